@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Literal
 from uuid import UUID, uuid4
 
-from gateway.access.audit_chain import Anchor
 from gateway.access.door import Door
 from gateway.api.build import Application, build_api
 from gateway.api.services import Services
@@ -30,9 +29,10 @@ from gateway.assembly.adapters import (
     open_stores,
     tuple_delivery,
 )
+from gateway.assembly.audit import count_refused_logins, start_audit_tasks
 from gateway.assembly.background import drift_repair, scope_canary, start_counting, start_tasks, watch_drift
-from gateway.assembly.events import open_event_sinks, start_event_delivery, watch_event_sinks
 from gateway.assembly.door import build_door
+from gateway.assembly.events import open_event_sinks, start_event_delivery, watch_event_sinks
 from gateway.assembly.identity import Identity, open_identity
 from gateway.assembly.secret_stores import open_secret_stores, watch_secret_stores
 from gateway.assembly.tracing import open_tracer, traced_application, traced_observer
@@ -48,10 +48,9 @@ from gateway.opa.decider import OpaDecider
 from gateway.protocol.live_credentials import LiveCredential
 from gateway.settings import Settings, certificate_sources, load, metrics_directory
 from gateway.storage.registry import stored_profile
-from gateway.tasks import audit_chain, bootstrap, revoke_signing_keys
+from gateway.tasks import bootstrap, revoke_signing_keys
 from gateway.tasks import live_credentials as register
 from gateway.tasks import scim_tokens as provisioning_tokens
-from gateway.tasks.audit_chain import Exported, Verified
 from gateway.tasks.encryption_key_rotation import KeyRotation, RotationResult
 from gateway.tasks.outbox import run_delivery
 from gateway.tasks.reconcile import Comparison, ReportFinding
@@ -118,6 +117,7 @@ async def _assemble(
     fga = await open_openfga(settings, trust, database, stack, tracer)
     opa = open_opa(settings, trust, stack, tracer)
     audit = await open_audit(settings, metrics, database, stack)
+    refused = count_refused_logins(settings, audit, stack)
     identity = await open_identity(settings, trust, metrics, stack)
     policies = CachedPolicies(
         opa,
@@ -144,10 +144,11 @@ async def _assemble(
     watch_event_sinks(health, sinks)
     if settings.maintenance_mode == "off":
         start_tasks(settings, metrics, database, door, delivery, stores, stack)
+        start_audit_tasks(settings, trust, stack)
         start_counting(settings, database, calls, stack)
         start_event_delivery(settings, database, sinks, metrics, stack)
     return build_services(
-        settings, metrics, database, reads, door, delivery, health, identity, server_id, stores, reaches
+        settings, metrics, database, reads, door, delivery, health, identity, server_id, stores, reaches, refused
     )
 
 
@@ -303,20 +304,6 @@ async def live_credentials(
     async with AsyncExitStack() as stack:
         database = await open_database(settings, trusted(*certificate_sources()), stack)
         return await register.find(database, warehouse=warehouse, table=table, user=user)
-
-
-async def verify_audit(settings: Settings, anchor: Anchor | None) -> Verified:
-    """Verify the chain over audit records: `lakegate audit verify`. Raises the errors of `open_database`."""
-    async with AsyncExitStack() as stack:
-        database = await open_database(settings, trusted(*certificate_sources()), stack)
-        return await audit_chain.verify(database, key=settings.audit.key(), anchor=anchor)
-
-
-async def export_audit(settings: Settings, path: Path, after: int) -> Exported:
-    """Export sealed audit records: `lakegate audit export`. Raises the errors of `audit_chain.export`."""
-    async with AsyncExitStack() as stack:
-        database = await open_database(settings, trusted(*certificate_sources()), stack)
-        return await audit_chain.export(database, path, after=after)
 
 
 async def _for_a_command(

@@ -10,6 +10,7 @@ from gateway.access.actor import Actor
 from gateway.access.door import Door
 from gateway.access.idempotency import IdempotencyStore
 from gateway.access.shares import Shares
+from gateway.audit.refused_logins import RefusedLogins
 from gateway.catalog.commits import Commits
 from gateway.catalog.config import Configurations
 from gateway.catalog.credentials import Credentials
@@ -115,3 +116,5 @@ class Services:
     """Returns the endpoints for signing in with a browser; None if sign-in is not configured."""
     idempotency: IdempotencyStore | None = None
     """The store of idempotency keys; None if keys are disabled."""
+    refused_logins: RefusedLogins | None = None
+    """Counts refused logins for the audit log; None if they are not recorded."""

@@ -15,6 +15,7 @@ from gateway.api.services import Services
 from gateway.assembly.adapters import Stores, delegated_tokens
 from gateway.assembly.engines import EnginesByToken, owner_properties
 from gateway.assembly.identity import Identity
+from gateway.audit.refused_logins import RefusedLogins
 from gateway.catalog.chosen_locations import ChosenLocations
 from gateway.catalog.commits import Commits
 from gateway.catalog.config import Configurations
@@ -67,7 +68,7 @@ from gateway.governance.warehouses import Warehouses
 from gateway.iceberg.limits import Limits
 from gateway.identity import provisioning
 from gateway.identity.bearer import bearer_token
-from gateway.identity.errors import AuthenticationFailed
+from gateway.identity.errors import AuthenticationFailed, Refusal
 from gateway.identity.tokens import VerifiedToken
 from gateway.settings import Settings
 from gateway.telemetry.health import HealthMonitor
@@ -88,6 +89,7 @@ def build_services(
     server_id: UUID,
     stores: Stores,
     reaches: ReachesInUse,
+    refused_logins: RefusedLogins | None,
 ) -> Services:
     """Return the services of the handlers, from the components of the process."""
     lists = Lists(database, door, reaches)
@@ -153,7 +155,8 @@ def build_services(
     async def verify(token: str) -> VerifiedToken:
         if provisioning.has_token_type(token):
             raise AuthenticationFailed(
-                "a provisioning token is valid only for the paths below /scim/v2; send a user's token for other paths"
+                "a provisioning token is valid only for the paths below /scim/v2; send a user's token for other paths",
+                Refusal.WRONG_KIND,
             )
         return await (delegated if delegated.has_token_type(token) else identity.router).verify(token)
 
@@ -279,6 +282,7 @@ def build_services(
         protection=Protection(database=database),
         known_callers=set(),
         reports=Reports(database=database),
+        refused_logins=refused_logins,
         idempotency=(
             Idempotency(
                 database,

@@ -132,6 +132,7 @@ def parts(door_fixture: DoorFixture, spy: Spy) -> Services:
         "swagger_ui": True,
         "ui": True,
         "sign_in": None,
+        "refused_logins": None,
     }
     return Services(**{part.name: real.get(part.name, spy) for part in dataclasses.fields(Services)})
 
