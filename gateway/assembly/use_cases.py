@@ -13,6 +13,7 @@ from gateway.access.list_visibility import ReachesInUse
 from gateway.access.shares import ShareLimits, Shares
 from gateway.api.services import Services
 from gateway.assembly.adapters import Stores, delegated_tokens
+from gateway.assembly.change_approval import open_change_approval
 from gateway.assembly.engines import EnginesByToken, owner_properties
 from gateway.assembly.identity import Identity
 from gateway.catalog.chosen_locations import ChosenLocations
@@ -40,6 +41,7 @@ from gateway.db.idempotency import Idempotency
 from gateway.db.pending_files import PendingFiles
 from gateway.db.read_pool import ReadPool
 from gateway.db.scim_tokens import ScimTokens
+from gateway.governance.change_tickets import ChangeTickets
 from gateway.governance.checks import Checks
 from gateway.governance.credential_scope import CredentialScope
 from gateway.governance.grant_lists import GrantLists
@@ -74,6 +76,7 @@ from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.metrics import Metrics
 from gateway.vending.remote_signing import RemoteSigner, SigningOffers
 from gateway.vending.scope_verdict import Enforcement, ScopeRule
+from gateway.verification.panel import Panel
 
 
 def build_services(
@@ -88,8 +91,10 @@ def build_services(
     server_id: UUID,
     stores: Stores,
     reaches: ReachesInUse,
+    panel: Panel | None = None,
 ) -> Services:
     """Return the services of the handlers, from the components of the process."""
+    approval = open_change_approval(settings, database, panel)
     lists = Lists(database, door, reaches)
     once = settings.idempotency
     limits = _limits(settings)
@@ -123,6 +128,7 @@ def build_services(
         lists=lists,
         documents=documents,
         chosen=chosen,
+        approval=approval,
     )
     locks = AdvisoryLocks(database)
     providers = list(settings.identity_providers())
@@ -138,6 +144,7 @@ def build_services(
         ),
         documents=documents,
         chosen=chosen,
+        approval=approval,
     )
     trials = StorageValidator(
         clients=stores.clients,
@@ -203,6 +210,7 @@ def build_services(
             delivery=delivery,
             reserved=frozenset(name.lower() for name in settings.reserved_namespaces),
             limits=limits,
+            approval=approval,
         ),
         tables=tables,
         commits=Commits(
@@ -212,9 +220,10 @@ def build_services(
             locks=locks,
             documents=documents,
             chosen=chosen,
+            approval=approval,
         ),
         views=views,
-        renames=Renames(database=database, door=door, delivery=delivery),
+        renames=Renames(database=database, door=door, delivery=delivery, documents=documents, approval=approval),
         generic_tables=GenericTables(
             database=database,
             door=door,
@@ -224,8 +233,11 @@ def build_services(
             lists=lists,
             documents=documents,
             chosen=chosen,
+            approval=approval,
         ),
-        registrations=Registrations(database=database, door=door, delivery=delivery, files=metadata_files, views=views),
+        registrations=Registrations(
+            database=database, door=door, delivery=delivery, files=metadata_files, views=views, documents=documents
+        ),
         credentials=credentials,
         signing=Signing(database=database, signer=signer, storage=stores.storage, scope=scope),
         deleted=DeletedTables(database=database, lists=lists),
@@ -258,6 +270,12 @@ def build_services(
         grants=Grants(database=database, door=door, delivery=delivery),
         grant_lists=GrantLists(database=database, reads=reads, door=door, page_size=settings.pagination_size_max),
         live_credentials=LiveCredentials(database=database, door=door, page_size=settings.pagination_size_max),
+        change_tickets=ChangeTickets(
+            database=database,
+            door=door,
+            page_size=settings.pagination_size_max,
+            lifetime=settings.change_tickets.lifetime,
+        ),
         checks=Checks(door=door),
         rights=Rights(door=door),
         search=Search(reads=reads, door=door, reaches=reaches),

@@ -2,6 +2,7 @@
 """Ask all verifiers that a change concerns and join their verdicts."""
 
 import asyncio
+import hashlib
 
 import msgspec
 
@@ -28,6 +29,12 @@ class Panel:
 
     def __init__(self, seats: tuple[Seat, ...]) -> None:
         self._seats = seats
+
+    @property
+    def version(self) -> str:
+        """Return a digest over the configuration of the verifiers: an approval ends when it changes."""
+        seats = [[seat.verifier.name, seat.timeout, seat.fail_open] for seat in self._seats]
+        return hashlib.sha256(msgspec.json.encode(seats)).hexdigest()
 
     def concerns(self, kind: ChangeKind, object_type: str) -> bool:
         """Tell whether any verifier judges such a change."""
