@@ -261,7 +261,7 @@ def _pending(waiting: Sequence[tuple[Proposal, ChangeTicket]]) -> CatalogError:
     texts = "; ".join(f"ticket {ticket.id}: {each.text}: {'; '.join(ticket.reasons)}" for each, ticket in waiting)
     message = (
         f"The change waits for approval. Nothing was changed. Run the same statement again after an approver has "
-        f"approved it. {texts}"
+        f"approved it with `lakegate changes approve --warehouse {waiting[0][1].warehouse_id} <ticket>`. {texts}"
     )
     creates = any(each.change.kind is ChangeKind.CREATE for each, _ in waiting)
     return CreationPending(message) if creates else ChangePending(message)
