@@ -24,6 +24,7 @@ from gateway.catalog.signing import Signing
 from gateway.catalog.tables import Tables
 from gateway.catalog.token_exchange import TokenExchange
 from gateway.catalog.views import Views
+from gateway.governance.change_tickets import ChangeTickets
 from gateway.governance.checks import Checks
 from gateway.governance.credential_scope import CredentialScope
 from gateway.governance.grant_lists import GrantLists
@@ -93,6 +94,7 @@ class Services:
     grants: Grants
     grant_lists: GrantLists
     live_credentials: LiveCredentials
+    change_tickets: ChangeTickets
     checks: Checks
     rights: Rights
     roles: Roles

@@ -18,6 +18,7 @@ from typing import Any
 import click
 
 from gateway.cli.audit import audit
+from gateway.cli.changes import changes
 from gateway.cli.common import settings_for
 from gateway.cli.database import migrate, require_our_database, wait_for_db
 from gateway.cli.events import events
@@ -42,6 +43,7 @@ for _command in (
     audit,
     authz,
     events,
+    changes,
     live_credentials,
     log_in,
     logout,
