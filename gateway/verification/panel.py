@@ -26,7 +26,7 @@ _WAITING: Final = 8
 
 
 class VerifierFailed(Exception):
-    """The last question to a verifier had no verdict."""
+    """A verifier gave no verdict. The text is for logs, and contains nothing of the change and no secret."""
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,10 +12,11 @@ from gateway.iceberg.metadata import TableMetadata, decode_stored_table_metadata
 from gateway.iceberg.schema import MAX_TYPE_DEPTH, Schema
 from gateway.iceberg.types import ListType, MapType, NestedField, StructType, Type
 from gateway.iceberg.views import decode_stored_view_metadata
+from gateway.verification.panel import VerifierFailed
 from gateway.verification.port import ProposedChange
 
 
-class DocumentMissing(Exception):
+class DocumentMissing(VerifierFailed):
     """The change has no document that the rule needs. The rule gives no verdict."""
 
 
