@@ -19,6 +19,7 @@ import click
 
 from gateway.cli.audit import audit
 from gateway.cli.common import settings_for
+from gateway.cli.conformance import conformance
 from gateway.cli.database import migrate, require_our_database, wait_for_db
 from gateway.cli.live_credentials import live_credentials
 from gateway.cli.login import login as log_in  # the module keeps the name `gateway.cli.login`
@@ -40,6 +41,7 @@ def main() -> None:
 for _command in (
     audit,
     authz,
+    conformance,
     live_credentials,
     log_in,
     logout,
