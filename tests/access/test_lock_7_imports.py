@@ -32,6 +32,8 @@ PLANTED = {
     "Only the database room imports SQLAlchemy": ("catalog/commits.py", "import sqlalchemy"),
     "Only the composition root reads settings": ("catalog/config.py", "import gateway.settings"),
     "Only use cases and the composition root": ("api/endpoints/tables.py", "import gateway.db.engine"),
+    "Only the command line imports the conformance kits": ("api/endpoints/tables.py", "import gateway.conformance"),
+    "The conformance kits import ports": ("conformance/secrets.py", "import gateway.db.engine"),
     "Only the door mints permits": ("governance/checks.py", "from gateway.access import _mint"),
 }
 
@@ -60,6 +62,7 @@ _MODULES = (
     ),
     *("catalog.tables", "catalog.commits", "catalog.config", "catalog.credentials", "catalog.metadata_files"),
     *("governance.grants", "governance.checks"),
+    *("conformance.secrets", "secret_stores.vault", "events.kafka", "events.nats"),
 )
 
 
