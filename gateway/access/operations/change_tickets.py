@@ -13,6 +13,7 @@ from typing import Annotated, ClassVar, Final
 from uuid import UUID
 
 from gateway.access.authz_errors import ticket_not_found
+from gateway.access.change_event import ChangeEvent, EventDeclaration
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import ChangeOperation, QuestionOperation, ReadOperation
 from gateway.access.operations.deleted import kept
@@ -125,6 +126,7 @@ class FindingToDecide(QuestionOperation, abstract=True):
 class DecidingChange(ChangeOperation, abstract=True):
     """Decide about a pending ticket of another principal. The caller must be an approver of its object."""
 
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="ticket.on")
     warehouse: WarehouseRef
     ticket: FoundTicket
     request: DecideChangeRequest
