@@ -224,6 +224,9 @@ async def test_a_call_to_an_engine_is_a_span_and_carries_its_id() -> None:
         with tracer.server_span("GET", {}), tracer.span("openfga.check"):
             async with session.post(url):
                 pass
+        with tracer.server_span("GET", {"traceparent": PARENT[:-2] + "00"}):
+            async with session.post(url):
+                pass
         await server.close()
         with tracer.server_span("GET", {}), pytest.raises(aiohttp.ClientConnectionError):
             await session.post(url)
@@ -232,6 +235,8 @@ async def test_a_call_to_an_engine_is_a_span_and_carries_its_id() -> None:
     check = next(span for span in kept.spans if span.name == "openfga.check")
     assert first.parent.span_id == check.context.span_id
     assert seen[0] is None
+    # Not recorded: without a header, the engine would record a trace of its own.
+    assert str(seen[2]).startswith(PARENT[:36]) and str(seen[2]).endswith("-00")
     assert str(seen[1]).split("-")[1:3] == [f"{first.context.trace_id:032x}", f"{first.context.span_id:016x}"]
     assert (first.attributes["error.type"], first.attributes["http.response.status_code"]) == ("503", 503)
     assert second.attributes["error.type"] in {"ServerDisconnectedError", "ClientConnectorError"}
