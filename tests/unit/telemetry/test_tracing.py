@@ -6,7 +6,10 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import os
 import socket
+import subprocess
+import sys
 from collections import Counter
 from typing import Any
 
@@ -267,3 +270,25 @@ def test_malformed_headers_are_refused_without_their_text() -> None:
     with pytest.raises(SettingsError, match="name=value") as refused:
         open_tracer(settings, Metrics())
     assert "hidden" not in str(refused.value)
+
+
+@pytest.mark.parametrize("endpoint", ["", "http://localhost:1/v1/traces"])
+def test_only_an_application_with_a_collector_imports_the_libraries(endpoint: str) -> None:
+    """The application is created as in a worker process. OpenFGA's client imports the interface of the library."""
+    code = (
+        "import sys; from gateway.app import create_app; made = create_app(); "
+        "print(type(made).__name__, *(n for n in ('opentelemetry.exporter', 'opentelemetry.sdk') if n in sys.modules))"
+    )
+    settings = {
+        "LAKEGATE__PG_DATABASE_URL_WRITE": "postgresql://u:p@db/lakegate",
+        "LAKEGATE__PG_ENCRYPTION_KEY": "k",
+        "LAKEGATE__OPENID_AUDIENCE": "lakegate",
+        "LAKEGATE__OPENID_PROVIDER_URI": "https://issuer.example",
+    }
+    if endpoint:
+        settings["LAKEGATE__TRACING__ENDPOINT"] = endpoint
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **settings}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    traced = ["TracedApplication", "opentelemetry.exporter", "opentelemetry.sdk"]
+    assert done.stdout.split() == (traced if endpoint else ["RawPath"])
