@@ -145,7 +145,7 @@ async def _assemble(settings: Settings, metrics: Metrics, calls: Calls, stack: A
     watch_secret_stores(health, secret_stores)
     if settings.maintenance_mode == "off":
         start_tasks(settings, metrics, database, door, delivery, stores, stack)
-        start_audit_tasks(settings, trust, stack)
+        await start_audit_tasks(settings, trust, health, stack)
         start_counting(settings, database, calls, stack)
     return build_services(
         settings, metrics, database, reads, door, delivery, health, identity, server_id, stores, reaches, refused
