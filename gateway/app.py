@@ -144,7 +144,7 @@ async def _assemble(
     watch_event_sinks(health, sinks)
     if settings.maintenance_mode == "off":
         start_tasks(settings, metrics, database, door, delivery, stores, stack)
-        start_audit_tasks(settings, trust, stack)
+        await start_audit_tasks(settings, trust, health, stack)
         start_counting(settings, database, calls, stack)
         start_event_delivery(settings, database, sinks, metrics, stack)
     return build_services(

@@ -21,6 +21,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from gateway.settings.audit import Audit
 from gateway.settings.change_tickets import ChangeTickets
 from gateway.settings.engines import REMOVED, ReferencedBy, TrustedEngine, Ui, owners_of_several_providers
 from gateway.settings.env import PREFIX, SECONDS, SettingRow, read, rows_of
@@ -30,7 +31,6 @@ from gateway.settings.events import Events
 from gateway.settings.identity import KubernetesCluster
 from gateway.settings.memory import Memory
 from gateway.settings.sections import (
-    Audit,
     Count,
     Drift,
     Embedded,
@@ -247,6 +247,7 @@ class Settings(StoreSettings, frozen=True, kw_only=True):
             wrong.append(f"{PREFIX}UI__OPENID_PROVIDER_URI names none of the providers whose tokens are accepted here")
         if "kv2" in self.secret_store_names():
             wrong += self.kv2.problems()
+        wrong += self.audit.problems()
         if problems := [*missing, *wrong]:
             raise SettingsError("\n".join(problems))
         self.storage_rules()
