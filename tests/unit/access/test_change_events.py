@@ -12,17 +12,21 @@ from uuid import UUID
 import msgspec
 import pytest
 
+from gateway.access.actor import Actor, ActorKind
 from gateway.access.change_event import ChangeEvent, EventData, NoEvent
 from gateway.access.event_building import NewEvent, events_of
 from gateway.access.operation import OPERATIONS, ChangeOperation, Operation
 from gateway.access.operations.registrations import UnregisterTable
-from gateway.access.operations.tables import CreateTable, DropTable, ReportMetrics
+from gateway.access.operations.tables import CommitTable, CreateTable, DropTable, ReportMetrics
+from gateway.access.operations.tasks import ExpireDeleted
 from gateway.access.operations.transactions import CommitTransaction
 from gateway.access.operations.warehouses import (
     CreateWarehouse,
     UpdateWarehouseStorage,
     UpdateWarehouseStorageCredential,
 )
+from gateway.access.refs import WarehouseRef
+from gateway.access.request_context import RequestContext
 from tests.access import world
 from tests.access.examples import EXAMPLES
 from tests.access.world import DoorFixture, request_context
@@ -138,6 +142,38 @@ async def test_a_new_table_of_a_transaction_gets_its_own_id() -> None:
     assert [(event.attributes["name"], event.key) for event in events] == [
         ("first", "id-1"), ("orders", str(world.TABLE_ID)), ("second", "id-2"),
     ]  # fmt: skip
+
+
+async def test_the_events_of_one_change_have_the_same_ids_each_time() -> None:
+    """A transaction is repeated if its outcome is unknown. Other ids would announce its change twice."""
+    permit = await DoorFixture().door.admit(request_context(), _example(CommitTransaction))
+    first, second = (events_of(permit), events_of(permit))
+    assert [event.id for event in first] == [event.id for event in second]
+    assert len({event.id for event in first}) == len(first)
+    assert {(event.id.version, event.id.variant) for event in first} == {(7, "specified in RFC 4122")}
+
+
+async def test_data_that_a_broker_would_refuse_are_left_out() -> None:
+    operation = _example(CommitTable)
+    large = msgspec.json.decode(
+        json.dumps({"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b" * 2_000_000}}]}),
+        type=type(operation.request),
+    )
+    (event,) = await _events(dataclasses.replace(operation, request=large))
+    assert event.data == b"null"
+    assert int(event.attributes["dataleftout"]) > 2_000_000
+
+
+async def test_the_end_of_a_dropped_table_is_announced_only_if_it_was_removed() -> None:
+    context = RequestContext(actor=Actor(kind=ActorKind.SYSTEM, id="system~soft_deletion"), request_id="task")
+    operation = ExpireDeleted(WarehouseRef(world.WAREHOUSE_ID), world.TABLE_ID)
+    permit = await DoorFixture().door.admit(context, operation)
+    assert events_of(permit) == ()
+    permit.pending_audit.add_details(table_id=str(world.TABLE_ID), kind="view")
+    (event,) = events_of(permit)
+    assert (event.type, event.key, event.attributes["tabulartype"]) == (
+        "expireDeletedTabular", str(world.TABLE_ID), "view",
+    )  # fmt: skip
 
 
 async def test_a_repeated_change_and_a_report_announce_nothing() -> None:
