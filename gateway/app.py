@@ -16,10 +16,7 @@ from pathlib import Path
 from typing import Literal
 from uuid import UUID, uuid4
 
-from gateway.access.audit_chain import Anchor
 from gateway.access.door import Door
-from gateway.access.grant_expiry import ExpiryCache
-from gateway.access.ports import Policies, Relationships
 from gateway.api.build import Application, build_api
 from gateway.api.services import Services
 from gateway.assembly.adapters import (
@@ -32,34 +29,28 @@ from gateway.assembly.adapters import (
     open_stores,
     tuple_delivery,
 )
+from gateway.assembly.audit import count_refused_logins, start_audit_tasks
 from gateway.assembly.background import drift_repair, scope_canary, start_counting, start_tasks, watch_drift
+from gateway.assembly.door import build_door
 from gateway.assembly.events import open_event_sinks, start_event_delivery, watch_event_sinks
 from gateway.assembly.identity import Identity, open_identity
 from gateway.assembly.secret_stores import open_secret_stores, watch_secret_stores
+from gateway.assembly.tracing import open_tracer, traced_application, traced_observer
 from gateway.assembly.use_cases import build_services
-from gateway.audit.sink import BufferedAudit
 from gateway.db import servers
 from gateway.db.credentials import StorageCredentials
-from gateway.db.desired_tuples import RecordedGrants
 from gateway.db.engine import Database
-from gateway.db.pending_creations import PendingCreations
-from gateway.db.resolver import DatabaseResolver
 from gateway.db.secrets import Sealer
-from gateway.fga.cache import CachedRelationships
 from gateway.fga.client import FgaClient
-from gateway.fga.creation_checks import CreationAwareRelationships
-from gateway.fga.grant_checks import GrantCheckedRelationships
 from gateway.fga.model_analysis import FollowedReaches
-from gateway.fga.relationships import FgaRelationships
 from gateway.opa.cache import CachedPolicies
 from gateway.opa.decider import OpaDecider
 from gateway.protocol.live_credentials import LiveCredential
 from gateway.settings import Settings, certificate_sources, load, metrics_directory
 from gateway.storage.registry import stored_profile
-from gateway.tasks import audit_chain, bootstrap, revoke_signing_keys
+from gateway.tasks import bootstrap, revoke_signing_keys
 from gateway.tasks import live_credentials as register
 from gateway.tasks import scim_tokens as provisioning_tokens
-from gateway.tasks.audit_chain import Exported, Verified
 from gateway.tasks.encryption_key_rotation import KeyRotation, RotationResult
 from gateway.tasks.outbox import run_delivery
 from gateway.tasks.reconcile import Comparison, ReportFinding
@@ -69,6 +60,7 @@ from gateway.telemetry.calls import Calls
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.logs import configure_logging
 from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.tracing import Tracer
 from gateway.tls import trusted
 from gateway.vending.scope_proof import ProofReport, prove_locations
 from gateway.vending.scope_verdict import ScopeReport
@@ -83,19 +75,20 @@ def create_app(settings: Settings | None = None) -> Application:
     directory = metrics_directory()
     metrics = Metrics(multiprocess_dir=Path(directory) if directory else None)
     calls = Calls()
+    tracer = open_tracer(settings, metrics)
 
     async def assemble(stack: AsyncExitStack) -> Services:
-        return await _assemble(settings, metrics, calls, stack)
+        return await _assemble(settings, metrics, calls, tracer, stack)
 
     application, _ = build_api(
         assemble,
-        observer=metrics,
+        observer=traced_observer(metrics, tracer),
         calls=calls,
         max_body_bytes=settings.max_request_body_size,
         max_seconds=settings.max_request_time,
         max_silence=settings.max_request_silence,
     )
-    return application
+    return traced_application(application, tracer)
 
 
 def create_worker() -> Application:
@@ -112,16 +105,19 @@ def create_worker() -> Application:
     return application
 
 
-async def _assemble(settings: Settings, metrics: Metrics, calls: Calls, stack: AsyncExitStack) -> Services:
+async def _assemble(
+    settings: Settings, metrics: Metrics, calls: Calls, tracer: Tracer | None, stack: AsyncExitStack
+) -> Services:
     """Create all components of one process. `stack` closes them in reverse order."""
     trust = trusted(*certificate_sources())
-    database = await open_database(settings, trust, stack)
+    database = await open_database(settings, trust, stack, tracer=tracer)
     async with database.transaction() as connection:
         server_id = await servers.ensure(connection, settings.server_id)
     reads = open_read_pool(settings, trust, database, server_id, stack)
-    fga = await open_openfga(settings, trust, database, stack)
-    opa = open_opa(settings, trust, stack)
+    fga = await open_openfga(settings, trust, database, stack, tracer)
+    opa = open_opa(settings, trust, stack, tracer)
     audit = await open_audit(settings, metrics, database, stack)
+    refused = count_refused_logins(settings, audit, stack)
     identity = await open_identity(settings, trust, metrics, stack)
     policies = CachedPolicies(
         opa,
@@ -132,7 +128,7 @@ async def _assemble(settings: Settings, metrics: Metrics, calls: Calls, stack: A
     stack.callback(asyncio.create_task(policies.watch(), name="policies").cancel)
     reaches = FollowedReaches(fga)
     await reaches()
-    door = _door(settings, database, fga, reaches, server_id, policies, audit, metrics)
+    door = build_door(settings, database, fga, reaches, server_id, policies, audit, metrics, tracer)
     delivery = tuple_delivery(settings, database, fga, metrics)
     # Also in read-only maintenance: acknowledged changes must take effect, and drift may give rights without a grant.
     stack.callback(asyncio.create_task(run_delivery(delivery, database), name="outbox").cancel)
@@ -141,17 +137,18 @@ async def _assemble(settings: Settings, metrics: Metrics, calls: Calls, stack: A
     health = await _health(settings, database, fga, opa, identity, stack)
     sealer = await open_sealer(settings, database)
     secret_stores = open_secret_stores(settings, trust, database, sealer, stack)
-    stores = open_stores(settings, trust, metrics, database, sealer, secret_stores, stack)
+    stores = open_stores(settings, trust, metrics, database, sealer, secret_stores, stack, tracer)
     await stores.storage.check()
     watch_secret_stores(health, secret_stores)
     sinks = open_event_sinks(settings, trust, stack)
     watch_event_sinks(health, sinks)
     if settings.maintenance_mode == "off":
         start_tasks(settings, metrics, database, door, delivery, stores, stack)
+        start_audit_tasks(settings, trust, stack)
         start_counting(settings, database, calls, stack)
         start_event_delivery(settings, database, sinks, metrics, stack)
     return build_services(
-        settings, metrics, database, reads, door, delivery, health, identity, server_id, stores, reaches
+        settings, metrics, database, reads, door, delivery, health, identity, server_id, stores, reaches, refused
     )
 
 
@@ -309,20 +306,6 @@ async def live_credentials(
         return await register.find(database, warehouse=warehouse, table=table, user=user)
 
 
-async def verify_audit(settings: Settings, anchor: Anchor | None) -> Verified:
-    """Verify the chain over audit records: `lakegate audit verify`. Raises the errors of `open_database`."""
-    async with AsyncExitStack() as stack:
-        database = await open_database(settings, trusted(*certificate_sources()), stack)
-        return await audit_chain.verify(database, key=settings.audit.key(), anchor=anchor)
-
-
-async def export_audit(settings: Settings, path: Path, after: int) -> Exported:
-    """Export sealed audit records: `lakegate audit export`. Raises the errors of `audit_chain.export`."""
-    async with AsyncExitStack() as stack:
-        database = await open_database(settings, trusted(*certificate_sources()), stack)
-        return await audit_chain.export(database, path, after=after)
-
-
 async def _for_a_command(
     settings: Settings, metrics: Metrics, stack: AsyncExitStack, *, accept_moved_database: bool = False
 ) -> tuple[Database, FgaClient, Door]:
@@ -331,67 +314,5 @@ async def _for_a_command(
     database = await open_database(settings, trust, stack, accept_moved_database=accept_moved_database)
     fga = await open_openfga(settings, trust, database, stack)
     audit = await open_audit(settings, metrics, database, stack)
-    return (
-        database,
-        fga,
-        _door(settings, database, fga, FollowedReaches(fga), None, open_opa(settings, trust, stack), audit, metrics),
-    )
-
-
-def _door(
-    settings: Settings,
-    database: Database,
-    fga: FgaClient,
-    reaches: FollowedReaches,
-    server_id: UUID | None,
-    policies: Policies,
-    audit: BufferedAudit,
-    metrics: Metrics,
-) -> Door:
-    return Door(
-        resolver=DatabaseResolver(database),
-        relationships=_relationships(settings, database, fga, reaches, server_id, metrics),
-        policies=policies,
-        audit=audit,
-        observer=metrics,
-        read_only=settings.maintenance_mode == "read-only",
-        expiries=ExpiryCache(
-            model_id=lambda: fga.answers_key, entries=settings.memory.expiries, seconds=settings.memory.allow_seconds
-        )
-        if settings.memory.expiries
-        else None,
-    )
-
-
-def _relationships(
-    settings: Settings,
-    database: Database,
-    fga: FgaClient,
-    reaches: FollowedReaches,
-    server_id: UUID | None,
-    metrics: Metrics,
-) -> Relationships:
-    """Return OpenFGA's port with its layers: pending creations, cached allows, confirmed grants, plain checks."""
-    plain = FgaRelationships(fga, reaches)
-    allows, seconds = settings.memory.allows, settings.memory.allow_seconds
-    confirming = GrantCheckedRelationships(
-        plain,
-        reaches,
-        RecordedGrants(database),
-        model_id=lambda: fga.answers_key,
-        server_id=None if server_id is None else str(server_id),
-        complete=settings.drift.external_grants != "report",
-        entries=allows,
-        seconds=seconds,
-        observer=metrics,
-    )
-    cached = CachedRelationships(
-        confirming if settings.memory.confirm_grants else plain,
-        model_id=lambda: fga.answers_key,
-        entries=allows,
-        seconds=seconds,
-        observer=metrics,
-    )
-    if not settings.openfga.pending_creations:
-        return cached
-    return CreationAwareRelationships(cached, plain, PendingCreations(database))
+    opa = open_opa(settings, trust, stack)
+    return database, fga, build_door(settings, database, fga, FollowedReaches(fga), None, opa, audit, metrics)

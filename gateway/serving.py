@@ -6,6 +6,7 @@ from __future__ import annotations
 import resource
 import shutil
 import tempfile
+from typing import TYPE_CHECKING
 from wsgiref.simple_server import WSGIServer
 
 from granian import Granian
@@ -13,8 +14,12 @@ from granian.constants import Interfaces, Loops
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
 
-from gateway.settings import Settings, export_metrics_directory
+from gateway.settings import Settings, certificate_sources, export_metrics_directory
+from gateway.settings.tracing import headers_of
 from gateway.worker_processes import return_large_blocks, share_modules
+
+if TYPE_CHECKING:
+    from gateway.telemetry.otlp_metrics import MetricsExport
 
 _MODULE = "gateway.app"
 _TARGET = f"{_MODULE}:create_worker"
@@ -48,6 +53,7 @@ def serve(settings: Settings) -> None:
         _reduce_memory(settings)
         allow_connections(settings.max_connections)
         metrics = _serve_metrics(settings, directory)
+        export = _export_metrics(settings, directory)
     except BaseException:
         shutil.rmtree(directory, ignore_errors=True)
         raise
@@ -72,6 +78,8 @@ def serve(settings: Settings) -> None:
             backpressure=settings.max_connections,
         ).serve()
     finally:
+        if export is not None:
+            export.end()
         metrics.shutdown()
         metrics.server_close()
         shutil.rmtree(directory, ignore_errors=True)
@@ -111,3 +119,22 @@ def _serve_metrics(settings: Settings, directory: str) -> WSGIServer:
     except OSError as error:
         raise CannotListen(f"METRICS__PORT {settings.metrics.port} at {settings.bind_ip}: {error.strerror}") from error
     return server
+
+
+def _export_metrics(settings: Settings, directory: str) -> MetricsExport | None:
+    """Export the sum over all workers by OTLP, in a thread of the parent process. Return None without a collector."""
+    wanted = settings.metrics_export
+    if wanted.endpoint is None:
+        return None
+    from gateway.telemetry.otlp_metrics import MetricsExport
+    from gateway.telemetry.worker_metrics import LivingWorkers
+
+    file, certificates = certificate_sources()
+    return MetricsExport(
+        LivingWorkers(directory).collect,
+        endpoint=wanted.endpoint,
+        headers=headers_of(wanted.headers, "METRICS_EXPORT__HEADERS"),
+        seconds=wanted.interval,
+        service_name=wanted.service_name,
+        certificates=file or certificates,
+    )

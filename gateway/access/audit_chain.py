@@ -115,12 +115,88 @@ def records_fault(block: Block, records: Sequence[SealedRecord]) -> Fault | None
     return None
 
 
-def anchor_fault(blocks: Iterable[Block], anchor: Anchor) -> Fault | None:
-    """Return a fault if no block has the anchor's number and digest: the chain was cut or rewritten."""
-    for block in blocks:
-        if block.number == anchor.number:
-            return None if block.digest == anchor.digest else Fault(block.number, "the digest differs from the anchor")
-    return Fault(anchor.number, "the anchored block is missing: the end of the chain was removed")
+class ChainVerifier:
+    """Verifies blocks in their order, and stops at the first fault.
+
+    With `anywhere`, the chain may begin with any block: the blocks before it are not verified. Records with an id below
+    `removed_below` may be missing, because retention removed them.
+    """
+
+    def __init__(
+        self,
+        *,
+        key: bytes | None,
+        anchor: Anchor | None,
+        anywhere: bool = False,
+        removed_below: UUID | None = None,
+    ) -> None:
+        self._key = key
+        self._anchor = anchor
+        self._anywhere = anywhere
+        self._removed_below = removed_below
+        self._anchored = anchor is None
+        self._last: Block | None = None
+        self.first: Anchor | None = None
+        self.last: Anchor | None = None
+        """The newest block without a fault."""
+        self.blocks = 0
+        self.records = 0
+        """The number of verified records."""
+        self.removed = 0
+        """The number of blocks with records that retention removed."""
+
+    def add(self, block: Block, records: Sequence[SealedRecord]) -> Fault | None:
+        """Verify the next block. Return its fault, after which no block can be added."""
+        before = self._last
+        if before is None and self._anywhere:
+            before = _before(block)
+        removed = self._is_removed(block, records)
+        fault = header_fault(block, after=before, key=self._key)
+        if not removed:
+            fault = fault or records_fault(block, records)
+        if self._anchor is not None and block.number == self._anchor.number:
+            self._anchored = True
+            if block.digest != self._anchor.digest:
+                fault = fault or Fault(block.number, "the digest differs from the anchor")
+        if fault is not None:
+            return fault
+        self._last = block
+        self.last = Anchor(block.number, block.digest)
+        self.first = self.first or self.last
+        self.blocks += 1
+        self.removed += removed
+        self.records += 0 if removed else block.count
+        return None
+
+    def end(self) -> Fault | None:
+        """Return the fault of a chain without the anchor's block: it was cut or rewritten."""
+        if self._anchor is None or self._anchored:
+            return None
+        return Fault(self._anchor.number, "the anchored block is missing: the end of the chain was removed")
+
+    def _is_removed(self, block: Block, records: Sequence[SealedRecord]) -> bool:
+        """Return True if records are missing, and retention explains it: none of those that it kept is missing."""
+        below = self._removed_below
+        if below is None or len(records) >= block.count or block.first.int >= below.int:
+            return False
+        # A gateway of an earlier version sealed records of two months together. Its block keeps the later ones.
+        return bool(records) == (block.last.int >= below.int) and all(each.id.int >= below.int for each in records)
+
+
+def _before(block: Block) -> Block | None:
+    """Return a stand-in for the block before the first one of a file; None before block 1."""
+    if block.number == 1:
+        return None
+    return Block(
+        number=block.number - 1,
+        first=block.first,
+        last=block.last,
+        count=0,
+        records_digest=b"",
+        previous=b"",
+        sealed_at=block.sealed_at,
+        digest=block.previous,
+    )
 
 
 def _with_digest(block: Block, key: bytes | None) -> Block:

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import msgspec
 
-from gateway.access.audit_chain import Anchor, Block, Fault, SealedRecord, anchor_fault, header_fault, records_fault
+from gateway.access.audit_chain import Anchor, Block, ChainVerifier, Fault, SealedRecord
 
 _encoder = msgspec.json.Encoder()
 
@@ -85,47 +85,14 @@ def verify_lines(lines: Iterable[bytes], *, key: bytes | None = None, anchor: An
     The file may begin with any block: the blocks before it are not verified. With an `anchor`, a file without its block
     has a fault.
     """
-    first: Block | None = None
-    last: Block | None = None
-    records = 0
-    anchored = anchor is None
+    chain = ChainVerifier(key=key, anchor=anchor, anywhere=True)
     fault: Fault | None = None
     for block, found in _blocks(lines):
-        if isinstance(block, Fault):
-            fault = block
-            break
-        fault = header_fault(block, after=last or _before(block), key=key) or records_fault(block, found)
-        if anchor is not None and block.number == anchor.number:
-            anchored = True
-            fault = fault or anchor_fault([block], anchor)
+        fault = block if isinstance(block, Fault) else chain.add(block, found)
         if fault is not None:
             break
-        first, last = first or block, block
-        records += block.count
-    if fault is None and anchor is not None and not anchored:
-        fault = anchor_fault([], anchor)
     return VerifiedFile(
-        blocks=last.number - first.number + 1 if first and last else 0,
-        records=records,
-        first=Anchor(first.number, first.digest) if first else None,
-        last=Anchor(last.number, last.digest) if last else None,
-        fault=fault,
-    )
-
-
-def _before(block: Block) -> Block | None:
-    """Return a stand-in for the block before the first one of a file; None before block 1."""
-    if block.number == 1:
-        return None
-    return Block(
-        number=block.number - 1,
-        first=block.first,
-        last=block.last,
-        count=0,
-        records_digest=b"",
-        previous=b"",
-        sealed_at=block.sealed_at,
-        digest=block.previous,
+        blocks=chain.blocks, records=chain.records, first=chain.first, last=chain.last, fault=fault or chain.end()
     )
 
 

@@ -88,6 +88,10 @@ class TaskNotFound(CatalogError, code=404):
     """The task does not exist, or the caller may not see it."""
 
 
+class TicketNotFound(CatalogError, code=404):
+    """The ticket does not exist, or the caller may not see it."""
+
+
 class InvalidAssumeRoleId(CatalogError, code=400):
     """The role to act as does not exist, or the caller may not see it."""
 
@@ -183,6 +187,11 @@ def not_found(ref: refs.Ref) -> CatalogError:
 def task_not_found(id: UUID) -> TaskNotFound:
     """Return the answer for a task that does not exist, or that the caller may not see."""
     return TaskNotFound(f"Task does not exist: {id}")
+
+
+def ticket_not_found(id: UUID) -> TicketNotFound:
+    """Return the answer for a ticket that does not exist, or that the caller may not see."""
+    return TicketNotFound(f"Ticket does not exist: {id}")
 
 
 def forbidden(actor: Actor, operation: str, ref: refs.Ref | None, reasons: tuple[str, ...]) -> ForbiddenException:

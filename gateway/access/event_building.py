@@ -166,7 +166,7 @@ def _drafts(
 
 
 def _draft(operation: ChangeOperation | SystemTask, declared: ChangeEvent, resolution: Resolution, new: str) -> _Draft:
-    on = getattr(operation, declared.on) if declared.on else None
+    on = attrgetter(declared.on)(operation) if declared.on else None
     row = None if on is None or isinstance(on, (str, UUID)) else resolution.get(on)
     if declared.new:
         attributes = _of_new(operation, declared, row, new)

@@ -17,9 +17,9 @@ import gateway.api.endpoints  # noqa: F401 - importing the package registers all
 from gateway.access.operation import OPERATIONS, HttpOperation
 from gateway.api.context import provide_ctx
 from gateway.api.early_refusal import EarlyRefusal
-from gateway.api.errors import answer_error
 from gateway.api.latch import Latch, RequestObserver
 from gateway.api.raw_path import RawPath
+from gateway.api.refused_logins import answer_and_count
 from gateway.api.serves import OPERATIONS_OF, SERVED
 from gateway.api.services import Services
 from gateway.telemetry.calls import Calls
@@ -60,7 +60,7 @@ def build_api(
         route_handlers=[*dict.fromkeys(SERVED.values()), *extra_handlers],
         dependencies={"ctx": Provide(provide_ctx)},
         middleware=[Latch(observer, max_seconds=max_seconds, max_silence=max_silence, calls=calls)],
-        exception_handlers={HTTPException: answer_error, Exception: answer_error},
+        exception_handlers={HTTPException: answer_and_count, Exception: answer_and_count},
         lifespan=[running],
         request_max_body_size=max_body_bytes,
         openapi_config=None,

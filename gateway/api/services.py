@@ -10,6 +10,7 @@ from gateway.access.actor import Actor
 from gateway.access.door import Door
 from gateway.access.idempotency import IdempotencyStore
 from gateway.access.shares import Shares
+from gateway.audit.refused_logins import RefusedLogins
 from gateway.catalog.commits import Commits
 from gateway.catalog.config import Configurations
 from gateway.catalog.credentials import Credentials
@@ -23,6 +24,7 @@ from gateway.catalog.signing import Signing
 from gateway.catalog.tables import Tables
 from gateway.catalog.token_exchange import TokenExchange
 from gateway.catalog.views import Views
+from gateway.governance.change_tickets import ChangeTickets
 from gateway.governance.checks import Checks
 from gateway.governance.credential_scope import CredentialScope
 from gateway.governance.grant_lists import GrantLists
@@ -92,6 +94,7 @@ class Services:
     grants: Grants
     grant_lists: GrantLists
     live_credentials: LiveCredentials
+    change_tickets: ChangeTickets
     checks: Checks
     rights: Rights
     roles: Roles
@@ -115,3 +118,5 @@ class Services:
     """Returns the endpoints for signing in with a browser; None if sign-in is not configured."""
     idempotency: IdempotencyStore | None = None
     """The store of idempotency keys; None if keys are disabled."""
+    refused_logins: RefusedLogins | None = None
+    """Counts refused logins for the audit log; None if they are not recorded."""

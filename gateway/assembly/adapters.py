@@ -11,12 +11,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from uuid import UUID
 
 from gateway.access.audit_record import AuditRecord
 from gateway.access.issued_credential import IssuedCredential
 from gateway.access.tuples import TupleKey
 from gateway.assembly.events import event_outbox
+from gateway.assembly.traced_adapters import TracedDatabase, call_hooks, traced_client
 from gateway.audit.sink import BufferedAudit
 from gateway.db import audit_log, servers
 from gateway.db.credentials import StorageCredentials
@@ -46,13 +48,19 @@ from gateway.storage.registry import open_clients
 from gateway.tasks.model_changes import NOTICED_WITHIN, REQUIRED
 from gateway.tasks.models import ModelWatch
 from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.tracing import Tracer
 from gateway.tls import Trust, for_postgres
 from gateway.vending.cache import CachedCredentials, CredentialCache, uncached
 from gateway.vending.vendor import Vendor
 
 
 async def open_database(
-    settings: Settings, trust: Trust, stack: AsyncExitStack, *, accept_moved_database: bool = False
+    settings: Settings,
+    trust: Trust,
+    stack: AsyncExitStack,
+    *,
+    accept_moved_database: bool = False,
+    tracer: Tracer | None = None,
 ) -> Database:
     """Open the primary database.
 
@@ -62,7 +70,8 @@ async def open_database(
     url = asyncpg_url(settings.write_url())
     tls = for_postgres(settings.postgres_tls_mode(), trust, settings.pg_ssl_root_cert)
     await require_current_schema(url, tls=tls)
-    database = Database(
+    kind = Database if tracer is None else partial(TracedDatabase, tracer)
+    database = kind(
         url,
         pool_size=settings.pg_write_pool_connections,
         acquire_timeout=settings.pg_acquire_timeout,
@@ -99,7 +108,9 @@ def open_read_pool(
     return ReadPool(database, replica, server_id)
 
 
-async def open_openfga(settings: Settings, trust: Trust, database: Database, stack: AsyncExitStack) -> FgaClient:
+async def open_openfga(
+    settings: Settings, trust: Trust, database: Database, stack: AsyncExitStack, tracer: Tracer | None = None
+) -> FgaClient:
     """Open a client of OpenFGA that uses the active model, and start a task that follows changes of it.
 
     Raises ModelNotReady if there is no active model, if it lacks a relation, or if the store is not the recorded one.
@@ -131,6 +142,7 @@ async def open_openfga(settings: Settings, trust: Trust, database: Database, sta
         timeout_s=at.timeout,
         max_batch=at.max_batch_check_size,
         tls=trust.context,
+        hooks=call_hooks(tracer, "openfga"),
     )
     stack.push_async_callback(client.aclose)
     watch = ModelWatch(database, client, require_model=require_model)
@@ -150,10 +162,11 @@ def tuple_delivery(settings: Settings, database: Database, fga: FgaClient, metri
     return TupleDelivery(database, write_tuples, metrics, settle_seconds=settle_seconds, new_tuples=new_tuples)
 
 
-def open_opa(settings: Settings, trust: Trust, stack: AsyncExitStack) -> OpaDecider:
+def open_opa(settings: Settings, trust: Trust, stack: AsyncExitStack, tracer: Tracer | None = None) -> OpaDecider:
     """Create the client of OPA."""
     token = settings.opa.token.reveal() if settings.opa.token else None
-    opa = OpaDecider(settings.opa.url, token, timeout_s=settings.opa.timeout, tls=trust.context)
+    hooks = call_hooks(tracer, "opa")
+    opa = OpaDecider(settings.opa.url, token, timeout_s=settings.opa.timeout, tls=trust.context, hooks=hooks)
     stack.push_async_callback(opa.aclose)
     return opa
 
@@ -210,6 +223,7 @@ def open_stores(
     sealer: Sealer,
     secret_stores: SecretStores,
     stack: AsyncExitStack,
+    tracer: Tracer | None = None,
 ) -> Stores:
     """Create the components for access to object stores. The caller must await `storage.check()`."""
     rules = settings.storage_rules()
@@ -227,6 +241,8 @@ def open_stores(
         )
     )
     stack.callback(clients.close)
+    if tracer is not None:
+        clients = clients.wrapped(partial(traced_client, tracer))
     return Stores(
         storage=StorageCredentials(database, secret_stores),
         clients=clients,

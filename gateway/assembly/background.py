@@ -14,7 +14,6 @@ from gateway.db.engine import Database
 from gateway.db.tasks import Queue
 from gateway.fga.client import FgaClient
 from gateway.settings import Settings
-from gateway.tasks.audit_chain import AuditSealer
 from gateway.tasks.drift import DriftKeeper
 from gateway.tasks.drift_findings import External
 from gateway.tasks.housekeeping import Housekeeping
@@ -117,9 +116,6 @@ def start_tasks(
     stack.push_async_callback(_ended, asyncio.create_task(worker.run(), name="worker"))
     for name, work in (("housekeeping", housekeeping.run()), ("expiry", run_expiry(delivery, database))):
         stack.callback(asyncio.create_task(work, name=name).cancel)
-    if settings.audit.seal_interval:
-        sealer = AuditSealer(database, every=settings.audit.seal_interval, key=settings.audit.key())
-        stack.callback(asyncio.create_task(sealer.run(), name="audit sealer").cancel)
     if settings.canary.interval and not settings.skip_storage_validation:
         canary = scope_canary(settings, metrics, database, door, stores)
         # A run in progress removes its test objects when it is cancelled.

@@ -28,27 +28,25 @@ class NoSuchExtension(Exception):
     """No installed package provides the extension, several do, or it cannot be opened."""
 
 
-def names_of_extensions(group: ExtensionGroup) -> tuple[str, ...]:
+def names_of_extensions(group: ExtensionGroup | str) -> tuple[str, ...]:
     """Return the names that installed packages provide in a group, sorted."""
-    return tuple(sorted({entry.name for entry in entry_points(group=group.value)}))
+    return tuple(sorted({entry.name for entry in entry_points(group=str(group))}))
 
 
-def find_extension(group: ExtensionGroup, name: str, *, built_in: tuple[str, ...] = ()) -> Callable[..., Any]:
+def find_extension(group: ExtensionGroup | str, name: str, *, built_in: tuple[str, ...] = ()) -> Callable[..., Any]:
     """Return the function that opens the extension `name`. Only the package with this name is imported.
 
     Raises NoSuchExtension, with all names that exist (`built_in` are those without a package).
     """
-    (entry, *others) = tuple(entry_points(group=group.value, name=name)) or (None,)
+    (entry, *others) = tuple(entry_points(group=str(group), name=name)) or (None,)
     if entry is None:
         known = ", ".join(sorted({*built_in, *names_of_extensions(group)})) or "none"
         raise NoSuchExtension(
-            f"No extension of the group {group.value} has the name {name!r}. Known names: {known}. Use one of them, or "
+            f"No extension of the group {group} has the name {name!r}. Known names: {known}. Use one of them, or "
             "install the package that provides it."
         )
     if others:
-        raise NoSuchExtension(
-            f"Several installed packages provide {name!r} in the group {group.value}. Remove all but one."
-        )
+        raise NoSuchExtension(f"Several installed packages provide {name!r} in the group {group}. Remove all but one.")
     try:
         found = entry.load()
     except Exception as error:  # a package's own code runs here: whatever it raises, the operator needs its name

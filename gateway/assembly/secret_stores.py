@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Open the secret stores that the settings name, including those of installed packages.
 
-A package provides a store as an entry point of the group `lakegate.secret_stores`. Its name is the value of the setting
+A package provides a store as an entry point of the group `lakegate.secrets`. Its name is the value of the setting
 SECRET_BACKEND. It refers to a function without parameters that returns a `gateway.secret_stores.port.SecretStore`.
+The former group `lakegate.secret_stores` still works, and is logged as deprecated.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from contextlib import AsyncExitStack
 from importlib.metadata import entry_points
 from typing import Final
 
+import structlog
+
+from gateway.assembly.extensions import ExtensionGroup, NoSuchExtension, find_extension
 from gateway.db.engine import Database
 from gateway.db.secrets import POSTGRES, Sealer
 from gateway.db.stored_secrets import PostgresSecrets
@@ -22,7 +26,9 @@ from gateway.settings.vault import Kv2
 from gateway.telemetry.health import HealthMonitor
 from gateway.tls import Trust
 
-GROUP: Final = "lakegate.secret_stores"
+_log = structlog.get_logger("assembly.secret_stores")
+
+FORMER_GROUP: Final = "lakegate.secret_stores"
 
 
 class NoSuchSecretStore(Exception):
@@ -38,7 +44,7 @@ def open_secret_stores(
     """
     stores: dict[str, SecretStore] = {POSTGRES: PostgresSecrets(database, sealer)}
     for name in settings.secret_store_names():
-        stores[name] = _open_vault(settings.kv2, trust) if name == KV2 else _open_provided(name)
+        stores[name] = _open_vault(settings.kv2, trust) if name == KV2 else open_provided_store(name)
     for store in stores.values():
         stack.push_async_callback(store.close)
     return SecretStores(stores[settings.secret_backend], stores.values())
@@ -86,19 +92,20 @@ def _revealed(secret: Secret | None) -> str:
     return secret.reveal() if secret else ""
 
 
-def _open_provided(name: str) -> SecretStore:
-    """Return the store of an installed package."""
-    found = entry_points(group=GROUP, name=name)
-    if not found:
-        known = sorted({POSTGRES, KV2, *(each.name for each in entry_points(group=GROUP))})
-        raise NoSuchSecretStore(
-            f"No secret store has the name {name!r}. Set SECRET_BACKEND to one of {', '.join(known)}, or install the "
-            "package that provides it."
-        )
-    (entry, *others) = found
-    if others:
-        raise NoSuchSecretStore(f"Several installed packages provide the secret store {name!r}. Remove all but one.")
-    store = entry.load()()
+def open_provided_store(name: str) -> SecretStore:
+    """Return the store of an installed package. Raises NoSuchSecretStore."""
+    former = tuple(entry_points(group=FORMER_GROUP, name=name))
+    try:
+        if former and not entry_points(group=ExtensionGroup.SECRETS.value, name=name):
+            _log.warning("secret_store.group_deprecated", store=name, group=FORMER_GROUP, use=ExtensionGroup.SECRETS)
+            opener = find_extension(FORMER_GROUP, name)
+        else:
+            opener = find_extension(ExtensionGroup.SECRETS, name, built_in=(POSTGRES, KV2))
+    except NoSuchExtension as missing:
+        raise NoSuchSecretStore(f"SECRET_BACKEND names a store that cannot be opened. {missing}") from missing
+    store = opener()
     if not isinstance(store, SecretStore) or store.name != name:
-        raise NoSuchSecretStore(f"{entry.value} returned no secret store with the name {name!r}.")
+        raise NoSuchSecretStore(
+            f"The extension {name!r} of the group {ExtensionGroup.SECRETS} returned no secret store with this name."
+        )
     return store

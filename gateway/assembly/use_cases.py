@@ -13,8 +13,10 @@ from gateway.access.list_visibility import ReachesInUse
 from gateway.access.shares import ShareLimits, Shares
 from gateway.api.services import Services
 from gateway.assembly.adapters import Stores, delegated_tokens
+from gateway.assembly.change_approval import open_change_approval
 from gateway.assembly.engines import EnginesByToken, owner_properties
 from gateway.assembly.identity import Identity
+from gateway.audit.refused_logins import RefusedLogins
 from gateway.catalog.chosen_locations import ChosenLocations
 from gateway.catalog.commits import Commits
 from gateway.catalog.config import Configurations
@@ -40,6 +42,7 @@ from gateway.db.idempotency import Idempotency
 from gateway.db.pending_files import PendingFiles
 from gateway.db.read_pool import ReadPool
 from gateway.db.scim_tokens import ScimTokens
+from gateway.governance.change_tickets import ChangeTickets
 from gateway.governance.checks import Checks
 from gateway.governance.credential_scope import CredentialScope
 from gateway.governance.grant_lists import GrantLists
@@ -67,13 +70,14 @@ from gateway.governance.warehouses import Warehouses
 from gateway.iceberg.limits import Limits
 from gateway.identity import provisioning
 from gateway.identity.bearer import bearer_token
-from gateway.identity.errors import AuthenticationFailed
+from gateway.identity.errors import AuthenticationFailed, Refusal
 from gateway.identity.tokens import VerifiedToken
 from gateway.settings import Settings
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.metrics import Metrics
 from gateway.vending.remote_signing import RemoteSigner, SigningOffers
 from gateway.vending.scope_verdict import Enforcement, ScopeRule
+from gateway.verification.panel import Panel
 
 
 def build_services(
@@ -88,8 +92,11 @@ def build_services(
     server_id: UUID,
     stores: Stores,
     reaches: ReachesInUse,
+    refused_logins: RefusedLogins | None,
+    panel: Panel | None = None,
 ) -> Services:
     """Return the services of the handlers, from the components of the process."""
+    approval = open_change_approval(settings, database, panel)
     lists = Lists(database, door, reaches)
     once = settings.idempotency
     limits = _limits(settings)
@@ -123,6 +130,7 @@ def build_services(
         lists=lists,
         documents=documents,
         chosen=chosen,
+        approval=approval,
     )
     locks = AdvisoryLocks(database)
     providers = list(settings.identity_providers())
@@ -138,6 +146,7 @@ def build_services(
         ),
         documents=documents,
         chosen=chosen,
+        approval=approval,
     )
     trials = StorageValidator(
         clients=stores.clients,
@@ -153,7 +162,8 @@ def build_services(
     async def verify(token: str) -> VerifiedToken:
         if provisioning.has_token_type(token):
             raise AuthenticationFailed(
-                "a provisioning token is valid only for the paths below /scim/v2; send a user's token for other paths"
+                "a provisioning token is valid only for the paths below /scim/v2; send a user's token for other paths",
+                Refusal.WRONG_KIND,
             )
         return await (delegated if delegated.has_token_type(token) else identity.router).verify(token)
 
@@ -203,6 +213,7 @@ def build_services(
             delivery=delivery,
             reserved=frozenset(name.lower() for name in settings.reserved_namespaces),
             limits=limits,
+            approval=approval,
         ),
         tables=tables,
         commits=Commits(
@@ -212,9 +223,10 @@ def build_services(
             locks=locks,
             documents=documents,
             chosen=chosen,
+            approval=approval,
         ),
         views=views,
-        renames=Renames(database=database, door=door, delivery=delivery),
+        renames=Renames(database=database, door=door, delivery=delivery, documents=documents, approval=approval),
         generic_tables=GenericTables(
             database=database,
             door=door,
@@ -224,8 +236,11 @@ def build_services(
             lists=lists,
             documents=documents,
             chosen=chosen,
+            approval=approval,
         ),
-        registrations=Registrations(database=database, door=door, delivery=delivery, files=metadata_files, views=views),
+        registrations=Registrations(
+            database=database, door=door, delivery=delivery, files=metadata_files, views=views, documents=documents
+        ),
         credentials=credentials,
         signing=Signing(database=database, signer=signer, storage=stores.storage, scope=scope),
         deleted=DeletedTables(database=database, lists=lists),
@@ -258,6 +273,12 @@ def build_services(
         grants=Grants(database=database, door=door, delivery=delivery),
         grant_lists=GrantLists(database=database, reads=reads, door=door, page_size=settings.pagination_size_max),
         live_credentials=LiveCredentials(database=database, door=door, page_size=settings.pagination_size_max),
+        change_tickets=ChangeTickets(
+            database=database,
+            door=door,
+            page_size=settings.pagination_size_max,
+            lifetime=settings.change_tickets.lifetime,
+        ),
         checks=Checks(door=door),
         rights=Rights(door=door),
         search=Search(reads=reads, door=door, reaches=reaches),
@@ -279,6 +300,7 @@ def build_services(
         protection=Protection(database=database),
         known_callers=set(),
         reports=Reports(database=database),
+        refused_logins=refused_logins,
         idempotency=(
             Idempotency(
                 database,

@@ -18,7 +18,10 @@ from gateway.access.dependency_errors import CommitUnknown
 from gateway.access.operations.tables import CommitTable, CommitTableCreation
 from gateway.access.operations.transactions import CommitTransaction
 from gateway.access.permit import Permit
+from gateway.access.refs import ObjectType
 from gateway.access.resolved import ResolvedNamespace
+from gateway.catalog.approved_commits import commit_approved, kind_of, proposals_of, require_same_state
+from gateway.catalog.change_approval import Approval, ChangeApproval
 from gateway.catalog.changes import Change, NewTable, TableChange
 from gateway.catalog.chosen_locations import ChosenLocations
 from gateway.catalog.commit_retry import CommitConflict, CommitQueue, determine_outcome, retry_conflicts
@@ -66,7 +69,9 @@ class Commits:
         locks: AdvisoryLocks,
         documents: Documents,
         chosen: ChosenLocations,
+        approval: ChangeApproval,
     ) -> None:
+        self._approval = approval
         self._chosen = chosen
         self._documents = documents
         self._queue = CommitQueue(locks)
@@ -122,23 +127,43 @@ class Commits:
             updates=",".join(sorted({_kind(update) for updates in requests for update in updates}))
         )
 
-        async def attempt(must_reread: bool) -> list[CommitTableResponse]:
-            return await self._attempt(permit, await self._reread(changes) if must_reread else changes)
-
         ids = [change.table.id for change in changes if isinstance(change, TableChange)]
-        return await retry_conflicts(self._queue, ids, attempt)
 
-    async def _reread(self, changes: Sequence[Change]) -> list[Change]:
+        async def committed(current: Sequence[Change], approval: Approval | None) -> list[CommitTableResponse]:
+            async def attempt(must_reread: bool) -> list[CommitTableResponse]:
+                now = await self._reread(current) if must_reread else current
+                if approval is not None:
+                    require_same_state(current, now)
+                return await self._attempt(permit, now, approval)
+
+            return await retry_conflicts(self._queue, ids, attempt)
+
+        async def approve(current: Sequence[Change]) -> Approval:
+            before = await self._current_documents(current)
+            outcomes = await self._outcomes(current, now_ms(permit), before)
+            return await self._approval.require(permit, await proposals_of(permit, current, outcomes, before))
+
+        if not any(self._approval.concerns(kind_of(change), ObjectType.TABLE) for change in changes):
+            return await committed(changes, None)
+        return await commit_approved(changes, reread=self._reread, approve=approve, commit=committed)
+
+    async def _reread(self, changes: Sequence[Change]) -> Sequence[Change]:
         async with self._database.read() as connection:
             return [await change.reread(connection) for change in changes]
 
-    async def _attempt(self, permit: AnyCommit, changes: Sequence[Change]) -> list[CommitTableResponse]:
-        now = now_ms(permit)
-        before = await self._current_documents(changes)
-        outcomes = await offload(
+    async def _outcomes(
+        self, changes: Sequence[Change], now: int, before: Mapping[UUID, Document]
+    ) -> list[CommitOutcome]:
+        return await offload(
             lambda: [self._outcome(change, now, before) for change in changes],
             size=sum(change.extent for change in changes) + sum(len(each.text) for each in before.values()),
         )
+
+    async def _attempt(
+        self, permit: AnyCommit, changes: Sequence[Change], approval: Approval | None
+    ) -> list[CommitTableResponse]:
+        before = await self._current_documents(changes)
+        outcomes = await self._outcomes(changes, now_ms(permit), before)
         changing = [(change, outcome) for change, outcome in zip(changes, outcomes, strict=True) if outcome.changed]
         unchanged = [
             change
@@ -152,7 +177,7 @@ class Commits:
             try:
                 # An unchanged table alone needs no lock. Beside changed tables, its requirements are a condition of the
                 # transaction.
-                await self._apply(permit, changed, unchanged if changed else ())
+                await self._apply(permit, changed, unchanged if changed else (), approval)
             except (tables.Clash, tabular_writes.LocationTaken) as clash:
                 raise await self._clash_error(changed) from clash
             except CommitUnknown as unknown:
@@ -185,7 +210,11 @@ class Commits:
         return change.outcome(now, self._files.limits)
 
     async def _apply(
-        self, permit: AnyCommit, changed: Sequence[ChangedTable], unchanged: Sequence[TableChange]
+        self,
+        permit: AnyCommit,
+        changed: Sequence[ChangedTable],
+        unchanged: Sequence[TableChange],
+        approval: Approval | None,
     ) -> None:
         """Apply all changes in one transaction. All commits lock in the same order, so that they cannot deadlock."""
         created: list[tuple[NewTable, str]] = []
@@ -209,6 +238,8 @@ class Commits:
                     table_id=",".join(id for _, id in created),
                     location=",".join(change.location.text for change, _ in created),
                 )
+            if approval is not None:
+                await approval.use(connection)
         await self._delivery.deliver_or_defer(pending)
 
     async def _determine_outcome(

@@ -10,6 +10,7 @@ from gateway.access.dependency_errors import DatabaseUnavailable
 from gateway.access.operation import Operation
 from gateway.access.permit import Permit
 from gateway.access.resolved import ResolvedGenericTable, ResolvedTable, ResolvedView
+from gateway.catalog.change_approval import UNCONDITIONAL, Approval
 from gateway.catalog.containers import above_table
 from gateway.catalog.metadata_files import own_files
 from gateway.db import deleted, namespaces, tables, tasks
@@ -45,12 +46,13 @@ async def drop_tabular(
     *,
     files: Files,
     force: bool,
+    approval: Approval = UNCONDITIONAL,
 ) -> list[Pending]:
     """Drop a table or view in the transaction of `permit`. Return the keys of the tuples to deliver.
 
     If the warehouse has soft deletion, the row is marked as dropped. Lookups by name or id no longer find it, and its
     name is free. Location and grants are kept, and a task deletes it permanently when its time is over. `force` deletes
-    permanently at once. `identifier` is the name in the request, for errors.
+    permanently at once. `identifier` is the name in the request, for errors. `approval` is used up by the drop.
 
     Raises NoSuchTableException, NoSuchViewException or NoSuchGenericTableException if the object was dropped or moved
     meanwhile, ProtectedTabularDeletionWithoutForce, and DatabaseUnavailable while the task of an earlier drop is still
@@ -63,6 +65,7 @@ async def drop_tabular(
         raise _not_found(dropped, identifier)
     if now.protected and not force:
         raise ProtectedTabularDeletionWithoutForce.of(dropped.key.type.value, identifier)
+    await approval.use(connection)
     location = parse_location(now.location)
     last = own_files(location, [now.metadata_location]) if files is Files.LAST else []
     payload: Mapping[str, str] = {"files": files.value, **({"last_file": last[0]} if last else {})}

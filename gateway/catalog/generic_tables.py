@@ -140,9 +140,16 @@ class GenericTables(TableCollection):
         document = read_document(await self._document(permit, row))
         purge = owns_its_files(document) if operation.purge is None else operation.purge
         files = Files.PURGE if purge and flag(document.properties, GC_ENABLED, default=True) else Files.KEEP
+        approval = await self._approval.of_drop(permit, row, self._documents)
         async with self._database.change(permit) as connection:
             pending = await drop_tabular(
-                connection, permit, row, operation.table.identifier, files=files, force=operation.force
+                connection,
+                permit,
+                row,
+                operation.table.identifier,
+                files=files,
+                force=operation.force,
+                approval=approval,
             )
         await self._delivery.deliver_or_defer(pending)
 

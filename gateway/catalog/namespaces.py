@@ -19,7 +19,9 @@ from gateway.access.operations.namespaces import (
     UpdateNamespaceProperties,
 )
 from gateway.access.permit import Permit
-from gateway.access.refs import NamespaceRef, ObjectKey, ObjectType
+from gateway.access.refs import TABULARS, NamespaceRef, ObjectKey, ObjectType
+from gateway.catalog.approved_commits import ApprovedStateChanged, commit_approved
+from gateway.catalog.change_approval import UNCONDITIONAL, Approval, ChangeApproval, ChangeRejected
 from gateway.catalog.lists import Lists
 from gateway.catalog.namespace_drops import drop_empty, drop_tree
 from gateway.db import namespaces
@@ -33,6 +35,7 @@ from gateway.iceberg.errors import (
     BadRequestException,
     LocationCannotBeRemoved,
     LocationCannotBeUpdated,
+    NamespaceNotEmptyException,
     NoSuchNamespaceException,
     UnprocessableEntityException,
 )
@@ -40,6 +43,7 @@ from gateway.iceberg.identifiers import validate_new_namespace
 from gateway.iceberg.limits import MAX_NAMESPACE_PROPERTY_BYTES, Limits, property_bytes
 from gateway.iceberg.wire import ListNamespacesResponse, NamespaceResponse, UpdateNamespacePropertiesResponse
 from gateway.storage.registry import stored_profile
+from gateway.verification.port import ChangeKind
 
 #: The number of tuples that a drop deletes in OpenFGA before it answers. A background task deletes the rest, except for
 #: the tuples on the containers above the tree, which are all deleted first.
@@ -59,10 +63,12 @@ class Namespaces:
         delivery: TupleDelivery,
         lists: Lists,
         reserved: frozenset[str],
+        approval: ChangeApproval,
         limits: Limits | None = None,
         max_depth: int = 5,
     ) -> None:
         self._max_properties = (limits or Limits()).properties
+        self._approval = approval
         self._database = database
         self._lists = lists
         self._delivery = delivery
@@ -106,7 +112,9 @@ class Namespaces:
         ancestors = () if parent is None else (*parent.ancestors, parent.id)
         above = path_above(warehouse.project_id, str(warehouse.id), [str(a) for a in ancestors])
         permit.pending_audit.add_details(namespace_id=str(id))
+        approval = await self._approval.of_new_namespace(permit, parent or warehouse, namespace, properties)
         async with self._database.change(permit) as connection:
+            await approval.use(connection)
             try:
                 created = await namespaces.create(
                     connection,
@@ -150,13 +158,27 @@ class Namespaces:
     async def drop(self, permit: Permit[DropNamespace]) -> None:
         """Drop a namespace with its grants, and its contents if the request is recursive (`namespace_drops`)."""
 
+        row = permit.namespace(permit.operation.namespace)
+        approval = await self._approval.of_namespace(permit, ChangeKind.DROP, row)
+        # The verifiers would not be asked about the contents, so these have to be dropped one by one.
+        only_empty = self._approval.concerns(ChangeKind.DROP, *TABULARS)
+
         async def attempt() -> Sequence[Pending]:
             async with self._database.change(permit) as connection:
-                if permit.operation.recursive:
+                await approval.use(connection)
+                if permit.operation.recursive and not only_empty:
                     return await drop_tree(connection, permit)
                 return await drop_empty(connection, permit)
 
-        pending = await retry_serialization(attempt)
+        try:
+            pending = await retry_serialization(attempt)
+        except NamespaceNotEmptyException as not_empty:
+            if not (permit.operation.recursive and only_empty):
+                raise
+            raise ChangeRejected(
+                f"Namespace {row.namespace.dotted} is not empty, and verifiers of this catalog judge drops of tables "
+                "and views. Drop its contents one by one, then the namespace."
+            ) from not_empty
         await self._delivery.deliver_or_defer(_deliver_first(pending))
 
     async def update_properties(self, permit: Permit[UpdateNamespaceProperties]) -> UpdateNamespacePropertiesResponse:
@@ -168,18 +190,50 @@ class Namespaces:
         updates = {key: value for key, value in (operation.request.updates or {}).items() if key not in _SYNTHETIC}
         removals = dict.fromkeys(operation.request.removals or ())
         _refuse_contradictions(updates, removals)
+
+        async def committed(
+            verified: Mapping[str, str] | None, approval: Approval
+        ) -> UpdateNamespacePropertiesResponse:
+            return await self._update(permit, updates, removals, verified, approval)
+
+        async def current() -> Mapping[str, str]:
+            found = await namespaces.read_properties(self._database, row.id)
+            if found is None:
+                raise NoSuchNamespaceException(f"Namespace does not exist: {row.namespace.dotted}")
+            return found
+
+        async def approve(properties: Mapping[str, str]) -> Approval:
+            after = _changed(properties, updates, removals)
+            return await self._approval.of_namespace(permit, ChangeKind.NAMESPACE_PROPERTIES, row, properties=after)
+
+        if not self._approval.concerns(ChangeKind.NAMESPACE_PROPERTIES, ObjectType.NAMESPACE):
+            return await committed(None, UNCONDITIONAL)
+        return await commit_approved(await current(), reread=lambda _: current(), approve=approve, commit=committed)
+
+    async def _update(
+        self,
+        permit: Permit[UpdateNamespaceProperties],
+        updates: Mapping[str, str],
+        removals: Mapping[str, None],
+        verified: Mapping[str, str] | None,
+        approval: Approval,
+    ) -> UpdateNamespacePropertiesResponse:
+        """Change the properties. Raises ApprovedStateChanged if they are no longer the `verified` ones."""
+        row = permit.namespace(permit.operation.namespace)
         async with self._database.change(permit) as connection:
+            await approval.use(connection)
             current = await namespaces.locked_properties(connection, row.id)
             if current is None:
                 raise NoSuchNamespaceException(f"Namespace does not exist: {row.namespace.dotted}")
+            if verified is not None and current != verified:
+                raise ApprovedStateChanged
             if updates.get("location", current["location"]) != current["location"]:
                 raise LocationCannotBeUpdated(
                     "The location of a namespace cannot be changed. Leave `location` out of the updates."
                 )
             removed = [key for key in removals if key in current]
             permit.pending_audit.add_details(removed=msgspec.json.encode(removed).decode())
-            remaining = {key: value for key, value in current.items() if key not in removals}
-            properties = {**remaining, **updates}
+            properties = _changed(current, updates, removals)
             self._refuse_large(properties, current)
             await namespaces.set_properties(connection, row.id, properties)
         return _updated(updates, removals, removed)
@@ -210,6 +264,10 @@ class Namespaces:
                 f"The properties of the namespace would take {size} bytes; at most {MAX_NAMESPACE_PROPERTY_BYTES} "
                 "are allowed. Set shorter values, or remove properties."
             )
+
+
+def _changed(current: Mapping[str, str], updates: Mapping[str, str], removals: Mapping[str, None]) -> dict[str, str]:
+    return {**{key: value for key, value in current.items() if key not in removals}, **updates}
 
 
 def _updated(

@@ -23,6 +23,7 @@ from gateway.access.refs import ObjectType, WarehouseRef
 from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedNamespace, ResolvedTable
 from gateway.access.tuples import Principal, PrincipalType
+from gateway.catalog.change_approval import UNCONDITIONAL, Approval
 from gateway.catalog.containers import above_table
 from gateway.catalog.credentials import require_vendable
 from gateway.catalog.location_reuse import Claim, RegistrationPermit, claim_of_file, take_location
@@ -33,6 +34,7 @@ from gateway.catalog.views import Views, view_name_taken_error
 from gateway.catalog.views import answer as view_answer
 from gateway.db import namespaces, tables, tabular_writes
 from gateway.db.delivery import TupleDelivery
+from gateway.db.documents import Documents
 from gateway.db.engine import Connection, Database
 from gateway.db.outbox import Pending
 from gateway.db.ownership import record_deleted
@@ -56,8 +58,17 @@ class Registrations:
     """Use cases: register and adopt tables and views, unregister tables."""
 
     def __init__(
-        self, *, database: Database, door: Door, delivery: TupleDelivery, files: MetadataFiles, views: Views
+        self,
+        *,
+        database: Database,
+        door: Door,
+        delivery: TupleDelivery,
+        files: MetadataFiles,
+        views: Views,
+        documents: Documents,
     ) -> None:
+        self._documents = documents
+        self._approval = views.approval
         self._database = database
         self._door = door
         self._delivery = delivery
@@ -98,7 +109,13 @@ class Registrations:
         check_format_version(found.format_version, frozenset(namespace.warehouse.allowed_format_versions))
         # The normalized location: files are recorded for cleanup, and removed from it, by this spelling.
         written = (file.text, found.document)
+        approval = await self._approve(permit, ObjectType.TABLE, namespace, identifier.name, written)
+        overwriting = UNCONDITIONAL
+        if replaced is not None:
+            overwriting = await self._approval.of_drop(permit, replaced, self._documents)
         async with creation_transaction(permit, self._database, namespace, identifier, location) as connection:
+            await approval.use(connection)
+            await overwriting.use(connection)
             gone = [] if replaced is None else await self._delete_replaced(connection, replaced, permit.actor)
             owner = await take_location(
                 connection, permit, file, location, replaced=None if replaced is None else replaced.id
@@ -134,7 +151,8 @@ class Registrations:
         async def take(connection: Connection) -> Principal:
             return await take_location(connection, permit, file, location)
 
-        await self._views.insert(permit, namespace, identifier, id, UUID(found.uuid), location, written, take)
+        approval = await self._approve(permit, ObjectType.VIEW, namespace, identifier.name, written)
+        await self._views.insert(permit, namespace, identifier, id, UUID(found.uuid), location, written, approval, take)
         return view_answer(*written)
 
     async def unregister(self, permit: Permit[UnregisterTable]) -> UnregisterTableResult:
@@ -145,7 +163,9 @@ class Registrations:
         """
         table = permit.table(permit.operation.table)
         await self._door.require_endless(permit, Can.UNREGISTER, permit.operation.table)
+        approval = await self._approval.of_drop(permit, table, self._documents)
         async with self._database.change(permit) as connection:
+            await approval.use(connection)
             namespace_held = await namespaces.lock_if_unmoved(connection, table.namespace)
             now = await tables.lock(connection, table.id) if namespace_held else None
             if now is None or not _is_unmoved(now.namespace_id, now.name_key, table):
@@ -158,6 +178,18 @@ class Registrations:
             raise NoSuchTableException.of(permit.operation.table.identifier)
         await self._delivery.deliver_or_defer(pending)
         return UnregisterTableResult(metadata_location=last.metadata_location, metadata=msgspec.Raw(last.metadata))
+
+    async def _approve(
+        self,
+        permit: RegistrationPermit,
+        type: ObjectType,
+        namespace: ResolvedNamespace,
+        name: str,
+        written: tuple[str, bytes],
+    ) -> Approval:
+        """Return the approval of a registration. The file is a part of the change: another file is another change."""
+        register = {"action": "register", "metadata-location": written[0]}
+        return await self._approval.of_creation(permit, type, namespace, name, lambda: written[1], updates=[register])
 
     async def _read_validated(
         self, kind: Kind, namespace: ResolvedNamespace, file: Location, folder: Location

@@ -14,10 +14,12 @@ from gateway.access.operations.renames import RenameTable, RenameView, destinati
 from gateway.access.permit import Permit
 from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedGenericTable, ResolvedNamespace, ResolvedTable, ResolvedView
+from gateway.catalog.change_approval import ChangeApproval
 from gateway.catalog.containers import above_table
 from gateway.catalog.tabular_creation import kind_text
 from gateway.db import namespaces, tables
 from gateway.db.delivery import TupleDelivery
+from gateway.db.documents import Documents
 from gateway.db.engine import Connection, Database
 from gateway.db.ownership import Steps, record_moved
 from gateway.iceberg.errors import (
@@ -37,7 +39,11 @@ Moved = ResolvedTable | ResolvedView | ResolvedGenericTable
 class Renames:
     """Use cases: rename tables, views and generic tables."""
 
-    def __init__(self, *, database: Database, door: Door, delivery: TupleDelivery) -> None:
+    def __init__(
+        self, *, database: Database, door: Door, delivery: TupleDelivery, documents: Documents, approval: ChangeApproval
+    ) -> None:
+        self._documents = documents
+        self._approval = approval
         self._database = database
         self._door = door
         self._delivery = delivery
@@ -90,8 +96,12 @@ class Renames:
         permit.pending_audit.add_details(
             **{f"{noun}_id": str(moved.id), "from": source.dotted, "to": destination.dotted}
         )
+        approval = await self._approval.of_rename(
+            permit, moved, (*to.namespace.levels, destination.name), self._documents
+        )
         try:
             async with self._database.change(permit) as connection:
+                await approval.use(connection)
                 steps = await self._record(connection, moved, source, to, destination)
         except namespaces.NamespaceGone as gone:
             if gone.id != to.id:

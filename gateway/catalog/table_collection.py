@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from gateway.access.door import Door
+from gateway.catalog.change_approval import ChangeApproval
 from gateway.catalog.chosen_locations import ChosenLocations
 from gateway.catalog.credentials import Credentials
 from gateway.catalog.lists import Lists
@@ -14,7 +15,7 @@ from gateway.db.engine import Database
 
 
 class TableCollection:
-    """Hold the components: rows, decisions, delivery of grants, files, credentials, lists and stored documents."""
+    """Hold the components: rows, decisions, delivery of grants, files, credentials, lists, documents and approval."""
 
     def __init__(
         self,
@@ -27,7 +28,9 @@ class TableCollection:
         lists: Lists,
         documents: Documents,
         chosen: ChosenLocations,
+        approval: ChangeApproval,
     ) -> None:
+        self._approval = approval
         self._chosen = chosen
         self._database = database
         self._door = door

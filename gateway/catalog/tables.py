@@ -18,6 +18,7 @@ from gateway.access.operations.tables import CreateTable, DropTable, ListTables,
 from gateway.access.permit import Permit
 from gateway.access.refs import ObjectType
 from gateway.access.resolved import Excerpt, ResolvedNamespace, ResolvedTable
+from gateway.catalog.change_approval import UNCONDITIONAL, Approval
 from gateway.catalog.credentials import VendResult, require_vendable
 from gateway.catalog.drops import Files, drop_tabular
 from gateway.catalog.etags import Tagged
@@ -87,11 +88,17 @@ class Tables(TableCollection):
             await self._files.require_empty(warehouse, location)
         permit.pending_audit.add_details(table_id=str(id), namespace_id=str(namespace.id), location=location.text)
         if request.stage_create:
+            # The verifiers are asked about the commit that completes the table.
             await self._insert(permit, namespace, identifier, id, location, explicit=explicit, written=None)
             vended_result = await self._credentials.for_creation(permit, vend, location.text, id)
             return Tagged("", answer(None, encode_table_metadata(metadata), vended_result))
+        approval = await self._approval.of_creation(
+            permit, ObjectType.TABLE, namespace, identifier.name, lambda: encode_table_metadata(metadata)
+        )
         async with self._files.write_one(warehouse, metadata, None) as written:
-            await self._insert(permit, namespace, identifier, id, location, explicit=explicit, written=written)
+            await self._insert(
+                permit, namespace, identifier, id, location, explicit=explicit, written=written, approval=approval
+            )
         self._documents.keep(id, *written)
         vended_result = await self._credentials.for_creation(permit, vend, location.text, id)
         representation = creation_representation(permit, vend, id, written[0])
@@ -190,9 +197,16 @@ class Tables(TableCollection):
         operation = permit.operation
         table = permit.table(operation.table)
         files = Files.PURGE if operation.purge and await self._owns_its_files(table) else Files.KEEP
+        approval = await self._approval.of_drop(permit, table, self._documents)
         async with self._database.change(permit) as connection:
             pending = await drop_tabular(
-                connection, permit, table, operation.table.identifier, files=files, force=operation.force
+                connection,
+                permit,
+                table,
+                operation.table.identifier,
+                files=files,
+                force=operation.force,
+                approval=approval,
             )
         await self._delivery.deliver_or_defer(pending)
 
@@ -223,11 +237,13 @@ class Tables(TableCollection):
         *,
         explicit: bool,
         written: tuple[str, bytes] | None,
+        approval: Approval = UNCONDITIONAL,
     ) -> None:
         warehouse = namespace.warehouse
         async with creation_transaction(
             permit, self._database, namespace, identifier, location, explicit=explicit
         ) as connection:
+            await approval.use(connection)
             await tabular_writes.create(
                 connection,
                 id=id,

@@ -7,6 +7,7 @@ Views and tables share their names and the warehouse's store. A view's only file
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from uuid import UUID
 
 import msgspec
@@ -19,6 +20,9 @@ from gateway.access.permit import Permit
 from gateway.access.refs import ObjectType
 from gateway.access.resolved import ResolvedNamespace, ResolvedView
 from gateway.access.tuples import Principal
+from gateway.catalog.approved_commits import ApprovedStateChanged, commit_approved
+from gateway.catalog.change_approval import UNCONDITIONAL, Approval, ChangeApproval
+from gateway.catalog.change_proposals import of_object
 from gateway.catalog.chosen_locations import ChosenLocations
 from gateway.catalog.commit_retry import CommitConflict, CommitQueue, determine_outcome, retry_conflicts
 from gateway.catalog.drops import Files, drop_tabular
@@ -41,7 +45,7 @@ from gateway.catalog.view_owners import ViewOwners
 from gateway.db import pending_files, retired_locations, tables, tabular_writes, views
 from gateway.db.advisory_locks import AdvisoryLocks
 from gateway.db.delivery import TupleDelivery
-from gateway.db.documents import Documents
+from gateway.db.documents import Document, Documents
 from gateway.db.engine import Connection, Database
 from gateway.db.resolver import reread_view
 from gateway.iceberg.commit import ViewCommitOutcome, commit_view
@@ -54,11 +58,12 @@ from gateway.iceberg.errors import (
 )
 from gateway.iceberg.identifiers import TableIdentifier, validate_new_name
 from gateway.iceberg.locations import location_properties
-from gateway.iceberg.views import decode_stored_view_metadata
+from gateway.iceberg.views import decode_stored_view_metadata, encode_view_metadata
 from gateway.iceberg.wire import CommitViewRequest, ListTablesResponse, LoadViewResult
 from gateway.scope.location import Location
 from gateway.scope.location_bounds import require_inside
 from gateway.storage.registry import parse_location, stored_profile
+from gateway.verification.port import ChangeKind
 
 
 class Views:
@@ -75,7 +80,9 @@ class Views:
         owners: ViewOwners,
         documents: Documents,
         chosen: ChosenLocations,
+        approval: ChangeApproval,
     ) -> None:
+        self.approval = approval
         self._chosen = chosen
         self._documents = documents
         self.owners = owners
@@ -112,9 +119,14 @@ class Views:
             await self._chosen.require_allowed(permit, profile.base_location(), namespace, location)
             await self._refuse_taken_location_and_empty(namespace, location)
         permit.pending_audit.add_details(view_id=str(id), location=location.text)
+        approval = await self.approval.of_creation(
+            permit, ObjectType.VIEW, namespace, identifier.name, lambda: encode_view_metadata(metadata)
+        )
         async with self._files.write_one(namespace.warehouse, metadata, None) as written:
             explicit = request.location is not None
-            await self.insert(permit, namespace, identifier, id, metadata.uuid, location, written, explicit=explicit)
+            await self.insert(
+                permit, namespace, identifier, id, metadata.uuid, location, written, approval, explicit=explicit
+            )
         return answer(*written)
 
     async def load(self, permit: Permit[LoadView]) -> LoadViewResult:
@@ -142,10 +154,20 @@ class Views:
         first = permit.view(operation.view)
         permit.pending_audit.add_details(view_id=str(first.id))
 
-        async def attempt(must_reread: bool) -> LoadViewResult:
-            return await self._attempt(permit, await self._reread(permit, first) if must_reread else first)
+        async def committed(view: ResolvedView, approval: Approval | None) -> LoadViewResult:
+            async def attempt(must_reread: bool) -> LoadViewResult:
+                now = await self._reread(permit, view) if must_reread else view
+                if approval is not None and now.metadata_location != view.metadata_location:
+                    raise ApprovedStateChanged
+                return await self._attempt(permit, now, approval)
 
-        return await retry_conflicts(self._queue, [first.id], attempt)
+            return await retry_conflicts(self._queue, [view.id], attempt)
+
+        if not self.approval.concerns(ChangeKind.COMMIT, ObjectType.VIEW):
+            return await committed(first, None)
+        return await commit_approved(
+            first, reread=partial(self._reread, permit), approve=partial(self._approve, permit), commit=committed
+        )
 
     async def drop(self, permit: Permit[DropView]) -> None:
         """Drop the view (`drops.drop_tabular`). Its name is free at once, its location after its files are deleted.
@@ -157,9 +179,16 @@ class Views:
         operation = permit.operation
         view = permit.view(operation.view)
         files = Files.LAST if operation.purge is None else Files.PURGE if operation.purge else Files.KEEP
+        approval = await self.approval.of_drop(permit, view, self._documents)
         async with self._database.change(permit) as connection:
             pending = await drop_tabular(
-                connection, permit, view, operation.view.identifier, files=files, force=operation.force
+                connection,
+                permit,
+                view,
+                operation.view.identifier,
+                files=files,
+                force=operation.force,
+                approval=approval,
             )
         await self._delivery.deliver_or_defer(pending)
 
@@ -172,6 +201,7 @@ class Views:
         uuid: UUID,
         location: Location,
         written: tuple[str, bytes],
+        approval: Approval,
         take: Callable[[Connection], Awaitable[Principal]] | None = None,
         *,
         explicit: bool = True,
@@ -184,6 +214,7 @@ class Views:
         async with creation_transaction(
             permit, self._database, namespace, identifier, location, view_name_taken_error, explicit=explicit
         ) as connection:
+            await approval.use(connection)
             owner = None if take is None else await take(connection)
             await tabular_writes.create(
                 connection,
@@ -206,7 +237,22 @@ class Views:
             pending = await record_ownership(connection, permit.actor, ObjectType.VIEW, id, namespace, owner=owner)
         await self._delivery.deliver_or_defer(pending)
 
-    async def _attempt(self, permit: Permit[CommitView], view: ResolvedView) -> LoadViewResult:
+    async def _approve(self, permit: Permit[CommitView], view: ResolvedView) -> Approval:
+        document, outcome = await self._outcome(permit, view)
+        if not outcome.changed:
+            return UNCONDITIONAL
+        proposal = of_object(
+            permit,
+            ChangeKind.COMMIT,
+            view,
+            updates=permit.operation.request.updates,
+            before=document.text,
+            after=encode_view_metadata(outcome.metadata),
+        )
+        return await self.approval.require(permit, [proposal])
+
+    async def _outcome(self, permit: Permit[CommitView], view: ResolvedView) -> tuple[Document, ViewCommitOutcome]:
+        """Return (current document, outcome of the commit). Raises CommitConflict for a newer document."""
         request = permit.operation.request
         document = await self._documents.read(view)
         if document is None:
@@ -222,7 +268,12 @@ class Views:
             self.owners.require(permit.actor, outcome.metadata, before)
             return outcome
 
-        outcome = await offload(applied, size=len(document.text) + extent(request.updates))
+        return document, await offload(applied, size=len(document.text) + extent(request.updates))
+
+    async def _attempt(
+        self, permit: Permit[CommitView], view: ResolvedView, approval: Approval | None
+    ) -> LoadViewResult:
+        document, outcome = await self._outcome(permit, view)
         if not outcome.changed:
             async with self._database.change(permit):
                 pass
@@ -230,7 +281,7 @@ class Views:
         location = await self._new_location(permit, view, outcome)
         async with self._files.write_one(view.warehouse, outcome.metadata, view.metadata_location) as written:
             try:
-                await self._swap(permit, view, location, written)
+                await self._swap(permit, view, location, written, approval)
             except tables.Clash as clash:
                 raise LocationAlreadyTaken(
                     f"Location is taken by another table or view, or by files of one: {location.text}. Choose "
@@ -243,9 +294,16 @@ class Views:
         return answer(*written)
 
     async def _swap(
-        self, permit: Permit[CommitView], view: ResolvedView, location: Location, written: tuple[str, bytes]
+        self,
+        permit: Permit[CommitView],
+        view: ResolvedView,
+        location: Location,
+        written: tuple[str, bytes],
+        approval: Approval | None,
     ) -> None:
         async with self._database.change(permit) as connection:
+            if approval is not None:
+                await approval.use(connection)
             await pending_files.hold(connection, [written[0]])
             if location.text != view.location:
                 permit.pending_audit.add_details(location=location.text)

@@ -18,7 +18,9 @@ from typing import Any
 import click
 
 from gateway.cli.audit import audit
+from gateway.cli.changes import changes
 from gateway.cli.common import settings_for
+from gateway.cli.conformance import conformance
 from gateway.cli.database import migrate, require_our_database, wait_for_db
 from gateway.cli.events import events
 from gateway.cli.live_credentials import live_credentials
@@ -42,6 +44,8 @@ for _command in (
     audit,
     authz,
     events,
+    changes,
+    conformance,
     live_credentials,
     log_in,
     logout,

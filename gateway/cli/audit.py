@@ -36,7 +36,7 @@ def verify(anchor: str | None, file: Path | None) -> None:
     The last line of the output is the anchor of the newest block. Keep it outside of the database: a later run with
     `--anchor` also finds a chain that was cut or rewritten.
     """
-    from gateway import app
+    from gateway.assembly import audit as audit_log
     from gateway.settings import Settings
     from gateway.telemetry.logs import configure_logging
 
@@ -46,10 +46,15 @@ def verify(anchor: str | None, file: Path | None) -> None:
         _verify_file(file, expected)
         return
     try:
-        found = asyncio.run(app.verify_audit(settings_for(Settings.write_url), expected))
+        found = asyncio.run(audit_log.verify_audit(settings_for(Settings.write_url), expected))
     except start_failures() as error:
         raise click.ClickException(str(error)) from None
     click.echo(f"verified blocks: {found.blocks}, records: {found.records}, not sealed yet: {found.unsealed}")
+    if found.removed_until is not None:
+        click.echo(f"retention removed the records before {found.removed_until:%Y-%m-%d}, blocks: {found.removed}")
+    if found.strays:
+        click.echo(f"{found.strays} records are marked as sealed in a block that does not exist", err=True)
+        sys.exit(_FAULT)
     _conclude(found.fault, found.last)
 
 
@@ -66,7 +71,7 @@ def export(output: Path, after: int) -> None:
 
     The last line of the output is the number of the last block, for `--after` of the next export.
     """
-    from gateway import app
+    from gateway.assembly import audit as audit_log
     from gateway.settings import Settings
     from gateway.tasks.audit_chain import RecordsGone
     from gateway.telemetry.logs import configure_logging
@@ -74,7 +79,7 @@ def export(output: Path, after: int) -> None:
     configure_logging(level="WARNING", stream=sys.stderr.buffer)
     failures: tuple[type[Exception], ...] = (RecordsGone, OSError, *start_failures())
     try:
-        done = asyncio.run(app.export_audit(settings_for(Settings.write_url), output, after))
+        done = asyncio.run(audit_log.export_audit(settings_for(Settings.write_url), output, after))
     except failures as error:
         raise click.ClickException(f"{output} is not complete: {error}") from None
     click.echo(f"exported records: {done.records}")

@@ -77,6 +77,11 @@ def logout(issuer: str | None, client_id: str | None) -> None:
 @_at_a_provider
 def token(issuer: str | None, client_id: str | None) -> None:
     """Print only the token of the login. A token that expires soon is renewed first."""
+    click.echo(current_token(issuer, client_id))
+
+
+def current_token(issuer: str | None = None, client_id: str | None = None) -> str:
+    """Return the token of the login, renewed if it expires soon. Without a login the command ends with a message."""
     issuer, client_id, scope = _provider(issuer, client_id)
     login = _stored_login(issuer, client_id)
     with _exit_on_token_errors():
@@ -88,7 +93,7 @@ def token(issuer: str | None, client_id: str | None) -> None:
                 if _ends(tokens):
                     tokens = _renewed(tokens, issuer, client_id, scope)
                     login.store(tokens)
-    click.echo(tokens.access_token)
+    return tokens.access_token
 
 
 def _tokens_of(login: StoredLogin) -> Tokens:

@@ -57,6 +57,14 @@ async def count_unsealed(connection: AsyncConnection) -> int:
     return counted
 
 
+async def count_strays(connection: AsyncConnection) -> int:
+    """Return the number of memberships that name a block that does not exist. The sealer would skip their records."""
+    known = select(audit_blocks.c.number).where(audit_blocks.c.number == audit_block_records.c.block).exists()
+    statement = select(func.count()).select_from(audit_block_records).where(~known)
+    counted: int = (await connection.execute(statement)).scalar_one()
+    return counted
+
+
 async def add(connection: AsyncConnection, block: Block, records: Sequence[SealedRecord]) -> None:
     """Write a block and the membership of its records."""
     values = {name: getattr(block, name) for name in Block.__dataclass_fields__}

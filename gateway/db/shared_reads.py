@@ -75,6 +75,11 @@ class SharedReads:
         self._waiting: OrderedDict[DirectRead, _Queues] = OrderedDict()
         self._running: set[asyncio.Task[None]] = set()
 
+    @property
+    def is_busy(self) -> bool:
+        """Return True if the next read waits, and may then share its statement."""
+        return self._in_flight >= self._unshared
+
     async def one(self, read: DirectRead, parameters: Mapping[str, Any], principal: str) -> Any:
         """Return the row of a read that always has exactly one. Raises DatabaseUnavailable."""
         # Nothing waits while a slot is free.

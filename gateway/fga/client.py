@@ -69,8 +69,10 @@ class FgaClient:
         timeout_s: float,
         max_batch: int = 50,
         tls: ssl.SSLContext | None = None,
+        hooks: Sequence[aiohttp.TraceConfig] = (),
     ) -> None:
         self._tls = tls
+        self._hooks = list(hooks)
         _require_ulid("store", store_id)
         _require_ulid("model", model_id)
         if max_batch < 1:
@@ -373,9 +375,8 @@ class FgaClient:
 
     def _request(self, method: str, path: str, body: Any) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
         if self._session is None:
-            self._session = aiohttp.ClientSession(
-                headers=self._headers, connector=aiohttp.TCPConnector(ssl=self._tls or True)
-            )
+            connector = aiohttp.TCPConnector(ssl=self._tls or True)
+            self._session = aiohttp.ClientSession(headers=self._headers, connector=connector, trace_configs=self._hooks)
         data = None if body is None else msgspec.json.encode(body)
         # Following a redirect would send the API key to another server.
         return self._session.request(method, self._url + path, data=data, allow_redirects=False)

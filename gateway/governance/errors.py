@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from gateway.access.dependency_errors import CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
 from gateway.db.last_admin_guard import LastAdminRemoved
-from gateway.iceberg.errors import CatalogError
+from gateway.iceberg.errors import CatalogError, ForbiddenException
 
 
 class CatalogAlreadyBootstrapped(CatalogError, code=400):
@@ -206,3 +206,11 @@ class TaskStateConflict(CatalogError, code=409):
 
 class TaskAlreadyActive(CatalogError, code=409):
     """Another task of the queue is active for the same object."""
+
+
+class TicketNotPending(CatalogError, code=409):
+    """The ticket is decided, used or expired already."""
+
+
+class OwnChangeForbidden(ForbiddenException):
+    """The caller requested the change itself, so another approver has to decide about it."""

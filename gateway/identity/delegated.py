@@ -19,7 +19,11 @@ import msgspec
 from joserfc import jws
 from joserfc.errors import JoseError
 
-from gateway.identity.errors import AuthenticationFailed
+from gateway.identity.errors import (
+    AuthenticationFailed,
+    Refusal,
+    invalid_signature,
+)
 from gateway.identity.own_keys import CURVE, OwnKeys
 from gateway.identity.tokens import VerifiedToken
 
@@ -153,11 +157,12 @@ class DelegatedTokens:
         if claims.iss != self._name or claims.aud != self._name or claims.scope != SCOPE:
             raise AuthenticationFailed(
                 "the token was issued by another server, or for another server; exchange the user's token at this "
-                "server"
+                "server",
+                Refusal.ISSUER,
             )
         # Another process may have issued the token, so its clock may be ahead. The lifetime never exceeds LIFE_SECONDS.
         if now >= claims.exp or claims.exp - claims.iat > LIFE_SECONDS or now < claims.iat - _MAX_SKEW_SECONDS:
-            raise AuthenticationFailed("the token has expired; exchange the user's token again")
+            raise AuthenticationFailed("the token has expired; exchange the user's token again", Refusal.EXPIRED)
         idp_id, _, subject = claims.sub.partition("~")
         return VerifiedToken(
             idp_id=idp_id,
@@ -192,14 +197,15 @@ class DelegatedTokens:
         key = await self._keys.verifying(header.kid)
         if key is None:
             raise AuthenticationFailed(
-                "the signing key of the token is unknown or was revoked; exchange the user's token again"
+                "the signing key of the token is unknown or was revoked; exchange the user's token again",
+                Refusal.SIGNATURE,
             )
         try:
             if not jws.validate_compact(signed, key, registry=_REGISTRY):
-                raise AuthenticationFailed("the token's signature is not valid")
+                raise invalid_signature()
             return msgspec.json.decode(signed.payload or b"", type=_Claims), header.sub_proven
         except (JoseError, ValueError, TypeError, RecursionError):
-            raise AuthenticationFailed("the token's signature is not valid") from None
+            raise invalid_signature() from None
 
 
 def _b64(text: str) -> bytes:

@@ -21,7 +21,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, JWKRegistry, Key, OKPKey, RSAKey
 
 from gateway.identity.discovery import find_jwks_uri
-from gateway.identity.errors import AuthenticationFailed, IdentityProviderUnavailable
+from gateway.identity.errors import AuthenticationFailed, IdentityProviderUnavailable, Refusal
 from gateway.identity.fetch import Fetcher, FetchFailed, check_endpoint
 
 _RSA_ALGORITHMS = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"})
@@ -197,13 +197,15 @@ class KeyRing:
         if not fitting:
             raise AuthenticationFailed(
                 "the identity provider publishes no key with the key id (kid) and algorithm of the token; get a new "
-                "token"
+                "token",
+                Refusal.SIGNATURE,
             )
         if kid is None and len(fitting) > 1:
             # OpenID Connect Core section 10.1: if the set has several keys, the header must contain `kid`.
             raise AuthenticationFailed(
                 "the token's header has no key id (kid), which is required because the identity provider publishes "
-                "several keys"
+                "several keys",
+                Refusal.SIGNATURE,
             )
         return fitting
 

@@ -28,8 +28,9 @@ from cachetools import TTLCache
 
 from gateway.access.tuples import is_valid_in_tuples
 from gateway.identity import claims as read
+from gateway.identity import errors
 from gateway.identity.cache import CachedTokens, TokenObserver
-from gateway.identity.errors import AuthenticationFailed, IdentityProviderUnavailable
+from gateway.identity.errors import AuthenticationFailed, IdentityProviderUnavailable, Refusal
 from gateway.identity.fetch import FetchFailed, check_endpoint
 from gateway.identity.keys import KeyRing
 from gateway.identity.tokens import KeySource, VerifiedToken, audiences_of, decode_claims, numeric_date, signed_by
@@ -153,7 +154,7 @@ class ServiceAccounts:
         self._lane = _Lane(_AT_ONCE, _WAITING)
         self._lane_of_unknown = _Lane(_UNKNOWN_AT_ONCE, _UNKNOWN_WAITING)
         self._under_way: dict[bytes, asyncio.Task[_Status]] = {}
-        self._refused: TTLCache[bytes, str] = TTLCache(_REFUSED_ENTRIES, _REFUSED_SECONDS)
+        self._refused: TTLCache[bytes, tuple[str, Refusal]] = TTLCache(_REFUSED_ENTRIES, _REFUSED_SECONDS)
         self._cached_tokens = CachedTokens(
             self._verify, generation=lambda: 0, entries=entries, seconds=seconds, observer=observer, clock=clock
         )
@@ -181,10 +182,7 @@ class ServiceAccounts:
         return await self._cached_tokens.verify(token)
 
     async def check(self) -> None:
-        """Check the API server for the health endpoint, by the review of a text that is no token.
-
-        Raises `IdentityProviderUnavailable`.
-        """
+        """Check the API server by the review of a text that is no token. Raises `IdentityProviderUnavailable`."""
         await self._review("no-token", self._lane)
 
     async def _verify(self, token: str) -> VerifiedToken:
@@ -192,13 +190,13 @@ class ServiceAccounts:
         issuer, audiences, expires_at = self._require_reviewable(claims)
         digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
         if (refusal := self._refused.get(digest)) is not None:
-            raise AuthenticationFailed(refusal)
+            raise AuthenticationFailed(*refusal)
         lane = await self._lane_for(token)
         try:
             status = await self._reviewed(digest, token, lane, legacy=issuer == LEGACY_ISSUER)
             return self._read(claims, status, issuer, audiences, expires_at)
         except AuthenticationFailed as refused:
-            self._refused[digest] = refused.message
+            self._refused[digest] = (refused.message, refused.reason)
             raise
 
     def _require_reviewable(self, claims: read.Claims) -> tuple[str, tuple[str, ...], float]:
@@ -208,22 +206,22 @@ class ServiceAccounts:
         """
         issuer = claims.get("iss")
         if not isinstance(issuer, str) or issuer not in self.issuers:
-            raise AuthenticationFailed("the issuer of the token (iss) is not configured on this server")
+            raise errors.unknown_issuer()
         now, skew = self._clock(), self._rules.skew_seconds
         expires_at, not_before = numeric_date(claims, "exp"), numeric_date(claims, "nbf")
         if issuer == LEGACY_ISSUER:
             # The review of a legacy token has no audience, so the API server accepts its own one. A token with an
             # audience is no legacy token: it would be accepted here although it is for the API server.
             if "aud" in claims:
-                raise AuthenticationFailed("a token of this issuer must not have an audience (aud)")
+                raise AuthenticationFailed("a token of this issuer must not have an audience (aud)", Refusal.AUDIENCE)
             return issuer, (), now + self._seconds if expires_at is None else expires_at
         if expires_at is None or now >= expires_at + skew:
-            raise AuthenticationFailed("the token has expired, or has no expiry (exp); get a new one")
+            raise AuthenticationFailed("the token has expired, or has no expiry (exp); get a new one", Refusal.EXPIRED)
         if not_before is not None and now < not_before - skew:
-            raise AuthenticationFailed("the token is not valid yet (nbf); check the clocks of the servers")
+            raise errors.not_yet_valid()
         audiences = audiences_of(claims)
         if self._rules.audiences.isdisjoint(audiences):
-            raise AuthenticationFailed("the token has no audience (aud) that is configured on this server")
+            raise errors.wrong_audience()
         return issuer, audiences, expires_at
 
     async def _lane_for(self, token: str) -> _Lane:
@@ -238,7 +236,7 @@ class ServiceAccounts:
         except (AuthenticationFailed, IdentityProviderUnavailable):
             # Without usable keys no signature can be verified, so all tokens use the larger queue.
             return self._lane_of_unknown if self._keys.believable else self._lane
-        raise AuthenticationFailed("the token's signature is not valid")
+        raise errors.invalid_signature()
 
     async def _reviewed(self, digest: bytes, token: str, lane: _Lane, *, legacy: bool) -> _Status:
         """Share one review between all concurrent requests with the same token."""
@@ -275,13 +273,13 @@ class ServiceAccounts:
         API servers also authenticate human users and nodes. Only service accounts are accepted.
         """
         if not status.authenticated:
-            raise AuthenticationFailed("the cluster rejected the token: it is unknown, has expired or was revoked")
+            raise errors.rejected_by_cluster()
         # An API server without support for audiences omits them. It then validated the token for its own API only.
         if issuer != LEGACY_ISSUER and self._rules.audiences.isdisjoint(status.audiences):
-            raise AuthenticationFailed("the cluster did not confirm that the token's audience is this service")
+            raise errors.unconfirmed_audience()
         account = _ACCOUNT.fullmatch(status.user.username)
         if account is None:
-            raise AuthenticationFailed("the token does not belong to a service account")
+            raise AuthenticationFailed("the token does not belong to a service account", Refusal.WRONG_KIND)
         by_uid = self._rules.subject_source == "uid"
         subject = read.checked_subject(status.user.uid if by_uid else status.user.username, "the account's id")
         user_id = f"{self._rules.idp_id}~{subject}"

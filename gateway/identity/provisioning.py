@@ -18,7 +18,7 @@ from uuid import UUID
 
 import msgspec
 
-from gateway.identity.errors import AuthenticationFailed
+from gateway.identity.errors import AuthenticationFailed, Refusal
 
 PREFIX: Final = "lgscim_"
 _TOKEN: Final = re.compile(r"lgscim_(?P<id>[0-9a-f]{32})_[A-Za-z0-9_-]{43}", re.ASCII)
@@ -71,7 +71,8 @@ async def verify(token: str, store: TokenStore) -> ProvisioningToken:
     if row is None or not hmac.compare_digest(bytes(row.digest), _digest(token)):
         raise AuthenticationFailed(
             "the provisioning token is unknown, revoked or expired; the operator can issue a new one with `lakegate "
-            "secrets scim-token issue`"
+            "secrets scim-token issue`",
+            Refusal.REVOKED,
         )
     return ProvisioningToken(provider_id=row.provider_id, project_id=row.project_id)
 

@@ -16,7 +16,12 @@ import msgspec
 
 from gateway.identity.cache import CachedTokens, TokenObserver
 from gateway.identity.claims import payload_of
-from gateway.identity.errors import AuthenticationFailed
+from gateway.identity.errors import (
+    AuthenticationFailed,
+    Refusal,
+    unknown_issuer,
+    wrong_audience,
+)
 from gateway.identity.keys import KeyRing
 from gateway.identity.tokens import TokenRules, TokenVerifier, VerifiedToken
 
@@ -82,21 +87,24 @@ class TokenRouter:
         routing = _read(token)
         fitting = self._by_issuer.get(routing.iss, []) if isinstance(routing.iss, str) else []
         if not fitting:
-            raise AuthenticationFailed("the issuer of the token (iss) is not configured on this server")
+            raise unknown_issuer()
         if len(fitting) == 1:
             return fitting[0]
         named = {routing.aud} if isinstance(routing.aud, str) else routing.aud
         try:
             addressed = [link for link in fitting if not link.audiences.isdisjoint(named or ())]
         except TypeError:
-            raise AuthenticationFailed("the token's audience (aud) is missing or is not text") from None
+            raise AuthenticationFailed(
+                "the token's audience (aud) is missing or is not text", Refusal.AUDIENCE
+            ) from None
         if not addressed:
-            raise AuthenticationFailed("the token has no audience (aud) that is configured on this server")
+            raise wrong_audience()
         if len(addressed) > 1:
             # Each provider would return another user id. The order of the settings must not select the identity.
             raise AuthenticationFailed(
                 "the token's audiences (aud) belong to several providers with the same issuer; request a token for "
-                "one of them"
+                "one of them",
+                Refusal.AUDIENCE,
             )
         return addressed[0]
 

@@ -18,7 +18,14 @@ from joserfc.errors import JoseError, UnsupportedAlgorithmError
 from gateway.access.tuples import is_valid_in_tuples
 from gateway.identity import claims as read
 from gateway.identity.claims import UserKind
-from gateway.identity.errors import AuthenticationFailed
+from gateway.identity.errors import (
+    AuthenticationFailed,
+    Refusal,
+    invalid_signature,
+    not_yet_valid,
+    unknown_issuer,
+    wrong_audience,
+)
 from gateway.identity.fetch import check_endpoint
 from gateway.identity.keys import ALGORITHMS, VerificationKey
 
@@ -176,7 +183,7 @@ class TokenVerifier:
         claims = decode_claims(signed.payload)
         issuer = claims.get("iss")
         if not isinstance(issuer, str) or issuer not in self._issuers:
-            raise AuthenticationFailed("the issuer of the token (iss) is not configured on this server")
+            raise unknown_issuer()
         _check_signature(signed, await self._keys.candidates(kid, algorithm))
         return self._read(claims, issuer)
 
@@ -186,11 +193,13 @@ class TokenVerifier:
         audiences = audiences_of(claims)
         project_id = self._project_of(audiences)
         if project_id is None and rules.audiences.isdisjoint(audiences):
-            raise AuthenticationFailed("the token has no audience (aud) that is configured on this server")
+            raise wrong_audience()
         _check_is_access_token(claims)
         scopes = read.scopes_of(claims)
         if rules.required_scope is not None and rules.required_scope not in scopes:
-            raise AuthenticationFailed(f"the token lacks the scope '{rules.required_scope}'; request a token with it")
+            raise AuthenticationFailed(
+                f"the token lacks the scope '{rules.required_scope}'; request a token with it", Refusal.SCOPE
+            )
         subject = read.subject_of(claims, rules.subject_claims)
         user_id = f"{rules.idp_id}~{subject}"
         if not is_valid_in_tuples(user_id):
@@ -226,7 +235,8 @@ class TokenVerifier:
         bound = {self._rules.project_audiences[each] for each in audiences if each in self._rules.project_audiences}
         if len(bound) > 1:
             raise AuthenticationFailed(
-                "the token's audiences (aud) are bound to several projects; request a token for one project"
+                "the token's audiences (aud) are bound to several projects; request a token for one project",
+                Refusal.AUDIENCE,
             )
         return bound.pop() if bound else None
 
@@ -238,14 +248,17 @@ class TokenVerifier:
         now, skew = self._clock(), self._rules.skew_seconds
         expires_at, not_before, issued_at = (numeric_date(claims, name) for name in ("exp", "nbf", "iat"))
         if expires_at is None:
-            raise AuthenticationFailed("the token has no expiry (exp), which is required")
+            raise AuthenticationFailed("the token has no expiry (exp), which is required", Refusal.EXPIRED)
         if now >= expires_at + skew:
-            raise AuthenticationFailed("the token has expired; get a new one from the identity provider")
+            raise AuthenticationFailed(
+                "the token has expired; get a new one from the identity provider", Refusal.EXPIRED
+            )
         if not_before is not None and now < not_before - skew:
-            raise AuthenticationFailed("the token is not valid yet (nbf); check the clocks of the servers")
+            raise not_yet_valid()
         if issued_at is not None and now < issued_at - skew:
             raise AuthenticationFailed(
-                "the token's time of issue (iat) is in the future; check the clocks of the servers"
+                "the token's time of issue (iat) is in the future; check the clocks of the servers",
+                Refusal.NOT_YET_VALID,
             )
         return expires_at, issued_at
 
@@ -312,7 +325,7 @@ def _check_signature(signed: jws.CompactSignature, candidates: tuple[Verificatio
         except (JoseError, ValueError, TypeError):
             # This key cannot verify the signature. Another candidate may.
             continue
-    raise AuthenticationFailed("the token's signature is not valid")
+    raise invalid_signature()
 
 
 def numeric_date(claims: read.Claims, name: str) -> float | None:

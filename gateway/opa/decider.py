@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Sequence
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -48,9 +49,16 @@ class OpaDecider:
     """
 
     def __init__(
-        self, endpoint: str, token: str | None, *, timeout_s: float, tls: ssl.SSLContext | None = None
+        self,
+        endpoint: str,
+        token: str | None,
+        *,
+        timeout_s: float,
+        tls: ssl.SSLContext | None = None,
+        hooks: Sequence[aiohttp.TraceConfig] = (),
     ) -> None:
         self._tls = tls
+        self._hooks = list(hooks)
         host, port, secure = _parts(endpoint)
         self._url = f"{'https' if secure else 'http'}://{host}:{port}"
         self._headers = {"Content-Type": "application/json"}
@@ -164,9 +172,8 @@ class OpaDecider:
     async def _send(self, method: str, path: str, body: bytes | None) -> tuple[int, str, bytes]:
         """Send one request and return (status, media type, body)."""
         if self._session is None:
-            self._session = aiohttp.ClientSession(
-                headers=self._headers, connector=aiohttp.TCPConnector(ssl=self._tls or True)
-            )
+            connector = aiohttp.TCPConnector(ssl=self._tls or True)
+            self._session = aiohttp.ClientSession(headers=self._headers, connector=connector, trace_configs=self._hooks)
         # Following a redirect would send the token to another server.
         async with self._session.request(method, self._url + path, data=body, allow_redirects=False) as response:
             return response.status, response.content_type, await response.read()

@@ -21,6 +21,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from gateway.settings.change_tickets import ChangeTickets
 from gateway.settings.engines import REMOVED, ReferencedBy, TrustedEngine, Ui, owners_of_several_providers
 from gateway.settings.env import PREFIX, SECONDS, SettingRow, read, rows_of
 from gateway.settings.env import Secret as Secret
@@ -42,6 +43,7 @@ from gateway.settings.sections import (
     Shares,
 )
 from gateway.settings.stores import StoreSettings
+from gateway.settings.tracing import MetricsExport, Tracing
 
 
 class Settings(StoreSettings, frozen=True, kw_only=True):
@@ -198,6 +200,8 @@ class Settings(StoreSettings, frozen=True, kw_only=True):
     ui: Ui = Ui()
 
     metrics: Metrics = Metrics()
+    metrics_export: MetricsExport = MetricsExport()
+    tracing: Tracing = Tracing()
     openfga: OpenFga = OpenFga()
     opa: Opa = Opa()
     audit: Audit = Audit()
@@ -207,6 +211,7 @@ class Settings(StoreSettings, frozen=True, kw_only=True):
     memory: Memory = Memory()
     drift: Drift = Drift()
     limits: Limits = Limits()
+    change_tickets: ChangeTickets = ChangeTickets()
     embedded: Embedded = Embedded()
 
     def sign_in_issuer(self) -> str | None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import typing
+from datetime import timedelta
 from typing import Annotated
 
 import msgspec
@@ -123,6 +124,29 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
             "gateways and `lakegate audit verify` need the same key; it can be set only before the first block."
         ),
     ] = None
+
+    retention: Annotated[
+        float,
+        Meta(
+            ge=0,
+            description="Time in seconds for which audit records are kept, for example 34128000 (395 days). The "
+            "records of a month are removed together, when all of them are older. 0: they are kept for ever.",
+            extra=SECONDS,
+        ),
+    ] = 0.0
+    refused_logins: Annotated[
+        float,
+        Meta(
+            ge=0,
+            description="Time in seconds for which refused logins (401) are counted by client address and reason. Each "
+            "count then becomes one audit record. 0: refused logins are not recorded.",
+            extra=SECONDS,
+        ),
+    ] = 0.0
+
+    def keep(self) -> timedelta | None:
+        """Return the retention, None if records are kept for ever."""
+        return timedelta(seconds=self.retention) if self.retention else None
 
     def key(self) -> bytes | None:
         """Return the key of the chain, None without one."""

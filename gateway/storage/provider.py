@@ -124,6 +124,10 @@ class StorageClients:
         """Return the client for this profile. Raises LookupError for a provider that was not opened."""
         return self._clients[profile.provider]
 
+    def wrapped(self, wrap: Callable[[StorageClient], StorageClient]) -> StorageClients:
+        """Return the same clients, each as `wrap` returns it."""
+        return StorageClients({provider: wrap(client) for provider, client in self._clients.items()})
+
     def close(self) -> None:
         """Close every client."""
         for client in self._clients.values():

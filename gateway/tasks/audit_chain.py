@@ -10,17 +10,19 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
 import structlog
 
-from gateway.access.audit_chain import Anchor, Block, Fault, anchor_fault, header_fault, records_fault, seal
+from gateway.access.audit_chain import Anchor, Block, ChainVerifier, Fault, SealedRecord, seal
 from gateway.access.audit_export import VerifiedFile, lines_of, verify_lines
+from gateway.access.audit_months import month_of_id, time_of
 from gateway.access.dependency_errors import CommitUnknown, DatabaseUnavailable
-from gateway.db import audit_blocks
+from gateway.db import audit_blocks, audit_partitions
 from gateway.db.engine import Database
 
 _log = structlog.get_logger("tasks.audit_chain")
@@ -33,11 +35,18 @@ _WHOLE_SECONDS: Final = 3600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
-    """The result of a verification. `fault` is the first fault, None if there is none."""
+    """The result of a verification. `fault` is the first fault, None if there is none.
+
+    `strays` is the number of records that are marked as sealed in a block that does not exist. `removed` is the number
+    of blocks with records that retention removed; all of these were older than `removed_until`.
+    """
 
     blocks: int
     records: int
     unsealed: int
+    strays: int
+    removed: int
+    removed_until: datetime | None
     last: Anchor | None
     fault: Fault | None
 
@@ -99,9 +108,16 @@ class AuditSealer:
             records = await audit_blocks.unsealed(connection, since=since, limit=self._most)
             if not records:
                 return None
+            records = _of_one_month(records)
             block = seal(records, after=await audit_blocks.last_block(connection), sealed_at=now, key=self._key)
             await audit_blocks.add(connection, block, records)
         return block
+
+
+def _of_one_month(records: Sequence[SealedRecord]) -> list[SealedRecord]:
+    """Return the records of the first one's month: retention removes months, and should not divide a block."""
+    month = month_of_id(records[0].id)
+    return [record for record in records if month_of_id(record.id) == month]
 
 
 async def verify(database: Database, *, key: bytes | None, anchor: Anchor | None = None) -> Verified:
@@ -109,27 +125,33 @@ async def verify(database: Database, *, key: bytes | None, anchor: Anchor | None
 
     With an `anchor`, a chain without its block has a fault too: it was cut or rewritten. Raises DatabaseUnavailable.
     """
-    last: Block | None = None
-    records = 0
-    anchored = anchor is None
-    while True:
+    async with database.read() as connection:
+        below = await audit_partitions.removed_below(connection)
+    chain = ChainVerifier(key=key, anchor=anchor, removed_below=below)
+    fault: Fault | None = None
+    while fault is None:
         async with database.read() as connection:
-            page = await audit_blocks.blocks(connection, after=last.number if last else 0, limit=100)
+            page = await audit_blocks.blocks(connection, after=chain.last.number if chain.last else 0, limit=100)
         for block in page:
             async with database.read() as connection:
                 found = await audit_blocks.records_of(connection, block.number)
-            fault = header_fault(block, after=last, key=key) or records_fault(block, found)
-            if anchor is not None and block.number == anchor.number:
-                anchored = True
-                fault = fault or anchor_fault([block], anchor)
-            if fault is not None:
-                return await _result(database, last, records, fault)
-            last = block
-            records += block.count
+            if (fault := chain.add(block, found)) is not None:
+                break
         if not page:
             break
-    fault = None if anchor is None or anchored else anchor_fault([], anchor)
-    return await _result(database, last, records, fault)
+    async with database.read() as connection:
+        unsealed = await audit_blocks.count_unsealed(connection)
+        strays = await audit_blocks.count_strays(connection)
+    return Verified(
+        blocks=chain.blocks,
+        records=chain.records,
+        unsealed=unsealed,
+        strays=strays,
+        removed=chain.removed,
+        removed_until=None if below is None else time_of(below),
+        last=chain.last,
+        fault=fault or chain.end(),
+    )
 
 
 async def export(database: Database, path: Path, *, after: int = 0) -> Exported:
@@ -147,7 +169,10 @@ async def export(database: Database, path: Path, *, after: int = 0) -> Exported:
                 async with database.read() as connection:
                     found = await audit_blocks.records_of(connection, block.number)
                 if len(found) != block.count:
-                    raise RecordsGone(f"block {block.number} has {len(found)} of {block.count} records")
+                    raise RecordsGone(
+                        f"block {block.number} has {len(found)} of {block.count} records; if retention removed the "
+                        f"others, export with --after {block.number}"
+                    )
                 file.writelines(lines_of(block, found))
                 last, records = block.number, records + block.count
             if not page:
@@ -158,15 +183,3 @@ def verify_file(path: Path, *, key: bytes | None, anchor: Anchor | None) -> Veri
     """Verify an exported file without the database. Raises OSError."""
     with path.open("rb") as file:
         return verify_lines(file, key=key, anchor=anchor)
-
-
-async def _result(database: Database, last: Block | None, records: int, fault: Fault | None) -> Verified:
-    async with database.read() as connection:
-        unsealed = await audit_blocks.count_unsealed(connection)
-    return Verified(
-        blocks=last.number if last else 0,
-        records=records,
-        unsealed=unsealed,
-        last=Anchor(last.number, last.digest) if last else None,
-        fault=fault,
-    )

@@ -126,7 +126,7 @@ class EventDelivery:
         await event_deliveries.refuse(connection, self._sink.name, event.sequence, refused.reason)
         self._observer.event_delivery_failed(self._sink.name, "refused")
         _log.error(
-            "events.event_refused", sink=self._sink.name, event=str(event.id), type=event.type, reason=refused.reason
+            "events.event_refused", sink=self._sink.name, event_id=str(event.id), type=event.type, reason=refused.reason
         )
         return len(before) + 1
 

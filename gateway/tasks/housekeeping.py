@@ -20,7 +20,15 @@ from gateway.access.dependency_errors import CommitUnknown, DatabaseUnavailable
 from gateway.access.door import Door
 from gateway.access.operations.tasks import SweepMetadataFiles
 from gateway.access.refs import WarehouseRef
-from gateway.db import idempotency_claims, live_credentials, pending_files, reports, secrets, signing_keys
+from gateway.db import (
+    change_tickets,
+    idempotency_claims,
+    live_credentials,
+    pending_files,
+    reports,
+    secrets,
+    signing_keys,
+)
 from gateway.db.credentials import StorageCredentials
 from gateway.db.engine import Database
 from gateway.db.stored_secrets import UNUSED_MINUTES
@@ -33,7 +41,7 @@ from gateway.tasks.system_admission import admitted
 _log = structlog.get_logger("tasks.housekeeping")
 
 KEPT_DAYS: Final = 90
-"""The retention of metrics reports in days."""
+"""The retention of metrics reports and of change tickets, after their expiry, in days."""
 
 _CREDENTIAL_MINUTES: Final = 60
 """The retention of the register entries of expired credentials, for auditors that compare them with a store's logs."""
@@ -97,6 +105,7 @@ class Housekeeping:
         async with self._database.transaction() as connection:
             await idempotency_claims.sweep(connection, limit=_BATCH)
             await reports.sweep(connection, older_than_days=KEPT_DAYS, limit=_BATCH)
+            await change_tickets.sweep(connection, older_than_days=KEPT_DAYS, limit=_BATCH)
             await signing_keys.sweep(connection)
             await live_credentials.sweep(connection, older_than_minutes=_CREDENTIAL_MINUTES, limit=_BATCH)
             await secrets.sweep(connection, older_than_minutes=UNUSED_MINUTES, limit=_BATCH)

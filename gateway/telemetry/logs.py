@@ -51,6 +51,13 @@ def request_context(*, request_id: str, client_request_id: str | None = None) ->
         yield
 
 
+@contextmanager
+def trace_context(*, trace_id: str) -> Iterator[None]:
+    """Context manager. Add the id of the trace to every line that is logged inside."""
+    with structlog.contextvars.bound_contextvars(trace_id=trace_id):
+        yield
+
+
 def add_to_context(*, operation: str | None = None, actor: str | None = None) -> None:
     """Add the operation or actor to log lines, inside `request_context` only. `actor` is an id, never a token."""
     known = {"operation": operation, "actor": actor}

@@ -57,6 +57,7 @@ class Metrics:
         self._define_scope()
         self._define_shares()
         self._define_events()
+        self._define_spans()
 
     def _define_requests(self) -> None:
         self._requests = Counter(
@@ -200,6 +201,14 @@ class Metrics:
             registry=self._registry,
         )
         self._credentials_counted: set[tuple[str, str]] = set()
+
+    def _define_spans(self) -> None:
+        self._spans = Counter(
+            "lakegate_trace_spans",
+            "Number of spans of traces, by outcome: sent, dropped (the queue was full) or failed (the collector).",
+            ("outcome",),
+            registry=self._registry,
+        )
 
     def _define_scope(self) -> None:
         self._scope_warehouses = Gauge(
@@ -361,6 +370,10 @@ class Metrics:
         self._child(self._events_waiting, sink).set(waiting)
         self._child(self._events_oldest, sink).set(oldest)
         self._child(self._event_dead_letters, sink).set(dead_letters)
+
+    def spans_ended(self, outcome: str, number: int) -> None:
+        """Count spans by outcome: sent, dropped or failed. Also called by the thread that sends them."""
+        self._child(self._spans, outcome).inc(number)
 
     def share_used(self, share: str, lane: str, amount: int) -> None:
         """Set the amount of a share that is in use in this process."""

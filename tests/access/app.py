@@ -14,8 +14,18 @@ from litestar import Litestar
 from litestar.types import ControllerRouterHandler
 
 from gateway.access.actor import Actor
+from gateway.access.operations.change_tickets import (
+    ApproveChange,
+    FindChangeTicket,
+    FindChangeToApprove,
+    FindChangeToReject,
+    FoundTicket,
+    GetChangeTicket,
+    RejectChange,
+    ticket_object,
+)
 from gateway.access.operations.task_control import ControlTasks, FindTask, FindTasks, FoundTask, GetTask
-from gateway.access.refs import Table, TabularRef
+from gateway.access.refs import ObjectType, Table, TabularRef
 from gateway.access.shares import ShareLimits, Shares
 from gateway.api.build import build_api
 from gateway.api.services import Services
@@ -28,6 +38,8 @@ from gateway.telemetry.metrics import Metrics
 from tests.access import world
 from tests.access.examples import Example
 from tests.access.world import DoorFixture
+
+_T = world.TABLE_ID
 
 
 class Reached(Exception):
@@ -51,6 +63,13 @@ class Spy:
             if isinstance(operation, FindTask):
                 table = TabularRef(Table, operation.warehouse.warehouse_id, world.TABLE_ID, dropped=True)
                 return GetTask(operation.warehouse, FoundTask(world.TABLE_ID, table), False)
+            found = FoundTicket(world.TABLE_ID, world.BOB_ID, ticket_object(ObjectType.TABLE, world.WAREHOUSE_ID, _T))
+            if isinstance(operation, FindChangeTicket):
+                return GetChangeTicket(operation.warehouse, found)
+            if isinstance(operation, FindChangeToApprove):
+                return ApproveChange(operation.warehouse, found, operation.request)
+            if isinstance(operation, FindChangeToReject):
+                return RejectChange(operation.warehouse, found, operation.request)
             raise self.failure
 
         return called
@@ -132,6 +151,7 @@ def parts(door_fixture: DoorFixture, spy: Spy) -> Services:
         "swagger_ui": True,
         "ui": True,
         "sign_in": None,
+        "refused_logins": None,
     }
     return Services(**{part.name: real.get(part.name, spy) for part in dataclasses.fields(Services)})
 

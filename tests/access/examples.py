@@ -18,6 +18,7 @@ import gateway.api.build  # noqa: F401 - the import declares every operation
 from gateway.access.operation import OPERATIONS, HttpOperation
 from gateway.access.operations import (
     actions,
+    change_tickets,
     checks,
     column_grants,
     config,
@@ -81,6 +82,7 @@ from gateway.iceberg.wire import (
     ScanReport,
     UpdateNamespacePropertiesRequest,
 )
+from gateway.protocol.change_tickets import DecideChangeRequest
 from gateway.protocol.roles import CreateRoleRequest, RoleSourceRequest, UpdateRoleRequest
 from gateway.protocol.server import BootstrapRequest
 from gateway.protocol.tasks import ControlTasksRequest, ListProjectTasksRequest, ListTasksRequest, SetQueueConfigRequest
@@ -751,6 +753,43 @@ def _tasks() -> list[Example]:
     ]
 
 
+def _change_tickets() -> list[Example]:
+    on, id = world.WAREHOUSE, world.TABLE_ID
+    path = {"warehouse_id": str(world.WAREHOUSE_ID), "ticket_id": str(id)}
+    comment = {"comment": "as agreed"}
+    deciding = DecideChangeRequest(comment="as agreed")
+    table = change_tickets.ticket_object(ObjectType.TABLE, on.warehouse_id, world.TABLE_ID)
+    return [
+        Example("list tickets", change_tickets.ListChangeTickets(on), {"warehouse_id": path["warehouse_id"]}),
+        Example("find ticket", change_tickets.FindChangeTicket(on, id), path),
+        Example(
+            "ticket", change_tickets.GetChangeTicket(on, change_tickets.FoundTicket(id, world.BOB_ID, table)), path
+        ),
+        Example("find to approve", change_tickets.FindChangeToApprove(on, id, deciding), path, body=comment),
+        Example("find to reject", change_tickets.FindChangeToReject(on, id, deciding), path, body=comment),
+        *(
+            example
+            for type, of in (
+                (ObjectType.TABLE, world.TABLE_ID),
+                (ObjectType.NAMESPACE, world.inner_row.id),
+            )
+            for ticket in (
+                change_tickets.FoundTicket(id, world.BOB_ID, change_tickets.ticket_object(type, on.warehouse_id, of)),
+            )
+            for words in (type.value.replace("_", " "),)
+            for example in (
+                Example(
+                    f"approve {words}",
+                    change_tickets.ApproveChange(on, ticket, deciding),
+                    path,
+                    body=comment,
+                ),
+                Example(f"reject {words}", change_tickets.RejectChange(on, ticket, deciding), path, body=comment),
+            )
+        ),
+    ]
+
+
 def _task_queues() -> list[Example]:
     queue = "soft_deletion"
     body: dict[str, Any] = {"queue-config": {}}
@@ -882,6 +921,7 @@ EXAMPLES: Sequence[Example] = (
     *_live_credentials(),
     *_grant_lists(),
     *_tasks(),
+    *_change_tickets(),
     *_task_queues(),
     *_managed_access(),
     *_namespace_moves(),

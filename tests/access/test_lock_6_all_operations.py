@@ -30,9 +30,17 @@ WITHOUT_USE_CASE = {"GetApiAsset", "GetApiDocument", "GetHealth", "GetUiAsset", 
 EXTRAS = {"VendCreationCredentials", "VendGenericTableCreationCredentials"}
 
 #: Requests that are admitted as one operation and then as the other.
-ORDERED = dict.fromkeys(("FindTasks", "ControlTasks"), ["FindTasks", "ControlTasks"]) | dict.fromkeys(
-    ("FindTask", "GetTask"), ["FindTask", "GetTask"]
-)
+ORDERED = {
+    name: pair
+    for pair in (
+        ["FindTasks", "ControlTasks"],
+        ["FindTask", "GetTask"],
+        ["FindChangeTicket", "GetChangeTicket"],
+        ["FindChangeToApprove", "ApproveChange"],
+        ["FindChangeToReject", "RejectChange"],
+    )
+    for name in pair
+}
 
 #: Paths that need no token.
 OPEN = ("/health", "/swagger-ui", "/api-docs/", "/ui")

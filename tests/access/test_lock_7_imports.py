@@ -28,9 +28,12 @@ PLANTED = {
     "Of the adapters, only vending": ("db/engine.py", "import gateway.storage.files"),
     "Only the secret store in Vault imports its client": ("opa/decider.py", "import hvac"),
     "Only their event sinks import": ("telemetry/logs.py", "import confluent_kafka"),
+    "Only the modules for traces and metrics by OTLP": ("audit/sink.py", "import opentelemetry.trace"),
     "Only the database room imports SQLAlchemy": ("catalog/commits.py", "import sqlalchemy"),
     "Only the composition root reads settings": ("catalog/config.py", "import gateway.settings"),
     "Only use cases and the composition root": ("api/endpoints/tables.py", "import gateway.db.engine"),
+    "Only the command line imports the conformance kits": ("api/endpoints/tables.py", "import gateway.conformance"),
+    "The conformance kits import ports": ("conformance/secrets.py", "import gateway.db.engine"),
     "Only the door mints permits": ("governance/checks.py", "from gateway.access import _mint"),
 }
 
@@ -59,6 +62,7 @@ _MODULES = (
     ),
     *("catalog.tables", "catalog.commits", "catalog.config", "catalog.credentials", "catalog.metadata_files"),
     *("governance.grants", "governance.checks"),
+    *("conformance.secrets", "secret_stores.vault", "events.kafka", "events.nats"),
 )
 
 

@@ -29,6 +29,13 @@ from tests.access.test_lock_6_permit_first import EXEMPT, _offered
 
 #: Parameters of use cases beside permits, with values outside of the request. An unnecessary line fails.
 NOT_OF_THE_REQUEST = {
+    **dict.fromkeys(
+        (
+            f"catalog.change_approval.ChangeApproval.{name}"
+            for name in ("require", "of_creation", "of_drop", "of_rename", "of_new_namespace", "of_namespace")
+        ),
+        "for use cases: rows of the permit, and what they are about to make of them",
+    ),
     "catalog.credentials.Credentials.for_creation": "the location that its use case has just chosen",
     "catalog.tabular_creation.creation_transaction": "for use cases: rows of the permit, and what they have just made",
     "catalog.tabular_creation.refuse_taken_name": "for use cases: rows of the permit, and the requested name",

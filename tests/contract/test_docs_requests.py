@@ -17,6 +17,9 @@ from typing import Any
 import httpx
 import pytest
 
+from gateway.access.audit_record import AuditRecord
+from gateway.access.audit_size import encode_record
+from gateway.audit.refused_logins import RefusedLogins
 from tests.contract.lifecycle import deleted, soft_world, until
 from tests.contract.world import Person, Table, World, error_triple
 from tests.docs_commands import Block, block, blocks
@@ -185,13 +188,34 @@ def test_documented_audit_query_finds_its_rows(world: World, ns: str, found: Blo
         [row] = world.sql(
             "select id, now() + interval '1 minute' as soon from tables where table_uuid::text = $1", table.uuid
         )
-        arguments = [str(row["id"]), row["soon"]]
+        arguments = [str(row["id"]), row["soon"]] if ":moment" in statement else [str(row["id"])]
         statement = statement.replace(":id", "$1").replace(":moment", "$2")
+    if "unauthenticated" in statement:
+        _record_refused_login(world)
     # Audit records of reads and refusals are written up to 200 ms after the response.
     until(
         lambda: _finds(world.sql(statement, *arguments), found, table, reader),
         "the query did not find the audit record",
         15,
+    )
+
+
+def _record_refused_login(world: World) -> None:
+    """Write the record of a refused login, which a stack with the default settings does not write."""
+    records: list[AuditRecord] = []
+    logins = RefusedLogins(records.append, window=60)
+    logins.add(address="192.0.2.7", reason="signature", request_id="docs")
+    logins.flush()
+    [made] = records
+    world.sql(
+        "insert into audit_log values ($1, $2, $3, $4, $5, $6, $7)",
+        made.id,
+        made.at,
+        made.request_id,
+        made.actor.id,
+        made.operation,
+        made.outcome,
+        encode_record(made),
     )
 
 
@@ -201,5 +225,9 @@ def _finds(rows: list[Any], found: Block, table: Table, reader: Person) -> bool:
         return (reader.id, "describe") in {(each["principal_id"], each["privilege"]) for each in rows}
     if "failure" in found.text:
         return (reader.id, "ActionForbidden") in {(each["actor_id"], each["failure"]) for each in rows}
+    if "reason" in found.text:
+        return ("192.0.2.7", "signature", 1) in {(each["address"], each["reason"], each["requests"]) for each in rows}
+    if "position(" in found.text:
+        return (reader.id, "forbidden") in {(each["actor_id"], each["outcome"]) for each in rows}
     prefixes = [str(each["prefix"]) for each in rows]
     return any(table.location.startswith(each) or each.startswith(table.location) for each in prefixes)

@@ -17,8 +17,10 @@ from sqlalchemy import text
 from uuid_utils.compat import uuid7
 
 from gateway.access.audit_chain import Anchor
+from gateway.access.audit_months import first_id
 from gateway.access.audit_record import AUDIT_FORMAT, AuditedActor, AuditedDecision, AuditRecord
-from gateway.db import audit_log
+from gateway.db import audit_log, audit_partitions
+from gateway.db.audit_partitions import Partition
 from gateway.db.engine import Connection, Database
 from gateway.embedded.ready import Ready
 from gateway.settings.env import Secret
@@ -29,6 +31,10 @@ from tests.integration.parts import Parts, running_parts
 
 pytestmark = pytest.mark.servers
 
+_INSERT = (
+    "insert into audit_log (id, at, request_id, actor_id, operation, outcome, record) "
+    "values (:id, :at, 'r', 'oidc~alice', 'load_table', 'allowed', '{}')"
+)
 KEY = b"a key that the database does not have"
 
 
@@ -249,7 +255,9 @@ async def test_an_export_continues_after_a_block(parts: Parts, database: Databas
     assert verify_file(tmp_path / "rest.jsonl", key=None, anchor=None).blocks == 1
 
 
-async def test_a_running_gateway_seals_its_records(killed_stack: Ready, gateway: Killable) -> None:
+async def test_a_running_gateway_seals_its_records_and_creates_partitions(
+    killed_stack: Ready, gateway: Killable
+) -> None:
     gateway.kill()
     gateway.start(AUDIT__SEAL_INTERVAL="0.2", AUDIT__SEAL_KEY=KEY.decode())
     database = Database(asyncpg_url(Secret(killed_stack.postgres)), pool_size=2, acquire_timeout=10)
@@ -257,9 +265,39 @@ async def test_a_running_gateway_seals_its_records(killed_stack: Ready, gateway:
         async with asyncio.timeout(120):
             while not (found := await verify(database, key=KEY)).records:
                 await asyncio.sleep(0.2)
+            while len(await _partitions(database)) < 2:
+                await asyncio.sleep(0.2)
     finally:
         await database.close()
     assert found.fault is None
+
+
+async def _partitions(database: Database) -> list[Partition]:
+    async with database.read() as connection:
+        return await audit_partitions.partitions(connection)
+
+
+async def test_a_record_that_is_marked_as_sealed_in_no_block_is_found(parts: Parts, database: Database) -> None:
+    await _sealed(database)
+    (hidden,) = await _write(database, 1)
+    await _execute(database, "insert into audit_block_records (record_id, block) values (:id, 99)", id=hidden)
+    await _sealer(database).seal_all()
+    assert (await verify(database, key=None)).strays == 1
+    bad = await asyncio.to_thread(_command, parts, "verify")
+    assert bad.returncode == 3 and "1 records are marked as sealed in a block that does not exist" in bad.stderr
+
+
+async def test_a_block_has_records_of_one_month_only(database: Database) -> None:
+    now = datetime.now(UTC)
+    boundary = datetime(now.year, now.month, 1, tzinfo=UTC)
+    for number in range(10):
+        at = boundary + timedelta(milliseconds=number - 5)
+        id = UUID(int=first_id(at).int + 1)
+        await _execute(database, _INSERT, id=id, at=at)
+    await _sealer(database, most=100).seal_all()
+    counted = "select count(*) from audit_block_records group by block order by block"
+    async with database.read() as connection:
+        assert [row[0] for row in await connection.execute(text(counted))] == [5, 5]
 
 
 def _text(anchor: Anchor) -> str:

@@ -10,15 +10,17 @@ import asyncio
 from collections.abc import AsyncIterator
 from uuid import UUID, uuid4
 
+import psutil
 import pytest
 from sqlalchemy import text
 
 from gateway.access.dependency_errors import CommitUnknown
 from gateway.access.resolved import ResolvedWarehouse
+from gateway.conformance.secrets import SecretSubject, check_secret_store
 from gateway.db.credentials import StorageCredentials
 from gateway.db.engine import Database
 from gateway.db.secrets import Sealer, SecretUnreadable
-from gateway.db.stored_secrets import CredentialExpired, PostgresSecrets
+from gateway.db.stored_secrets import CredentialExpired, PostgresSecrets, reserve
 from gateway.embedded.ready import Ready
 from gateway.secret_stores.port import SecretStores, SecretStoreUnavailable
 from gateway.settings.env import Secret
@@ -270,3 +272,13 @@ async def test_a_failed_transaction_leaves_no_row_in_postgresql(database: Databa
     assert await is_recorded(database, id), "a used credential must not be deleted"
     async with database.transaction() as connection:
         await connection.execute(text("delete from secrets where id = :id"), {"id": id})
+
+
+async def test_the_store_in_postgresql_keeps_the_rules_of_secret_stores(stack: Ready, database: Database) -> None:
+    async def reserved() -> UUID:
+        async with database.transaction() as connection:
+            return await reserve(connection, "postgres")
+
+    # The key of the stack: with another one, the store would report that it cannot read the credentials of warehouses.
+    sealer = Sealer([psutil.Process(stack.pids["gateway"][0]).environ()["LAKEGATE__PG_ENCRYPTION_KEY"]])
+    await check_secret_store(SecretSubject("postgres", lambda: PostgresSecrets(database, sealer), reserved))

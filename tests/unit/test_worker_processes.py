@@ -64,6 +64,8 @@ def test_importing_the_application_starts_no_thread_and_imports_no_large_optiona
         "granian",
         "httpx",
         "httpx2",
+        "opentelemetry.exporter",
+        "opentelemetry.sdk",
         "pyarrow",
         "pydantic",
     ]

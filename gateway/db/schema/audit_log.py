@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Column, DateTime, Index, LargeBinary, Table, Text
+from sqlalchemy import Column, DateTime, Index, LargeBinary, Table, Text, text
 from sqlalchemy.dialects.postgresql import UUID
 
 from gateway.db.schema.base import metadata
@@ -19,5 +19,8 @@ audit_log = Table(
     Column("outcome", Text, nullable=False),
     Column("record", LargeBinary, nullable=False),
     Index(None, "at"),
+    Index(None, "actor_id", "at"),
+    Index(None, "outcome", "at", postgresql_where=text("outcome <> 'allowed'")),
+    postgresql_partition_by="RANGE (id)",
 )
-"""Audit records. `record` is the whole record as JSON."""
+"""Audit records. `record` is the whole record as JSON. The partitions are months, because ids begin with their time."""

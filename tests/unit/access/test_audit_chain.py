@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from gateway.access.audit_chain import (
     Anchor,
     Block,
+    ChainVerifier,
     Fault,
     SealedRecord,
-    anchor_fault,
     digest_of,
     header_fault,
     records_fault,
@@ -104,9 +104,44 @@ def test_removed_block_is_reported_with_its_number() -> None:
 def test_removed_tail_and_rewritten_chain_differ_from_the_anchor() -> None:
     blocks = _chain(1, 2, 3)
     anchor = Anchor(3, blocks[-1].digest)
-    assert anchor_fault(blocks, anchor) is None
-    assert anchor_fault(blocks[:2], anchor) is not None
-    assert anchor_fault(_chain(1, 2, 4), anchor) is not None
+    assert _verified(blocks, anchor=anchor) is None
+    assert _verified(blocks[:2], anchor=anchor) is not None
+    assert _verified(_chain(1, 2, 4), anchor=anchor) is not None
+
+
+def _verified(
+    blocks: list[Block],
+    *,
+    anchor: Anchor | None = None,
+    removed_below: int | None = None,
+    gone: frozenset[int] = frozenset(),
+) -> Fault | None:
+    """Return the fault of blocks of one record each. The records of the blocks in `gone` do not exist."""
+    below = None if removed_below is None else UUID(int=removed_below)
+    chain = ChainVerifier(key=None, anchor=anchor, removed_below=below)
+    for block in blocks:
+        records = [] if block.number in gone else [SealedRecord(block.first, AT, "r", "a", "o", "allowed", b"{}")]
+        if (fault := chain.add(block, records)) is not None:
+            return fault
+    return chain.end()
+
+
+def test_records_that_retention_removed_may_be_missing_and_no_others() -> None:
+    blocks = _chain(1, 2, 3)
+    assert _verified(blocks, gone=frozenset({1, 2})) is not None
+    assert _verified(blocks, gone=frozenset({1, 2}), removed_below=3) is None
+    found = _verified(blocks, gone=frozenset({1, 2, 3}), removed_below=3)
+    assert found is not None
+    assert found.number == 3
+
+
+@pytest.mark.parametrize(("kept", "accepted"), [({3, 4}, True), ({1, 3, 4}, False), ({2, 3}, False), (set(), False)])
+def test_a_block_across_the_limit_of_retention_keeps_its_later_records(kept: set[int], accepted: bool) -> None:
+    records = [SealedRecord(UUID(int=n), AT, "r", "a", "o", "allowed", b"{}") for n in range(1, 5)]
+    block = seal(records, after=None, sealed_at=AT)
+    chain = ChainVerifier(key=None, anchor=None, removed_below=UUID(int=3))
+    fault = chain.add(block, [record for record in records if record.id.int in kept])
+    assert (fault is None) is accepted
 
 
 def test_block_rewritten_without_the_key_is_found() -> None:

@@ -11,6 +11,7 @@ from typing import cast
 from uuid import uuid4
 
 import pytest
+from structlog.testing import capture_logs
 
 from gateway.assembly.secret_stores import NoSuchSecretStore, open_secret_stores, watch_secret_stores
 from gateway.db.engine import Database
@@ -54,13 +55,13 @@ def open_nothing():
 """
 
 
-def install(site: Path, package: str, *entries: str) -> None:
+def install(site: Path, package: str, *entries: str, group: str = "lakegate.secrets") -> None:
     """Write a package as pip installs it: the module and its metadata."""
     (site / f"{package}.py").write_text(TOY)
     metadata = site / f"{package}-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-    (metadata / "entry_points.txt").write_text("\n".join(["[lakegate.secret_stores]", *entries]) + "\n")
+    (metadata / "entry_points.txt").write_text("\n".join([f"[{group}]", *entries]) + "\n")
 
 
 @pytest.fixture
@@ -105,9 +106,9 @@ async def test_a_store_is_only_read_if_another_one_receives_new_secrets(site: Pa
 @pytest.mark.parametrize(
     ("entries", "message"),
     [
-        ((), "No secret store has the name 'toy'.*kv2, postgres"),
-        (("other = toy_store:open_store",), "one of kv2, other, postgres"),
-        (("toy = toy_store:open_nothing",), "toy_store:open_nothing returned no secret store"),
+        ((), "has the name 'toy'. Known names: kv2, postgres"),
+        (("other = toy_store:open_store",), "Known names: kv2, other, postgres"),
+        (("toy = toy_store:open_nothing",), "'toy' .* returned no secret store"),
     ],
 )
 async def test_a_missing_or_unusable_store_is_refused(site: Path, entries: tuple[str, ...], message: str) -> None:
@@ -115,6 +116,14 @@ async def test_a_missing_or_unusable_store_is_refused(site: Path, entries: tuple
     async with AsyncExitStack() as stack:
         with pytest.raises(NoSuchSecretStore, match=message):
             opened(stack, secret_backend="toy")
+
+
+async def test_the_former_group_of_entry_points_works_and_is_logged_as_deprecated(site: Path) -> None:
+    install(site, "toy_store", "toy = toy_store:open_store", group="lakegate.secret_stores")
+    async with AsyncExitStack() as stack:
+        with capture_logs() as logs:
+            assert opened(stack, secret_backend="toy").current.name == "toy"
+        assert [entry["event"] for entry in logs] == ["secret_store.group_deprecated"]
 
 
 async def test_a_name_of_two_packages_is_refused(site: Path) -> None:

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations on tickets: changes that wait for approval.
+
+A ticket names its object by id, so a rename does not matter. A request for one ticket passes the door twice: to find
+the object of the ticket, and then for the right on that object. Policies about the object bind its tickets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Final
+from uuid import UUID
+
+from gateway.access.authz_errors import ticket_not_found
+from gateway.access.change_event import ChangeEvent, EventDeclaration
+from gateway.access.demand import Demand, Facts
+from gateway.access.operation import ChangeOperation, QuestionOperation, ReadOperation
+from gateway.access.operations.deleted import kept
+from gateway.access.refs import NamespaceIdRef, ObjectType, Ref, WarehouseRef
+from gateway.access.relations import Can
+from gateway.access.request import Body, InPath, PageSize, PageToken, Query
+from gateway.iceberg.errors import BadRequestException, CatalogError
+from gateway.protocol.change_tickets import DecideChangeRequest, TicketStatus
+
+APPROVES: Final = Can.GRANT_MANAGE_GRANTS
+"""The relation of an approver. Principals that manage the grants of an object approve its changes."""
+
+_TICKETS = "/management/v1/warehouse/{warehouse_id}/change-tickets"
+
+
+def parse_status(given: Sequence[str]) -> TicketStatus | None:
+    """Return the status of the tickets to list, None for all. Raises BadRequestException for another word."""
+    if not given:
+        return None
+    if given[0] not in set(TicketStatus):
+        raise BadRequestException(f"The query parameter status must be one of: {', '.join(TicketStatus)}.")
+    return TicketStatus(given[0])
+
+
+@dataclass(frozen=True)
+class FoundTicket:
+    """A ticket, its requester, and the object it is about."""
+
+    id: UUID
+    principal: str
+    on: Ref
+
+
+def ticket_object(type: ObjectType, warehouse_id: UUID, id: UUID) -> Ref:
+    """Return the reference to the object of a ticket by its id. A dropped table is found as long as it is kept."""
+    match type:
+        case ObjectType.WAREHOUSE:
+            return WarehouseRef(id)
+        case ObjectType.NAMESPACE:
+            return NamespaceIdRef(id, warehouse_id)
+        case _:
+            return kept(type, warehouse_id, id)
+
+
+@dataclass(frozen=True)
+class ListChangeTickets(ReadOperation):
+    """List the tickets of a warehouse that the caller requested, or may decide about; the oldest first."""
+
+    endpoint: ClassVar[str] = f"GET {_TICKETS}"
+    warehouse: InPath[WarehouseRef]
+    status: Annotated[TicketStatus | None, Query("status", parse=parse_status)] = None
+    page_token: PageToken = None
+    page_size: PageSize = None
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.USE, self.warehouse), Demand(APPROVES, self.warehouse, required=False))
+
+
+@dataclass(frozen=True)
+class FindChangeTicket(ReadOperation):
+    """Find the object of a ticket. The right on that object decides."""
+
+    endpoint: ClassVar[str] = f"GET {_TICKETS}/{{ticket_id}}"
+    warehouse: InPath[WarehouseRef]
+    ticket_id: InPath[UUID]
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.USE, self.warehouse),)
+
+    def facts(self) -> Facts:
+        return {"ticket_id": str(self.ticket_id)}
+
+
+@dataclass(frozen=True)
+class GetChangeTicket(ReadOperation):
+    """Return a ticket to an approver, or to its requester."""
+
+    endpoint: ClassVar[str] = FindChangeTicket.endpoint
+    warehouse: WarehouseRef
+    ticket: FoundTicket
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.USE, self.warehouse), Demand(APPROVES, self.ticket.on, required=False))
+
+    def facts(self) -> Facts:
+        return {"ticket_id": str(self.ticket.id)}
+
+    def hidden(self, ref: Ref) -> CatalogError:
+        return ticket_not_found(self.ticket.id) if ref == self.ticket.on else super().hidden(ref)
+
+
+@dataclass(frozen=True)
+class FindingToDecide(QuestionOperation, abstract=True):
+    """Find the object of a ticket to decide about. The right on that object decides."""
+
+    # Changes nothing: it only finds the ticket. Deciding about it is an operation of its own.
+    pause_reason: ClassVar[str] = "a ticket is found to be decided, and that pauses"
+    warehouse: InPath[WarehouseRef]
+    ticket_id: InPath[UUID]
+    request: Annotated[DecideChangeRequest, Body()]
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.USE, self.warehouse),)
+
+    def facts(self) -> Facts:
+        return {"ticket_id": str(self.ticket_id)}
+
+
+@dataclass(frozen=True)
+class DecidingChange(ChangeOperation, abstract=True):
+    """Decide about a pending ticket of another principal. The caller must be an approver of its object."""
+
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="ticket.on")
+    warehouse: WarehouseRef
+    ticket: FoundTicket
+    request: DecideChangeRequest
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.USE, self.warehouse), Demand(APPROVES, self.ticket.on))
+
+    def facts(self) -> Facts:
+        return {"ticket_id": str(self.ticket.id), "requested_by": self.ticket.principal}
+
+    def hidden(self, ref: Ref) -> CatalogError:
+        """Return TicketNotFound: a caller that does not see the object must not learn its id."""
+        return ticket_not_found(self.ticket.id) if ref == self.ticket.on else super().hidden(ref)
+
+
+@dataclass(frozen=True)
+class FindChangeToApprove(FindingToDecide):
+    """Find the object of a ticket to approve."""
+
+    endpoint: ClassVar[str] = f"POST {_TICKETS}/{{ticket_id}}/approve"
+    returns: ClassVar[int] = 204
+
+
+@dataclass(frozen=True)
+class ApproveChange(DecidingChange):
+    """Approve the change of a ticket. The requester then runs the statement again."""
+
+    endpoint: ClassVar[str] = FindChangeToApprove.endpoint
+    returns: ClassVar[int] = 204
+
+
+@dataclass(frozen=True)
+class FindChangeToReject(FindingToDecide):
+    """Find the object of a ticket to reject."""
+
+    endpoint: ClassVar[str] = f"POST {_TICKETS}/{{ticket_id}}/reject"
+    returns: ClassVar[int] = 204
+
+
+@dataclass(frozen=True)
+class RejectChange(DecidingChange):
+    """Reject the change of a ticket. The statement is refused until the rejection expires."""
+
+    endpoint: ClassVar[str] = FindChangeToReject.endpoint
+    returns: ClassVar[int] = 204

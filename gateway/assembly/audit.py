@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Create the parts of the audit log that the settings turn on."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from gateway.access.audit_chain import Anchor
+from gateway.assembly.adapters import open_database
+from gateway.audit.refused_logins import RefusedLogins
+from gateway.audit.sink import BufferedAudit
+from gateway.db.engine import Database
+from gateway.settings import Settings, certificate_sources
+from gateway.settings.postgres_url import asyncpg_url
+from gateway.tasks import audit_chain
+from gateway.tasks.audit_chain import AuditSealer, Exported, Verified
+from gateway.tasks.audit_retention import AuditPartitions, Retention
+from gateway.tls import Trust, for_postgres, trusted
+
+_STATEMENT_SECONDS = 600.0
+"""Limit of one statement of the tasks below. They may read a whole partition."""
+
+
+def count_refused_logins(settings: Settings, audit: BufferedAudit, stack: AsyncExitStack) -> RefusedLogins | None:
+    """Start to count refused logins; return None if they are not recorded.
+
+    `stack` must close the sink afterwards: the last counts are written when the process ends.
+    """
+    if not settings.audit.refused_logins:
+        return None
+    counting = RefusedLogins(audit.buffer, window=settings.audit.refused_logins)
+    stack.callback(counting.flush)
+    stack.callback(asyncio.create_task(counting.run(), name="refused logins").cancel)
+    return counting
+
+
+def start_audit_tasks(settings: Settings, trust: Trust, stack: AsyncExitStack) -> None:
+    """Start the tasks that keep the partitions of the audit log, and that seal records if this is configured.
+
+    They have one connection of their own, so a long statement of theirs does not hold one of requests.
+    """
+    of_tasks = audit_database(settings, trust, stack)
+    rules = Retention(keep=settings.audit.keep(), sealed=settings.audit.seal_interval > 0)
+    tasks = [("audit partitions", AuditPartitions(of_tasks, rules).run())]
+    if settings.audit.seal_interval:
+        sealer = AuditSealer(of_tasks, every=settings.audit.seal_interval, key=settings.audit.key())
+        tasks.append(("audit sealer", sealer.run()))
+    for name, work in tasks:
+        stack.callback(asyncio.create_task(work, name=name).cancel)
+
+
+def audit_database(settings: Settings, trust: Trust, stack: AsyncExitStack) -> Database:
+    """Open the primary database for long statements on audit records. It connects when it is used first."""
+    url = settings.write_url()
+    database = Database(
+        asyncpg_url(url),
+        pool_size=1,
+        acquire_timeout=settings.pg_acquire_timeout,
+        statement_timeout=_STATEMENT_SECONDS,
+        tls=for_postgres(settings.postgres_tls_mode(), trust, settings.pg_ssl_root_cert),
+        direct_reads=False,
+    )
+    stack.push_async_callback(database.close)
+    return database
+
+
+async def verify_audit(settings: Settings, anchor: Anchor | None) -> Verified:
+    """Verify the chain over audit records: `lakegate audit verify`. Raises the errors of `open_database`."""
+    async with AsyncExitStack() as stack:
+        database = await _database_of_command(settings, stack)
+        return await audit_chain.verify(database, key=settings.audit.key(), anchor=anchor)
+
+
+async def export_audit(settings: Settings, path: Path, after: int) -> Exported:
+    """Export sealed audit records: `lakegate audit export`. Raises the errors of `audit_chain.export`."""
+    async with AsyncExitStack() as stack:
+        return await audit_chain.export(await _database_of_command(settings, stack), path, after=after)
+
+
+async def _database_of_command(settings: Settings, stack: AsyncExitStack) -> Database:
+    """Return the database for long statements, once the one for requests has checked the schema."""
+    trust = trusted(*certificate_sources())
+    await open_database(settings, trust, stack)
+    return audit_database(settings, trust, stack)

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Create the door with its ports: rows, relationships with their layers of caches, policies, and the audit sink."""
+
+from __future__ import annotations
+
+from functools import partial
+from uuid import UUID
+
+from gateway.access.door import Door
+from gateway.access.grant_expiry import ExpiryCache
+from gateway.access.ports import Policies, Relationships
+from gateway.assembly.traced_door import TracedDoor
+from gateway.audit.sink import BufferedAudit
+from gateway.db.desired_tuples import RecordedGrants
+from gateway.db.engine import Database
+from gateway.db.pending_creations import PendingCreations
+from gateway.db.resolver import DatabaseResolver
+from gateway.fga.cache import CachedRelationships
+from gateway.fga.client import FgaClient
+from gateway.fga.creation_checks import CreationAwareRelationships
+from gateway.fga.grant_checks import GrantCheckedRelationships
+from gateway.fga.model_analysis import FollowedReaches
+from gateway.fga.relationships import FgaRelationships
+from gateway.settings import Settings
+from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.tracing import Tracer
+
+
+def build_door(
+    settings: Settings,
+    database: Database,
+    fga: FgaClient,
+    reaches: FollowedReaches,
+    server_id: UUID | None,
+    policies: Policies,
+    audit: BufferedAudit,
+    metrics: Metrics,
+    tracer: Tracer | None = None,
+) -> Door:
+    """Return the door, with its ports in the order of their layers. Without `server_id`, it is that of a command."""
+    kind = Door if tracer is None else partial(TracedDoor, tracer)
+    return kind(
+        resolver=DatabaseResolver(database),
+        relationships=_relationships(settings, database, fga, reaches, server_id, metrics),
+        policies=policies,
+        audit=audit,
+        observer=metrics,
+        read_only=settings.maintenance_mode == "read-only",
+        expiries=ExpiryCache(
+            model_id=lambda: fga.answers_key, entries=settings.memory.expiries, seconds=settings.memory.allow_seconds
+        )
+        if settings.memory.expiries
+        else None,
+    )
+
+
+def _relationships(
+    settings: Settings,
+    database: Database,
+    fga: FgaClient,
+    reaches: FollowedReaches,
+    server_id: UUID | None,
+    metrics: Metrics,
+) -> Relationships:
+    """Return OpenFGA's port with its layers: pending creations, cached allows, confirmed grants, plain checks."""
+    plain = FgaRelationships(fga, reaches)
+    allows, seconds = settings.memory.allows, settings.memory.allow_seconds
+    confirming = GrantCheckedRelationships(
+        plain,
+        reaches,
+        RecordedGrants(database),
+        model_id=lambda: fga.answers_key,
+        server_id=None if server_id is None else str(server_id),
+        complete=settings.drift.external_grants != "report",
+        entries=allows,
+        seconds=seconds,
+        observer=metrics,
+    )
+    cached = CachedRelationships(
+        confirming if settings.memory.confirm_grants else plain,
+        model_id=lambda: fga.answers_key,
+        entries=allows,
+        seconds=seconds,
+        observer=metrics,
+    )
+    if not settings.openfga.pending_creations:
+        return cached
+    return CreationAwareRelationships(cached, plain, PendingCreations(database))

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traces of requests: the tracer by the settings, and wrappers of the application and of its observer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gateway.api.build import Application
+from gateway.api.latch import RequestObserver
+from gateway.settings import Settings, certificate_sources
+from gateway.settings.tracing import headers_of
+from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.tracing import Tracer
+
+#: Maximum length of a `traceparent` or `tracestate`; longer ones are ignored. W3C Trace Context requires 512.
+_MAX_HEADER = 512
+
+
+def open_tracer(settings: Settings, metrics: Metrics) -> Tracer | None:
+    """Return the tracer of this process; None if no collector is set. Raises SettingsError for malformed headers."""
+    wanted = settings.tracing
+    if wanted.endpoint is None:
+        return None
+    file, directory = certificate_sources()
+    return Tracer(
+        endpoint=wanted.endpoint,
+        headers=headers_of(wanted.headers, "TRACING__HEADERS"),
+        sample_ratio=wanted.sample_ratio,
+        service_name=wanted.service_name,
+        certificates=file or directory,
+        count=metrics.spans_ended,
+    )
+
+
+def traced_application(app: Application, tracer: Tracer | None) -> Application:
+    """Return `app`, with a span for each request if there is a tracer."""
+    return app if tracer is None else TracedApplication(app, tracer)
+
+
+def traced_observer(observer: RequestObserver, tracer: Tracer | None) -> RequestObserver:
+    """Return `observer`, which also completes the span of each request if there is a tracer."""
+    return observer if tracer is None else TracedObserver(observer, tracer)
+
+
+class TracedApplication:
+    """ASGI application that records a span for each request. It closes the tracer after the shutdown."""
+
+    def __init__(self, app: Application, tracer: Tracer) -> None:
+        self._app = app
+        self._tracer = tracer
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Call the application, for a request inside its span."""
+        if scope["type"] != "http":
+            try:
+                await self._app(scope, receive, send)
+            finally:
+                await self._tracer.close()
+            return
+        with self._tracer.server_span(scope["method"], _trace_headers(scope["headers"])):
+            try:
+                await self._app(scope, receive, send)
+            finally:
+                # The router sets the template. It names the parameters of the path, not their values.
+                route = scope.get("path_template") or ""
+                self._tracer.annotate({"http.route": route, "url.scheme": scope.get("scheme", "http")})
+
+
+def _trace_headers(headers: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Return the headers of W3C Trace Context. A repeated or too long one is left out, as the standard requires."""
+    found: dict[str, str] = {}
+    for wanted in ("traceparent", "tracestate"):
+        values = [value for name, value in headers if name.lower() == wanted.encode()]
+        if len(values) == 1 and len(values[0]) <= _MAX_HEADER:
+            found[wanted] = values[0].decode("latin-1")
+    return found
+
+
+class TracedObserver:
+    """Observer of requests that also sets the operation and the status on the span of the request."""
+
+    def __init__(self, observer: RequestObserver, tracer: Tracer) -> None:
+        self._observer = observer
+        self._tracer = tracer
+
+    def request_answered(self, *, method: str, operation: str | None, status: int, seconds: float) -> None:
+        """Record one response."""
+        self._tracer.name_request(operation or "unmatched", status)
+        self._observer.request_answered(method=method, operation=operation, status=status, seconds=seconds)

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commits with verifiers: propose a commit on the state that was read, and repeat the question after a lost race."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final, TypeVar
+from uuid import UUID
+
+from gateway.access.refs import ObjectType
+from gateway.catalog.change_approval import Approval
+from gateway.catalog.change_proposals import ChangingPermit, Proposal, of_new, of_object
+from gateway.catalog.changes import Change, TableChange
+from gateway.catalog.commit_retry import CommitConflict
+from gateway.catalog.offloading import offload
+from gateway.db.documents import Document
+from gateway.iceberg.commit import CommitOutcome
+from gateway.iceberg.errors import CommitFailedException
+from gateway.iceberg.metadata import encode_table_metadata
+from gateway.verification.port import ChangeKind
+
+_ATTEMPTS: Final = 4
+
+State = TypeVar("State")
+Answer = TypeVar("Answer")
+
+
+class ApprovedStateChanged(Exception):
+    """Another commit changed the table or view after the verifiers were asked. Nothing was changed."""
+
+
+async def commit_approved(
+    state: State,
+    *,
+    reread: Callable[[State], Awaitable[State]],
+    approve: Callable[[State], Awaitable[Approval]],
+    commit: Callable[[State, Approval], Awaitable[Answer]],
+) -> Answer:
+    """Ask the verifiers about the outcome on `state`, and commit it. After a lost race, do so on the state of then.
+
+    `approve` is called outside of the commit queue, so that a slow verifier delays no other commit. `commit` raises
+    ApprovedStateChanged if the state is another one. Raises CommitFailedException (409) if every attempt loses.
+    """
+    for _ in range(_ATTEMPTS):
+        try:
+            return await commit(state, await approve(state))
+        except (ApprovedStateChanged, CommitConflict):
+            state = await reread(state)
+    raise CommitFailedException(
+        "Commit failed: concurrent commits changed the table or view each time while the change was verified. Try "
+        "again."
+    )
+
+
+def require_same_state(approved: Sequence[Change], now: Sequence[Change]) -> None:
+    """Raise ApprovedStateChanged if a table has another metadata file than when the verifiers were asked."""
+    if [each.previous for each in approved] != [each.previous for each in now]:
+        raise ApprovedStateChanged
+
+
+def kind_of(change: Change) -> ChangeKind:
+    """Return the kind of change that the verifiers are asked about."""
+    return ChangeKind.COMMIT if isinstance(change, TableChange) else ChangeKind.CREATE
+
+
+async def proposals_of(
+    permit: ChangingPermit,
+    changes: Sequence[Change],
+    outcomes: Sequence[CommitOutcome],
+    before: Mapping[UUID, Document],
+) -> list[Proposal]:
+    """Return the proposals for the tables that the commit changes."""
+    pairs = [each for each in zip(changes, outcomes, strict=True) if each[1].changed]
+    size = sum(len(document.text) for document in before.values()) + sum(change.extent for change, _ in pairs)
+    return await offload(lambda: [_proposal(permit, change, outcome, before) for change, outcome in pairs], size=size)
+
+
+def _proposal(
+    permit: ChangingPermit, change: Change, outcome: CommitOutcome, before: Mapping[UUID, Document]
+) -> Proposal:
+    after = encode_table_metadata(outcome.metadata)
+    if isinstance(change, TableChange):
+        return of_object(
+            permit,
+            ChangeKind.COMMIT,
+            change.table,
+            updates=change.request.updates,
+            before=before[change.table.id].text,
+            after=after,
+        )
+    return of_new(
+        permit,
+        ObjectType.TABLE,
+        change.namespace,
+        change.identifier.name,
+        levels=change.namespace.namespace.levels,
+        updates=change.updates,
+        after=after,
+    )

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ask the verifiers about a change after its permit, before files are written or rows are changed.
+
+No database transaction, lock or place in the commit queue is held while verifiers are asked. A change that needs
+approval gets a ticket. The transaction of the approved change marks its ticket as used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from gateway.access.refs import ObjectType
+from gateway.access.resolved import (
+    ResolvedNamespace,
+    ResolvedWarehouse,
+)
+from gateway.catalog.change_proposals import ChangingPermit, Proposal, Tabular, of_new, of_object
+from gateway.catalog.offloading import offload
+from gateway.db import change_tickets
+from gateway.db.change_tickets import NewTicket
+from gateway.db.documents import Documents
+from gateway.db.engine import Connection, Database
+from gateway.iceberg.errors import (
+    CatalogError,
+    CommitFailedException,
+    ForbiddenException,
+    ServiceUnavailableException,
+    TooManyRequests,
+)
+from gateway.iceberg.identifiers import Namespace
+from gateway.protocol.change_tickets import ChangeTicket, TicketStatus
+from gateway.verification.change_digest import digest_of, normalised_change
+from gateway.verification.panel import Judgement, Panel
+from gateway.verification.port import ChangeKind, Pending, Rejected
+
+_RETRY_SECONDS: Final = 5
+_LARGEST_CHANGE: Final = 256 * 1024
+_MOST_WAITING: Final = 500
+
+
+class ChangeRejected(ForbiddenException, type="ChangeRejected"):
+    """A verifier or an approver rejected the change. Clients must not retry it."""
+
+
+class ChangePending(CommitFailedException, type="ChangePending"):
+    """The change waits for approval. Clients may retry it: the same change has the same ticket."""
+
+
+class CreationPending(ForbiddenException, type="ChangePending"):
+    """A creation waits for approval. Clients take 409 for an existing object, so `IF NOT EXISTS` would succeed."""
+
+
+class VerifierUnavailable(ServiceUnavailableException, type="VerifierUnavailable"):
+    """A verifier that fails closed gave no verdict. Nothing was changed."""
+
+
+class VerifierUnavailableBeforeChange(TooManyRequests, type="VerifierUnavailable"):
+    """As VerifierUnavailable, for catalog mutations: clients read 5xx there as "state unknown"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """The approved tickets that the transaction of the change has to use; none if the verifiers approved it."""
+
+    tickets: tuple[UUID, ...] = ()
+
+    async def use(self, connection: Connection) -> None:
+        """Mark the tickets as used. Raises ChangePending if another transaction has used one, or one has expired."""
+        for id in sorted(self.tickets):
+            if not await change_tickets.use(connection, id):
+                raise ChangePending(
+                    f"The approval of ticket {id} has expired, or another run of the statement has used it. Nothing "
+                    "was changed. Run the statement again to get a new ticket."
+                )
+
+
+UNCONDITIONAL: Final = Approval()
+"""The approval of changes that no verifier concerns."""
+
+
+class ChangeApproval:
+    """The approval of changes by the verifiers of this gateway and by approvers.
+
+    Without a `panel` every change is approved at once. A ticket is pending for `lifetime` seconds, and an approval or a
+    rejection holds for as long.
+    """
+
+    def __init__(self, *, database: Database, panel: Panel | None, lifetime: float) -> None:
+        self._database = database
+        self._panel = panel
+        self._lifetime = lifetime
+
+    def concerns(self, kind: ChangeKind, *types: ObjectType) -> bool:
+        """Return True if verifiers judge such changes of one of these object types."""
+        return self._panel is not None and any(self._panel.concerns(kind, type.value) for type in types)
+
+    async def require(self, permit: ChangingPermit, proposals: Sequence[Proposal]) -> Approval:
+        """Return the approval of all changes of one request.
+
+        Raises:
+        - ChangeRejected (403): a verifier or an approver rejected a change.
+        - ChangePending (409), for creations CreationPending (403): a change waits for approval.
+        - VerifierUnavailableBeforeChange (429), VerifierUnavailable (503): a verifier gave no verdict.
+        """
+        panel = self._panel
+        if panel is None:
+            return UNCONDITIONAL
+        asked = [each for each in proposals if panel.concerns(each.change.kind, each.change.object_type)]
+        judgements = await asyncio.gather(*(panel.verify(each.change) for each in asked))
+        judged = list(zip(asked, judgements, strict=True))
+        _refuse_rejected(permit, judged)
+        opened = [
+            (each, await self._ticket(permit, panel, each, judgement.verdict.reasons))
+            for each, judgement in judged
+            if isinstance(judgement.verdict, Pending)
+        ]
+        if not opened:
+            return UNCONDITIONAL
+        permit.pending_audit.add_details(change_tickets=",".join(str(ticket.id) for _, ticket in opened))
+        _refuse_undecided(opened)
+        return Approval(tuple(ticket.id for _, ticket in opened))
+
+    async def of_creation(
+        self,
+        permit: ChangingPermit,
+        type: ObjectType,
+        namespace: ResolvedNamespace,
+        name: str,
+        document: Callable[[], bytes],
+        *,
+        updates: Sequence[object] = (),
+    ) -> Approval:
+        """Return the approval of a new table or view, whose first metadata is `document`. Raises as `require`."""
+        if not self.concerns(ChangeKind.CREATE, type):
+            return UNCONDITIONAL
+        levels = namespace.namespace.levels
+        new = of_new(permit, type, namespace, name, levels=levels, after=document(), updates=updates)
+        return await self.require(permit, [new])
+
+    async def of_drop(self, permit: ChangingPermit, row: Tabular, documents: Documents) -> Approval:
+        """Return the approval of a drop. Raises as `require`. A row that is gone needs none: its drop fails."""
+        if not self.concerns(ChangeKind.DROP, row.key.type):
+            return UNCONDITIONAL
+        document = await documents.read(row)
+        before = None if document is None else document.text
+        return await self.require(permit, [of_object(permit, ChangeKind.DROP, row, before=before)])
+
+    async def of_rename(
+        self, permit: ChangingPermit, row: Tabular, destination: tuple[str, ...], documents: Documents
+    ) -> Approval:
+        """Return the approval of a rename. `destination` is the new namespace's levels and the new name."""
+        if not self.concerns(ChangeKind.RENAME, row.key.type):
+            return UNCONDITIONAL
+        document = await documents.read(row)
+        before = None if document is None else document.text
+        renamed = of_object(permit, ChangeKind.RENAME, row, before=before, destination=destination)
+        return await self.require(permit, [renamed])
+
+    async def of_new_namespace(
+        self,
+        permit: ChangingPermit,
+        container: ResolvedNamespace | ResolvedWarehouse,
+        namespace: Namespace,
+        properties: Mapping[str, str],
+    ) -> Approval:
+        """Return the approval of a new namespace in `container`. Raises as `require`."""
+        if not self.concerns(ChangeKind.CREATE, ObjectType.NAMESPACE):
+            return UNCONDITIONAL
+        new = of_new(permit, ObjectType.NAMESPACE, container, None, levels=namespace.levels, properties=properties)
+        return await self.require(permit, [new])
+
+    async def of_namespace(
+        self,
+        permit: ChangingPermit,
+        kind: ChangeKind,
+        row: ResolvedNamespace,
+        *,
+        properties: Mapping[str, str] | None = None,
+        destination: tuple[str, ...] | None = None,
+    ) -> Approval:
+        """Return the approval of a change of an existing namespace. Raises as `require`."""
+        if not self.concerns(kind, ObjectType.NAMESPACE):
+            return UNCONDITIONAL
+        proposal = of_object(permit, kind, row, properties=properties, destination=destination)
+        return await self.require(permit, [proposal])
+
+    async def _ticket(
+        self, permit: ChangingPermit, panel: Panel, proposal: Proposal, reasons: Sequence[str]
+    ) -> ChangeTicket:
+        """Return the open ticket of the change, a new one if there is none."""
+        change = proposal.change
+        size = sum(len(document) for document in (change.before, change.after) if document is not None)
+        normalised = await offload(lambda: normalised_change(change), size=size)
+        text = msgspec.json.encode(normalised)
+        if len(text) > _LARGEST_CHANGE:
+            raise ChangeRejected(
+                f"The {proposal.text} needs approval and is too large for a ticket: {len(text)} bytes, at most "
+                f"{_LARGEST_CHANGE}. Split it into smaller changes."
+            )
+        new = NewTicket(
+            digest=digest_of(normalised, panel_version=panel.version),
+            warehouse_id=UUID(change.warehouse_id),
+            on=proposal.on,
+            name=proposal.name,
+            kind=change.kind.value,
+            principal=permit.actor.id,
+            reasons=reasons,
+            # PostgreSQL's JSON has no NUL character.
+            change=text.replace(b"\\u0000", b"\\ufffd"),
+        )
+        async with self._database.transaction() as connection:
+            ticket = await change_tickets.open_ticket(connection, new, lifetime=self._lifetime)
+            waiting = await change_tickets.waiting(connection, new.warehouse_id, new.principal)
+            if ticket.status is TicketStatus.PENDING and waiting > _MOST_WAITING:
+                raise ChangeRejected(
+                    f"You have {_MOST_WAITING} changes that wait for approval in this warehouse, which is the limit. "
+                    "Ask an approver to decide about them first."
+                )
+        return ticket
+
+
+def _refuse_rejected(permit: ChangingPermit, judged: Sequence[tuple[Proposal, Judgement]]) -> None:
+    rejected = [
+        (each, judgement.verdict.reasons, judgement.unavailable)
+        for each, judgement in judged
+        if isinstance(judgement.verdict, Rejected)
+    ]
+    if not rejected:
+        return
+    texts = "; ".join(f"{each.text}: {'; '.join(reasons)}" for each, reasons, _ in rejected)
+    if all(unavailable for _, _, unavailable in rejected):
+        permit.pending_audit.add_details(change_verdict="unavailable")
+        message = f"The change cannot be verified now: {texts}. Nothing was changed. Try again later."
+        if permit.operation.is_catalog_mutation():
+            raise VerifierUnavailableBeforeChange(message, retry_after_s=_RETRY_SECONDS)
+        raise VerifierUnavailable(message, retry_after_s=_RETRY_SECONDS)
+    permit.pending_audit.add_details(change_verdict="rejected")
+    raise ChangeRejected(f"The change was rejected. Nothing was changed. {texts}")
+
+
+def _refuse_undecided(opened: Sequence[tuple[Proposal, ChangeTicket]]) -> None:
+    """Raise the error for tickets that are not approved."""
+    for each, ticket in opened:
+        if ticket.status is TicketStatus.REJECTED:
+            comment = "" if ticket.comment is None else f": {ticket.comment}"
+            raise ChangeRejected(
+                f"The {each.text} was rejected by an approver (ticket {ticket.id}){comment}. Nothing was changed."
+            )
+    waiting = [(each, ticket) for each, ticket in opened if ticket.status is not TicketStatus.APPROVED]
+    if waiting:
+        raise _pending(waiting)
+
+
+def _pending(waiting: Sequence[tuple[Proposal, ChangeTicket]]) -> CatalogError:
+    texts = "; ".join(f"ticket {ticket.id}: {each.text}: {'; '.join(ticket.reasons)}" for each, ticket in waiting)
+    message = (
+        f"The change waits for approval. Nothing was changed. Run the same statement again after an approver has "
+        f"approved it with `lakegate changes approve --warehouse {waiting[0][1].warehouse_id} <ticket>`. {texts}"
+    )
+    creates = any(each.change.kind is ChangeKind.CREATE for each, _ in waiting)
+    return CreationPending(message) if creates else ChangePending(message)

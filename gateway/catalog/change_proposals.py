@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Describe changes for the verifiers, from permits and the rows behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import msgspec
+
+from gateway.access.operations.generic_tables import DropGenericTable, RenameGenericTable
+from gateway.access.operations.namespaces import CreateNamespace, DropNamespace, UpdateNamespaceProperties
+from gateway.access.operations.registrations import AdoptTable, AdoptView, RegisterTable, RegisterView, UnregisterTable
+from gateway.access.operations.renames import RenameTable, RenameView
+from gateway.access.operations.tables import CommitTable, CommitTableCreation, CreateTable, DropTable
+from gateway.access.operations.transactions import CommitTransaction
+from gateway.access.operations.views import CommitView, CreateView, DropView
+from gateway.access.permit import Permit
+from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.resolved import (
+    ResolvedGenericTable,
+    ResolvedNamespace,
+    ResolvedTable,
+    ResolvedView,
+    ResolvedWarehouse,
+)
+from gateway.verification.port import ChangeKind, ProposedChange
+
+Tabular = ResolvedTable | ResolvedView | ResolvedGenericTable
+Changed = Tabular | ResolvedNamespace
+ChangingPermit: TypeAlias = Permit[
+    AdoptTable
+    | AdoptView
+    | CommitTable
+    | CommitTableCreation
+    | CommitTransaction
+    | CommitView
+    | CreateNamespace
+    | CreateTable
+    | CreateView
+    | DropGenericTable
+    | DropNamespace
+    | DropTable
+    | DropView
+    | RegisterTable
+    | RegisterView
+    | RenameGenericTable
+    | RenameTable
+    | RenameView
+    | UnregisterTable
+    | UpdateNamespaceProperties
+]
+"""The permits of the changes that verifiers judge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A proposed change, and the object that its ticket is about: for a creation, the container."""
+
+    change: ProposedChange
+    on: ObjectKey
+
+    @property
+    def text(self) -> str:
+        """Return the change as text: `drop of the table a.b`."""
+        kind = self.change.kind.value.replace("_", " ")
+        return f"{kind} of the {self.change.object_type} {self.name}"
+
+    @property
+    def name(self) -> str:
+        """Return the dotted name of the changed object."""
+        name = self.change.name
+        return ".".join((*self.change.namespace, *(() if name is None else (name,))))
+
+
+def of_object(
+    permit: ChangingPermit,
+    kind: ChangeKind,
+    row: Changed,
+    *,
+    updates: Sequence[object] = (),
+    before: bytes | None = None,
+    after: bytes | None = None,
+    properties: Mapping[str, str] | None = None,
+    destination: tuple[str, ...] | None = None,
+) -> Proposal:
+    """Return the proposal of a change of an existing object. `updates` are structs of the protocol."""
+    levels, name = (
+        (row.namespace.levels, None)
+        if isinstance(row, ResolvedNamespace)
+        else (row.namespace.namespace.levels, row.identifier.name)
+    )
+    change = _proposed(permit, kind, row.key.type, row.warehouse, levels, name)
+    return Proposal(
+        msgspec.structs.replace(
+            change,
+            object_id=row.key.id,
+            updates=_plain(updates),
+            before=None if before is None else msgspec.Raw(before),
+            after=None if after is None else msgspec.Raw(after),
+            properties=properties or {},
+            destination=destination,
+        ),
+        row.key,
+    )
+
+
+def of_new(
+    permit: ChangingPermit,
+    type: ObjectType,
+    container: ResolvedNamespace | ResolvedWarehouse,
+    name: str | None,
+    *,
+    levels: tuple[str, ...],
+    updates: Sequence[object] = (),
+    after: bytes | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> Proposal:
+    """Return the proposal of a creation in `container`. `levels` are those of the namespace of the new object; a new
+    namespace has no `name`.
+    """
+    warehouse = container if isinstance(container, ResolvedWarehouse) else container.warehouse
+    change = _proposed(permit, ChangeKind.CREATE, type, warehouse, levels, name)
+    return Proposal(
+        msgspec.structs.replace(
+            change,
+            updates=_plain(updates),
+            after=None if after is None else msgspec.Raw(after),
+            properties=properties or {},
+        ),
+        container.key,
+    )
+
+
+def _proposed(
+    permit: ChangingPermit,
+    kind: ChangeKind,
+    type: ObjectType,
+    warehouse: ResolvedWarehouse,
+    levels: tuple[str, ...],
+    name: str | None,
+) -> ProposedChange:
+    return ProposedChange(
+        kind=kind,
+        object_type=type.value,
+        object_id=None,
+        warehouse_id=str(warehouse.id),
+        warehouse_name=warehouse.name,
+        namespace=levels,
+        name=name,
+        principal=permit.actor.id,
+        request_id=permit.request_id,
+    )
+
+
+def _plain(updates: Sequence[object]) -> tuple[Mapping[str, Any], ...]:
+    """Return the updates as JSON values, with the member names of the protocol."""
+    return tuple(msgspec.json.decode(msgspec.json.encode(update)) for update in updates)

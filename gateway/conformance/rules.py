@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The common form of the kits: a kit is a list of rules, and a rule is a function that fails if it is broken.
+
+await run_kit(SECRET_RULES, SecretSubject(open_store))
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+Subject = TypeVar("Subject")
+
+RULE_SECONDS: Final = 60.0
+"""The limit of one rule, so that an extension that hangs fails instead of waiting for ever."""
+
+
+class ConformanceError(Exception):
+    """A rule is broken. `rule` is its name, `detail` says what the extension did and what the rule requires."""
+
+    def __init__(self, rule: str, detail: str) -> None:
+        super().__init__(f"rule {rule!r} is broken: {detail}")
+        self.rule = rule
+        self.detail = detail
+
+
+class Broken(Exception):
+    """Error of a check: the rule does not hold, for the reason in the message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule(Generic[Subject]):
+    """A rule: its name, which reports and tests use, and the check, which raises `Broken`."""
+
+    name: str
+    check: Callable[[Subject], Awaitable[None]]
+
+
+def require(holds: bool, detail: str) -> None:
+    """Raise Broken with `detail` unless `holds`."""
+    if not holds:
+        raise Broken(detail)
+
+
+async def run_kit(
+    rules: Sequence[Rule[Subject]],
+    subject: Subject,
+    *,
+    passed: Callable[[str], None] = lambda _: None,
+    seconds: float = RULE_SECONDS,
+) -> tuple[str, ...]:
+    """Check all rules in order and return their names. `passed` receives the name of each rule that holds.
+
+    Raises ConformanceError for the first broken rule. An unexpected error of the extension, and a check that takes
+    longer than `seconds`, break the rule that is checked.
+    """
+    for rule in rules:
+        try:
+            async with asyncio.timeout(seconds):
+                await rule.check(subject)
+        except Broken as broken:
+            raise ConformanceError(rule.name, str(broken)) from broken
+        except TimeoutError as late:
+            raise ConformanceError(rule.name, f"the extension did not finish within {seconds:g} seconds") from late
+        except Exception as error:  # an extension's own code runs here: whatever it raises breaks the rule
+            raise ConformanceError(rule.name, f"the extension raised {type(error).__name__}: {error}") from error
+        passed(rule.name)
+    return tuple(rule.name for rule in rules)

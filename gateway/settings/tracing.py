@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings of traces (``LAKEGATE__TRACING__…``) and of metrics by OTLP (``LAKEGATE__METRICS_EXPORT__…``)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from gateway.settings.env import PREFIX, SECONDS, Secret, SettingsError
+
+
+def headers_of(text: Secret | None, setting: str) -> dict[str, str]:
+    """Return the headers of a setting. Raises SettingsError without the text, because it is a secret."""
+    pairs = [each.partition("=") for each in ("" if text is None else text.reveal()).split(",") if each.strip()]
+    if any(not name.strip() or not equals for name, equals, _ in pairs):
+        raise SettingsError(f"{PREFIX}{setting} must be written `name=value`, separated by commas")
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+class Tracing(msgspec.Struct, frozen=True, kw_only=True):
+    """Traces of requests. Without an endpoint, no trace is recorded and no library for traces is imported."""
+
+    endpoint: Annotated[
+        Annotated[str, Meta(pattern=r"^https?://[^\s@]+$")] | None,
+        Meta(
+            description="Address of an OpenTelemetry collector that receives traces by OTLP over HTTP, for example "
+            "`http://localhost:4318/v1/traces`. If it is not set, there are no traces.",
+        ),
+    ] = None
+    headers: Annotated[
+        Secret | None,
+        Meta(description="Headers for the collector, written `name=value`, separated by commas."),
+    ] = None
+    sample_ratio: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=1,
+            description="Part of the traces that is recorded. For a request with a `traceparent`, the flag of its "
+            "client decides instead.",
+        ),
+    ] = 1.0
+    service_name: Annotated[str, Meta(min_length=1, description="Name of this service in traces.")] = "lakegate"
+
+
+class MetricsExport(msgspec.Struct, frozen=True, kw_only=True):
+    """Export of the metrics by OTLP, in addition to `/metrics`. Without an endpoint, there is none."""
+
+    endpoint: Annotated[
+        Annotated[str, Meta(pattern=r"^https?://[^\s@]+$")] | None,
+        Meta(
+            description="Address of an OpenTelemetry collector that receives metrics by OTLP over HTTP, for example "
+            "`http://localhost:4318/v1/metrics`. If it is not set, metrics are only served at `/metrics`.",
+        ),
+    ] = None
+    headers: Annotated[
+        Secret | None,
+        Meta(description="Headers for the collector, written `name=value`, separated by commas."),
+    ] = None
+    interval: Annotated[
+        float, Meta(ge=0.1, description="Seconds between two exports of the metrics.", extra=SECONDS)
+    ] = 60.0
+    service_name: Annotated[str, Meta(min_length=1, description="Name of this service in exported metrics.")] = (
+        "lakegate"
+    )

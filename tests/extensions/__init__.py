@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packages of extensions as third parties write them, and their installation for a test."""

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traces: spans and their parents, headers of clients, no texts of errors, and a collector that does not answer."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import socket
+from collections import Counter
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+
+from gateway.assembly.tracing import TracedApplication, TracedObserver, open_tracer
+from gateway.settings import SettingsError, load
+from gateway.telemetry.client_spans import client_spans
+from gateway.telemetry.logs import configure_logging, get_logger
+from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.span_queue import BATCH_SPANS, QUEUE_SPANS
+from gateway.telemetry.tracing import Tracer
+
+PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+class Kept(SpanExporter):
+    """Exporter that keeps all spans."""
+
+    def __init__(self) -> None:
+        self.spans: list[Any] = []
+
+    def export(self, spans: Any) -> SpanExportResult:
+        self.spans += spans
+        return SpanExportResult.SUCCESS
+
+
+class Counted:
+    """Observer that keeps the statuses of responses."""
+
+    def __init__(self) -> None:
+        self.statuses: list[int] = []
+
+    def request_answered(self, *, method: str, operation: str | None, status: int, seconds: float) -> None:
+        self.statuses.append(status)
+
+
+def _tracer(exporter: SpanExporter | None = None, endpoint: str = "http://localhost/v1/traces") -> Tracer:
+    return Tracer(endpoint=endpoint, headers={}, sample_ratio=1.0, service_name="lakegate", exporter=exporter)
+
+
+async def _request(headers: list[tuple[bytes, bytes]], *, status: int = 200, fails: bool = False) -> dict[str, Any]:
+    """Return the spans of one request by name. With `fails`, the request has a span that an exception ends."""
+    kept, counted = Kept(), Counted()
+    tracer = _tracer(kept)
+    observer = TracedObserver(counted, tracer)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            return
+        try:
+            with tracer.span("openfga.check", {"lakegate.questions": 2}):
+                if fails:
+                    raise ValueError("secret text")
+        except ValueError:
+            pass
+        observer.request_answered(method="GET", operation="load_table", status=status, seconds=0.1)
+
+    traced = TracedApplication(app, tracer)
+
+    async def unused(*_: Any) -> Any:
+        raise AssertionError
+
+    route = "/v1/{prefix}"
+    scope: Any = {"type": "http", "method": "GET", "path_template": route, "headers": headers, "path": "/secret"}
+    scope["query_string"] = b"secret=1"
+    await traced(scope, unused, unused)
+    lifespan: Any = {"type": "lifespan"}
+    await traced(lifespan, unused, unused)
+    assert counted.statuses == [status]
+    return {span.name: span for span in kept.spans}
+
+
+async def test_a_span_below_a_request_has_the_request_as_parent_and_is_sent_at_the_shutdown() -> None:
+    spans = await _request([])
+    assert set(spans) == {"load_table", "openfga.check"}
+    assert spans["load_table"].parent is None
+    assert spans["openfga.check"].parent.span_id == spans["load_table"].context.span_id
+    assert dict(spans["load_table"].attributes) == {
+        "http.request.method": "GET",
+        "http.response.status_code": 200,
+        "http.route": "/v1/{prefix}",
+        "url.scheme": "http",
+        "lakegate.operation": "load_table",
+    }
+
+
+async def test_the_trace_of_the_client_is_continued() -> None:
+    spans = await _request([(b"traceparent", PARENT.encode()), (b"tracestate", b"a=b")])
+    assert f"{spans['load_table'].context.trace_id:032x}" == PARENT.split("-")[1]
+    assert f"{spans['load_table'].parent.span_id:016x}" == PARENT.split("-")[2]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [(b"traceparent", b"00-zz")],
+        [(b"traceparent", b"\xff" * 55)],
+        [(b"traceparent", PARENT.encode() + b"-" + b"a" * 600)],
+        [(b"traceparent", PARENT.encode()), (b"traceparent", PARENT.replace("b7", "c7").encode())],
+    ],
+)
+async def test_a_malformed_long_or_repeated_parent_starts_a_new_trace(headers: list[tuple[bytes, bytes]]) -> None:
+    assert (await _request(headers))["load_table"].parent is None
+
+
+async def test_a_failed_span_has_the_type_of_the_error_and_not_its_text() -> None:
+    span = (await _request([], fails=True))["openfga.check"]
+    assert span.attributes["error.type"] == "ValueError"
+    assert not span.status.is_ok
+    assert "secret" not in span.to_json()
+
+
+async def test_only_a_failure_of_the_server_is_an_error() -> None:
+    assert (await _request([], status=403))["load_table"].status.status_code.name == "UNSET"
+    assert (await _request([], status=503))["load_table"].status.status_code.name == "ERROR"
+
+
+async def test_neither_spans_nor_the_shutdown_wait_for_a_collector_that_does_not_answer() -> None:
+    """More spans than the queue holds are recorded. The listener accepts connections and never answers.
+
+    Without the limit of `close`, the flush waits for the listener; with an unbounded wait, the test times out.
+    """
+    counts: Counter[str] = Counter()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        tracer = Tracer(
+            endpoint=f"http://127.0.0.1:{silent.getsockname()[1]}/v1/traces",
+            headers={},
+            sample_ratio=1.0,
+            service_name="lakegate",
+            count=lambda outcome, number: counts.update({outcome: number}),
+        )
+        with tracer.server_span("GET", {}):
+            for _ in range(5000):
+                with tracer.span("openfga.check"):
+                    pass
+        await tracer.close()
+    assert counts["dropped"] >= 5000 - QUEUE_SPANS - BATCH_SPANS
+    assert "sent" not in counts
+
+
+async def test_sent_and_refused_spans_are_counted() -> None:
+    """An exporter that raises must not end the thread: the spans after it would be lost."""
+
+    class Failing(Kept):
+        def export(self, spans: Any) -> SpanExportResult:
+            super().export(spans)
+            if len(self.spans) == 1:
+                raise ValueError
+            return SpanExportResult.SUCCESS
+
+    counts: Counter[str] = Counter()
+    kept = Failing()
+    tracer = Tracer(
+        endpoint="http://localhost",
+        headers={},
+        sample_ratio=1.0,
+        service_name="lakegate",
+        count=lambda outcome, number: counts.update({outcome: number}),
+        exporter=kept,
+    )
+    with tracer.server_span("GET", {}):
+        pass
+    while not counts:
+        await asyncio.sleep(0.01)
+    with tracer.server_span("GET", {}):
+        pass
+    await tracer.close()
+    assert counts == {"failed": 1, "sent": 1}
+
+
+async def test_no_span_is_recorded_outside_of_a_request_or_of_the_sample() -> None:
+    """Background tasks use the same ports: each of their calls would be a trace of its own."""
+    kept = Kept()
+    tracer = _tracer(kept)
+    with tracer.span("openfga.check"):
+        pass
+    assert tracer.begin("openfga.http check", {}) is None
+    tracer.end(None)
+    with tracer.server_span("GET", {"traceparent": PARENT[:-2] + "00"}), tracer.span("openfga.check"):
+        pass
+    await tracer.close()
+    assert kept.spans == []
+
+
+async def test_a_method_that_a_client_invents_is_not_recorded() -> None:
+    kept = Kept()
+    tracer = _tracer(kept)
+    with tracer.server_span("secret", {}):
+        pass
+    await tracer.close()
+    assert kept.spans[0].name == kept.spans[0].attributes["http.request.method"] == "_OTHER"
+
+
+async def test_a_call_to_an_engine_is_a_span_and_carries_its_id() -> None:
+    """The engine's own spans must lie below the call, and the call below the check."""
+    kept = Kept()
+    tracer = _tracer(kept)
+    seen: list[str | None] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        seen.append(request.headers.get("traceparent"))
+        return web.Response(status=503)
+
+    app = web.Application()
+    app.router.add_post("/stores/some/batch-check", answer)
+    async with TestServer(app) as server, aiohttp.ClientSession(trace_configs=[client_spans(tracer, "fga")]) as session:
+        url = server.make_url("/stores/some/batch-check")
+        async with session.post(url):
+            pass
+        with tracer.server_span("GET", {}), tracer.span("openfga.check"):
+            async with session.post(url):
+                pass
+        await server.close()
+        with tracer.server_span("GET", {}), pytest.raises(aiohttp.ClientConnectionError):
+            await session.post(url)
+    await tracer.close()
+    first, second = (span for span in kept.spans if span.name == "fga.http batch-check")
+    check = next(span for span in kept.spans if span.name == "openfga.check")
+    assert first.parent.span_id == check.context.span_id
+    assert seen[0] is None
+    assert str(seen[1]).split("-")[1:3] == [f"{first.context.trace_id:032x}", f"{first.context.span_id:016x}"]
+    assert (first.attributes["error.type"], first.attributes["http.response.status_code"]) == ("503", 503)
+    assert second.attributes["error.type"] in {"ServerDisconnectedError", "ClientConnectorError"}
+
+
+async def test_log_lines_of_a_request_have_the_id_of_its_trace_and_later_ones_not() -> None:
+    stream = io.BytesIO()
+    configure_logging(stream=stream)
+    tracer = _tracer(Kept())
+    try:
+        with tracer.server_span("GET", {"traceparent": PARENT}):
+            get_logger("test").info("request.served")
+        get_logger("test").info("task.ended")
+    finally:
+        configure_logging()
+        await tracer.close()
+    first, second = map(json.loads, stream.getvalue().splitlines())
+    assert first["trace_id"] == PARENT.split("-")[1]
+    assert "trace_id" not in second
+
+
+def test_without_an_endpoint_there_is_no_tracer() -> None:
+    assert open_tracer(load({"LAKEGATE__TRACING__HEADERS": "a=b"}), Metrics()) is None
+
+
+def test_malformed_headers_are_refused_without_their_text() -> None:
+    settings = load({"LAKEGATE__TRACING__ENDPOINT": "http://localhost:1/", "LAKEGATE__TRACING__HEADERS": "hidden"})
+    with pytest.raises(SettingsError, match="name=value") as refused:
+        open_tracer(settings, Metrics())
+    assert "hidden" not in str(refused.value)
