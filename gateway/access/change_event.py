@@ -29,12 +29,14 @@ class ChangeEvent:
     `type` is the CloudEvents type; empty stands for the operation's name in camelCase. `on` is the path of the
     field with the changed object: a reference, or the id of an object of the type `kind`. For a new object, `on` is
     its parent (empty for one without), `new` is the detail of the audit record with its id (`table_id`), and `named` is
-    the path of the field with its name.
+    the path of the field with its name. `kind_in` is the detail with the type of the object, if the operation does not
+    know it. A system task without the detail `new` announces nothing.
     """
 
     on: str
     type: str = ""
     kind: str = ""
+    kind_in: str = ""
     new: str = ""
     named: str = ""
     data: EventData = EventData.FACTS

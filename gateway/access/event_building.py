@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
 from operator import attrgetter
 from typing import Any, Final
 from uuid import UUID
@@ -24,7 +26,8 @@ from gateway.access.change_event import (
     NoEvent,
     type_of,
 )
-from gateway.access.operation import ChangeOperation, Operation
+from gateway.access.issued_credential import IssuedCredential
+from gateway.access.operation import ChangeOperation, Operation, SystemTask
 from gateway.access.permit import Permit
 from gateway.access.resolved import (
     Resolution,
@@ -45,6 +48,22 @@ MAX_DATA_BYTES: Final = 524_288
 """Limit of the data of an event. NATS and Kafka refuse messages of more than 1 MiB unless they are configured."""
 
 
+CREDENTIALS_VENDED: Final = "vendCredentials"
+"""The type of the event of a storage credential."""
+
+
+class IssuedData(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+    """The data of the event of a storage credential. Its fields are those of `IssuedCredential`."""
+
+    level: str
+    prefix: str
+    provider: str
+    session_name: str
+    engine: str | None
+    view_owner: str | None
+    expires_at: datetime
+
+
 class NewEvent(msgspec.Struct, frozen=True, kw_only=True):
     """An event that is written in the transaction of its change. `key` is the id of the changed object."""
 
@@ -62,7 +81,7 @@ def events_of(permit: Permit[Operation]) -> tuple[NewEvent, ...]:
     """
     operation = permit.operation
     detail = permit.pending_audit.record.detail
-    if not isinstance(operation, ChangeOperation) or detail.get("repeated") == "true":
+    if not isinstance(operation, (ChangeOperation, SystemTask)) or detail.get("repeated") == "true":
         return ()
     common = {"actor": _actor(permit.actor), "traceid": permit.request_id}
     drafts = list(_drafts(operation, permit.resolution, detail))
@@ -70,6 +89,26 @@ def events_of(permit: Permit[Operation]) -> tuple[NewEvent, ...]:
         _event(event_id(permit.pending_audit.record.id, number), draft, common, len(drafts), number)
         for number, draft in enumerate(drafts)
     )
+
+
+def event_of_issued(issued: IssuedCredential) -> NewEvent:
+    """Return the event of a storage credential that a principal received. It contains no part of the credential.
+
+    Its id is the same for every request that received this credential from the cache.
+    """
+    where = {"objecttype": issued.kind, "objectid": str(issued.table_id), **_tabular(issued.kind, str(issued.table_id))}
+    where |= {"projectid": issued.project_id, "warehouseid": str(issued.warehouse_id)}
+    data = IssuedData(
+        level=issued.level,
+        prefix=issued.prefix,
+        provider=issued.provider,
+        session_name=issued.session_name,
+        engine=issued.engine,
+        view_owner=issued.view_owner,
+        expires_at=issued.expires_at,
+    )
+    common = {"actor": _described(issued.principal, issued.assumed_role)}
+    return _event(event_id(issued.id, 0), (CREDENTIALS_VENDED, where, msgspec.json.encode(data)), common, 1, 0)
 
 
 _Draft = tuple[str, dict[str, str], bytes]
@@ -99,14 +138,20 @@ def event_id(record: UUID, number: int) -> UUID:
     return UUID(bytes=bytes(octets))
 
 
-def _drafts(operation: ChangeOperation, resolution: Resolution, detail: Mapping[str, str]) -> Iterator[_Draft]:
+def _drafts(
+    operation: ChangeOperation | SystemTask, resolution: Resolution, detail: Mapping[str, str]
+) -> Iterator[_Draft]:
     declared, name = operation.event, type(operation).__name__
     match declared:
         case NoEvent():
             return
         case ChangeEvent():
             new = detail.get(declared.new, "") if declared.new else ""
-            yield _draft(operation, declared, resolution, new)
+            if declared.kind_in:
+                declared = replace(declared, kind=detail.get(declared.kind_in, ""))
+            # A task may find that its object was restored or removed, and then changes nothing.
+            if isinstance(operation, ChangeOperation) or new:
+                yield _draft(operation, declared, resolution, new)
         case EventPerTarget(targets=field):
             for ref in getattr(operation, field):
                 row = resolution.rows[ref]
@@ -120,7 +165,7 @@ def _drafts(operation: ChangeOperation, resolution: Resolution, detail: Mapping[
                     yield _draft(part, part.event, resolution, new)
 
 
-def _draft(operation: ChangeOperation, declared: ChangeEvent, resolution: Resolution, new: str) -> _Draft:
+def _draft(operation: ChangeOperation | SystemTask, declared: ChangeEvent, resolution: Resolution, new: str) -> _Draft:
     on = attrgetter(declared.on)(operation) if declared.on else None
     row = None if on is None or isinstance(on, (str, UUID)) else resolution.get(on)
     if declared.new:
@@ -132,12 +177,12 @@ def _draft(operation: ChangeOperation, declared: ChangeEvent, resolution: Resolu
     return type_of(declared.type, type(operation).__name__), attributes, _data(operation, declared.data)
 
 
-def _data(operation: ChangeOperation, data: EventData) -> bytes:
+def _data(operation: ChangeOperation | SystemTask, data: EventData) -> bytes:
     match data:
         case EventData.NOTHING:
             return _NULL
         case EventData.BODY:
-            return msgspec.json.encode(operation.event_body())
+            return msgspec.json.encode(operation.event_body() if isinstance(operation, ChangeOperation) else None)
         case EventData.FACTS:
             return msgspec.json.encode(operation.facts())
 
@@ -147,7 +192,7 @@ def _id_of(on: object) -> str:
     return str(getattr(on, "user_id", on))
 
 
-def _of_new(operation: ChangeOperation, declared: ChangeEvent, parent: Resolved | None, id: str) -> dict[str, str]:
+def _of_new(operation: Operation, declared: ChangeEvent, parent: Resolved | None, id: str) -> dict[str, str]:
     kind = declared.kind or declared.new.removesuffix("_id")
     named = attrgetter(declared.named)(operation) if declared.named else ""
     attributes = {"objecttype": kind, "objectid": id, **_place(parent)}
@@ -186,8 +231,11 @@ def _actor(actor: Actor) -> str:
     """Return the caller as JSON, in the reference system's form."""
     if actor.kind is ActorKind.ANONYMOUS:
         return '{"type":"anonymous"}'
-    if actor.assumed_role is not None:
-        described = {"type": "role", "principal": actor.id, "assumed-role": str(actor.assumed_role)}
-    else:
-        described = {"type": "principal", "principal": actor.id}
+    return _described(actor.id, actor.assumed_role)
+
+
+def _described(principal: str, assumed_role: UUID | None) -> str:
+    described = {"type": "principal", "principal": principal}
+    if assumed_role is not None:
+        described = {"type": "role", "principal": principal, "assumed-role": str(assumed_role)}
     return msgspec.json.encode(described).decode()

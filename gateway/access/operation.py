@@ -22,7 +22,7 @@ from types import MappingProxyType
 from typing import ClassVar, Final
 
 from gateway.access.authz_errors import not_found
-from gateway.access.change_event import EventDeclaration
+from gateway.access.change_event import EventDeclaration, NoEvent
 from gateway.access.demand import Demand, Facts
 from gateway.access.refs import Ref
 from gateway.iceberg.errors import CatalogError
@@ -321,6 +321,7 @@ class SystemTask(Operation, abstract=True):
     """
 
     system_tasks: ClassVar[frozenset[str]] = frozenset()
+    event: ClassVar[EventDeclaration] = NoEvent("most tasks change no object of the catalog")
     durability: ClassVar[Durability] = Durability.WITH_CHANGE
     continue_reason: ClassVar[str] = ""
 

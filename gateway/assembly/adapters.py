@@ -174,8 +174,10 @@ def open_opa(settings: Settings, trust: Trust, stack: AsyncExitStack, tracer: Tr
 async def open_audit(settings: Settings, metrics: Metrics, database: Database, stack: AsyncExitStack) -> BufferedAudit:
     """Start the audit sink, which writes its buffer to the database periodically."""
 
+    outbox = event_outbox(settings)
+
     async def write(records: Sequence[AuditRecord], issued: Sequence[IssuedCredential]) -> None:
-        await database.execute_repeatable(*audit_log.batch(records, issued))
+        await database.execute_repeatable(*audit_log.batch(records, issued, outbox))
 
     audit = BufferedAudit(
         write,

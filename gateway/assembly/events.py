@@ -35,7 +35,11 @@ def event_outbox(settings: Settings) -> EventOutbox | None:
     if not settings.events.sinks:
         return None
     host = urlsplit(settings.base_uri or "").hostname or "lakegate"
-    return EventOutbox(source=f"uri:iceberg-catalog-service:{host}", sinks=tuple(settings.events.sinks))
+    return EventOutbox(
+        source=f"uri:iceberg-catalog-service:{host}",
+        sinks=tuple(settings.events.sinks),
+        credentials_vended=settings.events.credentials_vended,
+    )
 
 
 def open_event_sinks(settings: Settings, trust: Trust, stack: AsyncExitStack) -> list[EventSink]:

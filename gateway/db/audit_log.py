@@ -14,6 +14,7 @@ from gateway.access.audit_record import AuditRecord
 from gateway.access.audit_size import encode_record
 from gateway.access.issued_credential import IssuedCredential
 from gateway.db.compiled_reads import DirectRead
+from gateway.db.event_outbox import ISSUED_CTE, EventOutbox, issued_values
 from gateway.scope.profile import CLOCK_TOLERANCE_SECONDS
 
 #: It can be repeated: records that exist are skipped. An earlier attempt committed them and its answer was lost.
@@ -29,8 +30,7 @@ INSERT = DirectRead(text(_INSERT))
 #: credential leaves before both are. A cached credential has its row already. `live_until` is later than the expiry by
 #: the clocks of the store and of the database, whichever is ahead: the store cannot have begun the lifetime after this
 #: statement.
-_INSERT_BOTH = DirectRead(
-    text(f"""
+_REGISTER: Final = f"""
     with registered as (
         insert into live_credentials (id, principal, assumed_role, engine, view_owner, project_id, warehouse_id, kind,
             table_id, prefix, level, provider, session_name, policy_digest, expires_at, live_until)
@@ -42,9 +42,9 @@ _INSERT_BOTH = DirectRead(
             engine text, view_owner text, project_id text, warehouse_id uuid, kind text, table_id uuid, prefix text,
             level text, provider text, session_name text, policy_digest text, expires_at timestamptz, seconds int)
         on conflict (id) do nothing)
-    {_INSERT}
-    """)  # noqa: S608 - composed of constants; every value is a bound parameter
-)
+"""  # noqa: S608 - composed of constants; every value is a bound parameter
+_INSERT_BOTH = DirectRead(text(_REGISTER + _INSERT))
+_INSERT_AND_ANNOUNCE = DirectRead(text(_REGISTER + ISSUED_CTE + _INSERT))
 
 
 async def insert(connection: AsyncConnection, records: Sequence[AuditRecord]) -> None:
@@ -52,15 +52,22 @@ async def insert(connection: AsyncConnection, records: Sequence[AuditRecord]) ->
     await connection.execute(INSERT.statement, parameters_of(records))
 
 
-def batch(records: Sequence[AuditRecord], issued: Sequence[IssuedCredential]) -> tuple[DirectRead, Mapping[str, Any]]:
-    """Return the statement, and its parameters, that writes records and register entries in one transaction.
+def batch(
+    records: Sequence[AuditRecord], issued: Sequence[IssuedCredential], outbox: EventOutbox | None = None
+) -> tuple[DirectRead, Mapping[str, Any]]:
+    """Return the statement, and its parameters, that writes records, register entries and the events of credentials in
+    one transaction.
 
-    It can be repeated: existing records and entries are skipped.
+    It can be repeated: existing records, entries and events are skipped.
     """
     parameters = parameters_of(records)
     if not issued:
         return INSERT, parameters
-    return _INSERT_BOTH, {**parameters, "issued": msgspec.json.encode(issued).decode()}
+    parameters["issued"] = msgspec.json.encode(issued).decode()
+    announced = issued_values(outbox, issued)
+    if announced is None:
+        return _INSERT_BOTH, parameters
+    return _INSERT_AND_ANNOUNCE, parameters | announced
 
 
 def parameters_of(records: Sequence[AuditRecord]) -> dict[str, Any]:

@@ -9,22 +9,28 @@ grants at the same time, have no order of their own; either order of their event
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 
-from gateway.access.event_building import events_of
+from gateway.access.event_building import NewEvent, event_of_issued, events_of
+from gateway.access.issued_credential import IssuedCredential
 from gateway.access.operation import Operation
 from gateway.access.permit import Permit
 
 
 @dataclass(frozen=True, slots=True)
 class EventOutbox:
-    """The names of the sinks that need the events, and the `source` of each event."""
+    """The names of the sinks that need the events, and the `source` of each event.
+
+    With `credentials_vended`, each storage credential in the hands of a principal has an event too.
+    """
 
     source: str
     sinks: tuple[str, ...]
+    credentials_vended: bool = False
 
 
 def event_values(outbox: EventOutbox | None, permit: Permit[Operation]) -> dict[str, Any] | None:
@@ -35,8 +41,17 @@ def event_values(outbox: EventOutbox | None, permit: Permit[Operation]) -> dict[
     if outbox is None:
         return None
     made = events_of(permit)
-    if not made:
+    return _values(outbox, made) if made else None
+
+
+def issued_values(outbox: EventOutbox | None, issued: Sequence[IssuedCredential]) -> dict[str, Any] | None:
+    """Return the values of `ISSUED_CTE` for these credentials; None if the outbox takes no such events."""
+    if outbox is None or not outbox.credentials_vended or not issued:
         return None
+    return _values(outbox, [event_of_issued(each) for each in issued])
+
+
+def _values(outbox: EventOutbox, made: Sequence[NewEvent]) -> dict[str, Any]:
     return {
         "event_ids": [each.id for each in made],
         "event_types": [each.type for each in made],
@@ -48,20 +63,27 @@ def event_values(outbox: EventOutbox | None, permit: Permit[Operation]) -> dict[
     }
 
 
-#: Follows the CTE `moved` of the statement. It writes nothing if the decision must be made again.
-EVENTS_CTE: Final = """,
+def _cte(begin: str, condition: str) -> str:
+    return f"""
     announced as (
         insert into events (id, at, type, source, key, attributes, data)
         select e.id, clock_timestamp(), e.type, cast(:event_source as text), e.key, cast(e.attributes as jsonb), e.data
-        from moved cross join lateral unnest(
+        from {begin} unnest(
             cast(:event_ids as uuid[]), cast(:event_types as text[]), cast(:event_keys as text[]),
             cast(:event_attributes as text[]), cast(:event_data as bytea[]))
             with ordinality as e(id, type, key, attributes, data, place)
-        where not moved.it
+        {condition}
         order by e.place
         on conflict (id) do nothing
         returning sequence),
     waiting as (
         insert into event_deliveries (sink, sequence)
         select sink, sequence from announced cross join unnest(cast(:event_sinks as text[])) as sink)
-"""
+"""  # noqa: S608 - composed of constants; every value is a bound parameter
+
+
+#: Follows the CTE `moved` of the statement. It writes nothing if the decision must be made again.
+EVENTS_CTE: Final = "," + _cte("moved cross join lateral", "where not moved.it")
+
+#: Follows the CTE of the register of credentials. A credential from the cache has its event already.
+ISSUED_CTE: Final = "," + _cte("", "")

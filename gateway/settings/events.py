@@ -56,6 +56,9 @@ class Events(msgspec.Struct, frozen=True, kw_only=True):
 
     sinks: Mapping[str, EventSinkSettings] = MappingProxyType({})
     """By name: letters, digits and `-`. In variables `_` stands for `-`."""
+    credentials_vended: Annotated[
+        bool, Meta(description="Write an event for each storage credential that a principal receives.")
+    ] = False
     retention: Annotated[
         float,
         Meta(

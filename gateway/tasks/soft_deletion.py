@@ -58,7 +58,9 @@ class SoftDeletion:
             parent=task.id,
         )
         await deleted.remove(connection, [row.id])
-        permit.pending_audit.add_details(table_id=str(row.id), location=row.location, files=task.payload["files"])
+        permit.pending_audit.add_details(
+            table_id=str(row.id), kind=row.kind, location=row.location, files=task.payload["files"]
+        )
         return await record_deleted(
             connection,
             ObjectKey(kind, str(row.id)),

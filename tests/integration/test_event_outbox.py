@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -13,14 +15,17 @@ import msgspec
 import pytest
 from sqlalchemy import event as sqlalchemy_event
 from sqlalchemy import text
+from uuid_utils.compat import uuid7
 
 from gateway.access.dependency_errors import OutOfTime
 from gateway.access.event_building import event_id
+from gateway.access.issued_credential import IssuedCredential
 from gateway.access.operation import Operation
 from gateway.access.operations.tables import CommitTable, DropTable
 from gateway.access.operations.transactions import CommitTransaction
 from gateway.access.permit import Permit
 from gateway.access.request_context import Deadline
+from gateway.db import audit_log
 from gateway.db.engine import Database
 from gateway.db.event_outbox import EventOutbox
 from gateway.iceberg.errors import CatalogError
@@ -197,3 +202,39 @@ async def test_events_of_one_table_have_the_order_of_its_concurrent_commits(data
     by_event = {event_id(UUID(record), 0): place for record, place in places.items()}
     found = [by_event[row.id] for row in ordered]
     assert found == sorted(found)
+
+
+async def test_a_vended_credential_has_one_event_that_is_durable_with_its_record(database: Database) -> None:
+    """Requests that receive the credential from the cache announce it no second time."""
+    issued = IssuedCredential(
+        id=uuid7(),
+        principal=world.ALICE.id,
+        assumed_role=None,
+        engine=None,
+        view_owner=None,
+        project_id="project",
+        warehouse_id=world.WAREHOUSE_ID,
+        kind="table",
+        table_id=world.TABLE_ID,
+        prefix="s3://lake/orders/",
+        level="read",
+        provider="s3",
+        session_name="lakegate-1",
+        policy_digest="0" * 64,
+        seconds=900,
+        expires_at=datetime.now(UTC) + timedelta(seconds=900),
+    )
+    records = [(await _permit(DropTable(world.TABLE))).pending_audit.record for _ in range(2)]
+    quiet = EventOutbox(source=SOURCE, sinks=OUTBOX.sinks)
+    await database.execute_repeatable(*audit_log.batch(records[:1], [issued], quiet))
+    assert await _written(database) == []
+    talking = EventOutbox(source=SOURCE, sinks=OUTBOX.sinks, credentials_vended=True)
+    await database.execute_repeatable(*audit_log.batch(records[:1], [issued], talking))
+    await database.execute_repeatable(*audit_log.batch(records[1:], [issued], talking))
+    assert await _written(database) == [("vendCredentials", "kafka"), ("vendCredentials", "nats")]
+    (row,) = await _execute(database, "select * from events")
+    assert row.key == row.attributes["tabularid"] == str(world.TABLE_ID)
+    assert set(json.loads(row.data)) == {
+        "level", "prefix", "provider", "session-name", "engine", "view-owner", "expires-at",
+    }  # fmt: skip
+    assert await _execute(database, "select count(*) from audit_log") == [(2,)]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
+from gateway.access.change_event import ChangeEvent, EventDeclaration
 from gateway.access.demand import Facts
 from gateway.access.operation import Durability, SystemTask
 from gateway.access.refs import ProjectRef, Ref, WarehouseRef
@@ -60,6 +61,9 @@ class ExpireDeleted(_OfTable, SystemTask):
     """Remove a dropped table or view after the period in which it could be restored."""
 
     system_tasks: ClassVar[frozenset[str]] = frozenset({"soft_deletion"})
+    event: ClassVar[EventDeclaration] = ChangeEvent(
+        on="warehouse", new="table_id", kind_in="kind", type="expireDeletedTabular"
+    )
 
 
 @dataclass(frozen=True)

@@ -12,17 +12,21 @@ from uuid import UUID
 import msgspec
 import pytest
 
+from gateway.access.actor import Actor, ActorKind
 from gateway.access.change_event import ChangeEvent, EventData, NoEvent
 from gateway.access.event_building import NewEvent, events_of
 from gateway.access.operation import OPERATIONS, ChangeOperation, Operation
 from gateway.access.operations.registrations import UnregisterTable
-from gateway.access.operations.tables import CreateTable, DropTable, ReportMetrics
+from gateway.access.operations.tables import CommitTable, CreateTable, DropTable, ReportMetrics
+from gateway.access.operations.tasks import ExpireDeleted
 from gateway.access.operations.transactions import CommitTransaction
 from gateway.access.operations.warehouses import (
     CreateWarehouse,
     UpdateWarehouseStorage,
     UpdateWarehouseStorageCredential,
 )
+from gateway.access.refs import WarehouseRef
+from gateway.access.request_context import RequestContext
 from tests.access import world
 from tests.access.examples import EXAMPLES
 from tests.access.world import DoorFixture, request_context
@@ -44,7 +48,7 @@ def _example(kind: type[Operation]) -> Any:
     return next(example.operation for example in EXAMPLES if type(example.operation) is kind)
 
 
-async def _events(operation: Operation, **detail: str) -> tuple[NewEvent, ...]:
+async def events_of_example(operation: Operation, **detail: str) -> tuple[NewEvent, ...]:
     permit = await DoorFixture().door.admit(request_context(), operation)
     permit.pending_audit.add_details(**detail)
     return events_of(permit)
@@ -52,7 +56,7 @@ async def _events(operation: Operation, **detail: str) -> tuple[NewEvent, ...]:
 
 @pytest.mark.parametrize("operation", CHANGES, ids=lambda each: type(each).__name__)
 async def test_each_change_names_its_object(operation: ChangeOperation) -> None:
-    events = await _events(operation, **NEW)
+    events = await events_of_example(operation, **NEW)
     assert bool(events) is not isinstance(operation.event, NoEvent)
     for event in events:
         assert re.fullmatch(r"[a-z]+([A-Z][a-z]+)*", event.type)
@@ -65,7 +69,7 @@ async def test_each_change_names_its_object(operation: ChangeOperation) -> None:
 
 
 async def test_all_events_of_the_reference_exist() -> None:
-    types = {event.type for operation in CHANGES for event in await _events(operation, **NEW)}
+    types = {event.type for operation in CHANGES for event in await events_of_example(operation, **NEW)}
     assert types >= REFERENCE
 
 
@@ -91,12 +95,12 @@ async def test_an_event_contains_no_storage_credential(kind: type[ChangeOperatio
     }
     assert planted
     request = msgspec.structs.replace(operation.request, **planted)
-    (event,) = await _events(dataclasses.replace(operation, request=request), **NEW)
+    (event,) = await events_of_example(dataclasses.replace(operation, request=request), **NEW)
     assert "planted" not in event.data.decode() + json.dumps(dict(event.attributes))
 
 
 async def test_a_created_table_has_the_id_of_the_audit_record() -> None:
-    (event,) = await _events(_example(CreateTable), table_id=NEW["table_id"])
+    (event,) = await events_of_example(_example(CreateTable), table_id=NEW["table_id"])
     assert event.key == NEW["table_id"]
     assert event.attributes["tabularid"] == NEW["table_id"]
     assert event.attributes["namespace"] == "sales.eu"
@@ -106,13 +110,13 @@ async def test_a_created_table_has_the_id_of_the_audit_record() -> None:
 
 async def test_a_drop_and_a_removal_from_the_catalog_have_one_type_and_no_data() -> None:
     for operation in (DropTable(world.TABLE), UnregisterTable(world.TABLE)):
-        (event,) = await _events(operation)
+        (event,) = await events_of_example(operation)
         assert (event.type, event.data, event.key) == ("dropTable", b"null", str(world.TABLE_ID))
 
 
 async def test_a_transaction_has_one_numbered_event_per_table() -> None:
     operation = _example(CommitTransaction)
-    events = await _events(operation, table_id=NEW["table_id"])
+    events = await events_of_example(operation, table_id=NEW["table_id"])
     assert [event.type for event in events] == ["updateTable"] * len(operation.parts())
     assert [event.attributes["sequencenumber"] for event in events] == [str(n) for n in range(len(events))]
     assert {event.attributes["numevents"] for event in events} == {str(len(events))}
@@ -134,15 +138,47 @@ async def test_a_new_table_of_a_transaction_gets_its_own_id() -> None:
         ),
         type=type(_example(CommitTransaction).request),
     )
-    events = await _events(CommitTransaction(world.WAREHOUSE_ID, named), table_id="id-1,id-2")
+    events = await events_of_example(CommitTransaction(world.WAREHOUSE_ID, named), table_id="id-1,id-2")
     assert [(event.attributes["name"], event.key) for event in events] == [
         ("first", "id-1"), ("orders", str(world.TABLE_ID)), ("second", "id-2"),
     ]  # fmt: skip
 
 
+async def test_the_events_of_one_change_have_the_same_ids_each_time() -> None:
+    """A transaction is repeated if its outcome is unknown. Other ids would announce its change twice."""
+    permit = await DoorFixture().door.admit(request_context(), _example(CommitTransaction))
+    first, second = (events_of(permit), events_of(permit))
+    assert [event.id for event in first] == [event.id for event in second]
+    assert len({event.id for event in first}) == len(first)
+    assert {(event.id.version, event.id.variant) for event in first} == {(7, "specified in RFC 4122")}
+
+
+async def test_data_that_a_broker_would_refuse_are_left_out() -> None:
+    operation = _example(CommitTable)
+    large = msgspec.json.decode(
+        json.dumps({"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b" * 2_000_000}}]}),
+        type=type(operation.request),
+    )
+    (event,) = await events_of_example(dataclasses.replace(operation, request=large))
+    assert event.data == b"null"
+    assert int(event.attributes["dataleftout"]) > 2_000_000
+
+
+async def test_the_end_of_a_dropped_table_is_announced_only_if_it_was_removed() -> None:
+    context = RequestContext(actor=Actor(kind=ActorKind.SYSTEM, id="system~soft_deletion"), request_id="task")
+    operation = ExpireDeleted(WarehouseRef(world.WAREHOUSE_ID), world.TABLE_ID)
+    permit = await DoorFixture().door.admit(context, operation)
+    assert events_of(permit) == ()
+    permit.pending_audit.add_details(table_id=str(world.TABLE_ID), kind="view")
+    (event,) = events_of(permit)
+    assert (event.type, event.key, event.attributes["tabulartype"]) == (
+        "expireDeletedTabular", str(world.TABLE_ID), "view",
+    )  # fmt: skip
+
+
 async def test_a_repeated_change_and_a_report_announce_nothing() -> None:
-    assert await _events(_example(CreateTable), table_id=NEW["table_id"], repeated="true") == ()
-    assert await _events(_example(ReportMetrics)) == ()
+    assert await events_of_example(_example(CreateTable), table_id=NEW["table_id"], repeated="true") == ()
+    assert await events_of_example(_example(ReportMetrics)) == ()
 
 
 def test_a_change_without_a_declaration_cannot_be_written() -> None:

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The published JSON Schema of events: generated, and true for what a sink receives."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import jsonschema_rs
+import pytest
+
+from gateway.access.event_building import NewEvent, event_of_issued
+from gateway.access.event_schema import SCHEMA_FILE, declared_types, schema
+from gateway.access.issued_credential import IssuedCredential
+from gateway.access.operation import ChangeOperation
+from gateway.events.cloud_events import structured
+from gateway.events.port import Event
+from tests.access import world
+from tests.unit.access.test_change_events import CHANGES, NEW, events_of_example
+
+SOURCE = "uri:iceberg-catalog-service:lake.example"
+
+
+def _sent(event: NewEvent) -> dict[str, Any]:
+    """Return what a sink receives, made by the SDK of CloudEvents."""
+    stored = Event(
+        id=event.id,
+        source=SOURCE,
+        type=event.type,
+        time=datetime(2026, 1, 2, tzinfo=UTC),
+        key=event.key,
+        attributes=dict(event.attributes),
+        data=event.data,
+    )
+    sent: dict[str, Any] = json.loads(structured(stored))
+    return sent
+
+
+@pytest.fixture(scope="module")
+def validator() -> Any:
+    return jsonschema_rs.validator_for(json.loads(SCHEMA_FILE.read_text()), validate_formats=True)
+
+
+def test_the_published_schema_is_current() -> None:
+    assert SCHEMA_FILE.read_text() == schema(), "run `python -m gateway.access.event_schema`"
+
+
+@pytest.mark.parametrize("operation", CHANGES, ids=lambda each: type(each).__name__)
+async def test_each_event_obeys_the_schema(validator: Any, operation: ChangeOperation) -> None:
+    for event in await events_of_example(operation, **NEW):
+        validator.validate(_sent(event))
+
+
+async def test_the_examples_announce_every_type_of_the_schema() -> None:
+    """A type that no example announces would be in the schema without a proof."""
+    announced = {event.type for operation in CHANGES for event in await events_of_example(operation, **NEW)}
+    assert set(declared_types()) - announced == {"vendCredentials", "expireDeletedTabular"}
+
+
+def test_the_event_of_a_credential_obeys_the_schema(validator: Any) -> None:
+    issued = IssuedCredential(
+        id=UUID("0192f0c1-2345-7abc-8def-0123456789ab"),
+        principal="oidc~alice",
+        assumed_role=UUID(int=9),
+        engine="trino",
+        view_owner=None,
+        project_id=str(UUID(int=1)),
+        warehouse_id=world.WAREHOUSE_ID,
+        kind="table",
+        table_id=world.TABLE_ID,
+        prefix="s3://lake/orders/",
+        level="read",
+        provider="s3",
+        session_name="lakegate-1",
+        policy_digest="0" * 64,
+        seconds=900,
+        expires_at=datetime(2026, 1, 2, tzinfo=UTC),
+    )
+    sent = _sent(event_of_issued(issued))
+    validator.validate(sent)
+    assert json.loads(sent["actor"]) == {"type": "role", "principal": "oidc~alice", "assumed-role": str(UUID(int=9))}
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [{"type": "exploded"}, {"objectid": ""}, {"tabular-id": "x"}, {"data": {"requirements": "none"}}, {"id": "1"}],
+    ids=lambda fault: next(iter(fault)),
+)
+async def test_a_wrong_event_violates_the_schema(validator: Any, fault: dict[str, Any]) -> None:
+    commit = next(each for each in CHANGES if type(each).__name__ == "CommitTable")
+    (event,) = await events_of_example(commit)
+    sent = _sent(event)
+    validator.validate(sent)
+    assert not validator.is_valid({**sent, **fault})
