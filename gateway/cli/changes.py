@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command ``lakegate changes``: list the changes that wait for approval, and decide about them.
+
+The commands call the gateway as the user who is logged in, so that the gateway decides and records who approved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import UUID
+
+import click
+
+from gateway.cli.common import settings_for, trust
+from gateway.cli.login import current_token
+
+if TYPE_CHECKING:
+    import httpx2
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_SECONDS = 30.0
+
+
+def _at_a_gateway(command: Command) -> Command:
+    """Add the options that select the gateway, the warehouse and the user."""
+    for option in (
+        click.option("--warehouse", type=click.UUID, required=True, help="Id of the warehouse."),
+        click.option("--gateway", help="Address of the gateway. Default: the setting BASE_URI."),
+        click.option(
+            "--token",
+            envvar="LAKEGATE_TOKEN",
+            help="Access token. Default: the environment variable LAKEGATE_TOKEN, or else the stored login.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@click.group()
+def changes() -> None:
+    """List changes that wait for approval, and approve or reject them."""
+
+
+@changes.command("list")
+@_at_a_gateway
+@click.option("--all", "all_", is_flag=True, help="Also list decided, used and lapsed tickets.")
+def list_changes(warehouse: UUID, gateway: str | None, token: str | None, all_: bool) -> None:
+    """List the tickets that you requested or may decide about, the oldest first: a line for each.
+
+    The fields are separated by tabs: ticket, status, kind of change, object type, name, requester, end, reasons.
+    """
+    page: str | None = None
+    while True:
+        query = {**({} if all_ else {"status": "pending"}), **({} if page is None else {"pageToken": page})}
+        found = _send(warehouse, gateway, token, "GET", "", query=query).json()
+        for each in found["change-tickets"]:
+            names = (each["id"], each["status"], each["kind"], each["object-type"], each["name"], each["principal"])
+            click.echo("\t".join((*names, each["expires-at"], "; ".join(each["reasons"]))))
+        page = found.get("next-page-token")
+        if page is None:
+            return
+
+
+@changes.command()
+@click.argument("ticket", type=click.UUID)
+@_at_a_gateway
+@click.option("--comment", help="Comment for the record.")
+def approve(ticket: UUID, warehouse: UUID, gateway: str | None, token: str | None, comment: str | None) -> None:
+    """Approve the change of a ticket. Its requester then runs the statement again."""
+    _send(warehouse, gateway, token, "POST", f"/{ticket}/approve", body={"comment": comment} if comment else {})
+    click.echo("Approved. The requester can run the statement again.")
+
+
+@changes.command()
+@click.argument("ticket", type=click.UUID)
+@_at_a_gateway
+@click.option("--comment", help="Comment that the requester sees.")
+def reject(ticket: UUID, warehouse: UUID, gateway: str | None, token: str | None, comment: str | None) -> None:
+    """Reject the change of a ticket. The gateway refuses the statement until the rejection expires."""
+    _send(warehouse, gateway, token, "POST", f"/{ticket}/reject", body={"comment": comment} if comment else {})
+    click.echo("Rejected.")
+
+
+def _send(
+    warehouse: UUID,
+    gateway: str | None,
+    token: str | None,
+    method: str,
+    path: str,
+    *,
+    query: dict[str, str] | None = None,
+    body: dict[str, str] | None = None,
+) -> httpx2.Response:
+    """Return the answer of the gateway. An error answer ends the command with its message."""
+    import httpx2
+
+    base = gateway or settings_for().base_uri
+    if not base:
+        raise click.ClickException("give the address of the gateway with --gateway, or set LAKEGATE__BASE_URI")
+    url = f"{base.rstrip('/')}/management/v1/warehouse/{warehouse}/change-tickets{path}"
+    headers = {"Authorization": f"Bearer {token or current_token()}"}
+    try:
+        with httpx2.Client(timeout=_SECONDS, verify=trust().context) as client:
+            answer = client.request(method, url, params=query or {}, json=body, headers=headers)
+    except httpx2.TransportError as error:
+        raise click.ClickException(f"the gateway at {base} did not answer: {error}") from None
+    if answer.is_error:
+        raise click.ClickException(_message(answer))
+    return answer
+
+
+def _message(answer: httpx2.Response) -> str:
+    """Return the message of an error answer, or its status if the answer is not of the gateway."""
+    try:
+        error = answer.json()["error"]
+        return f"{error['type']}: {error['message']}"
+    except (ValueError, KeyError, TypeError):
+        return f"the answer has the status {answer.status_code}"
