@@ -91,7 +91,7 @@ class World:
         return Proposal(msgspec.structs.replace(change, **changed), on)
 
     async def ask(self, *proposals: Proposal, user: str = "oidc~ann", lifetime: float = 3600.0) -> Approval:
-        panel = Panel((Seat(self.verifier, 10.0),))
+        panel = Panel((Seat(verifier=self.verifier, timeout=10.0),))
         approval = ChangeApproval(database=self.database, panel=panel, lifetime=lifetime)
         return await approval.require(self.permit(user), proposals or [self.proposal(user)])
 

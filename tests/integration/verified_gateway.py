@@ -62,7 +62,7 @@ class Steward:
 
 
 def _with_a_steward(settings: Settings, database: Database, panel: Panel | None) -> ChangeApproval:
-    return open_change_approval(settings, database, Panel((Seat(Steward(), 5.0),)))
+    return open_change_approval(settings, database, Panel((Seat(verifier=Steward(), timeout=5.0),)))
 
 
 def create_worker() -> Application:
