@@ -3,100 +3,26 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
-from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import CommitFailedException, ForbiddenError, RESTError
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
 
-from gateway.cli import main
-from tests.contract.world import Person, World, unique
-from tests.integration.conftest import _up
-from tests.integration.kills import Killable
-from tests.integration.verified_gateway import COMMAND, VARIABLE
+from tests.contract.world import Person, unique
+from tests.integration.approval_site import Site, verified_site
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
 
 SCHEMA = Schema(NestedField(1, "id", LongType(), required=False))
 
 
-@dataclass
-class Site:
-    """A stack whose gateway has a verifier, and the file with its answers."""
-
-    world: World
-    answers: Path
-
-    @contextmanager
-    def answering(self, change: str, *answer: str) -> Iterator[None]:
-        """Let the verifier answer so for a kind of change; afterwards it concerns nothing."""
-        self.answers.write_text(json.dumps({change: answer}))
-        try:
-            yield
-        finally:
-            self.answers.write_text("{}")
-
-    def pyiceberg(self, person: Person) -> Catalog:
-        """Return PyIceberg's catalog for a user."""
-        uri = f"{self.world.base}/catalog"
-        return load_catalog("lake", type="rest", uri=uri, warehouse=self.world.ready.warehouse, token=person.token)
-
-    @property
-    def path(self) -> str:
-        """Return the path of the tickets."""
-        return f"/management/v1/warehouse/{self.world.warehouse}/change-tickets"
-
-    def tickets(self, person: Person, *, status: str = "pending") -> list[dict[str, Any]]:
-        """Return the tickets that a user sees."""
-        answer = person.get(self.path, params={"status": status})
-        assert answer.status_code == 200, answer.text
-        found: list[dict[str, Any]] = answer.json()["change-tickets"]
-        return found
-
-    def only(self, name: str, *, status: str = "pending") -> dict[str, Any]:
-        """Return the one ticket about the object of this name."""
-        [ticket] = [each for each in self.tickets(self.world.admin, status=status) if each["name"] == name]
-        return ticket
-
-    def approve(self, ticket: dict[str, Any], *, by: Person | None = None, expect: int = 204) -> str:
-        """Approve a ticket, and return the text of the answer."""
-        answer = (by or self.world.admin).post(f"{self.path}/{ticket['id']}/approve", {})
-        assert answer.status_code == expect, answer.text
-        return answer.text
-
-    def command(self, person: Person, *arguments: str) -> Result:
-        """Run `lakegate changes` as a user."""
-        where = ("--warehouse", self.world.warehouse, "--gateway", self.world.base)
-        return CliRunner().invoke(main, ["changes", *arguments, *where], env={"LAKEGATE_TOKEN": person.token})
-
-
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    scratch = tmp_path_factory.mktemp("approval")
-    answers = scratch / "answers.json"
-    answers.write_text("{}")
-    with _up() as ready:
-        gateway = Killable(ready, scratch / "gateway.log")
-        gateway.kill()
-        gateway._command = list(COMMAND)
-        root = str(Path(__file__).parents[2])
-        gateway._environment = {**gateway._environment, VARIABLE: str(answers), "PYTHONPATH": root}
-        gateway.start()
-        world = World(ready)
-        try:
-            yield Site(world, answers)
-        finally:
-            world.close()
-            gateway.close()
+    with verified_site(tmp_path_factory.mktemp("approval")) as site:
+        yield site
 
 
 @pytest.fixture
