@@ -8,13 +8,15 @@ approval gets a ticket. The transaction of the approved change marks its ticket 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
 import msgspec
 
+from gateway.access.operations.namespace_moves import MoveNamespace
+from gateway.access.permit import Permit
 from gateway.access.refs import ObjectType
 from gateway.access.resolved import (
     ResolvedNamespace,
@@ -192,6 +194,13 @@ class ChangeApproval:
             return UNCONDITIONAL
         proposal = of_object(permit, kind, row, properties=properties, destination=destination)
         return await self.require(permit, [proposal])
+
+    async def of_move(
+        self, permit: Permit[MoveNamespace], row: ResolvedNamespace, destination: Namespace
+    ) -> Callable[[Connection], Awaitable[None]]:
+        """Return the function that uses the approval of a namespace's move. Raises as `require`."""
+        approval = await self.of_namespace(permit, ChangeKind.RENAME, row, destination=destination.levels)
+        return approval.use
 
     async def _ticket(
         self, permit: ChangingPermit, panel: Panel, proposal: Proposal, reasons: Sequence[str]

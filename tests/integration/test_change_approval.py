@@ -149,6 +149,19 @@ def test_namespace_properties_wait_and_other_changes_do_not(site: Site, ns: str)
         assert site.world.table(ns, by=site.world.bob).name
 
 
+def test_move_of_a_namespace_waits_and_is_503_without_a_verdict(site: Site, ns: str) -> None:
+    admin = site.world.admin
+    id, to = site.world.namespace_id(ns), unique("moved")
+    path = f"/management/v1/warehouse/{site.world.warehouse}/namespace/{id}/move"
+    with site.answering("rename:namespace", "broken"):
+        assert admin.post(path, {"destination": [to]}).status_code == 503
+    with site.answering("rename:namespace", "pending", "names are published"):
+        refused = admin.post(path, {"destination": [to]})
+        assert (refused.status_code, refused.json()["error"]["type"]) == (403, "ChangePending")
+        site.approve(site.only(ns), by=_approver(site))
+        assert admin.post(path, {"destination": [to]}).status_code == 200
+
+
 def _approver(site: Site) -> Person:
     """Return a new user that may approve changes in the warehouse."""
     carol = site.world.stranger("carol")
