@@ -33,6 +33,7 @@ from gateway.assembly.adapters import (
     tuple_delivery,
 )
 from gateway.assembly.background import drift_repair, scope_canary, start_counting, start_tasks, watch_drift
+from gateway.assembly.events import start_events
 from gateway.assembly.identity import Identity, open_identity
 from gateway.assembly.secret_stores import open_secret_stores, watch_secret_stores
 from gateway.assembly.use_cases import build_services
@@ -143,6 +144,7 @@ async def _assemble(settings: Settings, metrics: Metrics, calls: Calls, stack: A
     stores = open_stores(settings, trust, metrics, database, sealer, secret_stores, stack)
     await stores.storage.check()
     watch_secret_stores(health, secret_stores)
+    start_events(settings, trust, metrics, database, health, stack)
     if settings.maintenance_mode == "off":
         start_tasks(settings, metrics, database, door, delivery, stores, stack)
         start_counting(settings, database, calls, stack)

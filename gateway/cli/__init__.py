@@ -20,6 +20,7 @@ import click
 from gateway.cli.audit import audit
 from gateway.cli.common import settings_for
 from gateway.cli.database import migrate, require_our_database, wait_for_db
+from gateway.cli.events import events
 from gateway.cli.live_credentials import live_credentials
 from gateway.cli.login import login as log_in  # the module keeps the name `gateway.cli.login`
 from gateway.cli.login import logout, token
@@ -40,6 +41,7 @@ def main() -> None:
 for _command in (
     audit,
     authz,
+    events,
     live_credentials,
     log_in,
     logout,

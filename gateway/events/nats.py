@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from gateway.events.messages import STRUCTURED_CONTENT_TYPE, runs_of_distinct_keys, structured
+from gateway.events.cloud_events import CONTENT_TYPE, runs_of_distinct_keys, structured
 from gateway.events.port import Event, EventRefused, SinkUnavailable
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class NatsSink:
         if len(payload) + _HEADERS_BYTES > client.max_payload:
             raise EventRefused(event.id, f"its {len(payload)} bytes exceed the limit max_payload of the NATS server")
         stream = client.jetstream(timeout=self._target.timeout)
-        headers: dict[str, Any] = {"Nats-Msg-Id": str(event.id), "Content-Type": STRUCTURED_CONTENT_TYPE}
+        headers: dict[str, Any] = {"Nats-Msg-Id": str(event.id), "Content-Type": CONTENT_TYPE}
         try:
             async with asyncio.timeout(self._target.timeout):
                 await stream.publish(self._target.subject, payload, headers=headers)

@@ -25,6 +25,7 @@ from gateway.settings.engines import REMOVED, ReferencedBy, TrustedEngine, Ui, o
 from gateway.settings.env import PREFIX, SECONDS, SettingRow, read, rows_of
 from gateway.settings.env import Secret as Secret
 from gateway.settings.env import SettingsError as SettingsError
+from gateway.settings.events import Events
 from gateway.settings.identity import KubernetesCluster
 from gateway.settings.memory import Memory
 from gateway.settings.sections import (
@@ -200,6 +201,7 @@ class Settings(StoreSettings, frozen=True, kw_only=True):
     openfga: OpenFga = OpenFga()
     opa: Opa = Opa()
     audit: Audit = Audit()
+    events: Events = Events()
     shares: Shares = Shares()
     idempotency: Idempotency = Idempotency()
     memory: Memory = Memory()
@@ -242,6 +244,7 @@ class Settings(StoreSettings, frozen=True, kw_only=True):
             wrong += self.kv2.problems()
         if problems := [*missing, *wrong]:
             raise SettingsError("\n".join(problems))
+        self.events.require_usable()
         self.storage_rules()
         self.storage.addresses()
         self.write_url()

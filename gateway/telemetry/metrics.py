@@ -15,9 +15,12 @@ from typing import Any, Literal
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest, values
 from prometheus_client.multiprocess import MultiProcessCollector
 
+from gateway.telemetry.event_metrics import EventMetrics
+
 DeterminedBy = Literal["openfga", "opa", "both", "none"]
 Engine = Literal["openfga", "opa", "total"]
 Durability = Literal["transaction", "group", "buffered", "refused"]
+
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
@@ -56,6 +59,7 @@ class Metrics:
         self._define_tasks()
         self._define_scope()
         self._define_shares()
+        self.events = EventMetrics(self._registry)
 
     def _define_requests(self) -> None:
         self._requests = Counter(

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Open the sinks of change events that the settings name, and start the delivery to each.
+
+A package provides a sink as an entry point of the group `lakegate.events`. It refers to a function with the name of the
+sink and its settings, that returns a `gateway.events.port.EventSink` with this name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from datetime import timedelta
+from typing import TypeVar
+
+from gateway.assembly.adapters import open_database
+from gateway.assembly.extensions import ExtensionGroup, find_extension
+from gateway.db.engine import Database
+from gateway.events.port import EventSink
+from gateway.settings import Secret, Settings, certificate_sources
+from gateway.settings.events import BUILT_IN, EventSinkSettings
+from gateway.tasks.event_delivery import EventDelivery, EventKeeping, Pace
+from gateway.telemetry.health import HealthMonitor
+from gateway.telemetry.metrics import Metrics
+from gateway.tls import Trust, trusted
+
+_END_SECONDS = 8.0
+_Result = TypeVar("_Result")
+
+
+def open_sink(name: str, sink: EventSinkSettings, trust: Trust) -> EventSink:
+    """Return the sink `name`, without connecting. Raises NoSuchExtension, and the errors of a package's own sink."""
+    match sink.kind:
+        case "nats":
+            from gateway.events.nats import NatsSink, NatsTarget
+
+            tls = trust.context if sink.tls or (sink.url or "").startswith("tls://") else None
+            return NatsSink(
+                name,
+                NatsTarget(
+                    url=sink.url or "",
+                    subject=sink.subject or "",
+                    timeout=sink.timeout,
+                    user=sink.user,
+                    password=_revealed(sink.password),
+                    token=_revealed(sink.token),
+                    credentials_file=sink.credentials_file,
+                    tls=tls,
+                ),
+            )
+        case "kafka":
+            from gateway.events.kafka import KafkaSink, KafkaTarget
+
+            options = {**({"ssl.ca.location": trust.bundle} if trust.bundle else {}), **sink.kafka_options()}
+            return KafkaSink(
+                name,
+                KafkaTarget(
+                    bootstrap=sink.bootstrap or "", topic=sink.topic or "", timeout=sink.timeout, options=options
+                ),
+            )
+        case "webhook":
+            from gateway.events.webhook import WebhookSink
+
+            secret = (_revealed(sink.secret) or "").encode()
+            return WebhookSink(name, sink.url or "", secret=secret, timeout=sink.timeout, tls=trust.context)
+        case "log":
+            from gateway.events.log import LogSink
+
+            return LogSink(name)
+    found: EventSink = find_extension(ExtensionGroup.EVENTS, sink.kind, built_in=BUILT_IN)(name, sink)
+    return found
+
+
+def start_events(
+    settings: Settings,
+    trust: Trust,
+    metrics: Metrics,
+    database: Database,
+    health: HealthMonitor,
+    stack: AsyncExitStack,
+) -> None:
+    """Start the delivery to each sink in this process, if there are sinks. `stack` ends it.
+
+    It also runs in read-only maintenance, because the changes of the events are committed. Raises as `open_sink`.
+    """
+    events = settings.events
+    if not events.sinks:
+        return
+    observer = metrics.events
+    for name, sink in events.sinks.items():
+        pace = Pace(
+            batch=sink.batch_size,
+            every=events.poll_interval,
+            # A sink may send the events of a batch one after another.
+            call=sink.timeout * (sink.batch_size + 1),
+            min_backoff=events.min_backoff,
+            max_backoff=events.max_backoff,
+        )
+        delivery = EventDelivery(database, open_sink(name, sink, trust), observer=observer, pace=pace)
+        health.register("events", name, delivery.check, required=False)
+        stack.push_async_callback(_ended, asyncio.create_task(delivery.run(), name=f"events {name}"))
+    keeping = EventKeeping(
+        database, events.sink_names(), observer=observer, retention=timedelta(seconds=events.retention)
+    )
+    stack.push_async_callback(_ended, asyncio.create_task(keeping.run(), name="events kept"))
+
+
+async def on_database(settings: Settings, work: Callable[[Database], Awaitable[_Result]]) -> _Result:
+    """Return the result of `work` on the database: `lakegate events`. Raises the errors of `open_database`."""
+    async with AsyncExitStack() as stack:
+        return await work(await open_database(settings, trusted(*certificate_sources()), stack))
+
+
+def _revealed(secret: Secret | None) -> str | None:
+    return secret.reveal() if secret else None
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    """Cancel a task, and wait a bounded time until it has closed its sink."""
+    task.cancel()
+    await asyncio.wait([task], timeout=_END_SECONDS)

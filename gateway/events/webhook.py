@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Send events to a web server, signed as Standard Webhooks describes: https://www.standardwebhooks.com."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import ssl
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+from uuid import UUID
+
+import httpx2
+
+from gateway.events.cloud_events import CONTENT_TYPE, structured
+from gateway.events.port import Event, EventRefused, SinkUnavailable
+
+#: Statuses that say that this event will never be accepted: the body is too large or not understood.
+_REFUSED: Final = frozenset({400, 413, 415, 422})
+
+
+def signature(secret: bytes, id: UUID, timestamp: int, body: bytes) -> str:
+    """Return the value of `webhook-signature`. `timestamp` is in seconds since 1970, as in `webhook-timestamp`."""
+    signed = b".".join((str(id).encode(), str(timestamp).encode(), body))
+    return "v1," + base64.b64encode(hmac.new(secret, signed, hashlib.sha256).digest()).decode()
+
+
+class WebhookSink:
+    """A web server that receives each event as one POST request.
+
+    `secret` is the shared key of the signatures. `timeout` (seconds) limits each request. The requests of a batch are
+    sent one after another, so the server receives them in order.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        url: str,
+        *,
+        secret: bytes,
+        timeout: float,
+        tls: ssl.SSLContext | bool = True,
+        clock: Callable[[], float] = time.time,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._name = name
+        self._url = url
+        self._secret = secret
+        self._clock = clock
+        self._client = httpx2.AsyncClient(verify=tls, timeout=timeout, trust_env=False, transport=transport)
+
+    @property
+    def name(self) -> str:
+        """Return the unique name of the sink."""
+        return self._name
+
+    async def send(self, events: Sequence[Event]) -> None:
+        """Send the events in this order. Raises SinkUnavailable and EventRefused as `EventSink.send` describes."""
+        for event in events:
+            await self._post(event)
+
+    async def _post(self, event: Event) -> None:
+        body = structured(event)
+        # A retry has a new timestamp, because receivers reject old ones. The id is the same, so they find duplicates.
+        timestamp = int(self._clock())
+        headers = {
+            "content-type": CONTENT_TYPE,
+            "webhook-id": str(event.id),
+            "webhook-timestamp": str(timestamp),
+            "webhook-signature": signature(self._secret, event.id, timestamp, body),
+        }
+        try:
+            answer = await self._client.post(self._url, content=body, headers=headers)
+        except httpx2.HTTPError as error:
+            raise SinkUnavailable(f"the webhook did not answer: {type(error).__name__}") from error
+        if answer.status_code in _REFUSED:
+            raise EventRefused(event.id, f"the webhook answered {answer.status_code}")
+        if not answer.is_success:
+            raise SinkUnavailable(f"the webhook answered {answer.status_code}; it must answer 2xx")
+
+    async def check(self) -> None:
+        """Raise SinkUnavailable if no HTTP server answers at the URL."""
+        try:
+            await self._client.head(self._url)
+        except httpx2.HTTPError as error:
+            raise SinkUnavailable(f"the webhook did not answer: {type(error).__name__}") from error
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()

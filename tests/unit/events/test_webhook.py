@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CloudEvents, and the webhook that receives them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+import httpx2
+import msgspec
+import pytest
+
+from gateway.events.cloud_events import structured
+from gateway.events.port import Event, EventRefused, SinkUnavailable
+from gateway.events.webhook import WebhookSink, signature
+
+EVENT = Event(
+    id=UUID("01940000-0000-7000-8000-000000000001"),
+    type="dropTable",
+    source="uri:iceberg-catalog-service:host",
+    key="t",
+    time=datetime(2026, 1, 2, tzinfo=UTC),
+    attributes={"tabularid": "t"},
+    data=b'{"a":null}',
+)
+
+
+def test_event_in_structured_mode_has_all_attributes_and_its_data_as_json() -> None:
+    assert msgspec.json.decode(structured(EVENT)) == {
+        "specversion": "1.0",
+        "id": str(EVENT.id),
+        "source": EVENT.source,
+        "type": "dropTable",
+        "time": "2026-01-02T00:00:00Z",
+        "datacontenttype": "application/json",
+        "tabularid": "t",
+        "data": {"a": None},
+    }
+
+
+@pytest.mark.parametrize("broken", [{"attributes": {"tabular-id": "t"}}, {"data": b"{"}])
+def test_event_that_is_not_valid_is_refused(broken: dict[str, object]) -> None:
+    with pytest.raises(EventRefused):
+        structured(msgspec.structs.replace(EVENT, **broken))
+
+
+def test_signature_equals_that_of_openssl() -> None:
+    """Compare with `printf '<id>.5.{}' | openssl dgst -sha256 -hmac key -binary | base64`."""
+    assert signature(b"key", EVENT.id, 5, b"{}") == "v1,9X72bqJpuGYvg6/6klAjJfKiqwbO7ltlFtdSD2GmFtM="
+
+
+@pytest.mark.parametrize(("status", "error"), [(503, SinkUnavailable), (302, SinkUnavailable), (413, EventRefused)])
+async def test_answer_without_success_is_an_error(status: int, error: type[Exception]) -> None:
+    sink = WebhookSink(
+        "hook", "http://h/", secret=b"key", timeout=5, transport=httpx2.MockTransport(lambda _: httpx2.Response(status))
+    )
+    with pytest.raises(error):
+        await sink.send([EVENT])
+    await sink.close()
+
+
+async def test_request_has_the_id_and_a_signature_of_the_body() -> None:
+    received: list[httpx2.Request] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        received.append(request)
+        return httpx2.Response(204)
+
+    sink = WebhookSink(
+        "hook", "http://h/", secret=b"key", timeout=5, clock=lambda: 7.9, transport=httpx2.MockTransport(answer)
+    )
+    await sink.send([EVENT])
+    await sink.close()
+    (request,) = received
+    assert request.headers["webhook-id"] == str(EVENT.id)
+    assert request.headers["webhook-timestamp"] == "7"
+    assert request.headers["webhook-signature"] == signature(b"key", EVENT.id, 7, request.content)
