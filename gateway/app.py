@@ -32,7 +32,7 @@ from gateway.assembly.adapters import (
 from gateway.assembly.audit import count_refused_logins, start_audit_tasks
 from gateway.assembly.background import drift_repair, scope_canary, start_counting, start_tasks, watch_drift
 from gateway.assembly.door import build_door
-from gateway.assembly.events import open_event_sinks, start_event_delivery, watch_event_sinks
+from gateway.assembly.events import start_events
 from gateway.assembly.identity import Identity, open_identity
 from gateway.assembly.secret_stores import open_secret_stores, watch_secret_stores
 from gateway.assembly.tracing import open_tracer, traced_application, traced_observer
@@ -141,14 +141,12 @@ async def _assemble(
     stores = open_stores(settings, trust, metrics, database, sealer, secret_stores, stack, tracer)
     await stores.storage.check()
     watch_secret_stores(health, secret_stores)
-    sinks = open_event_sinks(settings, trust, stack)
-    watch_event_sinks(health, sinks)
+    start_events(settings, trust, metrics, database, health, stack)
     panel = open_verifiers(settings, trust, health, stack)
     if settings.maintenance_mode == "off":
         start_tasks(settings, metrics, database, door, delivery, stores, stack)
         await start_audit_tasks(settings, trust, health, stack)
         start_counting(settings, database, calls, stack)
-        start_event_delivery(settings, database, sinks, metrics, stack)
     return build_services(
         settings, metrics, database, reads, door, delivery, health, identity, server_id, stores, reaches, refused, panel
     )

@@ -253,6 +253,7 @@ class Settings(StoreSettings, frozen=True, kw_only=True):
         wrong += self.audit.problems()
         if problems := [*missing, *wrong]:
             raise SettingsError("\n".join(problems))
+        self.events.require_usable()
         self.storage_rules()
         self.storage.addresses()
         self.write_url()
