@@ -23,7 +23,7 @@ from tests.unit.access.test_change_events import CHANGES, NEW, events_of_example
 SOURCE = "uri:iceberg-catalog-service:lake.example"
 
 
-def _sent(event: NewEvent) -> dict[str, Any]:
+def as_sent(event: NewEvent) -> dict[str, Any]:
     """Return what a sink receives, made by the SDK of CloudEvents."""
     stored = Event(
         id=event.id,
@@ -50,7 +50,7 @@ def test_the_published_schema_is_current() -> None:
 @pytest.mark.parametrize("operation", CHANGES, ids=lambda each: type(each).__name__)
 async def test_each_event_obeys_the_schema(validator: Any, operation: ChangeOperation) -> None:
     for event in await events_of_example(operation, **NEW):
-        validator.validate(_sent(event))
+        validator.validate(as_sent(event))
 
 
 async def test_the_examples_announce_every_type_of_the_schema() -> None:
@@ -78,7 +78,7 @@ def test_the_event_of_a_credential_obeys_the_schema(validator: Any) -> None:
         seconds=900,
         expires_at=datetime(2026, 1, 2, tzinfo=UTC),
     )
-    sent = _sent(event_of_issued(issued))
+    sent = as_sent(event_of_issued(issued))
     validator.validate(sent)
     assert json.loads(sent["actor"]) == {"type": "role", "principal": "oidc~alice", "assumed-role": str(UUID(int=9))}
 
@@ -91,6 +91,6 @@ def test_the_event_of_a_credential_obeys_the_schema(validator: Any) -> None:
 async def test_a_wrong_event_violates_the_schema(validator: Any, fault: dict[str, Any]) -> None:
     commit = next(each for each in CHANGES if type(each).__name__ == "CommitTable")
     (event,) = await events_of_example(commit)
-    sent = _sent(event)
+    sent = as_sent(event)
     validator.validate(sent)
     assert not validator.is_valid({**sent, **fault})
