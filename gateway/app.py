@@ -37,6 +37,7 @@ from gateway.assembly.identity import Identity, open_identity
 from gateway.assembly.secret_stores import open_secret_stores, watch_secret_stores
 from gateway.assembly.tracing import open_tracer, traced_application, traced_observer
 from gateway.assembly.use_cases import build_services
+from gateway.assembly.verifiers import open_verifiers
 from gateway.db import servers
 from gateway.db.credentials import StorageCredentials
 from gateway.db.engine import Database
@@ -142,13 +143,14 @@ async def _assemble(
     watch_secret_stores(health, secret_stores)
     sinks = open_event_sinks(settings, trust, stack)
     watch_event_sinks(health, sinks)
+    panel = open_verifiers(settings, trust, health, stack)
     if settings.maintenance_mode == "off":
         start_tasks(settings, metrics, database, door, delivery, stores, stack)
-        start_audit_tasks(settings, trust, stack)
+        await start_audit_tasks(settings, trust, health, stack)
         start_counting(settings, database, calls, stack)
         start_event_delivery(settings, database, sinks, metrics, stack)
     return build_services(
-        settings, metrics, database, reads, door, delivery, health, identity, server_id, stores, reaches, refused
+        settings, metrics, database, reads, door, delivery, health, identity, server_id, stores, reaches, refused, panel
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gateway.access.audit_chain import Anchor
 from gateway.assembly.adapters import open_database
+from gateway.audit.otlp import OtlpCollector
 from gateway.audit.refused_logins import RefusedLogins
 from gateway.audit.sink import BufferedAudit
 from gateway.db.engine import Database
@@ -16,7 +17,9 @@ from gateway.settings import Settings, certificate_sources
 from gateway.settings.postgres_url import asyncpg_url
 from gateway.tasks import audit_chain
 from gateway.tasks.audit_chain import AuditSealer, Exported, Verified
+from gateway.tasks.audit_export import OTLP, AuditExport
 from gateway.tasks.audit_retention import AuditPartitions, Retention
+from gateway.telemetry.health import HealthMonitor
 from gateway.tls import Trust, for_postgres, trusted
 
 _STATEMENT_SECONDS = 600.0
@@ -36,18 +39,26 @@ def count_refused_logins(settings: Settings, audit: BufferedAudit, stack: AsyncE
     return counting
 
 
-def start_audit_tasks(settings: Settings, trust: Trust, stack: AsyncExitStack) -> None:
-    """Start the tasks that keep the partitions of the audit log, and that seal records if this is configured.
+async def start_audit_tasks(settings: Settings, trust: Trust, health: HealthMonitor, stack: AsyncExitStack) -> None:
+    """Start the tasks of the audit log: its partitions, and sealing and export if they are configured.
 
-    They have one connection of their own, so a long statement of theirs does not hold one of requests.
+    They have connections of their own, so a long statement of theirs does not hold one of requests.
     """
+    audit = settings.audit
     of_tasks = audit_database(settings, trust, stack)
-    rules = Retention(keep=settings.audit.keep(), sealed=settings.audit.seal_interval > 0)
-    tasks = [("audit partitions", AuditPartitions(of_tasks, rules).run())]
-    if settings.audit.seal_interval:
-        sealer = AuditSealer(of_tasks, every=settings.audit.seal_interval, key=settings.audit.key())
-        tasks.append(("audit sealer", sealer.run()))
-    for name, work in tasks:
+    exported = audit.otlp.endpoint is not None
+    rules = Retention(keep=audit.keep(), sealed=audit.seal_interval > 0, export=OTLP if exported else None)
+    tasks = {"audit partitions": AuditPartitions(of_tasks, rules).run()}
+    if audit.seal_interval:
+        tasks["audit sealer"] = AuditSealer(of_tasks, every=audit.seal_interval, key=audit.key()).run()
+    if audit.otlp.endpoint is not None:
+        token = audit.otlp.token.reveal() if audit.otlp.token else None
+        collector = OtlpCollector(audit.otlp.endpoint, token=token, timeout=audit.otlp.timeout, tls=trust.context)
+        export = AuditExport(of_tasks, await stack.enter_async_context(collector), every=audit.seal_interval)
+        # Requests do not need it, so an outage of the collector keeps the gateway in service.
+        health.register("audit", "otlp", export.check, required=False)
+        tasks["audit export"] = export.run()
+    for name, work in tasks.items():
         stack.callback(asyncio.create_task(work, name=name).cancel)
 
 
@@ -56,7 +67,7 @@ def audit_database(settings: Settings, trust: Trust, stack: AsyncExitStack) -> D
     url = settings.write_url()
     database = Database(
         asyncpg_url(url),
-        pool_size=1,
+        pool_size=2,
         acquire_timeout=settings.pg_acquire_timeout,
         statement_timeout=_STATEMENT_SECONDS,
         tls=for_postgres(settings.postgres_tls_mode(), trust, settings.pg_ssl_root_cert),

@@ -111,7 +111,7 @@ class TracedFiles:
 
 
 class TracedSessions:
-    """Sessions of a store (STS) with a span for each new credential."""
+    """Sessions of a store with a span for each new credential."""
 
     def __init__(self, sessions: Sessions, tracer: Tracer) -> None:
         self._sessions = sessions

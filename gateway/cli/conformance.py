@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Any
 
 import click
@@ -34,6 +35,58 @@ def check_secrets(name: str) -> None:
     except NoSuchSecretStore as missing:
         raise click.ClickException(str(missing)) from None
     _run(check_secret_store(SecretSubject(name, lambda: open_provided_store(name)), passed=_print_passed))
+
+
+@conformance.command("storage")
+@click.argument("name")
+@click.option(
+    "--profile",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    help="File with the JSON of the storage profile of a warehouse that is only for this check.",
+)
+@click.option(
+    "--credential",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File with the JSON of its storage credential, if it has one.",
+)
+def check_storage_provider(name: str, profile: Path, credential: Path | None) -> None:
+    """Check the storage type NAME of profiles, with one warehouse. Its files outside of a new folder stay as they are.
+
+    Endpoints of the profile may be in every network.
+    """
+    from gateway.conformance.storage import StorageSubject, check_storage
+    from gateway.scope.rules import STORED
+    from gateway.storage.connector import Connector
+    from gateway.storage.provided import ProviderUnusable
+    from gateway.storage.provider import ClientOptions
+    from gateway.storage.registry import provider_named
+
+    try:
+        provider = provider_named(name)
+    except ProviderUnusable as unusable:
+        raise click.ClickException(str(unusable)) from None
+    if provider is None:
+        raise click.ClickException(f"no installed package provides the storage type {name!r}")
+    connector = Connector(STORED.endpoints)
+    options = ClientOptions(rules=STORED, route=connector.route)
+    given = None if credential is None else _json_of(credential)
+    try:
+        _run(check_storage(StorageSubject(name, provider, _json_of(profile), given, options), passed=_print_passed))
+    finally:
+        connector.close()
+
+
+def _json_of(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file. An unreadable file ends the command with a message that shows no content."""
+    import msgspec
+
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+    except OSError as error:
+        raise click.ClickException(f"the file {path} cannot be read: {error.strerror}") from None
+    except msgspec.MsgspecError:
+        raise click.ClickException(f"the file {path} contains no JSON object") from None
 
 
 def _print_passed(rule: str) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on the chain of digests over audit records.
+"""Statements on the chain of digests over audit records, and on the positions of its exports.
 
 A record is unsealed while no row names its block. So a record that becomes visible late, because its transaction was
 long or the database was down, is sealed by a later run and never skipped.
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
+from uuid import UUID
 
 from sqlalchemy import func, insert, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -22,6 +23,21 @@ _LOCK: Final = text("select pg_try_advisory_xact_lock(:class, 0)")
 _CLASS: Final = 0x1A4F
 _RECORD: Final = tuple(audit_log.c[name] for name in SealedRecord.__dataclass_fields__)
 _BLOCK: Final = tuple(audit_blocks.c[name] for name in Block.__dataclass_fields__)
+#: The position of an export is the number of its last block. Blocks are numbered in the order of their commits, so no
+#: block appears later with a smaller number. A record of a late transaction is in a later block.
+_HOLD: Final = text(
+    """
+    insert into audit_exports as e (name, block, holder, held_until)
+    values (:name, 0, :holder, clock_timestamp() + make_interval(secs => :seconds))
+    on conflict (name) do update set holder = excluded.holder, held_until = excluded.held_until
+        where e.holder is null or e.holder = excluded.holder or e.held_until < clock_timestamp()
+    returning block
+    """
+)
+_ADVANCE: Final = text(
+    "update audit_exports set block = :block where name = :name and holder = :holder and block < :block"
+)
+_RELEASE: Final = text("update audit_exports set holder = null where name = :name and holder = :holder")
 
 
 async def lock_chain(connection: AsyncConnection) -> bool:
@@ -92,3 +108,21 @@ async def records_of(connection: AsyncConnection, number: int) -> list[SealedRec
         .order_by(audit_log.c.id)
     )
     return [SealedRecord(*row) for row in await connection.execute(statement)]
+
+
+async def hold_export(connection: AsyncConnection, name: str, holder: UUID, *, seconds: float) -> int | None:
+    """Hold an export for some seconds, and return its position. Return None if another process holds it."""
+    values = {"name": name, "holder": holder, "seconds": seconds}
+    position: int | None = (await connection.execute(_HOLD, values)).scalar_one_or_none()
+    return position
+
+
+async def advance_export(connection: AsyncConnection, name: str, holder: UUID, block: int) -> bool:
+    """Record that a block was exported. Return False if another process holds the export by now."""
+    values = {"name": name, "holder": holder, "block": block}
+    return (await connection.execute(_ADVANCE, values)).rowcount == 1
+
+
+async def release_export(connection: AsyncConnection, name: str, holder: UUID) -> None:
+    """Let another process hold the export at once."""
+    await connection.execute(_RELEASE, {"name": name, "holder": holder})

@@ -39,8 +39,12 @@ def summary(sql: str) -> str:
     return " ".join([verbs[0][0] if verbs else "SELECT", *list(tables)[:_LONGEST]])
 
 
+@lru_cache(maxsize=512)
 def summary_of(read: DirectRead) -> str:
-    """Return the summary of a read that is executed without SQLAlchemy."""
+    """Return the summary of a read that is executed without SQLAlchemy.
+
+    Composing the text of a large statement takes milliseconds, so the result is cached by the read.
+    """
     return summary(str(read.statement))
 
 

@@ -56,7 +56,8 @@ class StorageRules:
     locations `scheme://host[:port]/path` in file systems that the gateway opens with its own identity.
     `identities`: the rules for credentials that are the gateway's own identity in a cloud, by the type of storage
     profiles; None allows every one. `hosts`: hosts of stores that profiles may
-    name in addition to those of the provider; None allows any.
+    name in addition to those of the provider; None allows any. `extensions`: the types of storage profiles of other
+    packages that are enabled; None allows any.
     """
 
     endpoints: EndpointRules = DEFAULT_RULES
@@ -64,6 +65,7 @@ class StorageRules:
     roots: tuple[str, ...] | None = ()
     hosts: tuple[str, ...] | None = ()
     identities: tuple[tuple[str, IdentityRules], ...] | None = ()
+    extensions: tuple[str, ...] | None = ()
 
     def identity(self, provider: str) -> IdentityRules:
         """Return the rules for storage profiles of this type."""
@@ -74,7 +76,9 @@ class StorageRules:
 
 STRICTEST: Final = StorageRules()
 """The rules of the default settings."""
-STORED: Final = StorageRules(endpoints=ANY_NETWORK, directories=None, roots=None, identities=None, hosts=None)
+STORED: Final = StorageRules(
+    endpoints=ANY_NETWORK, directories=None, roots=None, identities=None, hosts=None, extensions=None
+)
 """Rules for reading stored profiles and credentials. Each use checks them again by the operator's current rules."""
 
 

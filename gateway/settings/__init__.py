@@ -21,6 +21,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from gateway.settings.audit import Audit
 from gateway.settings.change_tickets import ChangeTickets
 from gateway.settings.engines import REMOVED, ReferencedBy, TrustedEngine, Ui, owners_of_several_providers
 from gateway.settings.env import PREFIX, SECONDS, SettingRow, read, rows_of
@@ -30,7 +31,6 @@ from gateway.settings.events import Events
 from gateway.settings.identity import KubernetesCluster
 from gateway.settings.memory import Memory
 from gateway.settings.sections import (
-    Audit,
     Count,
     Drift,
     Embedded,
@@ -44,6 +44,7 @@ from gateway.settings.sections import (
 )
 from gateway.settings.stores import StoreSettings
 from gateway.settings.tracing import MetricsExport, Tracing
+from gateway.settings.verifiers import VerifierSettings, verifier_problems
 
 
 class Settings(StoreSettings, frozen=True, kw_only=True):
@@ -196,6 +197,7 @@ class Settings(StoreSettings, frozen=True, kw_only=True):
         ),
     ] = 30.0
     trusted_engines: Mapping[str, TrustedEngine] = MappingProxyType({})
+    verifiers: Mapping[str, VerifierSettings] = MappingProxyType({})
     referenced_by: ReferencedBy = ReferencedBy()
     ui: Ui = Ui()
 
@@ -243,10 +245,12 @@ class Settings(StoreSettings, frozen=True, kw_only=True):
         if (self.openid_provider_uri or not (self.openid_providers or clusters)) and not self.openid_audience:
             missing.append(f"{PREFIX}OPENID_AUDIENCE must be set")
         wrong = [*self.identity_problems(clusters), *owners_of_several_providers(self.trusted_engines)]
+        wrong += verifier_problems(self.verifiers, self.max_request_time)
         if self.ui.openid_provider_uri not in (None, *(each.uri for each in self.identity_providers().values())):
             wrong.append(f"{PREFIX}UI__OPENID_PROVIDER_URI names none of the providers whose tokens are accepted here")
         if "kv2" in self.secret_store_names():
             wrong += self.kv2.problems()
+        wrong += self.audit.problems()
         if problems := [*missing, *wrong]:
             raise SettingsError("\n".join(problems))
         self.storage_rules()

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import typing
-from datetime import timedelta
 from typing import Annotated
 
 import msgspec
@@ -83,74 +82,6 @@ class Opa(msgspec.Struct, frozen=True, kw_only=True):
             extra=SECONDS,
         ),
     ] = 2.0
-
-
-class Audit(msgspec.Struct, frozen=True, kw_only=True):
-    """The audit trail.
-
-    Only records of reads and refusals are buffered. All other records are durable before the response.
-    """
-
-    buffer_size: Annotated[
-        Count,
-        Meta(
-            description="Maximum number of records of reads and refusals that wait to be written. When the buffer is "
-            "full, requests fail with 503, or 429 for a change of the catalog."
-        ),
-    ] = 10_000
-    principal_share: Annotated[
-        Count,
-        Meta(
-            description="Maximum number of such records of one principal, at most a quarter of `BUFFER_SIZE`. Further "
-            "requests of the principal get 429."
-        ),
-    ] = 2_500
-    flush_interval: Annotated[
-        float, Meta(description="Maximum time in seconds for which such a record waits to be written.", extra=SECONDS)
-    ] = 0.2
-    seal_interval: Annotated[
-        float,
-        Meta(
-            ge=0,
-            description="Time in seconds between two runs that seal audit records into a chain of blocks, which "
-            "`lakegate audit verify` checks. 0: records are not sealed.",
-            extra=SECONDS,
-        ),
-    ] = 0.0
-    seal_key: Annotated[
-        Secret | None,
-        Meta(
-            description="Key of the chain. With it, an administrator of the database cannot compute valid blocks. All "
-            "gateways and `lakegate audit verify` need the same key; it can be set only before the first block."
-        ),
-    ] = None
-
-    retention: Annotated[
-        float,
-        Meta(
-            ge=0,
-            description="Time in seconds for which audit records are kept, for example 34128000 (395 days). The "
-            "records of a month are removed together, when all of them are older. 0: they are kept for ever.",
-            extra=SECONDS,
-        ),
-    ] = 0.0
-    refused_logins: Annotated[
-        float,
-        Meta(
-            ge=0,
-            description="Time in seconds for which refused logins (401) are counted by client address and reason. Each "
-            "count then becomes one audit record. 0: refused logins are not recorded.",
-            extra=SECONDS,
-        ),
-    ] = 0.0
-
-    def keep(self) -> timedelta | None:
-        """Return the retention, None if records are kept for ever."""
-        return timedelta(seconds=self.retention) if self.retention else None
-
-    def key(self) -> bytes | None:
-        """Return the key of the chain, None without one."""
-        return self.seal_key.reveal().encode() if self.seal_key else None
 
 
 class Shares(msgspec.Struct, frozen=True, kw_only=True):

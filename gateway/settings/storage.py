@@ -46,6 +46,13 @@ class Storage(msgspec.Struct, frozen=True, kw_only=True):
             "`dfs.fabric.microsoft.com`. The gateway sends tokens of the warehouse's identity to them."
         ),
     ] = ()
+    extensions: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Types of storage that installed packages provide and that warehouses may use (entry points of "
+            "the group `lakegate.storage`). They run with all rights of the gateway."
+        ),
+    ] = ()
 
     def variables(self) -> dict[str, str]:
         """Return the settings that are not the defaults, as variables without the prefix."""

@@ -108,4 +108,5 @@ class StoreSettings(SystemIdentities, frozen=True, kw_only=True):
             roots=roots,
             identities=self.identity_rules(),
             hosts=self.storage.adls_hosts,
+            extensions=self.storage.extensions,
         )

@@ -20,6 +20,7 @@ from gateway.scope.profile import StorageProfile
 from gateway.scope.rules import STRICTEST, StorageRules
 from gateway.scope.signing import ReadRequest, UnsignedRequest
 from gateway.scope.store_addresses import NO_ADDRESSES, StoreAddresses
+from gateway.storage.errors import StorageEndpointRefused
 
 if TYPE_CHECKING:
     from gateway.storage.trials import Trials
@@ -121,8 +122,14 @@ class StorageClients:
         self._clients = clients
 
     def of(self, profile: StorageProfile) -> StorageClient:
-        """Return the client for this profile. Raises LookupError for a provider that was not opened."""
-        return self._clients[profile.provider]
+        """Return the client for this profile. Raises StorageEndpointRefused for a provider that is not enabled."""
+        client = self._clients.get(profile.provider)
+        if client is None:
+            raise StorageEndpointRefused(
+                f"The storage type {profile.provider!r} of the warehouse is not enabled on this gateway. The operator "
+                "can add it to LAKEGATE__STORAGE__EXTENSIONS"
+            )
+        return client
 
     def wrapped(self, wrap: Callable[[StorageClient], StorageClient]) -> StorageClients:
         """Return the same clients, each as `wrap` returns it."""

@@ -3,6 +3,9 @@
 
 Only this module names providers. It does no I/O and imports no client of a store: a subprocess with little memory
 validates metadata files with it (`examine.py`). A provider imports its client when it is opened.
+
+Providers of other packages are looked up by the `type` of profiles (`provided.py`), so those that no warehouse uses are
+never imported.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from gateway.storage.adls.profile import ADLS
 from gateway.storage.gcs.profile import GCS
 from gateway.storage.hdfs.profile import HDFS
 from gateway.storage.local.profile import LOCAL
+from gateway.storage.provided import is_allowed, provided, require_provided
 from gateway.storage.provider import ClientOptions, Prove, Provider, StorageClients
 from gateway.storage.s3.profile import S3
 
@@ -40,6 +44,7 @@ __all__ = [
     "encode_credential",
     "open_clients",
     "parse_location",
+    "provider_named",
     "prover_of",
     "require_same_provider",
     "soft_deletion_defaults",
@@ -52,7 +57,28 @@ PROVIDERS: Final[tuple[Provider, ...]] = (S3, GCS, ADLS, LOCAL, HDFS)
 _OTHER_PROFILES: Final = ("onelake", "stackit")
 
 _BY_TYPE: Final = {kind: provider for provider in PROVIDERS for kind in (provider.tag, *provider.aliases)}
-_CREDENTIAL_TYPES: Final = {provider.tag: provider.credential_tag for provider in PROVIDERS}
+_NAMES: Final = frozenset(_BY_TYPE) | {name for provider in PROVIDERS for name in provider.scheme.names}
+
+
+def provider_named(kind: str) -> Provider | None:
+    """Return the provider of profiles of this `type`, also one of another package; None if there is none.
+
+    Raises ProviderUnusable for a package that provides no valid one.
+    """
+    return _BY_TYPE.get(kind) or provided(kind, taken=_NAMES)
+
+
+def _provider_of(value: StorageProfile | Credential) -> Provider:
+    found = provider_named(value.provider)
+    if found is None:
+        raise _not_installed(value.provider)
+    return found
+
+
+def _not_installed(kind: str) -> StorageTypeNotSupported:
+    return StorageTypeNotSupported(
+        f"No package on this gateway provides the storage type {shown(kind)}. The operator can install it"
+    )
 
 
 def decode_profile(data: bytes | msgspec.Raw, *, rules: StorageRules = STORED) -> StorageProfile:
@@ -65,15 +91,24 @@ def decode_profile(data: bytes | msgspec.Raw, *, rules: StorageRules = STORED) -
     except msgspec.MsgspecError:
         raise InvalidStorageProfile("The storage profile must be a JSON object") from None
     kind = fields.get("type")
-    types = [provider.tag for provider in PROVIDERS if provider.allowed(rules)]
+    types = [*(provider.tag for provider in PROVIDERS if provider.allowed(rules)), *(rules.extensions or ())]
     if kind in _OTHER_PROFILES:
         raise StorageTypeNotSupported(
             f"Storage profile type {kind!r} is not supported. Supported types: {', '.join(types)}"
         )
-    if not isinstance(kind, str) or kind not in _BY_TYPE:
+    provider = _allowed(kind, rules)
+    if provider is None and isinstance(kind, str) and rules.extensions is None:
+        raise _not_installed(kind)
+    if provider is None:
         raise InvalidStorageProfile(f"Storage profile field 'type' must be {_quoted(types)}")
-    provider = _BY_TYPE[kind]
     return provider.decode_profile(fields | {"type": provider.tag}, rules)
+
+
+def _allowed(kind: object, rules: StorageRules) -> Provider | None:
+    """Return the provider of this `type`; None if there is none, or if it needs a setting and the rules lack it."""
+    if not isinstance(kind, str):
+        return None
+    return _BY_TYPE.get(kind) or (provider_named(kind) if is_allowed(kind, rules) else None)
 
 
 @lru_cache(maxsize=512)
@@ -96,25 +131,28 @@ def decode_credential(data: bytes | msgspec.Raw, *, rules: StorageRules = STORED
         raise InvalidStorageCredential("The storage credential must be a JSON object") from None
     kind = fields.pop("type", None)
     readers = {each.credential_tag: each.decode_credential for each in PROVIDERS if each.decode_credential is not None}
-    if not isinstance(kind, str) or kind not in readers:
+    if isinstance(kind, str) and kind in readers:
+        return readers[kind](fields, rules)
+    provider = None if kind in _BY_TYPE else _allowed(kind, rules)
+    if provider is None or provider.decode_credential is None:
         raise InvalidStorageCredential(f"Storage credential field 'type' must be {_quoted(readers)}")
-    return readers[kind](fields, rules)
+    return provider.decode_credential(fields, rules)
 
 
 def catalog_defaults(profile: StorageProfile) -> Mapping[str, str]:
     """Return the properties that all clients of a warehouse get with its configuration."""
-    return _BY_TYPE[profile.provider].catalog_defaults(profile)
+    return _provider_of(profile).catalog_defaults(profile)
 
 
 def soft_deletion_defaults(profile: StorageProfile) -> Mapping[str, str]:
     """Return the further properties for the clients of a warehouse that keeps dropped tables."""
-    return _BY_TYPE[profile.provider].soft_deletion_defaults(profile)
+    return _provider_of(profile).soft_deletion_defaults(profile)
 
 
 def encode_credential(credential: Credential) -> bytes:
     """Return the JSON that `decode_credential` reads. It contains the secret."""
     fields: dict[str, Any] = msgspec.to_builtins(credential)
-    return msgspec.json.encode({"type": _CREDENTIAL_TYPES[credential.provider], **fields})
+    return msgspec.json.encode({"type": _provider_of(credential).credential_tag, **fields})
 
 
 def credential_kind(credential: Credential | None) -> str | None:
@@ -127,14 +165,14 @@ def credential_kind(credential: Credential | None) -> str | None:
 
 def credential_type(profile: StorageProfile) -> str:
     """Return the `type` of credentials for this profile."""
-    return _CREDENTIAL_TYPES[profile.provider]
+    return _provider_of(profile).credential_tag
 
 
 def require_same_provider(profile: StorageProfile, credential: Credential | None) -> None:
     """Raise InvalidStorageCredential if the credential is of another provider than the profile."""
     if credential is not None and credential.provider != profile.provider:
         raise InvalidStorageCredential(
-            f"Storage credential type {_CREDENTIAL_TYPES[credential.provider]!r} cannot be used with the storage "
+            f"Storage credential type {_provider_of(credential).credential_tag!r} cannot be used with the storage "
             f"profile type {profile.provider!r}; both must be of the same provider"
         )
 
@@ -145,18 +183,25 @@ def parse_location(text: str) -> Location:
     for provider in PROVIDERS:
         if provider.scheme.writes(text):
             return provider.scheme.parse(text, escapes_known=True)
+    other = provided(text.partition(":")[0].lower(), taken=_NAMES)
+    if other is not None and other.scheme.writes(text):
+        return other.scheme.parse(text, escapes_known=True)
     names = tuple(name for provider in PROVIDERS for name in provider.scheme.names)
     raise InvalidLocation(f"Location {shown(text)} must start with {alternatives(names)}")
 
 
 def open_clients(options: ClientOptions) -> StorageClients:
-    """Open a client of every provider. This imports their libraries."""
-    return StorageClients({provider.tag: provider.open(options) for provider in PROVIDERS})
+    """Open a client of every provider of Lakegate, and of those of other packages that the rules name.
+
+    This imports their libraries. Raises ProviderUnusable if no installed package provides a named one.
+    """
+    others = [require_provided(name, taken=_NAMES) for name in options.rules.extensions or ()]
+    return StorageClients({provider.tag: provider.open(options) for provider in (*PROVIDERS, *others)})
 
 
 def prover_of(profile: StorageProfile) -> Prove | None:
     """Return the function that proves the policies of this profile's provider, None if it has no policies."""
-    return _BY_TYPE[profile.provider].prove
+    return _provider_of(profile).prove
 
 
 def _quoted(types: Iterable[str]) -> str:

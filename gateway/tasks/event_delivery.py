@@ -110,7 +110,7 @@ class EventDelivery:
             self._failures += 1
             self._observer.event_delivery_failed(self._sink.name, "unavailable")
             reason = str(unavailable) or f"no answer within {self._pace.send_seconds:g} s"
-            _log.warning("events.sink_unavailable", sink=self._sink.name, reason=reason, failures=self._failures)
+            _log.warning("events.sink_failed", sink=self._sink.name, reason=reason, failures=self._failures)
             return 0
         await self._delivered(connection, [event.sequence for event in batch])
         return len(batch)

@@ -16,7 +16,7 @@ def client_spans(tracer: Tracer, system: str) -> aiohttp.TraceConfig:
 
     A span is named by the last segment of the path, which no client of the gateway can choose. It ends with the headers
     of the response. A call that is repeated after a lost connection has two spans. A call outside of a request has no
-    span and carries no `traceparent`.
+    span and carries no `traceparent`. A call of a request that is not recorded carries the flag that says so.
     """
 
     async def started(_session: Any, context: SimpleNamespace, request: aiohttp.TraceRequestStartParams) -> None:
@@ -28,9 +28,8 @@ def client_spans(tracer: Tracer, system: str) -> aiohttp.TraceConfig:
                 "server.port": request.url.port or 0,
             },
         )
-        if context.span is not None:
-            # aiohttp sends these headers, so the id is that of the call and not that of the check above it.
-            tracer.propagate(context.span, request.headers)
+        # aiohttp sends these headers, so the id is that of the call and not that of the check above it.
+        tracer.propagate(context.span, request.headers)
 
     async def ended(_session: Any, context: SimpleNamespace, request: aiohttp.TraceRequestEndParams) -> None:
         # A redirect is not followed, so the response is that of the engine itself.

@@ -74,11 +74,12 @@ class Tracer:
     def span(
         self, name: str, attributes: Attributes | None = None, *, refusals: tuple[type[BaseException], ...] = ()
     ) -> Iterator[Any]:
-        """Context manager. Record a span below the current one; outside of a request, record nothing.
+        """Context manager. Record a span below the current one. Record nothing outside of a request, or if the request
+        is not recorded: a span that is not sent costs time too.
 
         An exception sets only its type, never its text. One of the types `refusals` is an answer, not a failure.
         """
-        if not self._is_in_request():
+        if not self._trace.get_current_span().is_recording():
             yield self._trace.INVALID_SPAN
             return
         with self._tracer.start_as_current_span(
@@ -131,11 +132,11 @@ class Tracer:
         self._trace.get_current_span().add_event(event)
 
     def begin(self, name: str, attributes: Attributes) -> Any:
-        """Return a span of a call to another system, below the current span; None outside of a request.
+        """Return a span of a call to another system, below the current span; None if that is not recorded.
 
         It does not become the current span, and the caller must pass it to `end`.
         """
-        if not self._is_in_request():
+        if not self._trace.get_current_span().is_recording():
             return None
         return self._tracer.start_span(name, kind=self._trace.SpanKind.CLIENT, attributes=attributes)
 
@@ -150,11 +151,12 @@ class Tracer:
         span.end()
 
     def propagate(self, span: Any, headers: MutableMapping[str, str]) -> None:
-        """Set `traceparent` and `tracestate` of `span` in the headers of a call to another system."""
-        self._propagator.inject(headers, context=self._trace.set_span_in_context(span))
+        """Set `traceparent` and `tracestate` in the headers of a call to another system.
 
-    def _is_in_request(self) -> bool:
-        return bool(self._trace.get_current_span().get_span_context().is_valid)
+        They are those of `span`. If it is None, they are those of the request, which is not recorded then: the other
+        system does not record it either. Outside of a request, no header is set.
+        """
+        self._propagator.inject(headers, context=None if span is None else self._trace.set_span_in_context(span))
 
     def _fail(self, span: Any, kind: str) -> None:
         span.set_attribute("error.type", kind)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
 import msgspec
@@ -60,7 +60,10 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
     fail_open: bool = False
     warehouses: frozenset[str] = frozenset()
     questions: int = 16
+    kinds: frozenset[ChangeKind] = frozenset()
+    object_types: frozenset[str] = frozenset()
     configuration: Callable[[], str] = no_configuration
+    check: Callable[[], Awaitable[None]] | None = None
 
 
 class Judgement(msgspec.Struct, frozen=True):
@@ -89,7 +92,14 @@ class Panel:
     def version(self) -> str:
         """Return a digest of the verifiers and their configuration. An approval lapses when it changes."""
         described = [
-            (chair.name, chair.seat.fail_open, sorted(chair.seat.warehouses), chair.seat.configuration())
+            (
+                chair.name,
+                chair.seat.fail_open,
+                sorted(chair.seat.warehouses),
+                sorted(chair.seat.kinds),
+                sorted(chair.seat.object_types),
+                chair.seat.configuration(),
+            )
             for chair in self._chairs
         ]
         return hashlib.sha256(msgspec.json.encode(described)).hexdigest()
@@ -119,10 +129,14 @@ class Panel:
             return Judgement(Rejected(tuple(failed)), unavailable=True)
         return Judgement(Pending(tuple(pending)) if pending else Approved())
 
-    def require_answers(self, name: str) -> None:
-        """Raise VerifierFailed if the last question to this verifier had no verdict: a check for `/health`."""
+    async def check(self, name: str) -> None:
+        """Raise an error if the verifier is not healthy, or VerifierFailed if its last question had no verdict."""
         for chair in self._chairs:
-            if chair.name == name and chair.failure is not None:
+            if chair.name != name:
+                continue
+            if chair.seat.check is not None:
+                await chair.seat.check()
+            if chair.failure is not None:
                 raise VerifierFailed(f"The verifier {name} gave no verdict: {chair.failure}")
 
     async def close(self) -> None:
@@ -143,8 +157,11 @@ class _Chair:
 
     def concerns(self, kind: ChangeKind, object_type: str) -> bool:
         """Return True if the verifier judges such changes, or fails to say so."""
+        seat = self.seat
+        if (seat.kinds and kind not in seat.kinds) or (seat.object_types and object_type not in seat.object_types):
+            return False
         try:
-            return bool(self.seat.verifier.concerns(kind, object_type))
+            return bool(seat.verifier.concerns(kind, object_type))
         except Exception:  # a third party's code: its error must not skip the verifier
             return True
 

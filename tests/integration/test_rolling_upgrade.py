@@ -148,7 +148,10 @@ def _ahead(world: World) -> Iterator[None]:
     version = world.sql("select version_num from alembic_version")[0]["version_num"]
     tables = [
         row["tablename"]
-        for row in world.sql("select tablename from pg_tables where schemaname = 'public'")
+        for row in world.sql(
+            "select relname as tablename from pg_class where relnamespace = 'public'::regnamespace "
+            "and relkind in ('r', 'p') and not relispartition"
+        )
         if row["tablename"] != "alembic_version"
     ]
     try:

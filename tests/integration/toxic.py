@@ -15,7 +15,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -238,14 +238,16 @@ class Shaky:
 
 
 @contextmanager
-def second_gateway(ready: Ready, log: Path, **settings: str) -> Iterator[tuple[str, psutil.Process]]:
+def second_gateway(
+    ready: Ready, log: Path, environment: Mapping[str, str] = MappingProxyType({}), /, **settings: str
+) -> Iterator[tuple[str, psutil.Process]]:
     """Start another gateway on the same stack with free ports; yield its address and its main process.
 
     It has one worker process unless `WORKERS` is set: each worker takes seconds to start. Another stack may take a port
-    between the choice and the start; then other ports are chosen.
+    between the choice and the start; then other ports are chosen. `environment` has further variables, as they are.
     """
     for _ in range(_PORT_CHOICES):
-        with contextlib.suppress(_PortTaken), _second_gateway(ready, log, settings) as started:
+        with contextlib.suppress(_PortTaken), _second_gateway(ready, log, settings, environment) as started:
             yield started
             return
     pytest.fail(f"no port was free to start a gateway:\n{log.read_text()[-3000:]}", pytrace=False)
@@ -260,13 +262,15 @@ class _PortTaken(Exception):
 
 
 @contextmanager
-def _second_gateway(ready: Ready, log: Path, settings: dict[str, str]) -> Iterator[tuple[str, psutil.Process]]:
+def _second_gateway(
+    ready: Ready, log: Path, settings: dict[str, str], more: Mapping[str, str]
+) -> Iterator[tuple[str, psutil.Process]]:
     main = psutil.Process(ready.pids["gateway"][0])
     before = log.stat().st_size if log.exists() else 0
     port, metrics = free_port(), free_port()
     base = f"http://127.0.0.1:{port}"
     changed = {"LISTEN_PORT": str(port), "METRICS__PORT": str(metrics), "BASE_URI": base, "WORKERS": "1", **settings}
-    environment = main.environ() | {f"LAKEGATE__{name}": value for name, value in changed.items()}
+    environment = main.environ() | {f"LAKEGATE__{name}": value for name, value in changed.items()} | dict(more)
     with log.open("ab") as output:
         child = subprocess.Popen(
             main.cmdline(),

@@ -28,13 +28,6 @@ class Concern(msgspec.Struct, frozen=True, kw_only=True):
         """Return True if the verifier judges such changes."""
         return kind in self.kinds and object_type in self.object_types
 
-    def narrowed(self, kinds: frozenset[ChangeKind], object_types: frozenset[str]) -> Concern:
-        """Return the concern limited to these kinds and types. An empty set is no limit."""
-        return Concern(
-            kinds=self.kinds & kinds if kinds else self.kinds,
-            object_types=self.object_types & object_types if object_types else self.object_types,
-        )
-
 
 class Rule:
     """A verifier that rejects a change, or holds it until an approval, if `judge` returns reasons against it."""

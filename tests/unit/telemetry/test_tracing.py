@@ -6,7 +6,10 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import os
 import socket
+import subprocess
+import sys
 from collections import Counter
 from typing import Any
 
@@ -224,6 +227,9 @@ async def test_a_call_to_an_engine_is_a_span_and_carries_its_id() -> None:
         with tracer.server_span("GET", {}), tracer.span("openfga.check"):
             async with session.post(url):
                 pass
+        with tracer.server_span("GET", {"traceparent": PARENT[:-2] + "00"}):
+            async with session.post(url):
+                pass
         await server.close()
         with tracer.server_span("GET", {}), pytest.raises(aiohttp.ClientConnectionError):
             await session.post(url)
@@ -232,6 +238,8 @@ async def test_a_call_to_an_engine_is_a_span_and_carries_its_id() -> None:
     check = next(span for span in kept.spans if span.name == "openfga.check")
     assert first.parent.span_id == check.context.span_id
     assert seen[0] is None
+    # Not recorded: without a header, the engine would record a trace of its own.
+    assert str(seen[2]).startswith(PARENT[:36]) and str(seen[2]).endswith("-00")
     assert str(seen[1]).split("-")[1:3] == [f"{first.context.trace_id:032x}", f"{first.context.span_id:016x}"]
     assert (first.attributes["error.type"], first.attributes["http.response.status_code"]) == ("503", 503)
     assert second.attributes["error.type"] in {"ServerDisconnectedError", "ClientConnectorError"}
@@ -262,3 +270,25 @@ def test_malformed_headers_are_refused_without_their_text() -> None:
     with pytest.raises(SettingsError, match="name=value") as refused:
         open_tracer(settings, Metrics())
     assert "hidden" not in str(refused.value)
+
+
+@pytest.mark.parametrize("endpoint", ["", "http://localhost:1/v1/traces"])
+def test_only_an_application_with_a_collector_imports_the_libraries(endpoint: str) -> None:
+    """The application is created as in a worker process. OpenFGA's client imports the interface of the library."""
+    code = (
+        "import sys; from gateway.app import create_app; made = create_app(); "
+        "print(type(made).__name__, *(n for n in ('opentelemetry.exporter', 'opentelemetry.sdk') if n in sys.modules))"
+    )
+    settings = {
+        "LAKEGATE__PG_DATABASE_URL_WRITE": "postgresql://u:p@db/lakegate",
+        "LAKEGATE__PG_ENCRYPTION_KEY": "k",
+        "LAKEGATE__OPENID_AUDIENCE": "lakegate",
+        "LAKEGATE__OPENID_PROVIDER_URI": "https://issuer.example",
+    }
+    if endpoint:
+        settings["LAKEGATE__TRACING__ENDPOINT"] = endpoint
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **settings}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    traced = ["TracedApplication", "opentelemetry.exporter", "opentelemetry.sdk"]
+    assert done.stdout.split() == (traced if endpoint else ["RawPath"])

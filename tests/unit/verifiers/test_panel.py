@@ -65,6 +65,14 @@ def test_only_concerned_verifiers_of_the_warehouse_are_asked() -> None:
     assert asyncio.run(panel.verify(CHANGE)).verdict == Rejected(("b: rejected the change",))
 
 
+def test_settings_limit_the_kinds_and_types_that_concern_a_verifier() -> None:
+    by_kind = Panel([seat(Approved(), kinds=frozenset({ChangeKind.COMMIT}))])
+    by_type = Panel([seat(Approved(), object_types=frozenset({"view"}))])
+    both = Panel([seat(Approved(), kinds=frozenset({ChangeKind.DROP}), object_types=frozenset({"table"}))])
+    assert [each.concerns(ChangeKind.DROP, "table") for each in (by_kind, by_type, both)] == [False, False, True]
+    assert len({each.version for each in (by_kind, by_type, both)}) == 3
+
+
 def test_verifier_whose_concern_is_unknown_is_asked() -> None:
     class Odd(Scripted):
         def concerns(self, change_kind: ChangeKind, object_type: str) -> bool:
@@ -110,12 +118,12 @@ def test_failures_are_observed_without_texts_of_the_verifier_and_shown_until_the
         return given
 
     panel = Panel([seat(answer)], observe=seen.append)
-    panel.require_answers("v")
+    asyncio.run(panel.check("v"))
     asyncio.run(panel.verify(CHANGE))
     with pytest.raises(VerifierFailed, match=r"v gave no verdict: RuntimeError$"):
-        panel.require_answers("v")
+        asyncio.run(panel.check("v"))
     asyncio.run(panel.verify(CHANGE))
-    panel.require_answers("v")
+    asyncio.run(panel.check("v"))
     assert [(each.outcome, each.failure) for each in seen] == [("failed", "RuntimeError"), ("approved", None)]
 
 
