@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -81,6 +82,14 @@ def test_the_event_of_a_credential_obeys_the_schema(validator: Any) -> None:
     sent = as_sent(event_of_issued(issued))
     validator.validate(sent)
     assert json.loads(sent["actor"]) == {"type": "role", "principal": "oidc~alice", "assumed-role": str(UUID(int=9))}
+
+
+def test_the_page_lists_every_type() -> None:
+    page = (SCHEMA_FILE.parent / "events.md").read_text()
+    (tables,) = re.findall(r"^## Types with.*?(?=^## Credentials)", page, re.MULTILINE | re.DOTALL)
+    rows = [line.split("|")[1] for line in tables.splitlines() if line.startswith("| `")]
+    listed = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    assert sorted(listed) == sorted(declared_types())
 
 
 @pytest.mark.parametrize(
