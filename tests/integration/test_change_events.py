@@ -163,6 +163,22 @@ def test_registered_and_restored_tables_keep_their_ids(world: World, announced: 
     assert (registered["objectid"], registered.get("data")) == (row["id"], None)
 
 
+def test_a_table_that_a_registration_replaces_is_announced_as_dropped(
+    world: World, announced: Callable[[], list[Sent]]
+) -> None:
+    ns = world.namespace()
+    table, replaced = world.table(ns), world.table(ns)
+    location = world.admin.get(table.path).json()["metadata-location"]
+    _succeeds(world.admin.post(f"{table.path}/unregister"))
+    announced()
+    _succeeds(registrations.register(world.admin, world, ns, replaced.name, location, overwrite=True))
+    dropped, registered = [each for each in announced() if each["type"] != "vendCredentials"]
+    assert (dropped["type"], dropped["objectid"], dropped["name"]) == ("dropTable", replaced.uuid, replaced.name)
+    assert (registered["type"], registered["name"]) == ("registerTable", replaced.name)
+    assert registered["objectid"] != replaced.uuid
+    assert (dropped["numevents"], registered["sequencenumber"]) == ("2", "1")
+
+
 def test_the_end_of_a_soft_deletion_is_announced(world: World, announced: Callable[[], list[Sent]]) -> None:
     soft = soft_world(world)
     ns = soft.namespace()
