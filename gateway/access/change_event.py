@@ -30,7 +30,8 @@ class ChangeEvent:
     field with the changed object: a reference, or the id of an object of the type `kind`. For a new object, `on` is
     its parent (empty for one without), `new` is the detail of the audit record with its id (`table_id`), and `named` is
     the path of the field with its name. `kind_in` is the detail with the type of the object, if the operation does not
-    know it. A system task without the detail `new` announces nothing.
+    know it. A system task without the detail `new` announces nothing. `replaces` is the detail with the id of a table
+    that the new one replaced, which has an event `dropTable` of its own.
     """
 
     on: str
@@ -38,6 +39,7 @@ class ChangeEvent:
     kind: str = ""
     kind_in: str = ""
     new: str = ""
+    replaces: str = ""
     named: str = ""
     data: EventData = EventData.FACTS
 

@@ -149,6 +149,8 @@ def _drafts(
             new = detail.get(declared.new, "") if declared.new else ""
             if declared.kind_in:
                 declared = replace(declared, kind=detail.get(declared.kind_in, ""))
+            if replaced := detail.get(declared.replaces):
+                yield _draft(operation, replace(declared, type="dropTable"), resolution, replaced)
             # A task may find that its object was restored or removed, and then changes nothing.
             if isinstance(operation, ChangeOperation) or new:
                 yield _draft(operation, declared, resolution, new)

@@ -116,7 +116,7 @@ class Registrations:
         async with creation_transaction(permit, self._database, namespace, identifier, location) as connection:
             await approval.use(connection)
             await overwriting.use(connection)
-            gone = [] if replaced is None else await self._delete_replaced(connection, replaced, permit.actor)
+            gone = [] if replaced is None else await self._delete_replaced(connection, replaced, permit)
             owner = await take_location(
                 connection, permit, file, location, replaced=None if replaced is None else replaced.id
             )
@@ -236,7 +236,9 @@ class Registrations:
             await self._door.require_endless(permit, Can.ADOPT_FILES, warehouse)
         return claim
 
-    async def _delete_replaced(self, connection: Connection, replaced: ResolvedTable, actor: Actor) -> list[Pending]:
+    async def _delete_replaced(
+        self, connection: Connection, replaced: ResolvedTable, permit: Permit[RegisterTable | AdoptTable]
+    ) -> list[Pending]:
         """Delete the row of the table that is overwritten, and keep its files. Return the keys of the tuples to
         deliver.
 
@@ -252,7 +254,8 @@ class Registrations:
             raise CommitFailedException("The table to overwrite was changed during this request. Try again.")
         if now.protected:
             raise ProtectedTabularDeletionWithoutForce.of("table", replaced.identifier)
-        return await self._remove(connection, replaced, actor)
+        permit.pending_audit.add_details(replaced_id=str(replaced.id))
+        return await self._remove(connection, replaced, permit.actor)
 
     async def _remove(self, connection: Connection, table: ResolvedTable, actor: Actor) -> list[Pending]:
         await tables.drop(connection, table.id, by=actor.id)

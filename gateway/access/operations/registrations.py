@@ -32,7 +32,7 @@ class RegisterTable(ChangeOperation):
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/register"
     event: ClassVar[EventDeclaration] = ChangeEvent(
-        on="namespace", new="table_id", named="request.name", data=EventData.NOTHING
+        on="namespace", new="table_id", replaces="replaced_id", named="request.name", data=EventData.NOTHING
     )
     namespace: InPath[NamespaceRef]
     request: InBody[RegisterTableRequest]
@@ -61,7 +61,12 @@ class AdoptTable(ChangeOperation):
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/register"
     event: ClassVar[EventDeclaration] = ChangeEvent(
-        on="namespace", new="table_id", named="request.name", type="registerTable", data=EventData.NOTHING
+        on="namespace",
+        new="table_id",
+        replaces="replaced_id",
+        named="request.name",
+        type="registerTable",
+        data=EventData.NOTHING,
     )
     namespace: InPath[NamespaceRef]
     request: InBody[RegisterTableRequest]

@@ -16,6 +16,7 @@ from gateway.access.actor import Actor, ActorKind
 from gateway.access.change_event import ChangeEvent, EventData, NoEvent
 from gateway.access.event_building import NewEvent, events_of
 from gateway.access.operation import OPERATIONS, ChangeOperation, Operation
+from gateway.access.operations.namespaces import CreateNamespace
 from gateway.access.operations.registrations import UnregisterTable
 from gateway.access.operations.tables import CommitTable, CreateTable, DropTable, ReportMetrics
 from gateway.access.operations.tasks import ExpireDeleted
@@ -85,18 +86,44 @@ def test_only_bodies_of_the_catalog_protocol_are_sent() -> None:
     assert {each.paths()[0].split("/")[1] for each in bodies} == {"catalog", "lakekeeper"}
 
 
-@pytest.mark.parametrize("kind", [CreateWarehouse, UpdateWarehouseStorage, UpdateWarehouseStorageCredential])
-async def test_an_event_contains_no_storage_credential(kind: type[ChangeOperation]) -> None:
-    operation = _example(kind)
-    planted = {
-        field: msgspec.Raw(b'{"type":"s3","aws-secret-access-key":"planted"}')
-        for field in operation.request.__struct_fields__
-        if "credential" in field
-    }
-    assert planted
-    request = msgspec.structs.replace(operation.request, **planted)
-    (event,) = await events_of_example(dataclasses.replace(operation, request=request), **NEW)
-    assert "planted" not in event.data.decode() + json.dumps(dict(event.attributes))
+PLANTED = "planted-secret"
+
+
+def _planted(value: Any) -> Any:
+    """Return a body with the secret in every document, and in every value of a mapping such as properties."""
+    if isinstance(value, msgspec.Raw):
+        return msgspec.Raw(json.dumps({"secret-access-key": PLANTED}).encode())
+    if isinstance(value, dict):
+        return {name: _planted(each) for name, each in value.items()} | {"password": PLANTED}
+    if isinstance(value, msgspec.Struct):
+        fields = {name: _planted(getattr(value, name)) for name in value.__struct_fields__}
+        return type(value)(**fields)
+    return [_planted(each) for each in value] if isinstance(value, list) else value
+
+
+BODIES_LEFT_OUT = [
+    each
+    for each in CHANGES
+    if isinstance(each.event, ChangeEvent)
+    and each.event.data is not EventData.BODY
+    and isinstance(getattr(each, "request", None), msgspec.Struct)
+]
+
+
+@pytest.mark.parametrize("operation", BODIES_LEFT_OUT, ids=lambda each: type(each).__name__)
+async def test_no_event_contains_a_document_or_property_of_a_body(operation: Any) -> None:
+    """Storage credentials are documents inside of bodies, and values of properties may be passwords."""
+    planted = dataclasses.replace(operation, request=_planted(operation.request))
+    for event in await events_of_example(planted, **NEW):
+        assert PLANTED not in event.data.decode() + json.dumps(dict(event.attributes))
+
+
+def test_the_secret_is_planted_into_storage_credentials() -> None:
+    kinds = {type(each) for each in BODIES_LEFT_OUT}
+    assert kinds >= {CreateWarehouse, UpdateWarehouseStorage, UpdateWarehouseStorageCredential, CreateNamespace}
+    planted = _planted(_example(CreateWarehouse).request)
+    assert PLANTED in bytes(planted.storage_credential).decode()
+    assert PLANTED in _planted(_example(CreateNamespace).request).properties.values()
 
 
 async def test_a_created_table_has_the_id_of_the_audit_record() -> None:

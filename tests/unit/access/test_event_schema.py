@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -23,7 +24,7 @@ from tests.unit.access.test_change_events import CHANGES, NEW, events_of_example
 SOURCE = "uri:iceberg-catalog-service:lake.example"
 
 
-def _sent(event: NewEvent) -> dict[str, Any]:
+def as_sent(event: NewEvent) -> dict[str, Any]:
     """Return what a sink receives, made by the SDK of CloudEvents."""
     stored = Event(
         id=event.id,
@@ -50,7 +51,7 @@ def test_the_published_schema_is_current() -> None:
 @pytest.mark.parametrize("operation", CHANGES, ids=lambda each: type(each).__name__)
 async def test_each_event_obeys_the_schema(validator: Any, operation: ChangeOperation) -> None:
     for event in await events_of_example(operation, **NEW):
-        validator.validate(_sent(event))
+        validator.validate(as_sent(event))
 
 
 async def test_the_examples_announce_every_type_of_the_schema() -> None:
@@ -78,9 +79,17 @@ def test_the_event_of_a_credential_obeys_the_schema(validator: Any) -> None:
         seconds=900,
         expires_at=datetime(2026, 1, 2, tzinfo=UTC),
     )
-    sent = _sent(event_of_issued(issued))
+    sent = as_sent(event_of_issued(issued))
     validator.validate(sent)
     assert json.loads(sent["actor"]) == {"type": "role", "principal": "oidc~alice", "assumed-role": str(UUID(int=9))}
+
+
+def test_the_page_lists_every_type() -> None:
+    page = (SCHEMA_FILE.parent / "events.md").read_text()
+    (tables,) = re.findall(r"^## Types with.*?(?=^## Credentials)", page, re.MULTILINE | re.DOTALL)
+    rows = [line.split("|")[1] for line in tables.splitlines() if line.startswith("| `")]
+    listed = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    assert sorted(listed) == sorted(declared_types())
 
 
 @pytest.mark.parametrize(
@@ -91,6 +100,6 @@ def test_the_event_of_a_credential_obeys_the_schema(validator: Any) -> None:
 async def test_a_wrong_event_violates_the_schema(validator: Any, fault: dict[str, Any]) -> None:
     commit = next(each for each in CHANGES if type(each).__name__ == "CommitTable")
     (event,) = await events_of_example(commit)
-    sent = _sent(event)
+    sent = as_sent(event)
     validator.validate(sent)
     assert not validator.is_valid({**sent, **fault})
