@@ -32,6 +32,7 @@ from gateway.assembly.adapters import (
     open_stores,
     tuple_delivery,
 )
+from gateway.assembly.authorizers import Authorizers, open_authorizers
 from gateway.assembly.background import drift_repair, scope_canary, start_counting, start_tasks, watch_drift
 from gateway.assembly.identity import Identity, open_identity
 from gateway.assembly.secret_stores import open_secret_stores, watch_secret_stores
@@ -131,7 +132,8 @@ async def _assemble(settings: Settings, metrics: Metrics, calls: Calls, stack: A
     stack.callback(asyncio.create_task(policies.watch(), name="policies").cancel)
     reaches = FollowedReaches(fga)
     await reaches()
-    door = _door(settings, database, fga, reaches, server_id, policies, audit, metrics)
+    narrowed = open_authorizers(settings.authorizers, database, fga, stack)
+    door = _door(settings, database, fga, reaches, server_id, policies, audit, metrics, narrowed)
     delivery = tuple_delivery(settings, database, fga, metrics)
     # Also in read-only maintenance: acknowledged changes must take effect, and drift may give rights without a grant.
     stack.callback(asyncio.create_task(run_delivery(delivery, database), name="outbox").cancel)
@@ -143,6 +145,7 @@ async def _assemble(settings: Settings, metrics: Metrics, calls: Calls, stack: A
     stores = open_stores(settings, trust, metrics, database, sealer, secret_stores, stack)
     await stores.storage.check()
     watch_secret_stores(health, secret_stores)
+    narrowed.watch(health)
     if settings.maintenance_mode == "off":
         start_tasks(settings, metrics, database, door, delivery, stores, stack)
         start_counting(settings, database, calls, stack)
@@ -343,10 +346,11 @@ def _door(
     policies: Policies,
     audit: BufferedAudit,
     metrics: Metrics,
+    narrowed: Authorizers = Authorizers(),  # noqa: B008 - an immutable value
 ) -> Door:
     return Door(
         resolver=DatabaseResolver(database),
-        relationships=_relationships(settings, database, fga, reaches, server_id, metrics),
+        relationships=narrowed.narrow(_relationships(settings, database, fga, reaches, server_id, metrics)),
         policies=policies,
         audit=audit,
         observer=metrics,
