@@ -30,6 +30,7 @@ from gateway.assembly.adapters import (
     tuple_delivery,
 )
 from gateway.assembly.audit import count_refused_logins, start_audit_tasks
+from gateway.assembly.authorizers import open_authorizers
 from gateway.assembly.background import drift_repair, scope_canary, start_counting, start_tasks, watch_drift
 from gateway.assembly.door import build_door
 from gateway.assembly.events import start_events
@@ -129,7 +130,8 @@ async def _assemble(
     stack.callback(asyncio.create_task(policies.watch(), name="policies").cancel)
     reaches = FollowedReaches(fga)
     await reaches()
-    door = build_door(settings, database, fga, reaches, server_id, policies, audit, metrics, tracer)
+    narrowed = open_authorizers(settings.authorizers, database, fga, stack)
+    door = build_door(settings, database, fga, reaches, server_id, policies, audit, metrics, tracer, narrowed)
     delivery = tuple_delivery(settings, database, fga, metrics)
     # Also in read-only maintenance: acknowledged changes must take effect, and drift may give rights without a grant.
     stack.callback(asyncio.create_task(run_delivery(delivery, database), name="outbox").cancel)
@@ -143,6 +145,7 @@ async def _assemble(
     watch_secret_stores(health, secret_stores)
     start_events(settings, trust, metrics, database, health, stack)
     panel = open_verifiers(settings, trust, health, stack)
+    narrowed.watch(health)
     if settings.maintenance_mode == "off":
         start_tasks(settings, metrics, database, door, delivery, stores, stack)
         await start_audit_tasks(settings, trust, health, stack)
