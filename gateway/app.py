@@ -144,7 +144,7 @@ async def _assemble(
     await stores.storage.check()
     watch_secret_stores(health, secret_stores)
     start_events(settings, trust, metrics, database, health, stack)
-    panel = open_verifiers(settings, trust, health, stack)
+    panel = open_verifiers(settings, trust, metrics, health, stack)
     narrowed.watch(health)
     if settings.maintenance_mode == "off":
         start_tasks(settings, metrics, database, door, delivery, stores, stack)
