@@ -36,6 +36,7 @@ from gateway.assembly.background import drift_repair, scope_canary, start_counti
 from gateway.assembly.identity import Identity, open_identity
 from gateway.assembly.secret_stores import open_secret_stores, watch_secret_stores
 from gateway.assembly.use_cases import build_services
+from gateway.assembly.verifiers import open_verifiers
 from gateway.audit.sink import BufferedAudit
 from gateway.db import servers
 from gateway.db.credentials import StorageCredentials
@@ -143,11 +144,12 @@ async def _assemble(settings: Settings, metrics: Metrics, calls: Calls, stack: A
     stores = open_stores(settings, trust, metrics, database, sealer, secret_stores, stack)
     await stores.storage.check()
     watch_secret_stores(health, secret_stores)
+    panel = open_verifiers(settings, trust, health, stack)
     if settings.maintenance_mode == "off":
         start_tasks(settings, metrics, database, door, delivery, stores, stack)
         start_counting(settings, database, calls, stack)
     return build_services(
-        settings, metrics, database, reads, door, delivery, health, identity, server_id, stores, reaches
+        settings, metrics, database, reads, door, delivery, health, identity, server_id, stores, reaches, panel
     )
 
 

@@ -28,6 +28,7 @@ from gateway.cli.models import model
 from gateway.cli.policies import policy
 from gateway.cli.repairs import authz, reopen_bootstrap, secrets
 from gateway.cli.verification import verify_scope
+from gateway.cli.verifiers import contracts, require_verifiers
 
 _FAILED = 1
 _DEFAULT_DATA = Path(".lakegate")
@@ -42,6 +43,7 @@ for _command in (
     audit,
     authz,
     changes,
+    contracts,
     live_credentials,
     log_in,
     logout,
@@ -73,6 +75,7 @@ def serve() -> None:
     from gateway.settings import Settings
 
     settings = settings_for(Settings.require_serving)
+    asyncio.run(require_verifiers(settings))
     asyncio.run(require_our_database(settings))
     try:
         serving.serve(settings)

@@ -42,6 +42,7 @@ from gateway.settings.sections import (
     Shares,
 )
 from gateway.settings.stores import StoreSettings
+from gateway.settings.verifiers import VerifierSettings, verifier_problems
 
 
 class Settings(StoreSettings, frozen=True, kw_only=True):
@@ -194,6 +195,7 @@ class Settings(StoreSettings, frozen=True, kw_only=True):
         ),
     ] = 30.0
     trusted_engines: Mapping[str, TrustedEngine] = MappingProxyType({})
+    verifiers: Mapping[str, VerifierSettings] = MappingProxyType({})
     referenced_by: ReferencedBy = ReferencedBy()
     ui: Ui = Ui()
 
@@ -238,6 +240,7 @@ class Settings(StoreSettings, frozen=True, kw_only=True):
         if (self.openid_provider_uri or not (self.openid_providers or clusters)) and not self.openid_audience:
             missing.append(f"{PREFIX}OPENID_AUDIENCE must be set")
         wrong = [*self.identity_problems(clusters), *owners_of_several_providers(self.trusted_engines)]
+        wrong += verifier_problems(self.verifiers, self.max_request_time)
         if self.ui.openid_provider_uri not in (None, *(each.uri for each in self.identity_providers().values())):
             wrong.append(f"{PREFIX}UI__OPENID_PROVIDER_URI names none of the providers whose tokens are accepted here")
         if "kv2" in self.secret_store_names():

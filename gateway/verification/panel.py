@@ -1,75 +1,239 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ask all verifiers that a change concerns and join their verdicts."""
+"""Ask all verifiers that a change concerns, and join their verdicts.
+
+The strictest verdict wins: a rejection, then a verifier without a verdict that fails closed, then a pending verdict,
+then an approval. Reasons are sorted by the names of the verifiers, so the same verdicts give the same reasons.
+"""
+
+from __future__ import annotations
 
 import asyncio
 import hashlib
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final
 
 import msgspec
 
 from gateway.verification.port import Approved, ChangeKind, Pending, ProposedChange, Rejected, Verdict, Verifier
 
+MOST_REASONS: Final = 20
+LONGEST_REASON: Final = 500
+"""Limits of the reasons of one verifier. The client receives them in an error message."""
 
-class Seat(msgspec.Struct, frozen=True):
-    """Hold a verifier with its limits."""
+_WAITING: Final = 8
+"""For each question that a verifier may answer at the same time, so many others may wait. More fail at once."""
+
+
+class VerifierFailed(Exception):
+    """A verifier gave no verdict. The text is for logs, and contains nothing of the change and no secret."""
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """One answered or failed question, for logs. `failure` has no text of the client or of the verifier."""
+
+    verifier: str
+    outcome: str
+    seconds: float
+    failure: str | None = None
+
+
+def ignore(_asked: Asked) -> None:
+    """Record nothing."""
+
+
+def no_configuration() -> str:
+    """Return the empty configuration."""
+    return ""
+
+
+class Seat(msgspec.Struct, frozen=True, kw_only=True):
+    """A verifier with its limits.
+
+    `timeout` is in seconds and includes the time in which the question waits for others. `fail_open`: a failure of the
+    verifier counts as an approval. `warehouses` are ids; empty means all. `questions` is the number of questions that
+    the verifier receives at the same time. `configuration` returns a text that changes when the verifier's rules do.
+    """
 
     verifier: Verifier
     timeout: float
     fail_open: bool = False
+    warehouses: frozenset[str] = frozenset()
+    questions: int = 16
+    kinds: frozenset[ChangeKind] = frozenset()
+    object_types: frozenset[str] = frozenset()
+    configuration: Callable[[], str] = no_configuration
+    check: Callable[[], Awaitable[None]] | None = None
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """State the joint verdict; `unavailable` marks a refusal because a verifier failed."""
+    """The joint verdict. `unavailable` marks a rejection because a verifier gave no verdict."""
 
     verdict: Verdict
     unavailable: bool = False
 
 
 class Panel:
-    """Ask verifiers concurrently."""
+    """All registered verifiers. `observe` is called after each question."""
 
-    def __init__(self, seats: tuple[Seat, ...]) -> None:
-        self._seats = seats
+    def __init__(self, seats: Iterable[Seat], *, observe: Callable[[Asked], None] = ignore) -> None:
+        """Create a panel. Raises ValueError if two verifiers have the same name."""
+        self._chairs = tuple(sorted((_Chair(seat, observe) for seat in seats), key=lambda chair: chair.name))
+        names = self.names
+        if len(set(names)) != len(names):
+            raise ValueError(f"Several verifiers have the same name: {', '.join(names)}. Give each its own name.")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of all verifiers, sorted."""
+        return tuple(chair.name for chair in self._chairs)
 
     @property
     def version(self) -> str:
-        """Return a digest over the configuration of the verifiers: an approval ends when it changes."""
-        seats = [[seat.verifier.name, seat.timeout, seat.fail_open] for seat in self._seats]
-        return hashlib.sha256(msgspec.json.encode(seats)).hexdigest()
+        """Return a digest of the verifiers and their configuration. An approval lapses when it changes."""
+        described = [
+            (
+                chair.name,
+                chair.seat.fail_open,
+                sorted(chair.seat.warehouses),
+                sorted(chair.seat.kinds),
+                sorted(chair.seat.object_types),
+                chair.seat.configuration(),
+            )
+            for chair in self._chairs
+        ]
+        return hashlib.sha256(msgspec.json.encode(described)).hexdigest()
 
     def concerns(self, kind: ChangeKind, object_type: str) -> bool:
-        """Tell whether any verifier judges such a change."""
-        return any(seat.verifier.concerns(kind, object_type) for seat in self._seats)
+        """Return True if any verifier judges such changes."""
+        return any(chair.concerns(kind, object_type) for chair in self._chairs)
 
     async def verify(self, change: ProposedChange) -> Judgement:
-        """Return the strictest verdict."""
-        asked = [seat for seat in self._seats if seat.verifier.concerns(change.kind, change.object_type)]
-        answers = await asyncio.gather(*(_ask(seat, change) for seat in asked))
+        """Ask all verifiers concurrently and return the strictest verdict. Raises no error of a verifier."""
+        asked = [chair for chair in self._chairs if chair.judges(change)]
+        answers = await asyncio.gather(*(chair.ask(change) for chair in asked))
         rejected: list[str] = []
         pending: list[str] = []
         failed: list[str] = []
-        for seat, answer in zip(asked, answers, strict=True):
-            name = seat.verifier.name
-            if isinstance(answer, Rejected):
-                rejected += [f"{name}: {reason}" for reason in answer.reasons or ("rejected",)]
-            elif isinstance(answer, Pending):
-                pending += [f"{name}: {reason}" for reason in answer.reasons or ("pending",)]
-            elif not isinstance(answer, Approved) and not seat.fail_open:
-                failed.append(f"{name}: gave no verdict; try again later")
+        for chair, answer in zip(asked, answers, strict=True):
+            match answer:
+                case Rejected():
+                    rejected += _reasons(chair.name, answer.reasons, "rejected the change")
+                case Pending():
+                    pending += _reasons(chair.name, answer.reasons, "waits for an approval")
+                case None if not chair.seat.fail_open:
+                    failed.append(f"{chair.name}: gave no verdict; try again later")
         if rejected:
             return Judgement(Rejected(tuple(rejected)))
         if failed:
             return Judgement(Rejected(tuple(failed)), unavailable=True)
         return Judgement(Pending(tuple(pending)) if pending else Approved())
 
+    async def check(self, name: str) -> None:
+        """Raise an error if the verifier is not healthy, or VerifierFailed if its last question had no verdict."""
+        for chair in self._chairs:
+            if chair.name != name:
+                continue
+            if chair.seat.check is not None:
+                await chair.seat.check()
+            if chair.failure is not None:
+                raise VerifierFailed(f"The verifier {name} gave no verdict: {chair.failure}")
+
     async def close(self) -> None:
-        """Close every verifier."""
-        await asyncio.gather(*(seat.verifier.close() for seat in self._seats), return_exceptions=True)
+        """Close every verifier. An error of one does not keep the others open."""
+        await asyncio.gather(*(chair.seat.verifier.close() for chair in self._chairs), return_exceptions=True)
 
 
-async def _ask(seat: Seat, change: ProposedChange) -> Verdict | None:
-    try:
-        async with asyncio.timeout(seat.timeout):
-            return await seat.verifier.verify(change)
-    # Any exception of a verifier counts as its failure.
-    except Exception:
-        return None
+class _Chair:
+    """A seat with its running questions."""
+
+    def __init__(self, seat: Seat, observe: Callable[[Asked], None]) -> None:
+        self.seat = seat
+        self.name = seat.verifier.name
+        self.failure: str | None = None
+        self._observe = observe
+        self._free = asyncio.Semaphore(seat.questions)
+        self._questions = 0
+
+    def concerns(self, kind: ChangeKind, object_type: str) -> bool:
+        """Return True if the verifier judges such changes, or fails to say so."""
+        seat = self.seat
+        if (seat.kinds and kind not in seat.kinds) or (seat.object_types and object_type not in seat.object_types):
+            return False
+        try:
+            return bool(seat.verifier.concerns(kind, object_type))
+        except Exception:  # a third party's code: its error must not skip the verifier
+            return True
+
+    def judges(self, change: ProposedChange) -> bool:
+        """Return True if the verifier judges this change."""
+        here = not self.seat.warehouses or change.warehouse_id in self.seat.warehouses
+        return here and self.concerns(change.kind, change.object_type)
+
+    async def ask(self, change: ProposedChange) -> Verdict | None:
+        """Return the verdict; None if the verifier failed, did not answer in time, or has too many questions."""
+        began = time.monotonic()
+        answer: Verdict | None = None
+        try:
+            answer = await self._ask(change)
+            self.failure = None
+        except TimeoutError:
+            self.failure = f"no answer within {self.seat.timeout:g} s"
+        except Exception as error:  # any exception of a verifier is its failure
+            # Only the type: the text of a third party's error may contain a secret or the change.
+            self.failure = str(error) if isinstance(error, VerifierFailed) else type(error).__name__
+        outcome = "failed" if answer is None else type(answer).__name__.lower()
+        seconds = time.monotonic() - began
+        self._observe(Asked(verifier=self.name, outcome=outcome, seconds=seconds, failure=self.failure))
+        return answer
+
+    async def _ask(self, change: ProposedChange) -> Verdict:
+        if self._questions >= self.seat.questions * (1 + _WAITING):
+            raise VerifierFailed("too many questions wait for an answer")
+        self._questions += 1
+        task = asyncio.create_task(self._question(change), name=f"verifier {self.name}")
+        task.add_done_callback(self._answered)
+        try:
+            # Not `asyncio.timeout`: a verifier that ignores its cancellation would hold the request.
+            done, _ = await asyncio.wait({task}, timeout=self.seat.timeout)
+        finally:
+            task.cancel()
+        if not done:
+            raise TimeoutError
+        if task.cancelled():
+            raise VerifierFailed("the verifier cancelled its own question")
+        return _understood(task.result())
+
+    async def _question(self, change: ProposedChange) -> object:
+        async with self._free:
+            return await self.seat.verifier.verify(change)
+
+    def _answered(self, task: asyncio.Task[object]) -> None:
+        # Not at the end of the request: a verifier that ignores its cancellation still has the question.
+        self._questions -= 1
+        if not task.cancelled():
+            task.exception()
+
+
+def _understood(answer: object) -> Verdict:
+    """Return a verdict of the right form. Raises VerifierFailed, so a third party's mistake never approves."""
+    if isinstance(answer, Approved):
+        return Approved()
+    if isinstance(answer, Rejected | Pending):
+        reasons: object = answer.reasons
+        if isinstance(reasons, tuple | list) and all(isinstance(reason, str) for reason in reasons):
+            return type(answer)(tuple(reasons))
+    raise VerifierFailed("the answer is no verdict")
+
+
+def _reasons(name: str, reasons: tuple[str, ...], without: str) -> list[str]:
+    """Return the reasons with the verifier's name, limited in number and length, on one line each."""
+    shown = [_printable(reason) for reason in reasons[:MOST_REASONS]] or [without]
+    if len(reasons) > MOST_REASONS:
+        shown.append(f"{len(reasons) - MOST_REASONS} more reasons")
+    return [f"{name}: {reason}" for reason in shown]
+
+
+def _printable(reason: str) -> str:
+    text = "".join(char if char.isprintable() else " " for char in reason[: LONGEST_REASON + 1])
+    return text if len(text) <= LONGEST_REASON else text[: LONGEST_REASON - 1] + "…"

@@ -26,6 +26,18 @@ allow if {
 }
 
 # METADATA
+# description: |
+#   The gateway queries one rule of the package with the operator's verdicts on changes of the catalog. The parameter is
+#   required: without it, an erroneous reason would reject nothing.
+allow if {
+	_is(_gateway_token)
+	input.method == "POST"
+	count(input.path) == 5
+	array.slice(input.path, 0, 4) == ["v1", "data", "lakegate", "changes"]
+	object.get(input, "params", {}) == {"strict-builtin-errors": ["true"]}
+}
+
+# METADATA
 # description: The gateway queries the revision of the policies.
 allow if {
 	_is(_gateway_token)

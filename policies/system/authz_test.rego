@@ -87,6 +87,36 @@ test_the_gateway_may_have_errors_of_builtin_functions_reported_and_nothing_else 
 	}
 }
 
+test_the_gateway_may_query_one_rule_about_changes_and_nothing_else if {
+	verdict := ["v1", "data", "lakegate", "changes", "verdict"]
+	strict := {"strict-builtin-errors": ["true"]}
+	may_with(verdict, strict)
+	not may_with(verdict, {})
+	not may_with(verdict, {"strict-builtin-errors": ["true"], "metrics": ["true"]})
+	every path in [
+		["v1", "data", "lakegate"],
+		["v1", "data", "lakegate", "changes"],
+		["v1", "data", "lakegate", "changes", "verdict", "reasons"],
+		["v1", "data", "lakegate", "other", "verdict"],
+		["v0", "data", "lakegate", "changes", "verdict"],
+	] {
+		not may_with(path, strict)
+	}
+	every method in ["GET", "PUT", "PATCH", "DELETE"] {
+		not authz.allow with input as {
+			"identity": "token-of-the-gateway",
+			"method": method,
+			"path": verdict,
+			"params": strict,
+		}
+			with opa.runtime as both
+	}
+	every token in ["", "token-of-the-operator"] {
+		not authz.allow with input as {"identity": token, "method": "POST", "path": verdict, "params": strict}
+			with opa.runtime as both
+	}
+}
+
 # METADATA
 # description: The only body of a partial evaluation.
 pinned := {

@@ -11,7 +11,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,13 @@ SHIPPED = {
 @contextmanager
 def serving(**environment: str) -> Iterator[str]:
     """Run an OPA with the policies of this checkout and these environment variables; yield its address."""
+    with serving_from(POLICIES, environment) as address:
+        yield address
+
+
+@contextmanager
+def serving_from(policies: Path, environment: Mapping[str, str]) -> Iterator[str]:
+    """Run an OPA with the policies in a directory and these environment variables; yield its address."""
     kept = Path.home() / ".cache/lakegate/tools/opa-v1.22.0/opa"
     binary = Path(os.environ.get("LAKEGATE__EMBEDDED__OPA_BIN", str(kept)))
     if not binary.is_file():
@@ -61,7 +68,7 @@ def serving(**environment: str) -> Iterator[str]:
     arguments += ["--disable-telemetry", "--log-level=error", "--ignore=*_test.rego", "--ignore=schemas", "."]
     process = subprocess.Popen(
         [str(binary), *arguments],
-        cwd=POLICIES,
+        cwd=policies,
         env={"PATH": os.environ["PATH"], **environment},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

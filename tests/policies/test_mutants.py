@@ -280,6 +280,17 @@ MUTANTS = {
     "the gateway may request the revision with parameters": (AUTHZ, "\t_no_parameters\n", ""),
     "the gateway may disable strict errors": (AUTHZ, '["true"]}]', '["true"]}, {"strict-builtin-errors": ["false"]}]'),
     "the gateway may not enable strict errors": (AUTHZ, 'in [{}, {"strict-builtin-errors": ["true"]}]', "in [{}]"),
+    "the gateway may query parts of a rule about changes": (AUTHZ, "\tcount(input.path) == 5\n", ""),
+    "the gateway may query other packages of the operator": (
+        AUTHZ,
+        'array.slice(input.path, 0, 4) == ["v1", "data", "lakegate", "changes"]',
+        'array.slice(input.path, 0, 3) == ["v1", "data", "lakegate"]',
+    ),
+    "the gateway may query changes without strict errors": (
+        AUTHZ,
+        'object.get(input, "params", {}) == {"strict-builtin-errors": ["true"]}',
+        "true",
+    ),
     "the operator may reach all data": (
         AUTHZ,
         'array.slice(input.path, 0, 3) == ["v1", "data", "policy_data"]',

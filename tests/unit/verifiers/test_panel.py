@@ -1,66 +1,158 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check how a panel joins verdicts and failures."""
+"""A panel joins verdicts strictly, and a verifier that fails or hangs neither approves nor holds a request."""
+
+from __future__ import annotations
 
 import asyncio
 
 import pytest
 
-from gateway.verification.panel import Panel, Seat
-from gateway.verification.port import Approved, ChangeKind, Pending, ProposedChange, Rejected, Verdict
+from gateway.verification.panel import LONGEST_REASON, MOST_REASONS, Asked, Panel, Seat, VerifierFailed
+from gateway.verification.port import Approved, ChangeKind, Pending, Rejected, Verdict
+from tests.unit.verifiers.changes import Scripted, change
 
-CHANGE = ProposedChange(
-    kind=ChangeKind.DROP,
-    object_type="table",
-    object_id="t",
-    warehouse_id="w",
-    warehouse_name="w",
-    namespace=("a",),
-    name="t",
-    principal="p~s",
-    request_id="r",
-)
+CHANGE = change(ChangeKind.DROP)
 
 
-class Fixed:
-    """Answer always the same; None fails and "hang" never answers."""
+def seat(answer: object, name: str = "v", *, fail_open: bool = False, timeout: float = 0.05, **more: object) -> Seat:
+    return Seat(verifier=Scripted(answer, name), timeout=timeout, fail_open=fail_open, **more)  # type: ignore[arg-type]  # passed on
 
-    def __init__(self, answer: Verdict | str | None) -> None:
-        self._answer = answer
-        self.name = "v"
 
-    def concerns(self, change_kind: ChangeKind, object_type: str) -> bool:
-        """Concern drops only."""
-        return change_kind is ChangeKind.DROP and object_type == "table"
-
-    async def verify(self, change: ProposedChange) -> Verdict:
-        """Give the fixed answer."""
-        if isinstance(self._answer, str):
-            await asyncio.Event().wait()
-        if self._answer is None or isinstance(self._answer, str):
-            raise RuntimeError(change.request_id)
-        return self._answer
-
-    async def close(self) -> None:
-        """Hold nothing."""
+NO_VERDICT = "gave no verdict; try again later"
 
 
 @pytest.mark.parametrize(
     ("answers", "fail_open", "verdict", "unavailable"),
     [
         ((Approved(), Approved()), False, Approved(), False),
-        ((Pending(("p",)), Rejected(("r",))), False, Rejected(("v: r",)), False),
-        ((Approved(), Pending(("p",))), False, Pending(("v: p",)), False),
-        ((Rejected(()),), False, Rejected(("v: rejected",)), False),
-        ((None, Approved()), False, Rejected(("v: gave no verdict; try again later",)), True),
-        (("hang", Pending(("p",))), False, Rejected(("v: gave no verdict; try again later",)), True),
+        ((Pending(("p",)), Rejected(("r",))), False, Rejected(("v1: r",)), False),
+        ((Approved(), Pending(("p",))), False, Pending(("v1: p",)), False),
+        ((Rejected(()),), False, Rejected(("v0: rejected the change",)), False),
+        ((None, Approved()), False, Rejected((f"v0: {NO_VERDICT}",)), True),
+        ((None, Rejected(("r",))), False, Rejected(("v1: r",)), False),
+        (("hang", Pending(("p",))), False, Rejected((f"v0: {NO_VERDICT}",)), True),
         (("hang", None), True, Approved(), False),
+        (("hang", Pending(("p",))), True, Pending(("v1: p",)), False),
+        (("cancel",), False, Rejected((f"v0: {NO_VERDICT}",)), True),
+        ((True,), False, Rejected((f"v0: {NO_VERDICT}",)), True),
+        ((Rejected("not a list"),), False, Rejected((f"v0: {NO_VERDICT}",)), True),  # type: ignore[arg-type]  # wrong on purpose
+        ((Approved,), False, Approved(), False),
+        ((), False, Approved(), False),
     ],
 )
 def test_the_strictest_verdict_wins(
-    answers: tuple[Verdict | str | None, ...], fail_open: bool, verdict: Verdict, unavailable: bool
+    answers: tuple[object, ...], fail_open: bool, verdict: Verdict, unavailable: bool
 ) -> None:
-    panel = Panel(tuple(Seat(Fixed(answer), 0.05, fail_open) for answer in answers))
+    panel = Panel(seat(answer, f"v{n}", fail_open=fail_open) for n, answer in enumerate(answers))
     judgement = asyncio.run(panel.verify(CHANGE))
     assert (judgement.verdict, judgement.unavailable) == (verdict, unavailable)
-    assert panel.concerns(ChangeKind.DROP, "table")
-    assert not panel.concerns(ChangeKind.COMMIT, "table")
+
+
+def test_reasons_are_in_the_order_of_names_and_limited() -> None:
+    many = tuple(f"line\n{n}" for n in range(MOST_REASONS + 5))
+    panel = Panel([seat(Rejected(("x" * 5000,)), "z"), seat(Rejected(many), "a")])
+    verdict = asyncio.run(panel.verify(CHANGE)).verdict
+    assert isinstance(verdict, Rejected)
+    assert verdict.reasons[0] == "a: line 0" and verdict.reasons[MOST_REASONS] == "a: 5 more reasons"
+    assert len(verdict.reasons[-1]) == len("z: ") + LONGEST_REASON
+
+
+def test_only_concerned_verifiers_of_the_warehouse_are_asked() -> None:
+    elsewhere = seat(Rejected(()), "a", warehouses=frozenset({"another"}))
+    panel = Panel([elsewhere, seat(Rejected(()), "b")])
+    assert panel.concerns(ChangeKind.DROP, "table") and not panel.concerns(ChangeKind.COMMIT, "table")
+    assert asyncio.run(panel.verify(change(ChangeKind.COMMIT))).verdict == Approved()
+    assert asyncio.run(panel.verify(CHANGE)).verdict == Rejected(("b: rejected the change",))
+
+
+def test_settings_limit_the_kinds_and_types_that_concern_a_verifier() -> None:
+    by_kind = Panel([seat(Approved(), kinds=frozenset({ChangeKind.COMMIT}))])
+    by_type = Panel([seat(Approved(), object_types=frozenset({"view"}))])
+    both = Panel([seat(Approved(), kinds=frozenset({ChangeKind.DROP}), object_types=frozenset({"table"}))])
+    assert [each.concerns(ChangeKind.DROP, "table") for each in (by_kind, by_type, both)] == [False, False, True]
+    assert len({each.version for each in (by_kind, by_type, both)}) == 3
+
+
+def test_verifier_whose_concern_is_unknown_is_asked() -> None:
+    class Odd(Scripted):
+        def concerns(self, change_kind: ChangeKind, object_type: str) -> bool:
+            raise RuntimeError
+
+    panel = Panel([Seat(verifier=Odd(Rejected(("r",))), timeout=1)])
+    assert panel.concerns(ChangeKind.RENAME, "view")
+    assert isinstance(asyncio.run(panel.verify(CHANGE)).verdict, Rejected)
+
+
+def test_verifier_that_ignores_its_cancellation_does_not_hold_a_request() -> None:
+    async def run() -> tuple[bool, int]:
+        deaf = Scripted("deaf")
+        panel = Panel([Seat(verifier=deaf, timeout=0.02, questions=1)])
+        judgements = [await panel.verify(CHANGE) for _ in range(3)]
+        await panel.close()
+        return all(judgement.unavailable for judgement in judgements), deaf.asked
+
+    # Only one question reached the verifier: the others found its only place taken.
+    assert asyncio.run(run()) == (True, 1)
+
+
+def test_number_of_questions_to_a_hanging_verifier_is_bounded() -> None:
+    async def run() -> tuple[int, list[str | None], int]:
+        seen: list[Asked] = []
+        hanging = Scripted("hang")
+        panel = Panel([Seat(verifier=hanging, timeout=0.3, questions=2)], observe=seen.append)
+        await asyncio.gather(*(panel.verify(CHANGE) for _ in range(50)))
+        at_once = sum(1 for each in seen if each.failure == "too many questions wait for an answer")
+        return hanging.asked, [each.failure for each in seen][-1:], at_once
+
+    asked, last, at_once = asyncio.run(run())
+    assert (asked, at_once) == (2, 50 - 2 * 9) and last == ["no answer within 0.3 s"]
+
+
+def test_failures_are_observed_without_texts_of_the_verifier_and_shown_until_the_next_answer() -> None:
+    seen: list[Asked] = []
+    answers = [RuntimeError("secret"), Approved()]
+
+    def answer() -> object:
+        if isinstance(given := answers.pop(0), Exception):
+            raise given
+        return given
+
+    panel = Panel([seat(answer)], observe=seen.append)
+    asyncio.run(panel.check("v"))
+    asyncio.run(panel.verify(CHANGE))
+    with pytest.raises(VerifierFailed, match=r"v gave no verdict: RuntimeError$"):
+        asyncio.run(panel.check("v"))
+    asyncio.run(panel.verify(CHANGE))
+    asyncio.run(panel.check("v"))
+    assert [(each.outcome, each.failure) for each in seen] == [("failed", "RuntimeError"), ("approved", None)]
+
+
+def test_version_changes_with_names_limits_and_configuration() -> None:
+    text = "a"
+    first = Panel([seat(Approved(), configuration=lambda: text), seat(Approved(), "w")])
+    version = first.version
+    assert Panel([seat(Approved(), "w"), seat(Approved(), configuration=lambda: "a")]).version == version
+    text = "b"
+    others = [
+        first,
+        Panel([seat(Approved(), configuration=lambda: "a")]),
+        Panel([seat(Approved(), configuration=lambda: "a"), seat(Approved(), "w", fail_open=True)]),
+        Panel([seat(Approved(), configuration=lambda: "a"), seat(Approved(), "w", warehouses=frozenset("x"))]),
+    ]
+    assert len({version, *(panel.version for panel in others)}) == 5
+
+
+def test_two_verifiers_of_one_name_are_refused() -> None:
+    with pytest.raises(ValueError, match="same name"):
+        Panel([seat(Approved()), seat(Approved())])
+
+
+def test_every_verifier_is_closed_although_one_fails() -> None:
+    class Broken(Scripted):
+        async def close(self) -> None:
+            raise RuntimeError
+
+    other = Scripted(Approved(), "z")
+    panel = Panel([Seat(verifier=Broken(Approved()), timeout=1), Seat(verifier=other, timeout=1)])
+    asyncio.run(panel.close())
+    assert other.closed

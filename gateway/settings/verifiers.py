@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings of the verifiers (``LAKEGATE__VERIFIERS__<ID>__…``), which are asked about a change before it is made."""
+
+from __future__ import annotations
+
+import typing
+import uuid
+from collections.abc import Mapping
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+from gateway.settings.env import PREFIX, SECONDS, Secret
+from gateway.settings.sections import Count
+
+ChangeName = typing.Literal["commit", "create", "drop", "rename", "namespace_properties"]
+ObjectName = typing.Literal["table", "view", "namespace"]
+
+BUILT_IN: Final = ("schema", "properties", "partitions", "columns", "contract", "webhook", "opa")
+
+#: The kinds of verifiers that use a setting. All others have no use for it, and setting it is an error.
+_USED_BY: Final[Mapping[str, tuple[str, ...]]] = {
+    "required_properties": ("properties",),
+    "partition_evolution": ("partitions",),
+    "partition_transforms": ("partitions",),
+    "protected_columns": ("columns",),
+    "contracts_dir": ("contract",),
+    "url": ("webhook",),
+    "secret": ("webhook",),
+    "rule": ("opa",),
+    "documents": ("webhook", "opa"),
+    "on_violation": ("schema", "properties", "partitions", "columns", "contract"),
+}
+_NEEDED_BY: Final[Mapping[str, tuple[str, ...]]] = {
+    "properties": ("required_properties",),
+    "columns": ("protected_columns",),
+    "contract": ("contracts_dir",),
+    "webhook": ("url", "secret"),
+}
+
+
+class VerifierSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """A verifier. Its id in the names of the variables is its name in messages."""
+
+    kind: Annotated[
+        str,
+        Meta(
+            pattern=r"^[a-z0-9][a-z0-9_-]*$",
+            description="Kind of the verifier: `schema`, `properties`, `partitions`, `columns`, `contract`, `webhook`, "
+            "`opa`, or the name of one that an installed package provides ([Change approval](change-approval.md)).",
+        ),
+    ]
+    changes: Annotated[
+        tuple[ChangeName, ...],
+        Meta(
+            description="Kinds of changes about which it is asked: `commit`, `create`, `drop`, `rename`, "
+            "`namespace_properties`. Empty: all that its kind judges."
+        ),
+    ] = ()
+    objects: Annotated[
+        tuple[ObjectName, ...],
+        Meta(
+            description="Types of objects about which it is asked: `table`, `view`, `namespace`. Empty: all that its "
+            "kind judges."
+        ),
+    ] = ()
+    warehouses: Annotated[
+        tuple[str, ...], Meta(description="Ids of the warehouses about which it is asked. Empty: all.")
+    ] = ()
+    timeout: Annotated[
+        float,
+        Meta(
+            gt=0,
+            description="Maximum time in seconds for a verdict, less than `MAX_REQUEST_TIME`. After it, `ON_FAILURE` "
+            "applies.",
+            extra=SECONDS,
+        ),
+    ] = 5.0
+    on_failure: Annotated[
+        typing.Literal["closed", "open"],
+        Meta(
+            description="Result if it gives no verdict. `closed`: the change gets 429 or 503. `open`: the change is "
+            "made without its verdict."
+        ),
+    ] = "closed"
+    questions: Annotated[
+        Count,
+        Meta(
+            description="Maximum number of its unanswered questions in a worker process. Eight times as many more "
+            "wait, and further ones fail at once."
+        ),
+    ] = 16
+    on_violation: Annotated[
+        typing.Literal["reject", "pending"],
+        Meta(
+            description="Verdict of a built-in verifier on a change that breaks its rule: `reject`, or `pending` until "
+            "an approval."
+        ),
+    ] = "reject"
+    required_properties: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="For `properties`: properties that must be set, each as `key` or `key=pattern` with a regular "
+            "expression for the whole value."
+        ),
+    ] = ()
+    partition_evolution: Annotated[
+        typing.Literal["none", "add_only", "any"],
+        Meta(description="For `partitions`: allowed changes of the partition spec."),
+    ] = "none"
+    partition_transforms: Annotated[
+        tuple[str, ...],
+        Meta(description="For `partitions`: transforms that new partition fields may use. Empty: all."),
+    ] = ()
+    protected_columns: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="For `columns`: names or field ids (`#7`) of columns that must not be dropped, renamed or "
+            "given another type."
+        ),
+    ] = ()
+    contracts_dir: Annotated[
+        str | None, Meta(description="For `contract`: directory of the data contracts, one JSON file for each.")
+    ] = None
+    url: Annotated[
+        str | None,
+        Meta(description="For `webhook`: address of the server. It must begin with `https`, except on this machine."),
+    ] = None
+    secret: Annotated[
+        Secret | None,
+        Meta(
+            description="For `webhook`: secret of the signatures, `whsec_` with 24 to 64 random bytes in base64 "
+            "(Standard Webhooks)."
+        ),
+    ] = None
+    rule: Annotated[
+        str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", description="For `opa`: rule in the package `lakegate.changes`.")
+    ] = "verdict"
+    documents: Annotated[
+        bool,
+        Meta(description="For `webhook` and `opa`: send the metadata documents and the updates with the question."),
+    ] = True
+    options: Annotated[
+        tuple[str, ...],
+        Meta(description="For verifiers of installed packages: entries `key=value` that the package receives."),
+    ] = ()
+
+    def public(self) -> dict[str, object]:
+        """Return all values except for the secret, as plain JSON values."""
+        values: dict[str, object] = {name: getattr(self, name) for name in self.__struct_fields__ if name != "secret"}
+        return values
+
+
+def verifier_problems(verifiers: Mapping[str, VerifierSettings], max_request_time: float) -> list[str]:
+    """Return one line for each setting of a verifier that is missing, unusable, or of no use for its kind."""
+    return [
+        f"{PREFIX}VERIFIERS__{id.upper().replace('-', '_')}__{problem}"
+        for id, each in verifiers.items()
+        for problem in _problems(each, max_request_time)
+    ]
+
+
+def _problems(each: VerifierSettings, max_request_time: float) -> list[str]:
+    defaults = {field.name: field.default for field in msgspec.structs.fields(VerifierSettings)}
+    lines = [f"{name.upper()} must be set" for name in _NEEDED_BY.get(each.kind, ()) if not getattr(each, name)]
+    lines += [
+        f"{name.upper()} is not used by the kind {each.kind}; remove it"
+        for name, kinds in _USED_BY.items()
+        if each.kind not in kinds and getattr(each, name) != defaults[name]
+    ]
+    if each.kind in BUILT_IN and each.options:
+        lines.append(f"OPTIONS is not used by the kind {each.kind}; remove it")
+    if each.timeout >= max_request_time:
+        lines.append(f"TIMEOUT must be less than MAX_REQUEST_TIME ({max_request_time:g} seconds)")
+    # A name instead of an id would match no warehouse, and the verifier would never be asked.
+    lines += [f"WAREHOUSES must contain ids, and {entry!r} is none" for entry in each.warehouses if not _is_id(entry)]
+    return lines
+
+
+def _is_id(text: str) -> bool:
+    try:
+        return str(uuid.UUID(text)) == text
+    except ValueError:
+        return False

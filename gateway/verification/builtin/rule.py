@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Make a verifier of a pure rule: a function from a change to the reasons against it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, Literal
+
+import msgspec
+
+from gateway.verification.port import Approved, ChangeKind, Pending, ProposedChange, Rejected, Verdict
+
+Violation = Literal["reject", "pending"]
+"""The verdict on a change that breaks a rule."""
+
+_LARGE: Final = 262_144
+"""Bytes of documents from which a rule runs in a thread: reading them would delay other requests."""
+
+
+class Concern(msgspec.Struct, frozen=True, kw_only=True):
+    """The kinds of changes and types of objects that a verifier judges."""
+
+    kinds: frozenset[ChangeKind]
+    object_types: frozenset[str]
+
+    def covers(self, kind: ChangeKind, object_type: str) -> bool:
+        """Return True if the verifier judges such changes."""
+        return kind in self.kinds and object_type in self.object_types
+
+
+class Rule:
+    """A verifier that rejects a change, or holds it until an approval, if `judge` returns reasons against it."""
+
+    def __init__(
+        self,
+        name: str,
+        concern: Concern,
+        judge: Callable[[ProposedChange], tuple[str, ...]],
+        *,
+        violation: Violation = "reject",
+    ) -> None:
+        self._name = name
+        self._concern = concern
+        self._judge = judge
+        self._violation = violation
+
+    @property
+    def name(self) -> str:
+        """Return the name in the settings."""
+        return self._name
+
+    def concerns(self, change_kind: ChangeKind, object_type: str) -> bool:
+        """Return True if the rule is about such changes."""
+        return self._concern.covers(change_kind, object_type)
+
+    async def verify(self, change: ProposedChange) -> Verdict:
+        """Return the verdict of the rule. Raises the errors of reading a document."""
+        if not self.concerns(change.kind, change.object_type):
+            return Approved()
+        size = sum(len(bytes(text)) for text in (change.before, change.after) if text is not None)
+        reasons = self._judge(change) if size < _LARGE else await asyncio.to_thread(self._judge, change)
+        return verdict_on(reasons, self._violation)
+
+    async def close(self) -> None:
+        """Do nothing: a rule holds no resources."""
+
+
+def verdict_on(reasons: tuple[str, ...], violation: Violation) -> Verdict:
+    """Return the verdict on a change with these reasons against it."""
+    if not reasons:
+        return Approved()
+    return Pending(reasons) if violation == "pending" else Rejected(reasons)

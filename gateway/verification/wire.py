@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The question that webhooks and OPA receive, and the strict reading of their answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import Meta, Raw
+
+from gateway.verification.panel import VerifierFailed
+from gateway.verification.port import Approved, Pending, ProposedChange, Rejected, Verdict
+
+MOST_ANSWER_BYTES: Final = 65_536
+MOST_QUESTION_BYTES: Final = 33_554_432
+
+
+class InvalidAnswer(VerifierFailed):
+    """The answer is not exactly of the documented form. It is a failure of the verifier, and never an approval."""
+
+
+class QuestionTooLarge(VerifierFailed):
+    """The documents of the change are larger than a verifier outside of the process may receive."""
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+    """A proposed change as JSON. `before` and `after` are metadata documents, null if the verifier gets none."""
+
+    kind: str
+    object_type: str
+    object_id: str | None
+    warehouse_id: str
+    warehouse_name: str
+    namespace: tuple[str, ...]
+    name: str | None
+    principal: str
+    request_id: str
+    updates: tuple[Mapping[str, Any], ...]
+    before: Raw | None
+    after: Raw | None
+    properties: Mapping[str, str]
+    destination: tuple[str, ...] | None
+
+
+class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The answer of a webhook or of OPA."""
+
+    verdict: Literal["approve", "reject", "pending"]
+    reasons: Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=2000)], ...], Meta(max_length=100)] = ()
+
+
+def question_of(change: ProposedChange, *, documents: bool = True) -> Question:
+    """Return the question about a change, with or without its metadata documents."""
+    return Question(
+        kind=change.kind.value,
+        object_type=change.object_type,
+        object_id=change.object_id,
+        warehouse_id=change.warehouse_id,
+        warehouse_name=change.warehouse_name,
+        namespace=change.namespace,
+        name=change.name,
+        principal=change.principal,
+        request_id=change.request_id,
+        updates=change.updates if documents else (),
+        before=change.before if documents else None,
+        after=change.after if documents else None,
+        properties=change.properties,
+        destination=change.destination,
+    )
+
+
+def encoded(question: object) -> bytes:
+    """Return the JSON of a question. Raises QuestionTooLarge."""
+    body = msgspec.json.encode(question)
+    if len(body) > MOST_QUESTION_BYTES:
+        raise QuestionTooLarge(f"the change has {len(body)} bytes, more than {MOST_QUESTION_BYTES}")
+    return body
+
+
+def understood(answer: Answer) -> Verdict:
+    """Return the verdict of an answer."""
+    match answer.verdict:
+        case "approve":
+            return Approved()
+        case "reject":
+            return Rejected(answer.reasons)
+        case "pending":
+            return Pending(answer.reasons)
+
+
+def decode_answer(body: bytes) -> Verdict:
+    """Return the verdict in the body of a response. Raises InvalidAnswer."""
+    refuse_repeated_members(body)
+    try:
+        return understood(msgspec.json.decode(body, type=Answer, strict=True))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        # Without the decoder's text: it may quote the answer.
+        raise InvalidAnswer("the answer has not the form of a verdict") from None
+
+
+def refuse_repeated_members(body: bytes) -> None:
+    """Raise InvalidAnswer if an object has the same member twice. Readers disagree about which of the two counts."""
+
+    def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            raise InvalidAnswer("the answer has the same member twice")
+        return found
+
+    try:
+        json.loads(body, object_pairs_hook=unique)
+    except (ValueError, RecursionError):
+        raise InvalidAnswer("the answer is no JSON document") from None
