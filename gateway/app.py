@@ -144,7 +144,7 @@ async def _assemble(settings: Settings, metrics: Metrics, calls: Calls, stack: A
     stores = open_stores(settings, trust, metrics, database, sealer, secret_stores, stack)
     await stores.storage.check()
     watch_secret_stores(health, secret_stores)
-    panel = open_verifiers(settings, trust, health, stack)
+    panel = open_verifiers(settings, trust, metrics, health, stack)
     if settings.maintenance_mode == "off":
         start_tasks(settings, metrics, database, door, delivery, stores, stack)
         start_counting(settings, database, calls, stack)

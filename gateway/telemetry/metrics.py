@@ -56,6 +56,7 @@ class Metrics:
         self._define_tasks()
         self._define_scope()
         self._define_shares()
+        self._define_verifiers()
 
     def _define_requests(self) -> None:
         self._requests = Counter(
@@ -221,6 +222,15 @@ class Metrics:
             registry=self._registry,
         )
 
+    def _define_verifiers(self) -> None:
+        self._verifier_seconds = Histogram(
+            "lakegate_verifier_duration_seconds",
+            "Seconds of one question to a verifier, by verifier and outcome (approved, rejected, pending, failed).",
+            ("verifier", "outcome"),
+            buckets=_REQUEST_BUCKETS,
+            registry=self._registry,
+        )
+
     def _child(self, metric: Any, *labels: str) -> Any:
         """Return the series of `metric` with these labels, from a cache.
 
@@ -333,6 +343,10 @@ class Metrics:
     def share_refused(self, share: str, lane: str) -> None:
         """Count a request that was refused because of its share."""
         self._child(self._shares_refused, share, lane).inc()
+
+    def verifier_asked(self, verifier: str, outcome: str, seconds: float) -> None:
+        """Record the outcome and duration of one question to a verifier of the settings."""
+        self._child(self._verifier_seconds, verifier, outcome).observe(seconds)
 
     def render(self) -> bytes:
         """Return the metrics of all workers in the text format of Prometheus, to be sent as `content_type`."""

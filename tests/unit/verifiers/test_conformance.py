@@ -19,6 +19,7 @@ from gateway import settings
 from gateway.assembly.verifiers import open_verifiers
 from gateway.settings.verifiers import BUILT_IN
 from gateway.telemetry.health import HealthMonitor
+from gateway.telemetry.metrics import Metrics
 from gateway.tls import trusted
 from gateway.verification.conformance import LARGE_BYTES, NotConformant, cases, conforms
 from gateway.verification.opa_rule import OpaRule
@@ -39,7 +40,7 @@ async def test_built_in_verifiers_conform(kind: str, tmp_path: Path) -> None:
     more = {"CONTRACTS_DIR": str(tmp_path)} if kind == "contract" else {}
     async with AsyncExitStack() as stack:
         read = settings.load(variables(kind, **more))
-        await conforms(lambda: _of(open_verifiers(read, trusted(None, None), HealthMonitor(), stack)))
+        await conforms(lambda: _of(open_verifiers(read, trusted(None, None), Metrics(), HealthMonitor(), stack)))
 
 
 async def test_webhook_and_rule_in_opa_conform() -> None:
