@@ -167,6 +167,13 @@ def test_all_invalid_files_are_named_and_two_contracts_of_one_name_are_refused(t
         load_contracts(tmp_path / "absent")
 
 
+def test_other_files_are_no_contracts(tmp_path: Path) -> None:
+    """Editors and mounted volumes create hidden files."""
+    for name in (".orders.json", "README.md", "orders.json~"):
+        (tmp_path / name).write_text("no contract")
+    assert load_contracts(tmp_path).contracts == ()
+
+
 class Clock:
     """A clock that the test moves."""
 
