@@ -99,7 +99,7 @@ class AuditExport:
             records = await audit_blocks.records_of(connection, block.number)
         if len(records) != block.count:
             # Retention removed them before the export was configured, or an administrator of the database did.
-            _log.error("audit.export_incomplete", block=block.number, records=len(records), expected=block.count)
+            _log.error("audit.export_postponed", block=block.number, records=len(records), expected=block.count)
         for body in requests_of(block, records):
             rejected = rejected_in(await self._send(body))
             if rejected is not None:
