@@ -19,8 +19,12 @@ from gateway.db import audit_log, audit_partitions
 from gateway.db.audit_partitions import PartitionBusy
 from gateway.db.engine import Database
 from gateway.db.migrate import run_migrations
+from gateway.embedded.ready import Ready
+from gateway.settings.env import Secret
+from gateway.settings.postgres_url import asyncpg_url
 from gateway.tasks.audit_chain import AuditSealer, verify
 from gateway.tasks.audit_retention import AuditPartitions, Retention
+from tests.integration.kills import Killable
 from tests.integration.parts import Parts, running_parts
 from tests.integration.test_migrations import to
 
@@ -315,3 +319,19 @@ async def test_a_partition_with_a_name_that_needs_quotes_is_not_removed(database
         await AuditPartitions(database, Retention(keep=_keep(months))).maintain()
     with pytest.raises(DBAPIError):
         await _execute(database, "select * from audit")
+
+
+async def test_a_running_gateway_removes_months_by_its_setting(killed_stack: Ready, gateway: Killable) -> None:
+    await asyncio.to_thread(gateway.kill)
+    database = Database(asyncpg_url(Secret(killed_stack.postgres)), pool_size=2, acquire_timeout=10)
+    months = _months()
+    try:
+        await _split_initial(database, *months)
+        old, young = await _insert(database, months[0].start, datetime.now(UTC))
+        await asyncio.to_thread(lambda: gateway.start(AUDIT__RETENTION=str(40 * 86_400)))
+        async with asyncio.timeout(120):
+            while old in await _places(database):
+                await asyncio.sleep(0.2)
+        assert young in await _places(database)
+    finally:
+        await database.close()
