@@ -16,7 +16,7 @@ BIN := $(VENV)/bin
 ENVIRONMENT := $(VENV)/.installed-$(firstword $(shell cksum requirements.lock))
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet
 
-.PHONY: help setup demo up test test-unit test-services test-generated test-servers test-engines test-chaos test-long test-trino test-keycloak test-azurite test-browser test-helm test-wheel test-pythons check house docs model policies identity-attacks soak bench bench-peer bench-versions spec-diff lock wheel clean
+.PHONY: help setup demo up test test-unit test-services test-generated test-servers test-engines test-chaos test-long test-trino test-keycloak test-azurite test-browser test-helm test-observability test-wheel test-pythons check house docs model policies identity-attacks soak bench bench-peer bench-versions spec-diff lock wheel clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do \
@@ -109,6 +109,9 @@ test-browser: setup ## Test the login pages in a real browser: needs Chromium an
 
 test-helm: setup ## Render the Helm chart and validate it against Kubernetes' schemas: builds Helm once, in five minutes
 	LAKEGATE_TEST_HELM=1 $(BIN)/python -m pytest tests/e2e/test_helm.py
+
+test-observability: setup ## Check the alert rules, their tests and the dashboard with promtool: builds it once, in minutes
+	LAKEGATE_TEST_PROMTOOL=1 $(BIN)/python -m pytest tests/e2e/test_promtool.py
 
 soak: setup ## Run one abusive and ten normal principals for 20 minutes; make soak MINUTES=3 runs 3 minutes
 	$(BIN)/python -m tests.security.soak --minutes $(or $(MINUTES),20)

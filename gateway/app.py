@@ -30,9 +30,10 @@ from gateway.assembly.adapters import (
     tuple_delivery,
 )
 from gateway.assembly.audit import count_refused_logins, start_audit_tasks
+from gateway.assembly.authorizers import open_authorizers
 from gateway.assembly.background import drift_repair, scope_canary, start_counting, start_tasks, watch_drift
 from gateway.assembly.door import build_door
-from gateway.assembly.events import open_event_sinks, start_event_delivery, watch_event_sinks
+from gateway.assembly.events import start_events
 from gateway.assembly.identity import Identity, open_identity
 from gateway.assembly.secret_stores import open_secret_stores, watch_secret_stores
 from gateway.assembly.tracing import open_tracer, traced_application, traced_observer
@@ -129,7 +130,8 @@ async def _assemble(
     stack.callback(asyncio.create_task(policies.watch(), name="policies").cancel)
     reaches = FollowedReaches(fga)
     await reaches()
-    door = build_door(settings, database, fga, reaches, server_id, policies, audit, metrics, tracer)
+    narrowed = open_authorizers(settings.authorizers, database, fga, stack)
+    door = build_door(settings, database, fga, reaches, server_id, policies, audit, metrics, tracer, narrowed)
     delivery = tuple_delivery(settings, database, fga, metrics)
     # Also in read-only maintenance: acknowledged changes must take effect, and drift may give rights without a grant.
     stack.callback(asyncio.create_task(run_delivery(delivery, database), name="outbox").cancel)
@@ -141,14 +143,13 @@ async def _assemble(
     stores = open_stores(settings, trust, metrics, database, sealer, secret_stores, stack, tracer)
     await stores.storage.check()
     watch_secret_stores(health, secret_stores)
-    sinks = open_event_sinks(settings, trust, stack)
-    watch_event_sinks(health, sinks)
-    panel = open_verifiers(settings, trust, health, stack)
+    start_events(settings, trust, metrics, database, health, stack)
+    panel = open_verifiers(settings, trust, metrics, health, stack)
+    narrowed.watch(health)
     if settings.maintenance_mode == "off":
         start_tasks(settings, metrics, database, door, delivery, stores, stack)
         await start_audit_tasks(settings, trust, health, stack)
         start_counting(settings, database, calls, stack)
-        start_event_delivery(settings, database, sinks, metrics, stack)
     return build_services(
         settings, metrics, database, reads, door, delivery, health, identity, server_id, stores, reaches, refused, panel
     )

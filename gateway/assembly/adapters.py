@@ -12,18 +12,19 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from gateway.access.audit_record import AuditRecord
 from gateway.access.issued_credential import IssuedCredential
 from gateway.access.tuples import TupleKey
-from gateway.assembly.events import event_outbox
 from gateway.assembly.traced_adapters import TracedDatabase, call_hooks, traced_client
 from gateway.audit.sink import BufferedAudit
 from gateway.db import audit_log, servers
 from gateway.db.credentials import StorageCredentials
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
+from gateway.db.event_outbox import EventOutbox
 from gateway.db.migrate import require_current_schema
 from gateway.db.models import ActiveModel, read_active_model
 from gateway.db.new_tuple_delivery import NewTuples
@@ -52,6 +53,19 @@ from gateway.telemetry.tracing import Tracer
 from gateway.tls import Trust, for_postgres
 from gateway.vending.cache import CachedCredentials, CredentialCache, uncached
 from gateway.vending.vendor import Vendor
+
+
+def event_outbox(settings: Settings) -> EventOutbox | None:
+    """Return the outbox of change events; None without a sink. Raises SettingsError for unusable sinks."""
+    settings.events.require_usable()
+    if not settings.events.sinks:
+        return None
+    host = urlsplit(settings.base_uri or "").hostname or "lakegate"
+    return EventOutbox(
+        source=f"uri:iceberg-catalog-service:{host}",
+        sinks=settings.events.sink_names(),
+        credentials_vended=settings.events.credentials_vended,
+    )
 
 
 async def open_database(

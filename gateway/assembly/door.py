@@ -9,6 +9,7 @@ from uuid import UUID
 from gateway.access.door import Door
 from gateway.access.grant_expiry import ExpiryCache
 from gateway.access.ports import Policies, Relationships
+from gateway.assembly.authorizers import WITHOUT_AUTHORIZERS, Authorizers
 from gateway.assembly.traced_door import TracedDoor
 from gateway.audit.sink import BufferedAudit
 from gateway.db.desired_tuples import RecordedGrants
@@ -36,12 +37,16 @@ def build_door(
     audit: BufferedAudit,
     metrics: Metrics,
     tracer: Tracer | None = None,
+    authorizers: Authorizers = WITHOUT_AUTHORIZERS,
 ) -> Door:
-    """Return the door, with its ports in the order of their layers. Without `server_id`, it is that of a command."""
+    """Return the door, with its ports in the order of their layers. Without `server_id`, it is that of a command.
+
+    `authorizers` can only refuse what OpenFGA allows.
+    """
     kind = Door if tracer is None else partial(TracedDoor, tracer)
     return kind(
         resolver=DatabaseResolver(database),
-        relationships=_relationships(settings, database, fga, reaches, server_id, metrics),
+        relationships=authorizers.narrow(_relationships(settings, database, fga, reaches, server_id, metrics)),
         policies=policies,
         audit=audit,
         observer=metrics,

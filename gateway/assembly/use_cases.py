@@ -296,6 +296,7 @@ def build_services(
             door=door,
             delivery=delivery,
             reserved=frozenset(name.lower() for name in settings.reserved_namespaces),
+            approve=approval.of_move,
         ),
         protection=Protection(database=database),
         known_callers=set(),

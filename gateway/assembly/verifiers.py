@@ -23,6 +23,7 @@ from gateway.settings.env import PREFIX
 from gateway.settings.verifiers import BUILT_IN, VerifierSettings
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.logs import get_logger
+from gateway.telemetry.metrics import Metrics
 from gateway.tls import Trust
 from gateway.verification.builtin import compatibility, partition_evolution, protected_columns, required_properties
 from gateway.verification.builtin.rule import Rule
@@ -36,7 +37,9 @@ from gateway.verification.webhook import Webhook, signing_key
 log = get_logger("gateway.verification")
 
 
-def open_verifiers(settings: Settings, trust: Trust, health: HealthMonitor, stack: AsyncExitStack) -> Panel | None:
+def open_verifiers(
+    settings: Settings, trust: Trust, metrics: Metrics, health: HealthMonitor, stack: AsyncExitStack
+) -> Panel | None:
     """Open all verifiers without connecting, and show them in `/health`. `stack` closes them. None without verifiers.
 
     A verifier that fails does not make the gateway unhealthy: reads need no verifier. Raises SettingsError and
@@ -45,7 +48,7 @@ def open_verifiers(settings: Settings, trust: Trust, health: HealthMonitor, stac
     if not settings.verifiers:
         return None
     seats = [_seat(name, each, settings, trust) for name, each in sorted(settings.verifiers.items())]
-    panel = Panel(seats, observe=_log)
+    panel = Panel(seats, observe=partial(_observe, metrics))
     stack.push_async_callback(panel.close)
     for name in panel.names:
         health.register("verifiers", name, partial(panel.check, name), required=False)
@@ -139,7 +142,8 @@ def _provided(name: str, each: VerifierSettings) -> Verifier:
     return opened
 
 
-def _log(asked: Asked) -> None:
-    """Write a failed question to the log."""
+def _observe(metrics: Metrics, asked: Asked) -> None:
+    """Count a question, and write a failed one to the log."""
+    metrics.verifier_asked(asked.verifier, asked.outcome, asked.seconds)
     if asked.failure is not None:
         log.warning("verifier.failed", verifier=asked.verifier, reason=asked.failure, seconds=round(asked.seconds, 3))

@@ -8,13 +8,15 @@ approval gets a ticket. The transaction of the approved change marks its ticket 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
 import msgspec
 
+from gateway.access.operations.namespace_moves import MoveNamespace
+from gateway.access.permit import Permit
 from gateway.access.refs import ObjectType
 from gateway.access.resolved import (
     ResolvedNamespace,
@@ -37,7 +39,7 @@ from gateway.iceberg.identifiers import Namespace
 from gateway.protocol.change_tickets import ChangeTicket, TicketStatus
 from gateway.verification.change_digest import digest_of, normalised_change
 from gateway.verification.panel import Judgement, Panel
-from gateway.verification.port import ChangeKind, Pending, Rejected
+from gateway.verification.port import ChangeKind, Pending, ProposedChange, Rejected
 
 _RETRY_SECONDS: Final = 5
 _LARGEST_CHANGE: Final = 256 * 1024
@@ -52,8 +54,11 @@ class ChangePending(CommitFailedException, type="ChangePending"):
     """The change waits for approval. Clients may retry it: the same change has the same ticket."""
 
 
-class CreationPending(ForbiddenException, type="ChangePending"):
-    """A creation waits for approval. Clients take 409 for an existing object, so `IF NOT EXISTS` would succeed."""
+class ChangePendingForbidden(ForbiddenException, type="ChangePending"):
+    """As ChangePending, for requests whose 409 has another meaning: the name is taken, or the namespace is not empty.
+
+    A client would hide it: `CREATE TABLE IF NOT EXISTS` succeeds with a 409.
+    """
 
 
 class VerifierUnavailable(ServiceUnavailableException, type="VerifierUnavailable"):
@@ -105,7 +110,7 @@ class ChangeApproval:
 
         Raises:
         - ChangeRejected (403): a verifier or an approver rejected a change.
-        - ChangePending (409), for creations CreationPending (403): a change waits for approval.
+        - ChangePending (409), ChangePendingForbidden (403): a change waits for approval.
         - VerifierUnavailableBeforeChange (429), VerifierUnavailable (503): a verifier gave no verdict.
         """
         panel = self._panel
@@ -190,6 +195,13 @@ class ChangeApproval:
         proposal = of_object(permit, kind, row, properties=properties, destination=destination)
         return await self.require(permit, [proposal])
 
+    async def of_move(
+        self, permit: Permit[MoveNamespace], row: ResolvedNamespace, destination: Namespace
+    ) -> Callable[[Connection], Awaitable[None]]:
+        """Return the function that uses the approval of a namespace's move. Raises as `require`."""
+        approval = await self.of_namespace(permit, ChangeKind.RENAME, row, destination=destination.levels)
+        return approval.use
+
     async def _ticket(
         self, permit: ChangingPermit, panel: Panel, proposal: Proposal, reasons: Sequence[str]
     ) -> ChangeTicket:
@@ -263,5 +275,13 @@ def _pending(waiting: Sequence[tuple[Proposal, ChangeTicket]]) -> CatalogError:
         f"The change waits for approval. Nothing was changed. Run the same statement again after an approver has "
         f"approved it with `lakegate changes approve --warehouse {waiting[0][1].warehouse_id} <ticket>`. {texts}"
     )
-    creates = any(each.change.kind is ChangeKind.CREATE for each, _ in waiting)
-    return CreationPending(message) if creates else ChangePending(message)
+    if any(_means_another(each.change) for each, _ in waiting):
+        return ChangePendingForbidden(message)
+    return ChangePending(message)
+
+
+def _means_another(change: ProposedChange) -> bool:
+    """Return True if clients read 409 as a taken name, or as a namespace that is not empty."""
+    if change.kind is ChangeKind.DROP:
+        return change.object_type == ObjectType.NAMESPACE.value
+    return change.kind in (ChangeKind.CREATE, ChangeKind.RENAME)

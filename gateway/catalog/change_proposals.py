@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from gateway.access.operations.generic_tables import DropGenericTable, RenameGenericTable
+from gateway.access.operations.namespace_moves import MoveNamespace
 from gateway.access.operations.namespaces import CreateNamespace, DropNamespace, UpdateNamespaceProperties
 from gateway.access.operations.registrations import AdoptTable, AdoptView, RegisterTable, RegisterView, UnregisterTable
 from gateway.access.operations.renames import RenameTable, RenameView
@@ -43,6 +44,7 @@ ChangingPermit: TypeAlias = Permit[
     | DropNamespace
     | DropTable
     | DropView
+    | MoveNamespace
     | RegisterTable
     | RegisterView
     | RenameGenericTable

@@ -37,6 +37,33 @@ def check_secrets(name: str) -> None:
     _run(check_secret_store(SecretSubject(name, lambda: open_provided_store(name)), passed=_print_passed))
 
 
+@conformance.command("authorizers")
+@click.argument("name")
+@click.option(
+    "--expected",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    help="File with a JSON array of answers that the authorizer must give.",
+)
+def check_authorizers(name: str, expected: Path) -> None:
+    """Check the authorizer NAME, as the setting AUTHORIZERS names it. It is asked, and changes nothing."""
+    import msgspec
+
+    from gateway.assembly.authorizers import open_provided_authorizer
+    from gateway.conformance.authorizers import AuthorizerSubject, Expected, check_authorizer
+    from gateway.extensions import NoSuchExtension
+
+    try:
+        open_provided_authorizer(name)
+        answers = msgspec.json.decode(expected.read_bytes(), type=list[Expected])
+    except NoSuchExtension as missing:
+        raise click.ClickException(str(missing)) from None
+    except (OSError, msgspec.MsgspecError) as error:
+        raise click.ClickException(f"the file {expected} has no expected answers: {error}") from None
+    subject = AuthorizerSubject(name, lambda: open_provided_authorizer(name), answers)
+    _run(check_authorizer(subject, passed=_print_passed))
+
+
 @conformance.command("storage")
 @click.argument("name")
 @click.option(

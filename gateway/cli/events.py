@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command ``lakegate events``: what waits for the sinks of change events, and its repetition."""
+"""The command ``lakegate events``: sinks and their waiting events, stored events, replay and dead letters."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -15,11 +14,12 @@ import click
 from gateway.cli.common import settings_for, start_failures
 
 if TYPE_CHECKING:
-    from gateway.db.engine import Connection
+    from gateway.db.engine import Database
     from gateway.settings import Settings
 
-T = TypeVar("T")
-_SHOWN = 100
+_Result = TypeVar("_Result")
+_SINK = click.option("--sink", help="Name of a sink. Default: all sinks in the settings.")
+_LIMIT = click.option("--limit", type=click.IntRange(1, 10_000), default=100, help="Maximum number of lines.")
 
 
 @click.group()
@@ -29,110 +29,118 @@ def events() -> None:
 
 @events.command()
 def sinks() -> None:
-    """Print what waits for each sink: name, waiting events, time of the oldest, and events that the sink refused."""
+    """Print each sink: waiting events, age of the oldest in seconds, dead letters, and if it is in the settings."""
     from gateway.db import event_deliveries
 
     settings = _settings()
-    for state in _run(settings, lambda connection: event_deliveries.states(connection, list(settings.events.sinks))):
-        known = "" if state.sink in settings.events.sinks else "\tnot configured"
-        oldest = "-" if state.oldest is None else state.oldest.isoformat()
-        click.echo(f"{state.sink}\twaiting {state.waiting}\toldest {oldest}\tdead letters {state.dead_letters}{known}")
+    found = {state.sink: state for state in _run(settings, event_deliveries.states)}
+    for name in sorted({*settings.events.sinks, *found}):
+        state = found.get(name)
+        waiting, oldest, dead = (state.waiting, state.oldest_seconds, state.dead_letters) if state else (0, 0.0, 0)
+        note = "" if name in settings.events.sinks else " (not in the settings; see `lakegate events forget`)"
+        click.echo(f"{name}: waiting {waiting}, oldest {oldest:.0f} s, dead letters {dead}{note}")
 
 
 @events.command("list")
-@click.option("--after", type=click.IntRange(min=0), default=0, help="Print events with a higher sequence.")
-def list_events(after: int) -> None:
-    """Print at most 100 stored events: sequence, time, type, and id of the changed object."""
+@click.option("--after", type=click.IntRange(min=0), default=0, help="Print only events with a higher sequence.")
+@_LIMIT
+def list_events(after: int, limit: int) -> None:
+    """Print stored events in order: sequence, time, id, type and key."""
     from gateway.db import event_deliveries
 
-    for event in _run(_settings(), lambda each: event_deliveries.recent(each, after=after, limit=_SHOWN)):
-        click.echo(f"{event.sequence}\t{event.at.isoformat()}\t{event.type}\t{event.key}\t{event.id}")
-
-
-@events.command("dead-letters")
-@click.option("--sink", help="Only those of this sink.")
-@click.option("--retry", is_flag=True, help="Send the dead letters of the sink again instead of printing them.")
-def dead_letters(sink: str | None, retry: bool) -> None:
-    """Print at most 100 events that a sink refused for good, with its reason."""
-    from gateway.db import event_deliveries
-
-    if retry:
-        if sink is None:
-            raise click.UsageError("--retry needs --sink")
-        count = _run(_settings(), lambda each: event_deliveries.retry_dead_letters(each, sink))
-        click.echo(f"events that wait again: {count}")
-        return
-    for letter in _run(_settings(), lambda each: event_deliveries.dead_letters(each, sink=sink, limit=_SHOWN)):
-        click.echo(f"{letter.sink}\t{letter.sequence}\t{letter.type}\t{letter.key}\t{letter.reason}")
+    for each in _run(_settings(), lambda database: event_deliveries.kept(database, after=after, limit=limit)):
+        click.echo(f"{each.sequence} {each.at.isoformat()} {each.id} {each.type} {each.key}")
 
 
 @events.command()
-@click.option("--from", "start", required=True, help="First sequence, or a time such as 2026-01-31T12:00:00Z.")
-@click.option("--sink", help="Only for this sink. Default: all configured sinks.")
+@click.option("--from", "start", required=True, help="Sequence, or time in ISO 8601 with its offset, of the first.")
+@_SINK
 def replay(start: str, sink: str | None) -> None:
-    """Send stored events again, from a sequence or time on. Receivers recognise repeated events by their id."""
+    """Send all stored events from a sequence or time on again. They keep their ids."""
     from gateway.db import event_deliveries
 
     settings = _settings()
-    names = list(settings.events.sinks)
-    if sink is not None:
-        if sink not in names:
-            raise click.ClickException(f"No sink has the name {sink!r}. Configured: {', '.join(names) or 'none'}.")
-        names = [sink]
-    sequence = int(start) if start.isdecimal() else None
-    since = None if sequence is not None else _time(start)
-    count = _run(settings, lambda each: event_deliveries.replay(each, names, sequence=sequence, since=since))
-    click.echo(f"deliveries that wait again: {count}")
+    names = _chosen(settings, sink)
+    sequence, time = _start(start)
+    count = _run(settings, lambda database: event_deliveries.replay(database, names, sequence=sequence, time=time))
+    click.echo(f"events that wait again: {count}")
+
+
+@events.command("dead-letters")
+@click.option("--retry", is_flag=True, help="Let the dead letters wait again instead of printing them.")
+@_SINK
+@click.option("--after", type=click.IntRange(min=0), default=0, help="Print only those with a higher sequence.")
+@_LIMIT
+def dead_letters(retry: bool, sink: str | None, after: int, limit: int) -> None:
+    """Print the events that sinks refused, each with the reason."""
+    from gateway.db import event_deliveries
+
+    settings = _settings()
+    if retry:
+        names = _chosen(settings, sink)
+
+        async def again(database: Database) -> int:
+            return sum([await event_deliveries.retry_dead_letters(database, name) for name in names])
+
+        click.echo(f"events that wait again: {_run(settings, again)}")
+        return
+
+    def read(database: Database) -> Awaitable[list[event_deliveries.DeadLetter]]:
+        return event_deliveries.dead_letters(database, sink=sink, after=after, limit=limit)
+
+    for each in _run(settings, read):
+        click.echo(f"{each.sink} {each.sequence} {each.at.isoformat()} {each.id} {each.type} {each.key}: {each.reason}")
 
 
 @events.command()
-@click.option("--sink", required=True, help="A sink that is no longer configured.")
+@click.option("--sink", required=True, help="Name of a sink that is not in the settings any more.")
 def forget(sink: str) -> None:
-    """Remove everything that waits for a removed sink, so that its events can be deleted."""
+    """Delete the waiting events and dead letters of a sink that is not in the settings."""
     from gateway.db import event_deliveries
 
     settings = _settings()
     if sink in settings.events.sinks:
-        raise click.ClickException(f"The sink {sink!r} is configured. Remove it from all settings first.")
-    count = _run(settings, lambda each: event_deliveries.forget(each, sink))
-    click.echo(f"removed deliveries: {count}")
+        raise click.ClickException(f"the sink {sink} is in the settings; remove it there, and restart all gateways")
+    click.echo(f"deleted rows: {_run(settings, lambda database: event_deliveries.forget(database, sink))}")
 
 
 def _settings() -> Settings:
+    from gateway.settings import Settings
     from gateway.telemetry.logs import configure_logging
 
     configure_logging(level="WARNING", stream=sys.stderr.buffer)
-    return settings_for(_needed)
+    return settings_for(Settings.write_url)
 
 
-def _needed(settings: Settings) -> None:
-    settings.write_url()
-    settings.events.check()
+def _run(settings: Settings, work: Callable[[Database], Awaitable[_Result]]) -> _Result:
+    """Return the result of `work` on the database. Errors of its start end the command with a message."""
+    from gateway.assembly.events import on_database
 
-
-def _run(settings: Settings, work: Callable[[Connection], Awaitable[T]]) -> T:
-    """Run one statement. An outage or another schema ends the command with a message."""
     try:
-        return asyncio.run(_on_outbox(settings, work))
+        return asyncio.run(on_database(settings, work))
     except start_failures() as error:
         raise click.ClickException(str(error)) from None
 
 
-async def _on_outbox(settings: Settings, work: Callable[[Connection], Awaitable[T]]) -> T:
-    from gateway.assembly.adapters import open_database
-    from gateway.settings import certificate_sources
-    from gateway.tls import trusted
+def _chosen(settings: Settings, sink: str | None) -> tuple[str, ...]:
+    """Return the named sink, or all of the settings. An unknown one ends the command with a message."""
+    known = settings.events.sink_names()
+    if sink is None and known:
+        return known
+    if sink is not None and sink in known:
+        return (sink,)
+    names = ", ".join(known) or "none"
+    raise click.ClickException(f"no such sink in the settings: {sink or 'there is none'}; configured sinks: {names}")
 
-    async with AsyncExitStack() as stack:
-        database = await open_database(settings, trusted(*certificate_sources()), stack)
-        async with database.autocommit() as connection:
-            return await work(connection)
 
-
-def _time(text: str) -> datetime:
-    """Return the time; one without a zone is UTC. An invalid text ends the command with a message."""
+def _start(text: str) -> tuple[int | None, datetime | None]:
+    """Return (sequence, None) or (None, time). Another text ends the command with a message."""
+    if text.isascii() and text.isdigit() and len(text) < 19:
+        return int(text), None
     try:
-        at = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
-        raise click.ClickException(f"--from must be a sequence or a time, not {text!r}") from None
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
+        time = None
+    if time is None or time.tzinfo is None:
+        raise click.ClickException(f"--from must be a sequence, or a time such as 2026-01-31T12:00:00Z, not {text!r}")
+    return None, time

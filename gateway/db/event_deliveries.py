@@ -1,22 +1,88 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on the delivery of events: what waits for a sink, what was delivered, refused, replayed and removed."""
+"""Statements on events that wait for sinks, on dead letters, and on the events that are kept for a replay.
+
+Each waiting event has a row for each sink, and no position is stored. So an event whose transaction commits late is
+delivered by a later run and never skipped.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
 from uuid import UUID
 
-import msgspec
 from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.db.engine import Connection, Database
-from gateway.db.rows import AnyRow
+from gateway.db.compiled_reads import DirectRead
+from gateway.db.engine import Database
+
+_CLASS: Final = 0x1A50
+_KEEPING: Final = 0
+"""Number of the lock that a replay and the deletion of old events share. Sinks have the hash of their name."""
+
+_HAS_WAITING = DirectRead(
+    text("select exists (select from event_deliveries where sink = cast(:sink as text)) as waiting")
+)
+_TRY = text("select pg_try_advisory_lock(:class, hashtext(:sink))")
+_UNLOCK = text("select pg_advisory_unlock(:class, hashtext(:sink))")
+_BATCH = text(
+    "select e.sequence, e.id, e.at, e.type, e.source, e.key, e.attributes, e.data from event_deliveries d "
+    "join events e using (sequence) where d.sink = :sink order by d.sequence limit :limit"
+)
+_REMOVE = text("delete from event_deliveries where sink = :sink and sequence = any(:sequences)")
+_REFUSE = text(
+    "with refused as (delete from event_deliveries where sink = :sink and sequence = :sequence returning sequence) "
+    "insert into event_dead_letters (sink, sequence, at, reason) "
+    "select :sink, sequence, clock_timestamp(), :reason from refused "
+    "on conflict (sink, sequence) do update set at = excluded.at, reason = excluded.reason"
+)
+_STATES = text(
+    "select sink, sum(waiting)::bigint as waiting, sum(dead)::bigint as dead, "
+    "coalesce(extract(epoch from clock_timestamp() - min(oldest)), 0)::float8 as oldest from ("
+    "select d.sink, count(*) as waiting, 0 as dead, "
+    "(select at from events where sequence = min(d.sequence)) as oldest from event_deliveries d group by d.sink "
+    "union all select sink, 0, count(*), null from event_dead_letters group by sink) counted "
+    "group by sink order by sink"
+)
+_DEAD_LETTERS = text(
+    "select l.sink, l.sequence, e.id, e.type, e.key, l.at, l.reason from event_dead_letters l join events e "
+    "using (sequence) where (cast(:sink as text) is null or l.sink = :sink) and l.sequence > :after "
+    "order by l.sequence, l.sink limit :limit"
+)
+_KEPT = text("select sequence, id, at, type, key from events where sequence > :after order by sequence limit :limit")
+_LOCK_KEEPING = text("select pg_advisory_xact_lock(:class, :number)")
+_REPLAY = text(
+    "insert into event_deliveries (sink, sequence) select s.sink, e.sequence from events e "
+    "cross join unnest(cast(:sinks as text[])) as s (sink) "
+    "where (cast(:sequence as bigint) is null or e.sequence >= :sequence) "
+    "and (cast(:time as timestamptz) is null or e.at >= :time) on conflict do nothing"
+)
+_RETRY = text(
+    "with again as (delete from event_dead_letters where sink = :sink returning sequence) "
+    "insert into event_deliveries (sink, sequence) select :sink, sequence from again on conflict do nothing"
+)
+_FORGET_WAITING = text("delete from event_deliveries where sink = :sink")
+_FORGET_DEAD = text("delete from event_dead_letters where sink = :sink")
+_OLD_DEAD = text(
+    "delete from event_dead_letters where (sink, sequence) in (select sink, sequence from event_dead_letters "
+    "where at < clock_timestamp() - cast(:age as interval) limit :limit)"
+)
+_OLD_EVENTS = text(
+    "delete from events where sequence in (select e.sequence from events e "
+    "where e.at < clock_timestamp() - cast(:age as interval) "
+    "and not exists (select from event_deliveries d where d.sequence = e.sequence) "
+    "and not exists (select from event_dead_letters l where l.sequence = e.sequence) "
+    "order by e.at limit :limit)"
+)
 
 
-class StoredEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """An event of the outbox. `sequence` is its place in the order of delivery."""
+@dataclass(frozen=True, slots=True)
+class StoredEvent:
+    """An event of the outbox."""
 
     sequence: int
     id: UUID
@@ -24,21 +90,34 @@ class StoredEvent(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     source: str
     key: str
-    attributes: dict[str, str]
+    attributes: Mapping[str, str]
     data: bytes
 
 
-class SinkState(msgspec.Struct, frozen=True, kw_only=True):
-    """What waits for one sink, the time of its oldest waiting event, and the number of events it refused."""
+@dataclass(frozen=True, slots=True)
+class KeptEvent:
+    """The columns of an event for lists."""
+
+    sequence: int
+    id: UUID
+    at: datetime
+    type: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class SinkState:
+    """The work of one sink: waiting events, dead letters, and the age of the oldest waiting event in seconds."""
 
     sink: str
     waiting: int
-    oldest: datetime | None
     dead_letters: int
+    oldest_seconds: float
 
 
-class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
-    """An event that a sink refused for good."""
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """An event that a sink refused."""
 
     sink: str
     sequence: int
@@ -49,180 +128,104 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-@asynccontextmanager
-async def sole_deliverer(database: Database, sink: str) -> AsyncIterator[Connection | None]:
-    """Hold the lock of the sink in the block, and yield the connection that has it; None if another process has it.
+async def has_waiting(database: Database, sink: str) -> bool:
+    """Return True if events wait for the sink. Raises DatabaseUnavailable."""
+    return bool((await database.read_one(_HAS_WAITING, {"sink": sink}))[0])
 
-    Each statement on the connection commits by itself, so no transaction is open while the sink is asked. The lock ends
-    with the connection. A process that loses it sends a batch again at most: the ids of events show duplicates. Raises
-    DatabaseUnavailable.
+
+@asynccontextmanager
+async def locked_sink(database: Database, sink: str) -> AsyncIterator[AsyncConnection | None]:
+    """Yield a connection that holds the lock of the sink; None if another process delivers to it.
+
+    Each statement on the connection commits by itself, so no transaction is open while the sink is called. A lost
+    connection releases the lock and makes the next statement fail. Raises DatabaseUnavailable.
     """
+    parameters = {"class": _CLASS, "sink": sink}
     async with database.autocommit() as connection:
+        if not (await connection.execute(_TRY, parameters)).scalar_one():
+            yield None
+            return
         try:
-            locked = (await connection.execute(_LOCK, {"sink": sink})).scalar_one()
-            yield connection if locked else None
-            if locked:
-                await connection.execute(_UNLOCK, {"sink": sink})
+            yield connection
+            await connection.execute(_UNLOCK, parameters)
         except BaseException:
-            # Closing the connection releases its lock in any state.
+            # Closing the connection releases the lock in any state.
             await connection.invalidate()
             raise
 
 
-async def something_waits(database: Database, sink: str) -> bool:
-    """Return True if an event waits for the sink. Raises DatabaseUnavailable."""
+async def batch(connection: AsyncConnection, sink: str, limit: int) -> list[StoredEvent]:
+    """Return the first events that wait for the sink, in order."""
+    return [StoredEvent(*row) for row in await connection.execute(_BATCH, {"sink": sink, "limit": limit})]
+
+
+async def remove(connection: AsyncConnection, sink: str, sequences: Sequence[int]) -> None:
+    """Remove deliveries of events that the sink has stored."""
+    await connection.execute(_REMOVE, {"sink": sink, "sequences": list(sequences)})
+
+
+async def refuse(connection: AsyncConnection, sink: str, sequence: int, reason: str) -> None:
+    """Make a waiting event a dead letter. PostgreSQL stores no NUL in a text, so it is replaced."""
+    await connection.execute(_REFUSE, {"sink": sink, "sequence": sequence, "reason": reason.replace("\0", "�")[:2000]})
+
+
+async def states(database: Database) -> list[SinkState]:
+    """Return the state of each sink that has waiting events or dead letters. Raises DatabaseUnavailable."""
     async with database.read() as connection:
-        return bool((await connection.execute(_ANY, {"sink": sink})).scalar_one())
+        return [SinkState(*row) for row in await connection.execute(_STATES)]
 
 
-async def waiting(connection: Connection, sink: str, *, limit: int, most_bytes: int) -> list[StoredEvent]:
-    """Return the first events that wait for the sink, in order.
-
-    The data has at most `most_bytes` together, but there is at least one event.
-    """
-    rows = (await connection.execute(_WAITING, {"sink": sink, "limit": limit, "bytes": most_bytes})).all()
-    return [_event(row) for row in rows]
+async def dead_letters(database: Database, *, sink: str | None, after: int, limit: int) -> list[DeadLetter]:
+    """Return dead letters with a sequence above `after`, in order. Raises DatabaseUnavailable."""
+    async with database.read() as connection:
+        found = await connection.execute(_DEAD_LETTERS, {"sink": sink, "after": after, "limit": limit})
+        return [DeadLetter(*row) for row in found]
 
 
-async def delivered(connection: Connection, sink: str, sequences: Sequence[int]) -> None:
-    """Remove events from what waits for the sink."""
-    await connection.execute(_DELIVERED, {"sink": sink, "sequences": list(sequences)})
-
-
-async def refuse(connection: Connection, sink: str, sequence: int, reason: str) -> None:
-    """Make a waiting event a dead letter of the sink, in one statement."""
-    await connection.execute(_REFUSE, {"sink": sink, "sequence": sequence, "reason": reason[:1000]})
-
-
-async def states(connection: Connection, sinks: Sequence[str] = ()) -> list[SinkState]:
-    """Return the state of `sinks`, and of all sinks for which events wait or that refused some, by name."""
-    rows = (await connection.execute(_STATES, {"sinks": list(sinks)})).all()
-    return [
-        SinkState(sink=row.sink, waiting=row.waiting, oldest=row.oldest, dead_letters=row.dead_letters) for row in rows
-    ]
-
-
-async def recent(connection: Connection, *, after: int, limit: int) -> list[StoredEvent]:
-    """Return stored events with a higher sequence than `after`, in order."""
-    return [_event(row) for row in (await connection.execute(_RECENT, {"after": after, "limit": limit})).all()]
-
-
-async def dead_letters(connection: Connection, *, sink: str | None, limit: int) -> list[DeadLetter]:
-    """Return dead letters of one sink or of all, in the order of the events."""
-    rows = (await connection.execute(_DEAD_LETTERS, {"sink": sink, "limit": limit})).all()
-    return [DeadLetter(**row._mapping) for row in rows]
+async def kept(database: Database, *, after: int, limit: int) -> list[KeptEvent]:
+    """Return stored events with a sequence above `after`, in order. Raises DatabaseUnavailable."""
+    async with database.read() as connection:
+        return [KeptEvent(*row) for row in await connection.execute(_KEPT, {"after": after, "limit": limit})]
 
 
 async def replay(
-    connection: Connection, sinks: Sequence[str], *, sequence: int | None = None, since: datetime | None = None
+    database: Database, sinks: Sequence[str], *, sequence: int | None = None, time: datetime | None = None
 ) -> int:
-    """Let all stored events from a sequence or time on wait for the sinks again. Return the number of deliveries."""
-    parameters = {"sinks": list(sinks), "sequence": sequence, "since": since}
-    return (await connection.execute(_REPLAY, parameters)).rowcount
+    """Let all stored events from `sequence` or `time` on wait for the sinks again. Return the number of deliveries.
+
+    Events that wait already are not counted. Raises DatabaseUnavailable and CommitUnknown.
+    """
+    async with database.transaction() as connection:
+        await connection.execute(_LOCK_KEEPING, {"class": _CLASS, "number": _KEEPING})
+        return await _count(connection, _REPLAY, {"sinks": list(sinks), "sequence": sequence, "time": time})
 
 
-async def retry_dead_letters(connection: Connection, sink: str) -> int:
-    """Let the dead letters of a sink wait for it again. Return their number."""
-    return (await connection.execute(_RETRY, {"sink": sink})).rowcount
+async def retry_dead_letters(database: Database, sink: str) -> int:
+    """Let all dead letters of the sink wait again. Return their number. Raises as `replay`."""
+    async with database.transaction() as connection:
+        await connection.execute(_LOCK_KEEPING, {"class": _CLASS, "number": _KEEPING})
+        return await _count(connection, _RETRY, {"sink": sink})
 
 
-async def forget(connection: Connection, sink: str) -> int:
-    """Remove what waits for a sink, and its dead letters. Return the number of waiting events."""
-    await connection.execute(text("delete from event_dead_letters where sink = :sink"), {"sink": sink})
-    return (await connection.execute(text("delete from event_deliveries where sink = :sink"), {"sink": sink})).rowcount
+async def forget(database: Database, sink: str) -> int:
+    """Delete the waiting rows and dead letters of a sink. Return their number. Raises as `replay`."""
+    async with database.transaction() as connection:
+        waiting = await _count(connection, _FORGET_WAITING, {"sink": sink})
+        return waiting + await _count(connection, _FORGET_DEAD, {"sink": sink})
 
 
-async def remove_old(connection: Connection, *, keep_seconds: float, limit: int) -> int:
-    """Remove events older than `keep_seconds` that no sink needs or refused. Return their number, at most `limit`."""
-    return (await connection.execute(_REMOVE_OLD, {"keep": keep_seconds, "limit": limit})).rowcount
+async def delete_old(database: Database, *, age: timedelta, limit: int) -> int:
+    """Delete at most `limit` old dead letters and as many old events that wait for no sink. Return their number.
+
+    A replay at the same time waits, so it cannot choose an event that is being deleted. Raises as `replay`.
+    """
+    parameters: dict[str, Any] = {"age": age, "limit": limit}
+    async with database.transaction() as connection:
+        await connection.execute(_LOCK_KEEPING, {"class": _CLASS, "number": _KEEPING})
+        dead = await _count(connection, _OLD_DEAD, parameters)
+        return dead + await _count(connection, _OLD_EVENTS, parameters)
 
 
-def _event(row: AnyRow) -> StoredEvent:
-    return StoredEvent(
-        sequence=row.sequence,
-        id=row.id,
-        at=row.at,
-        type=row.type,
-        source=row.source,
-        key=row.key,
-        attributes=row.attributes,
-        data=bytes(row.data),
-    )
-
-
-_LOCK = text("select pg_try_advisory_lock(hashtextextended('lakegate events ' || cast(:sink as text), 0))")
-_UNLOCK = text("select pg_advisory_unlock(hashtextextended('lakegate events ' || cast(:sink as text), 0))")
-_ANY = text("select exists (select 1 from event_deliveries where sink = :sink)")
-_WAITING = text(
-    """
-    select sequence, id, at, type, source, key, attributes, data from (
-        select e.*, row_number() over (order by e.sequence) as place,
-            sum(length(e.data)) over (order by e.sequence) as bytes
-        from (select sequence from event_deliveries where sink = :sink order by sequence limit :limit) as first
-        join events e using (sequence)) as counted
-    where place = 1 or bytes <= :bytes
-    order by sequence
-    """
-)
-_DELIVERED = text("delete from event_deliveries where sink = :sink and sequence = any(cast(:sequences as bigint[]))")
-_REFUSE = text(
-    """
-    with gone as (
-        delete from event_deliveries where sink = :sink and sequence = :sequence returning sink, sequence)
-    insert into event_dead_letters (sink, sequence, at, reason)
-    select sink, sequence, clock_timestamp(), cast(:reason as text) from gone
-    on conflict (sink, sequence) do update set at = excluded.at, reason = excluded.reason
-    """
-)
-_STATES = text(
-    """
-    with named as (
-        select sink from unnest(cast(:sinks as text[])) as sink
-        union select sink from event_deliveries union select sink from event_dead_letters)
-    select sink,
-        (select count(*) from event_deliveries d where d.sink = named.sink) as waiting,
-        (select e.at from events e where e.sequence =
-            (select min(sequence) from event_deliveries d where d.sink = named.sink)) as oldest,
-        (select count(*) from event_dead_letters l where l.sink = named.sink) as dead_letters
-    from named order by sink
-    """
-)
-_RECENT = text(
-    """
-    select sequence, id, at, type, source, key, attributes, data from events where sequence > :after
-    order by sequence limit :limit
-    """
-)
-_DEAD_LETTERS = text(
-    """
-    select l.sink, l.sequence, e.id, e.type, e.key, l.at, l.reason
-    from event_dead_letters l join events e using (sequence)
-    where cast(:sink as text) is null or l.sink = :sink
-    order by l.sequence, l.sink limit :limit
-    """
-)
-_REPLAY = text(
-    """
-    insert into event_deliveries (sink, sequence)
-    select sink, e.sequence from events e cross join unnest(cast(:sinks as text[])) as sink
-    where (cast(:sequence as bigint) is null or e.sequence >= :sequence)
-        and (cast(:since as timestamptz) is null or e.at >= :since)
-    on conflict do nothing
-    """
-)
-_RETRY = text(
-    """
-    with gone as (delete from event_dead_letters where sink = :sink returning sink, sequence)
-    insert into event_deliveries (sink, sequence) select sink, sequence from gone on conflict do nothing
-    """
-)
-_REMOVE_OLD = text(
-    """
-    delete from events where sequence in (
-        select e.sequence from events e
-        where e.at < clock_timestamp() - make_interval(secs => cast(:keep as double precision))
-            and not exists (select 1 from event_deliveries d where d.sequence = e.sequence)
-            and not exists (select 1 from event_dead_letters l where l.sequence = e.sequence)
-        order by e.at limit :limit)
-    """
-)
+async def _count(connection: AsyncConnection, statement: Any, parameters: Mapping[str, Any]) -> int:
+    changed: int = (await connection.execute(statement, dict(parameters))).rowcount
+    return changed

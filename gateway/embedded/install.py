@@ -120,15 +120,29 @@ def _go(kept: Cache, console: Console) -> tuple[str, bool]:
 def _build(tool: GoTool, go: str, kept: Cache, environment: dict[str, str], notify: Notify) -> None:
     target = kept.go_tool(tool)
     target.parent.mkdir(parents=True, exist_ok=True)
+    hint = (
+        f"Check that the Go module proxy is reachable. Or build {tool.name} {tool.version} elsewhere and set "
+        f"LAKEGATE__EMBEDDED__{tool.name.upper()}_BIN to its path."
+    )
     with tempfile.TemporaryDirectory(prefix="part-", dir=target.parent) as part:
-        _run(
-            [go, "install", "-v", "-ldflags=-s -w", f"{tool.package}@{tool.version}"],
-            environment | {"GOBIN": part},
-            notify,
-            f"Check that the Go module proxy is reachable. Or build {tool.name} {tool.version} elsewhere and set "
-            f"LAKEGATE__EMBEDDED__{tool.name.upper()}_BIN to its path.",
-        )
+        options = ["-v", "-ldflags=-s -w"]
+        if tool.module is None:
+            command = [go, "install", *options, f"{tool.package}@{tool.version}"]
+        else:
+            directory = _module_directory(tool, go, environment, hint)
+            command = [go, "build", "-C", directory, *options, "-o", f"{part}/{tool.name}", tool.package]
+        _run(command, environment | {"GOBIN": part}, notify, hint)
         os.replace(Path(part) / tool.name, target)
+
+
+def _module_directory(tool: GoTool, go: str, environment: dict[str, str], hint: str) -> str:
+    """Download the module of a tool and return its directory. Raises StackError."""
+    lines: list[str] = []
+    _run([go, "mod", "download", "-json", f"{tool.module}@{tool.version}"], environment, lines.append, hint)
+    found = [line.split('"')[3] for line in lines if line.startswith('"Dir":')]
+    if not found:
+        raise StackError(f"go mod download named no directory of {tool.module} {tool.version}\n{hint}")
+    return found[0]
 
 
 def _go_tools(settings: Settings, kept: Cache, console: Console) -> None:

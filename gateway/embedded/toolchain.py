@@ -38,11 +38,16 @@ def tool_lock(name: str) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class GoTool:
-    """A program built from a pinned module version. Go checks the hash of the module against its checksum database."""
+    """A program built from a pinned module version. Go checks the hash of the module against its checksum database.
+
+    `module` is needed if the module replaces others, which `go install` refuses. The program is then built in the
+    directory of the module, and `package` is relative to it.
+    """
 
     name: str
     version: str
     package: str
+    module: str | None = None
 
 
 OPA = GoTool("opa", "v1.22.0", "github.com/open-policy-agent/opa")

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convert stored events to CloudEvents 1.0 with the official SDK, which validates their attributes.
+"""Convert stored events to messages, and split batches so that the order of each key is kept.
+
+Structured CloudEvents 1.0 are encoded with the official SDK, which validates their attributes.
 
 The SDK permits only lower-case letters and digits in the names of extension attributes. So `tabular-id` of Lakekeeper
 is `tabularid` here.
@@ -7,6 +9,8 @@ is `tabularid` here.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from datetime import UTC
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
 
 CONTENT_TYPE: Final = "application/cloudevents+json"
 DATA_CONTENT_TYPE: Final = "application/json"
+_MAX_RUN: Final = 256
 
 
 def cloud_event(event: Event) -> CloudEvent:
@@ -52,3 +57,25 @@ def structured(event: Event) -> bytes:
     from cloudevents.core.formats.json import JSONFormat
 
     return bytes(JSONFormat().write(cloud_event(event)))
+
+
+def attributes(event: Event) -> dict[str, str]:
+    """Return all attributes of the CloudEvent except its data and their content type."""
+    moment = event.time.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    required = {"specversion": "1.0", "id": str(event.id), "source": event.source, "type": event.type, "time": moment}
+    return {**event.attributes, **required}
+
+
+def runs_of_distinct_keys(events: Sequence[Event], limit: int = _MAX_RUN) -> Iterator[Sequence[Event]]:
+    """Split a batch into consecutive runs of at most `limit` events, so that no run has two events of one key.
+
+    The events of a run can be sent at once. If one of them fails, no later event of its key was stored before it.
+    """
+    start, keys = 0, set[str]()
+    for position, event in enumerate(events):
+        if event.key in keys or position - start == limit:
+            yield events[start:position]
+            start, keys = position, set()
+        keys.add(event.key)
+    if start < len(events):
+        yield events[start:]

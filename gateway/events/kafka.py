@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from gateway.events.messages import CONTENT_TYPE, attributes, runs_of_distinct_keys
+from gateway.events.cloud_events import DATA_CONTENT_TYPE, attributes, runs_of_distinct_keys
 from gateway.events.port import Event, EventRefused, SinkUnavailable
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class KafkaSink:
 
 def _headers(event: Event) -> list[tuple[str, str | bytes | None]]:
     prefixed = [(f"ce_{name}", value.encode()) for name, value in attributes(event).items()]
-    return [("content-type", CONTENT_TYPE.encode()), *prefixed]
+    return [("content-type", DATA_CONTENT_TYPE.encode()), *prefixed]
 
 
 def _is_too_large(outcome: object) -> bool:

@@ -10,8 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from gateway.events.cloud_events import CONTENT_TYPE, structured
-from gateway.events.messages import runs_of_distinct_keys
+from gateway.events.cloud_events import CONTENT_TYPE, runs_of_distinct_keys, structured
 from gateway.events.port import Event, EventRefused, SinkUnavailable
 
 if TYPE_CHECKING:

@@ -30,8 +30,8 @@ def signature(secret: bytes, id: UUID, timestamp: int, body: bytes) -> str:
 class WebhookSink:
     """A web server that receives each event as one POST request.
 
-    `name` is unique. `secret` is the shared key of the signatures. `timeout` (seconds) limits each request. The
-    requests of a batch are sent one after another, so the server receives them in order.
+    `secret` is the shared key of the signatures. `timeout` (seconds) limits each request. The requests of a batch are
+    sent one after another, so the server receives them in order.
     """
 
     def __init__(

@@ -82,7 +82,7 @@ class FgaRelationships:
         subject, contextual = subject_of(actor)
         if len(contextual) > MAX_GROUP_ROLES:
             raise too_many_groups()
-        contextual = (*contextual, *_contextual_containers(questions, MAX_CONTEXTUAL_TUPLES - len(contextual)))
+        contextual = (*contextual, *contextual_containers(questions, MAX_CONTEXTUAL_TUPLES - len(contextual)))
         if len(contextual) + len(creations) <= MAX_CONTEXTUAL_TUPLES:
             contextual = (*contextual, *creations)
         run = _CheckRun(self._client, subject, contextual, {CURRENT_TIME: rfc3339(now)}, paced)
@@ -188,7 +188,7 @@ class _CheckRun:
         return found
 
 
-def _contextual_containers(questions: Sequence[Question], room: int) -> tuple[FgaTuple, ...]:
+def contextual_containers(questions: Sequence[Question], room: int) -> tuple[FgaTuple, ...]:
     """Return contextual tuples with the parents of absent objects; none at all if there are more than `room`."""
     placed: dict[FgaTuple, None] = {}
     for each in questions:

@@ -7,6 +7,9 @@ waits until OpenFGA has confirmed that and no worker process has older decisions
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
 from gateway.access.authz_errors import not_found
 from gateway.access.door import Door
 from gateway.access.operations.namespace_moves import MoveNamespace
@@ -16,7 +19,7 @@ from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedNamespace, ResolvedWarehouse
 from gateway.db import namespace_move
 from gateway.db.delivery import TupleDelivery
-from gateway.db.engine import Database, retry_serialization
+from gateway.db.engine import Connection, Database, retry_serialization
 from gateway.db.namespace_move import Subtree
 from gateway.db.namespaces import NamespaceGone
 from gateway.db.ownership import Steps
@@ -36,9 +39,16 @@ from gateway.protocol.namespaces import MovedNamespace
 from gateway.scope.layout import FullHierarchyLayout
 from gateway.storage.registry import stored_profile
 
+UseApproval: TypeAlias = Callable[[Connection], Awaitable[None]]
+"""Marks the approval of a change as used, in the transaction of the change."""
+
+ApproveMove: TypeAlias = Callable[[Permit[MoveNamespace], ResolvedNamespace, Namespace], Awaitable[UseApproval]]
+"""Asks the verifiers about the move of a namespace. Raises the refusal."""
+
 
 class NamespaceMoves:
-    """Move namespaces. `reserved` names and `max_depth` apply as they do to new namespaces."""
+    """Move namespaces. `reserved` names and `max_depth` apply as they do to new namespaces. `approve` is called before
+    the move."""
 
     def __init__(
         self,
@@ -47,8 +57,10 @@ class NamespaceMoves:
         door: Door,
         delivery: TupleDelivery,
         reserved: frozenset[str],
+        approve: ApproveMove,
         max_depth: int = 5,
     ) -> None:
+        self._approve = approve
         self._database = database
         self._door = door
         self._delivery = delivery
@@ -75,8 +87,9 @@ class NamespaceMoves:
         # Use the parent's stored spelling, as namespace lists return it.
         name = operation.destination.name
         to = Namespace((name,) if parent is None else (*parent.namespace.levels, name))
+        use_approval = await self._approve(permit, permit.namespace(operation.namespace), to)
         try:
-            steps = await retry_serialization(lambda: self._record(permit, warehouse, parent, to))
+            steps = await retry_serialization(lambda: self._record(permit, warehouse, parent, to, use_approval))
         except NamespaceGone as gone:
             raise not_found(operation.parent) from gone
         except Clash as clash:
@@ -116,8 +129,10 @@ class NamespaceMoves:
         warehouse: ResolvedWarehouse,
         parent: ResolvedNamespace | None,
         to: Namespace,
+        use_approval: UseApproval,
     ) -> Steps:
         async with self._database.change(permit) as connection:
+            await use_approval(connection)
             subtree = await namespace_move.lock(connection, permit.namespace(permit.operation.namespace), parent=parent)
             if subtree is None:
                 raise not_found(permit.operation.namespace)

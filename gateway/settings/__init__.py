@@ -89,6 +89,13 @@ class Settings(StoreSettings, frozen=True, kw_only=True):
             "`instance-admin`; the setting gives no other right."
         ),
     ] = ()
+    authorizers: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Authorizers that decide in addition to OpenFGA: `rows` (the same model over the rows of "
+            "PostgreSQL), or names of installed packages. Each is asked on every request, and can only refuse."
+        ),
+    ] = ()
     reserved_namespaces: Annotated[
         tuple[str, ...], Meta(description="Names of top-level namespaces that no principal can create.")
     ] = ("system", "examples", "information_schema")
@@ -253,6 +260,7 @@ class Settings(StoreSettings, frozen=True, kw_only=True):
         wrong += self.audit.problems()
         if problems := [*missing, *wrong]:
             raise SettingsError("\n".join(problems))
+        self.events.require_usable()
         self.storage_rules()
         self.storage.addresses()
         self.write_url()

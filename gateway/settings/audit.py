@@ -13,6 +13,8 @@ from msgspec import Meta
 from gateway.settings.env import PREFIX, SECONDS, Secret
 from gateway.settings.sections import Count
 
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
 
 class AuditOtlp(msgspec.Struct, frozen=True, kw_only=True):
     """The continuous export of sealed audit records as OTLP logs."""
@@ -109,6 +111,11 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
                 f"{PREFIX}AUDIT__OTLP__ENDPOINT needs {PREFIX}AUDIT__SEAL_INTERVAL: the export sends sealed blocks in "
                 "their order"
             )
-        if urlsplit(self.otlp.endpoint).scheme not in ("http", "https"):
+        address = urlsplit(self.otlp.endpoint)
+        if address.scheme not in ("http", "https"):
             found.append(f"{PREFIX}AUDIT__OTLP__ENDPOINT must begin with https:// or http://")
+        elif self.otlp.token and address.scheme == "http" and address.hostname not in _LOOPBACK:
+            found.append(
+                f"{PREFIX}AUDIT__OTLP__ENDPOINT must begin with https://, because OTLP__TOKEN would be sent in clear"
+            )
         return found

@@ -88,30 +88,45 @@ class AuditSealer:
     async def seal_all(self) -> int:
         """Seal all records that are due, in blocks. Return the number of new blocks. Raises the database's errors."""
         began = time.monotonic()
-        whole = began - self._whole_at >= _WHOLE_SECONDS
-        added = 0
-        while (block := await self._seal_block(whole=whole)) is not None:
-            added += 1
-            # An operator can keep this line outside of the database, as an anchor.
-            _log.info("audit.sealed", block=block.number, digest=block.digest.hex(), records=block.count)
-        if whole:
+        added = await self._seal_since(_RECENT)
+        if began - self._whole_at >= _WHOLE_SECONDS:
+            added += await self._seal_since(None)
             self._whole_at = began
         return added
 
-    async def _seal_block(self, *, whole: bool) -> Block | None:
-        """Seal the oldest unsealed records. Return None if there are none, or another process seals."""
+    async def _seal_since(self, period: timedelta | None) -> int:
+        """Seal the records of the last `period`, or of the whole log, in blocks. Return the number of new blocks.
+
+        Each search begins where the one before found its oldest record. Otherwise the first run on a large log would
+        read all sealed records again for each block.
+        """
+        added = 0
+        since: datetime | None = None
+        while (sealed := await self._seal_block(since, period)) is not None:
+            block, since = sealed
+            added += 1
+            # An operator can keep this line outside of the database, as an anchor.
+            _log.info("audit.sealed", block=block.number, digest=block.digest.hex(), records=block.count)
+        return added
+
+    async def _seal_block(self, since: datetime | None, period: timedelta | None) -> tuple[Block, datetime] | None:
+        """Seal the oldest unsealed records. Return (the block, the time of the oldest record in the search).
+
+        Return None if there are none, or another process seals. `period` is the first search, without `since`.
+        """
         async with self._database.transaction() as connection:
             if not await audit_blocks.lock_chain(connection):
                 return None
             now = await audit_blocks.now(connection)
-            since = None if whole else now - _RECENT
-            records = await audit_blocks.unsealed(connection, since=since, limit=self._most)
-            if not records:
+            if since is None and period is not None:
+                since = now - period
+            found = await audit_blocks.unsealed(connection, since=since, limit=self._most)
+            if not found:
                 return None
-            records = _of_one_month(records)
+            records = _of_one_month(found)
             block = seal(records, after=await audit_blocks.last_block(connection), sealed_at=now, key=self._key)
             await audit_blocks.add(connection, block, records)
-        return block
+        return block, found[0].at
 
 
 def _of_one_month(records: Sequence[SealedRecord]) -> list[SealedRecord]:

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deliver stored events to one sink: at least once, in order per object, and independently of other sinks.
+"""Deliver events from the outbox to the sinks, at least once and in the order of each key.
 
-One process at a time delivers to a sink. A commit never waits for a sink: it only writes a row.
+Each sink has a loop in each worker process, and an advisory lock selects the process that delivers. A process that ends
+releases the lock, and another one continues with the events that still wait. So a sink can receive an event again; its
+id is the same. A sink that is down delays only its own events.
 """
 
 from __future__ import annotations
@@ -9,8 +11,9 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final, Protocol
 
 import structlog
@@ -23,175 +26,217 @@ from gateway.events.port import Event, EventRefused, EventSink, SinkUnavailable
 
 _log = structlog.get_logger("tasks.event_delivery")
 
-_REPORT_SECONDS: Final = 10.0
-_CLEAN_SECONDS: Final = 60.0
-_CLEAN_BATCH: Final = 5000
+_DELETED_AT_ONCE: Final = 1000
+_KEEPING_SECONDS: Final = 10.0
+_CLOSE_SECONDS: Final = 5.0
 
 
-class DeliveryObserver(Protocol):
-    """Counts deliveries, for metrics."""
+class EventObserver(Protocol):
+    """Receiver of the counts."""
 
     def events_delivered(self, sink: str, count: int) -> None:
-        """Count events that a sink has stored."""
+        """Count delivered events."""
+        ...
 
-    def event_delivery_failed(self, sink: str, outcome: str) -> None:
-        """Count a batch that a sink did not accept (`unavailable`), or an event that it refused for good."""
+    def event_failed(self, sink: str, reason: str) -> None:
+        """Count a failed batch (`unavailable`) or a refused event (`refused`)."""
+        ...
 
-    def events_waiting(self, sink: str, *, waiting: int, oldest: float, dead_letters: int) -> None:
-        """Set what waits for a sink; `oldest` is in seconds since 1970, or 0."""
+    def events_counted(self, sink: str, waiting: int, dead_letters: int, oldest_seconds: float) -> None:
+        """Set the numbers of waiting events and dead letters, and the age of the oldest waiting event."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """Limits of a delivery.
+    """The times of delivery, in seconds. `batch` is the maximum number of events of one call.
 
-    `every` and `longest_pause` in seconds: the interval between two looks at the outbox, and the longest pause after
-    failures. A batch has at most `batch` events and `batch_bytes` of data. `send_seconds` limits one call of the sink.
+    `call` limits one call of the sink. The wait after a failure begins at `min_backoff` and doubles up to
+    `max_backoff`.
     """
 
+    batch: int = 200
     every: float = 0.5
-    longest_pause: float = 60.0
-    batch: int = 500
-    batch_bytes: int = 8_000_000
-    send_seconds: float = 120.0
+    call: float = 60.0
+    min_backoff: float = 0.5
+    max_backoff: float = 60.0
 
 
 class EventDelivery:
-    """The delivery of one process to one sink."""
+    """The delivery to one sink by one process."""
 
-    def __init__(self, database: Database, sink: EventSink, *, observer: DeliveryObserver, pace: Pace) -> None:
+    def __init__(
+        self,
+        database: Database,
+        sink: EventSink,
+        *,
+        observer: EventObserver,
+        pace: Pace,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._database = database
         self._sink = sink
         self._observer = observer
         self._pace = pace
+        self._clock = clock
         self._failures = 0
-        self._reported_at = -_REPORT_SECONDS
+        self._reason = ""
+        self._sending = False
+        self._not_before = clock()
 
     async def run(self) -> None:
-        """Deliver until the process ends."""
-        while True:
-            await asyncio.sleep(self._pause())
-            try:
-                if await event_deliveries.something_waits(self._database, self._sink.name):
-                    await self.deliver_all()
-                await self._report()
-            except (DatabaseUnavailable, CommitUnknown) as outage:
-                _log.warning("events.delivery_postponed", sink=self._sink.name, reason=str(outage))
-            except Exception:
-                # The loop must survive unexpected errors, also those of an extension; they are logged.
-                self._failures += 1
-                _log.exception("events.delivery_failed", sink=self._sink.name)
-
-    async def deliver_all(self) -> int:
-        """Deliver everything that waits, in batches. Return the number of events that left the queue.
-
-        Returns early if another process delivers, or if the sink is unavailable. Raises the database's errors.
-        """
-        done = 0
-        async with event_deliveries.sole_deliverer(self._database, self._sink.name) as connection:
-            while connection is not None:
-                batch = await event_deliveries.waiting(
-                    connection, self._sink.name, limit=self._pace.batch, most_bytes=self._pace.batch_bytes
-                )
-                left = await self._deliver(connection, batch) if batch else 0
-                if not left:
-                    break
-                done += left
-        return done
-
-    async def _deliver(self, connection: Connection, batch: Sequence[StoredEvent]) -> int:
-        """Send one batch. Return the number of events that left the queue: 0 if the sink is unavailable."""
+        """Deliver until the process ends, then close the sink."""
         try:
-            async with asyncio.timeout(self._pace.send_seconds):
-                await self._sink.send([_sent(event) for event in batch])
-        except EventRefused as refused:
-            return await self._refused(connection, batch, refused)
-        except (SinkUnavailable, TimeoutError) as unavailable:
-            self._failures += 1
-            self._observer.event_delivery_failed(self._sink.name, "unavailable")
-            reason = str(unavailable) or f"no answer within {self._pace.send_seconds:g} s"
-            _log.warning("events.sink_failed", sink=self._sink.name, reason=reason, failures=self._failures)
-            return 0
-        await self._delivered(connection, [event.sequence for event in batch])
-        return len(batch)
+            while True:
+                await self._attempt()
+                pause = max(self._pace.every, self._not_before - self._clock())
+                await asyncio.sleep(pause)
+        finally:
+            await self._close()
 
-    async def _refused(self, connection: Connection, batch: Sequence[StoredEvent], refused: EventRefused) -> int:
-        """Keep the refused event as a dead letter. The events before it are stored, those after it still wait."""
-        places = [place for place, event in enumerate(batch) if event.id == refused.event_id]
-        if not places:
-            raise LookupError(f"the sink {self._sink.name} refused an event that it was not sent: {refused.event_id}")
-        before, event = batch[: places[0]], batch[places[0]]
-        if before:
-            await self._delivered(connection, [each.sequence for each in before])
-        await event_deliveries.refuse(connection, self._sink.name, event.sequence, refused.reason)
-        self._observer.event_delivery_failed(self._sink.name, "refused")
-        _log.error(
-            "events.event_refused", sink=self._sink.name, event_id=str(event.id), type=event.type, reason=refused.reason
-        )
-        return len(before) + 1
+    async def _attempt(self) -> None:
+        try:
+            if await event_deliveries.has_waiting(self._database, self._sink.name):
+                await self.deliver_waiting()
+        except (DatabaseUnavailable, CommitUnknown) as outage:
+            _log.warning("events.delivery_postponed", sink=self._sink.name, reason=str(outage))
+        except Exception:
+            # The loop must survive unexpected errors; they are logged with their traceback.
+            _log.exception("events.delivery_failed", sink=self._sink.name)
+            self._failed("an unexpected error, which the log shows")
 
-    async def _delivered(self, connection: Connection, sequences: Sequence[int]) -> None:
-        await event_deliveries.delivered(connection, self._sink.name, sequences)
-        self._observer.events_delivered(self._sink.name, len(sequences))
+    async def deliver_waiting(self) -> int:
+        """Deliver batches until no event waits or the sink fails. Return the number of delivered events.
+
+        Return 0 if another process delivers. Raises DatabaseUnavailable.
+        """
+        delivered = 0
+        async with event_deliveries.locked_sink(self._database, self._sink.name) as connection:
+            while connection is not None:
+                found = await event_deliveries.batch(connection, self._sink.name, self._pace.batch)
+                if not found or (count := await self._send(connection, found)) is None:
+                    break
+                delivered += count
+        return delivered
+
+    async def _send(self, connection: Connection, found: Sequence[StoredEvent]) -> int | None:
+        """Send a batch and record the result. Return the number of delivered events, None if the sink failed."""
+        refused: EventRefused | None = None
+        self._sending = True
+        try:
+            async with asyncio.timeout(self._pace.call):
+                await self._sink.send([_event(each) for each in found])
+        except EventRefused as refusal:
+            refused = refusal
+        except (SinkUnavailable, TimeoutError) as error:
+            self._failed(str(error) or "no result in time")
+            return None
+        except Exception as error:
+            # A sink of another author can raise anything. The events stay in the outbox.
+            _log.exception("event_sink.raised", sink=self._sink.name)
+            self._failed(type(error).__name__)
+            return None
+        finally:
+            self._sending = False
+        stored = found if refused is None else _before(found, refused)
+        if stored is None:
+            self._failed("the sink refused an event that was not sent")
+            return None
+        await event_deliveries.remove(connection, self._sink.name, [each.sequence for each in stored])
+        self._observer.events_delivered(self._sink.name, len(stored))
+        if refused is not None:
+            sequence = found[len(stored)].sequence
+            await event_deliveries.refuse(connection, self._sink.name, sequence, refused.reason)
+            self._observer.event_failed(self._sink.name, "refused")
+            _log.warning(
+                "event.refused", sink=self._sink.name, id=str(refused.event_id), sequence=sequence,
+                reason=refused.reason,
+            )  # fmt: skip
+        if self._failures:
+            _log.info("event_sink.recovered", sink=self._sink.name)
         self._failures = 0
+        return len(stored)
 
-    async def _report(self) -> None:
-        """Report what waits, at most once in an interval: counting reads every row that waits."""
-        if time.monotonic() - self._reported_at < _REPORT_SECONDS:
-            return
-        self._reported_at = time.monotonic()
-        async with self._database.read() as connection:
-            for state in await event_deliveries.states(connection, [self._sink.name]):
-                if state.sink == self._sink.name:
-                    self._observer.events_waiting(
-                        state.sink,
-                        waiting=state.waiting,
-                        oldest=state.oldest.timestamp() if state.oldest else 0.0,
-                        dead_letters=state.dead_letters,
-                    )
+    async def check(self) -> None:
+        """Raise SinkUnavailable while the sink fails, for `/health`. A sink that is in use is not called."""
+        if self._clock() < self._not_before:
+            raise SinkUnavailable(self._reason)
+        if not self._sending:
+            await self._sink.check()
 
-    def _pause(self) -> float:
-        """Return the pause in seconds before the next look: longer after each failure, with jitter."""
-        pause = min(self._pace.longest_pause, self._pace.every * 2.0 ** min(self._failures, 20))
-        return pause * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, not a secret
+    def _failed(self, reason: str) -> None:
+        self._reason = reason
+        self._observer.event_failed(self._sink.name, "unavailable")
+        self._back_off()
+        _log.warning("events.delivery_postponed", sink=self._sink.name, reason=reason, failures=self._failures)
+
+    def _back_off(self) -> None:
+        """Set the time before which nothing is sent: exponential with jitter, on the monotonic clock."""
+        longest = min(self._pace.max_backoff, self._pace.min_backoff * 2 ** min(self._failures, 30))
+        self._failures += 1
+        self._not_before = self._clock() + longest * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, not a secret
+
+    async def _close(self) -> None:
+        try:
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await self._sink.close()
+        except Exception as error:
+            # A sink of another author can raise anything, and the process ends now.
+            _log.warning("event_sink.close_failed", sink=self._sink.name, reason=type(error).__name__)
 
 
-class EventCleaner:
-    """Removes events that no sink needs any more, after a retention for replays."""
+class EventKeeping:
+    """Deletion of old events, and the counts of each sink. `sinks` are the configured ones."""
 
-    def __init__(self, database: Database, *, keep_seconds: float) -> None:
+    def __init__(
+        self, database: Database, sinks: Sequence[str], *, observer: EventObserver, retention: timedelta
+    ) -> None:
         self._database = database
-        self._keep_seconds = keep_seconds
+        self._sinks = sinks
+        self._observer = observer
+        self._retention = retention
+        self._shown = set(sinks)
 
     async def run(self) -> None:
-        """Clean until the process ends."""
+        """Count and delete until the process ends."""
         while True:
-            await asyncio.sleep(_CLEAN_SECONDS * random.uniform(0.5, 1.5))  # noqa: S311 - jitter, not a secret
             try:
-                await self.clean()
+                await self.count()
+                while await self.delete_old():
+                    pass
             except (DatabaseUnavailable, CommitUnknown) as outage:
-                _log.warning("events.cleaning_postponed", reason=str(outage))
+                _log.warning("events.keeping_postponed", reason=str(outage))
+            except Exception:
+                # As in `EventDelivery._attempt`.
+                _log.exception("events.keeping_failed")
+            await asyncio.sleep(_KEEPING_SECONDS * random.uniform(0.5, 1.5))  # noqa: S311 - jitter, not a secret
 
-    async def clean(self) -> int:
-        """Remove all events that are due, in batches. Return their number. Raises the database's errors."""
-        removed = 0
-        while True:
-            async with self._database.autocommit() as connection:
-                some = await event_deliveries.remove_old(
-                    connection, keep_seconds=self._keep_seconds, limit=_CLEAN_BATCH
-                )
-            removed += some
-            if some < _CLEAN_BATCH:
-                return removed
+    async def count(self) -> None:
+        """Report the state of all sinks, also of those that are no longer configured. Raises DatabaseUnavailable."""
+        states = {state.sink: state for state in await event_deliveries.states(self._database)}
+        self._shown |= set(states)
+        for sink in self._shown:
+            state = states.get(sink)
+            if state is None:
+                self._observer.events_counted(sink, 0, 0, 0.0)
+            else:
+                self._observer.events_counted(sink, state.waiting, state.dead_letters, state.oldest_seconds)
+
+    async def delete_old(self) -> bool:
+        """Delete a batch of old events and dead letters. Return False if there were none."""
+        return bool(await event_deliveries.delete_old(self._database, age=self._retention, limit=_DELETED_AT_ONCE))
 
 
-def _sent(event: StoredEvent) -> Event:
+def _event(stored: StoredEvent) -> Event:
     return Event(
-        id=event.id,
-        type=event.type,
-        source=event.source,
-        key=event.key,
-        time=event.at,
-        attributes=event.attributes,
-        data=event.data,
-    )
+        id=stored.id, type=stored.type, source=stored.source, key=stored.key, time=stored.at,
+        attributes=stored.attributes, data=stored.data,
+    )  # fmt: skip
+
+
+def _before(found: Sequence[StoredEvent], refused: EventRefused) -> Sequence[StoredEvent] | None:
+    """Return the events before the refused one, which the sink has stored; None if it is not in the batch."""
+    for position, each in enumerate(found):
+        if each.id == refused.event_id:
+            return found[:position]
+    return None

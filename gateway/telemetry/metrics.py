@@ -15,6 +15,8 @@ from typing import Any, Literal
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest, values
 from prometheus_client.multiprocess import MultiProcessCollector
 
+from gateway.telemetry.event_metrics import EventMetrics
+
 DeterminedBy = Literal["openfga", "opa", "both", "none"]
 Engine = Literal["openfga", "opa", "total"]
 Durability = Literal["transaction", "group", "buffered", "refused"]
@@ -56,8 +58,9 @@ class Metrics:
         self._define_tasks()
         self._define_scope()
         self._define_shares()
-        self._define_events()
+        self.events = EventMetrics(self._registry)
         self._define_spans()
+        self._define_verifiers()
 
     def _define_requests(self) -> None:
         self._requests = Counter(
@@ -231,29 +234,13 @@ class Metrics:
             registry=self._registry,
         )
 
-    def _define_events(self) -> None:
-        self._events_delivered = Counter(
-            "lakegate_events_delivered",
-            "Number of change events that a sink has stored.",
-            ("sink",),
+    def _define_verifiers(self) -> None:
+        self._verifier_seconds = Histogram(
+            "lakegate_verifier_duration_seconds",
+            "Seconds of one question to a verifier, by verifier and outcome (approved, rejected, pending, failed).",
+            ("verifier", "outcome"),
+            buckets=_REQUEST_BUCKETS,
             registry=self._registry,
-        )
-        self._event_failures = Counter(
-            "lakegate_event_delivery_failures",
-            "Number of batches a sink did not accept (unavailable), and of events it refused for good (refused).",
-            ("sink", "outcome"),
-            registry=self._registry,
-        )
-        self._events_waiting, self._events_oldest, self._event_dead_letters = (
-            Gauge(name, text, ("sink",), multiprocess_mode="mostrecent", registry=self._registry)
-            for name, text in (
-                ("lakegate_events_waiting", "Number of change events that wait for a sink."),
-                (
-                    "lakegate_events_oldest_waiting_timestamp_seconds",
-                    "Unix time of the oldest change event that waits for a sink; 0 without one.",
-                ),
-                ("lakegate_event_dead_letters", "Number of change events that a sink refused for good."),
-            )
         )
 
     def _child(self, metric: Any, *labels: str) -> Any:
@@ -357,20 +344,6 @@ class Metrics:
         for result, number in (("refused", refused), ("reached", reached), ("unclear", unclear)):
             self._child(self._scope_attempts, result).inc(number)
 
-    def events_delivered(self, sink: str, count: int) -> None:
-        """Count events that a sink has stored."""
-        self._child(self._events_delivered, sink).inc(count)
-
-    def event_delivery_failed(self, sink: str, outcome: str) -> None:
-        """Count a batch that a sink did not accept (`unavailable`), or an event that it refused for good."""
-        self._child(self._event_failures, sink, outcome).inc()
-
-    def events_waiting(self, sink: str, *, waiting: int, oldest: float, dead_letters: int) -> None:
-        """Set what waits for a sink; `oldest` is the time of the first waiting event in seconds since 1970, or 0."""
-        self._child(self._events_waiting, sink).set(waiting)
-        self._child(self._events_oldest, sink).set(oldest)
-        self._child(self._event_dead_letters, sink).set(dead_letters)
-
     def spans_ended(self, outcome: str, number: int) -> None:
         """Count spans by outcome: sent, dropped or failed. Also called by the thread that sends them."""
         self._child(self._spans, outcome).inc(number)
@@ -386,6 +359,10 @@ class Metrics:
     def share_refused(self, share: str, lane: str) -> None:
         """Count a request that was refused because of its share."""
         self._child(self._shares_refused, share, lane).inc()
+
+    def verifier_asked(self, verifier: str, outcome: str, seconds: float) -> None:
+        """Record the outcome and duration of one question to a verifier of the settings."""
+        self._child(self._verifier_seconds, verifier, outcome).observe(seconds)
 
     def render(self) -> bytes:
         """Return the metrics of all workers in the text format of Prometheus, to be sent as `content_type`."""

@@ -199,7 +199,7 @@ def _document(properties: dict[str, str]) -> msgspec.Raw:
     text = {
         "format-version": 2,
         "table-uuid": "6ad15f5c-5a7f-4b0d-9d5e-0e6c1b7f8a11",
-        "location": "s3://bucket/table",
+        "location": "conformance://table",
         "last-sequence-number": 0,
         "last-updated-ms": 1,
         "last-column-id": 2,

@@ -134,6 +134,8 @@ def _affected(change: ProposedChange, contracts: ContractSet) -> tuple[Contract,
     if change.object_type == "namespace":
         dissolved = change.kind in (ChangeKind.DROP, ChangeKind.RENAME)
         found = contracts.below(warehouses, change.namespace) if dissolved else ()
+        if change.destination:
+            found += contracts.below(warehouses, change.destination)
     else:
         found = contracts.by_id.get(change.object_id or "", ())
         found += contracts.named(warehouses, (*change.namespace, change.name or ""))
@@ -154,8 +156,11 @@ def _breaches(change: ProposedChange, contracts: tuple[Contract, ...]) -> tuple[
 def _faults(change: ProposedChange, contract: Contract) -> Iterator[str]:
     table = contract.table
     if change.object_type == "namespace":
-        verb = "dropped" if change.kind is ChangeKind.DROP else "renamed"
-        yield f"the namespace of the table {table.name} must not be {verb}"
+        if change.kind is ChangeKind.DROP:
+            yield f"the namespace of the table {table.name} must not be dropped"
+        else:
+            # The tables of the renamed namespace are not part of the question, so their columns cannot be checked.
+            yield f"the namespace of the table {table.name} must not be renamed or replaced by another one"
     elif change.kind is ChangeKind.DROP:
         yield "the table must not be dropped"
     elif change.kind is ChangeKind.RENAME:

@@ -24,6 +24,8 @@ LONGEST_REASON: Final = 500
 _WAITING: Final = 8
 """For each question that a verifier may answer at the same time, so many others may wait. More fail at once."""
 
+_CLOSE_SECONDS: Final = 5.0
+
 
 class VerifierFailed(Exception):
     """A verifier gave no verdict. The text is for logs, and contains nothing of the change and no secret."""
@@ -78,7 +80,7 @@ class Panel:
 
     def __init__(self, seats: Iterable[Seat], *, observe: Callable[[Asked], None] = ignore) -> None:
         """Create a panel. Raises ValueError if two verifiers have the same name."""
-        self._chairs = tuple(sorted((_Chair(seat, observe) for seat in seats), key=lambda chair: chair.name))
+        self._seats = tuple(sorted((_SeatState(seat, observe) for seat in seats), key=lambda state: state.name))
         names = self.names
         if len(set(names)) != len(names):
             raise ValueError(f"Several verifiers have the same name: {', '.join(names)}. Give each its own name.")
@@ -86,43 +88,43 @@ class Panel:
     @property
     def names(self) -> tuple[str, ...]:
         """Return the names of all verifiers, sorted."""
-        return tuple(chair.name for chair in self._chairs)
+        return tuple(state.name for state in self._seats)
 
     @property
     def version(self) -> str:
         """Return a digest of the verifiers and their configuration. An approval lapses when it changes."""
         described = [
             (
-                chair.name,
-                chair.seat.fail_open,
-                sorted(chair.seat.warehouses),
-                sorted(chair.seat.kinds),
-                sorted(chair.seat.object_types),
-                chair.seat.configuration(),
+                state.name,
+                state.seat.fail_open,
+                sorted(state.seat.warehouses),
+                sorted(state.seat.kinds),
+                sorted(state.seat.object_types),
+                state.seat.configuration(),
             )
-            for chair in self._chairs
+            for state in self._seats
         ]
         return hashlib.sha256(msgspec.json.encode(described)).hexdigest()
 
     def concerns(self, kind: ChangeKind, object_type: str) -> bool:
         """Return True if any verifier judges such changes."""
-        return any(chair.concerns(kind, object_type) for chair in self._chairs)
+        return any(state.concerns(kind, object_type) for state in self._seats)
 
     async def verify(self, change: ProposedChange) -> Judgement:
         """Ask all verifiers concurrently and return the strictest verdict. Raises no error of a verifier."""
-        asked = [chair for chair in self._chairs if chair.judges(change)]
-        answers = await asyncio.gather(*(chair.ask(change) for chair in asked))
+        asked = [state for state in self._seats if state.judges(change)]
+        answers = await asyncio.gather(*(state.ask(change) for state in asked))
         rejected: list[str] = []
         pending: list[str] = []
         failed: list[str] = []
-        for chair, answer in zip(asked, answers, strict=True):
+        for state, answer in zip(asked, answers, strict=True):
             match answer:
                 case Rejected():
-                    rejected += _reasons(chair.name, answer.reasons, "rejected the change")
+                    rejected += _reasons(state.name, answer.reasons, "rejected the change")
                 case Pending():
-                    pending += _reasons(chair.name, answer.reasons, "waits for an approval")
-                case None if not chair.seat.fail_open:
-                    failed.append(f"{chair.name}: gave no verdict; try again later")
+                    pending += _reasons(state.name, answer.reasons, "waits for an approval")
+                case None if not state.seat.fail_open:
+                    failed.append(f"{state.name}: gave no verdict; try again later")
         if rejected:
             return Judgement(Rejected(tuple(rejected)))
         if failed:
@@ -131,20 +133,20 @@ class Panel:
 
     async def check(self, name: str) -> None:
         """Raise an error if the verifier is not healthy, or VerifierFailed if its last question had no verdict."""
-        for chair in self._chairs:
-            if chair.name != name:
+        for state in self._seats:
+            if state.name != name:
                 continue
-            if chair.seat.check is not None:
-                await chair.seat.check()
-            if chair.failure is not None:
-                raise VerifierFailed(f"The verifier {name} gave no verdict: {chair.failure}")
+            if state.seat.check is not None:
+                await state.seat.check()
+            if state.failure is not None:
+                raise VerifierFailed(f"The verifier {name} gave no verdict: {state.failure}")
 
     async def close(self) -> None:
-        """Close every verifier. An error of one does not keep the others open."""
-        await asyncio.gather(*(chair.seat.verifier.close() for chair in self._chairs), return_exceptions=True)
+        """Close every verifier, each within five seconds. An error of one does not keep the others open."""
+        await asyncio.gather(*(_closed(state.seat.verifier) for state in self._seats), return_exceptions=True)
 
 
-class _Chair:
+class _SeatState:
     """A seat with its running questions."""
 
     def __init__(self, seat: Seat, observe: Callable[[Asked], None]) -> None:
@@ -213,6 +215,11 @@ class _Chair:
         self._questions -= 1
         if not task.cancelled():
             task.exception()
+
+
+async def _closed(verifier: Verifier) -> None:
+    async with asyncio.timeout(_CLOSE_SECONDS):
+        await verifier.close()
 
 
 def _understood(answer: object) -> Verdict:

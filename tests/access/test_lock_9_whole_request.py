@@ -32,7 +32,15 @@ NOT_OF_THE_REQUEST = {
     **dict.fromkeys(
         (
             f"catalog.change_approval.ChangeApproval.{name}"
-            for name in ("require", "of_creation", "of_drop", "of_rename", "of_new_namespace", "of_namespace")
+            for name in (
+                "require",
+                "of_creation",
+                "of_drop",
+                "of_rename",
+                "of_new_namespace",
+                "of_namespace",
+                "of_move",
+            )
         ),
         "for use cases: rows of the permit, and what they are about to make of them",
     ),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -118,3 +119,24 @@ def test_metrics_are_exported_as_they_are_served(world: World, tmp_path: Path) -
 
 def _of_config(point: Any) -> bool:
     return attributes(point).get("operation") == "get_config"
+
+
+def test_requests_and_the_shutdown_do_not_wait_for_a_collector_that_never_answers(world: World, tmp_path: Path) -> None:
+    """A thread that is no daemon, or a handler at exit, would keep the worker until it is killed, which is logged."""
+    log = tmp_path / "gateway.log"
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with second_gateway(
+            world.ready,
+            log,
+            TRACING__ENDPOINT=f"{endpoint}/v1/traces",
+            METRICS_EXPORT__ENDPOINT=f"{endpoint}/v1/metrics",
+            METRICS_EXPORT__INTERVAL="0.1",
+        ) as (base, process):
+            person = Person("admin", world.admin.id, world.admin.token, base)
+            for _ in range(50):
+                assert person.get("/catalog/v1/config?warehouse=absent").status_code == 404
+            person.http.close()
+            process.terminate()
+            process.wait(60)
+    assert "kill" not in log.read_text().lower()

@@ -71,19 +71,20 @@ async def _rows(database: Database, statement: str) -> list[tuple[object, ...]]:
         return [tuple(row) for row in await connection.execute(text(statement))]
 
 
+def _record(at: datetime) -> AuditRecord:
+    return AuditRecord(
+        id=_id(at),
+        format=AUDIT_FORMAT,
+        at=at,
+        request_id="request",
+        actor=AuditedActor(kind="user", id="oidc~alice"),
+        decisions=(AuditedDecision(operation="load_table", outcome="allowed", determined_by="both"),),
+    )
+
+
 async def _insert(database: Database, *times: datetime) -> list[UUID]:
-    """Write a record for each time, by the statement of the gateway."""
-    records = [
-        AuditRecord(
-            id=_id(at),
-            format=AUDIT_FORMAT,
-            at=at,
-            request_id="request",
-            actor=AuditedActor(kind="user", id="oidc~alice"),
-            decisions=(AuditedDecision(operation="load_table", outcome="allowed", determined_by="both"),),
-        )
-        for at in times
-    ]
+    """Write a record for each time, by the statement of the gateway, which may be repeated."""
+    records = [_record(at) for at in times]
     async with database.transaction() as connection:
         await audit_log.insert(connection, records)
         await audit_log.insert(connection, records)
@@ -138,6 +139,37 @@ async def test_a_table_with_rows_becomes_the_first_partition_unchanged(parts: Pa
         ]
         assert await _rows(database, "select has_table_privilege('pg_monitor', 'audit_log', 'select')") == [(True,)]
     finally:
+        await database.close()
+
+
+async def test_gateways_write_records_while_the_table_is_partitioned(parts: Parts) -> None:
+    """The statements that a gateway prepared for the table of before write to the new one afterwards."""
+    url = parts.database_url
+    await _clear(url)
+    await to(url, "0041")
+    database = Database(url, pool_size=3, acquire_timeout=10)
+    written: list[UUID] = []
+    migrated = asyncio.Event()
+
+    async def write() -> None:
+        while not migrated.is_set():
+            record = _record(datetime.now(UTC))
+            await database.execute_repeatable(*audit_log.batch([record], ()))
+            written.append(record.id)
+
+    try:
+        writing = [asyncio.create_task(write()) for _ in range(2)]
+        while len(written) < 20:
+            await asyncio.sleep(0.01)
+        await run_migrations(url)
+        before = len(written)
+        while len(written) < before + 20:
+            await asyncio.sleep(0.01)
+        migrated.set()
+        await asyncio.gather(*writing)
+        assert set(await _places(database)) == set(written)
+    finally:
+        migrated.set()
         await database.close()
 
 

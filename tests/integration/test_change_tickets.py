@@ -18,8 +18,8 @@ from gateway.catalog.change_approval import (
     Approval,
     ChangeApproval,
     ChangePending,
+    ChangePendingForbidden,
     ChangeRejected,
-    CreationPending,
     VerifierUnavailableBeforeChange,
 )
 from gateway.catalog.change_proposals import ChangingPermit, Proposal
@@ -97,7 +97,7 @@ class World:
 
     async def pending(self, *proposals: Proposal, user: str = "oidc~ann", lifetime: float = 3600.0) -> UUID:
         """Ask, and return the id of the ticket in the error."""
-        with pytest.raises((ChangePending, CreationPending)) as raised:
+        with pytest.raises((ChangePending, ChangePendingForbidden)) as raised:
             await self.ask(*proposals, user=user, lifetime=lifetime)
         id = self.details["change_tickets"]
         assert id in raised.value.message
@@ -270,7 +270,7 @@ async def test_transaction_waits_for_the_approval_of_all_its_tables(world: World
 
 async def test_creation_waits_with_403_because_clients_take_409_for_an_existing_table(world: World) -> None:
     created = world.proposal(kind=ChangeKind.CREATE, object_id=None, before=None)
-    with pytest.raises(CreationPending) as raised:
+    with pytest.raises(ChangePendingForbidden) as raised:
         await world.ask(created)
     assert raised.value.code == 403
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Differential test with random tuples and checks. Five evaluators must agree: single checks of OpenFGA, batches, the
-checks of the door and its lists, cached results, and plain recursion over the compiled model.
+"""Differential test with random tuples and checks. Six evaluators must agree: single checks of OpenFGA, batches, the
+checks of the door and its lists, cached results, the evaluation of the row authorizer, and plain recursion over the
+compiled model.
 
 The tuples include some that no row would require: second parents, cyclic roles, public flags, and grants that are
 expired or expire at exactly this time.
@@ -27,6 +28,7 @@ from gateway.access.refs import ObjectKey, ObjectType, column_key
 from gateway.access.relations import Can
 from gateway.fga.cache import CachedRelationships
 from gateway.fga.client import FgaClient
+from gateway.fga.evaluation import Evaluation, HeldTuple, ModelRules
 from gateway.fga.model import StoreAndModel, push_model
 from gateway.fga.relationships import FgaRelationships
 from gateway.fga.wire import Condition, FgaTuple
@@ -184,6 +186,10 @@ async def compare(
                 tuples[name, "assignee", world.on(role)] = None
             naive = Naive(MODEL, tuples, NOW)
             expected = [naive.holds(name, can.value, world.on(position)) for can, position in some]
+            held = [HeldTuple(*key, end) for key, end in tuples.items()]
+            own = Evaluation(ModelRules(MODEL), held, name, NOW)
+            evaluated = [own.holds(can.value, world.on(position)) for can, position in some]
+            assert evaluated == expected, _differing(some, expected, world)
             questions = [Question(can, ObjectKey(ObjectType(p[0]), world.id(p)), pin.revision) for can, p in some]
             first = await cached.check(actor, questions, now=NOW, pin=pin)
             assert first == expected, _differing(some, expected, world)

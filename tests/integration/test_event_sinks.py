@@ -18,6 +18,7 @@ from confluent_kafka.cimpl import NewTopic
 from nats.js import JetStreamContext
 from nats.js.api import DiscardPolicy, StreamConfig
 
+from gateway.conformance.rules import ConformanceError
 from gateway.events.kafka import KafkaSink, KafkaTarget
 from gateway.events.nats import NatsSink, NatsTarget
 from gateway.events.port import Event, EventRefused, EventSink, SinkUnavailable
@@ -141,7 +142,7 @@ class _Reversed:
 async def test_conformance_kit_rejects_a_sink_without_order(nats_running: nats_server.NatsServer) -> None:
     await _stream(nats_running)
     sink = _Reversed(_nats_sink(nats_running))
-    with pytest.raises(AssertionError, match="order of their key"):
+    with pytest.raises(ConformanceError, match="order of their key"):
         await conforms(sink, lambda: _read_nats(nats_running))
     await sink.close()
 

@@ -73,7 +73,7 @@ def shown(kind: Type) -> str:
 
 def _changed(old: FlatColumn, new: FlatColumn) -> list[str]:
     reasons = []
-    if old.is_field and new.name != old.name:
+    if new.name != old.name:
         reasons.append(f"column {old.path} (id {old.id}) must not be renamed to {new.name}")
     if not widens(old.type, new.type):
         reasons.append(

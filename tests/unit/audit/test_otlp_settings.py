@@ -27,6 +27,16 @@ def test_an_address_without_http_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
+    ("address", "accepted"),
+    [("http://collector:4318", False), ("https://collector:4318", True), ("http://127.0.0.1:4318", True)],
+)
+def test_a_token_is_not_sent_in_clear_over_a_network(address: str, accepted: bool) -> None:
+    problems = _problems(OTLP__ENDPOINT=address, OTLP__TOKEN="secret", SEAL_INTERVAL="10")
+    assert (problems == []) is accepted
+    assert "secret" not in str(problems)
+
+
+@pytest.mark.parametrize(
     ("header", "seconds"),
     [
         (None, None),

@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from gateway import settings
 from gateway.embedded import install, toolchain
@@ -67,6 +68,31 @@ def test_go_versions_are_compared_as_numbers(output: str, version: tuple[int, in
     program.chmod(0o755)
     assert install.go_version(str(program)) == version
     assert version is None or (version >= toolchain.OLDEST_GO) is (version == (1, 26))
+
+
+_GO = """#!/bin/sh
+case "$1" in
+version) echo "go version go1.26.8 linux/amd64" ;;
+mod) test "$4" = "example.com/module@v1.2.3" && printf '{\n\t"Dir": "{directory}",\n\t"Sum": "h1:x"\n}\n' ;;
+build) test "$2 $3" = "-C {directory}" && test "$8" = ./cmd/tool && echo built > "$7" ;;
+install) exit 1 ;;
+esac
+"""
+
+
+def test_a_module_that_replaces_others_is_built_in_its_own_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`go install` refuses such a module, as this `go` does."""
+    program = tmp_path / "bin" / "go"
+    program.parent.mkdir()
+    program.write_text(_GO.replace("{directory}", str(tmp_path / "module")))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    kept = Cache(tmp_path / "cache")
+    tool = toolchain.GoTool("tool", "v1.2.3", "./cmd/tool", module="example.com/module")
+    install.build_go_tools([tool], kept, Console(stderr=True))
+    assert kept.go_tool(tool).read_text() == "built\n"
 
 
 _LOCKS = (

@@ -52,11 +52,7 @@ def test_signature_equals_that_of_openssl() -> None:
 @pytest.mark.parametrize(("status", "error"), [(503, SinkUnavailable), (302, SinkUnavailable), (413, EventRefused)])
 async def test_answer_without_success_is_an_error(status: int, error: type[Exception]) -> None:
     sink = WebhookSink(
-        "partner",
-        "http://h/",
-        secret=b"key",
-        timeout=5,
-        transport=httpx2.MockTransport(lambda _: httpx2.Response(status)),
+        "hook", "http://h/", secret=b"key", timeout=5, transport=httpx2.MockTransport(lambda _: httpx2.Response(status))
     )
     with pytest.raises(error):
         await sink.send([EVENT])
@@ -71,7 +67,7 @@ async def test_request_has_the_id_and_a_signature_of_the_body() -> None:
         return httpx2.Response(204)
 
     sink = WebhookSink(
-        "partner", "http://h/", secret=b"key", timeout=5, clock=lambda: 7.9, transport=httpx2.MockTransport(answer)
+        "hook", "http://h/", secret=b"key", timeout=5, clock=lambda: 7.9, transport=httpx2.MockTransport(answer)
     )
     await sink.send([EVENT])
     await sink.close()

@@ -6,9 +6,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gateway.events.cloud_events import structured
+from gateway.events.cloud_events import runs_of_distinct_keys, structured
 from gateway.events.kafka import KafkaTarget
-from gateway.events.messages import runs_of_distinct_keys
 from gateway.events.nats import NatsTarget
 from gateway.events.port import EventRefused
 from tests.integration.event_sink_kit import event

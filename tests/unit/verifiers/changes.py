@@ -65,6 +65,8 @@ class Scripted:
         self._answer = answer
         self.name = name
         self.asked = 0
+        self.running = 0
+        self.most = 0
         self.closed = False
 
     def concerns(self, change_kind: ChangeKind, object_type: str) -> bool:
@@ -75,7 +77,12 @@ class Scripted:
         """Give the scripted answer."""
         self.asked += 1
         if self._answer == "hang":
-            await asyncio.Event().wait()
+            self.running += 1
+            self.most = max(self.most, self.running)
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self.running -= 1
         while self._answer == "deaf" and not self.closed:
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.sleep(0.01)

@@ -116,6 +116,12 @@ def test_drops_and_renames_of_the_table_and_its_namespace_break_the_contract(nam
         assert not judge(change(kind, "namespace", name=None, namespace=("sale",)), named)
 
 
+def test_another_namespace_does_not_take_the_place_of_a_namespace_with_a_contract(named: ContractSet) -> None:
+    moved: dict[str, Any] = {"name": None, "object_id": "n", "namespace": ("tmp",)}
+    assert judge(change(ChangeKind.RENAME, "namespace", destination=("sales",), **moved), named)
+    assert not judge(change(ChangeKind.RENAME, "namespace", destination=("other",), **moved), named)
+
+
 def test_another_table_takes_the_name_only_with_the_expected_columns(named: ContractSet) -> None:
     moved: dict[str, Any] = {"namespace": ("tmp",), "name": "new", "destination": ("sales", "orders")}
     assert judge(change(ChangeKind.RENAME, before=document(GOOD), **moved), named) == ()
@@ -159,6 +165,13 @@ def test_all_invalid_files_are_named_and_two_contracts_of_one_name_are_refused(t
     assert [line.split(":")[0] for line in str(refused.value).splitlines()] == ["a.json", "c1.json"]
     with pytest.raises(ContractInvalid, match="no directory"):
         load_contracts(tmp_path / "absent")
+
+
+def test_other_files_are_no_contracts(tmp_path: Path) -> None:
+    """Editors and mounted volumes create hidden files."""
+    for name in (".orders.json", "README.md", "orders.json~"):
+        (tmp_path / name).write_text("no contract")
+    assert load_contracts(tmp_path).contracts == ()
 
 
 class Clock:

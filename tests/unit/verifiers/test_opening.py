@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from gateway import settings
 from gateway.assembly.extensions import NoSuchExtension
@@ -16,6 +17,7 @@ from gateway.assembly.verifiers import open_verifiers
 from gateway.settings import SettingsError
 from gateway.settings.verifiers import BUILT_IN, verifier_problems
 from gateway.telemetry.health import HealthMonitor
+from gateway.telemetry.metrics import Metrics
 from gateway.tls import trusted
 from gateway.verification.panel import Panel
 from gateway.verification.port import Approved, ChangeKind, Rejected
@@ -67,8 +69,14 @@ def variables(kind: str, name: str = "v", **more: str) -> dict[str, str]:
     return {f"LAKEGATE__VERIFIERS__{name.upper()}__{each}": value for each, value in values.items()}
 
 
-def opened(stack: AsyncExitStack, environment: dict[str, str], health: HealthMonitor | None = None) -> Panel | None:
-    return open_verifiers(settings.load(environment), trusted(None, None), health or HealthMonitor(), stack)
+def opened(
+    stack: AsyncExitStack,
+    environment: dict[str, str],
+    health: HealthMonitor | None = None,
+    metrics: Metrics | None = None,
+) -> Panel | None:
+    read, watched = settings.load(environment), health or HealthMonitor()
+    return open_verifiers(read, trusted(None, None), metrics or Metrics(), watched, stack)
 
 
 async def test_without_settings_there_is_no_panel() -> None:
@@ -99,6 +107,23 @@ async def test_settings_reach_the_rules() -> None:
         before, after = document([field(1, "id")]), document([field(1, "key")])
         judgement = await panel.verify(change(before=before, after=after))
         assert judgement.verdict == Rejected(("b: protected column id (id 1) must not be renamed to key",))
+
+
+async def test_questions_are_counted_by_outcome_and_failed_ones_logged() -> None:
+    metrics, health = Metrics(), HealthMonitor()
+    async with AsyncExitStack() as stack:
+        logs = stack.enter_context(capture_logs())
+        panel = opened(stack, variables("schema"), health, metrics)
+        assert panel is not None
+        await panel.verify(change(before=document([field(1, "id")]), after=document([])))
+        assert (await panel.verify(change(before=document()))).unavailable
+        report = await health.check_now()
+        assert report.healthy and report.services["verifiers"][0].status == "error"
+    shown = metrics.render().decode()
+    for outcome in ("rejected", "failed"):
+        assert f'lakegate_verifier_duration_seconds_count{{outcome="{outcome}",verifier="v"}} 1.0' in shown
+    (failed,) = (each for each in logs if each["event"] == "verifier.failed")
+    assert (failed["verifier"], failed["reason"]) == ("v", "the change has no document of the new state")
 
 
 async def test_version_changes_with_each_rule_and_not_with_the_secret() -> None:

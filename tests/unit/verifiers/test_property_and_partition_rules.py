@@ -129,6 +129,14 @@ def test_transforms_apply_to_new_tables_and_to_added_fields_only() -> None:
     assert len(forbidden_evolution(hidden, mode="any", transforms=only)) == 1
 
 
+def test_field_that_version_1_keeps_as_void_counts_as_removed() -> None:
+    void = part(1, "void", id=1000)
+    removed = change(before=document(FIELDS, spec=[DAY]), after=document(FIELDS, spec=[void]))
+    assert forbidden_evolution(removed, mode="any", transforms=frozenset({"day"})) == ()
+    upgraded = change(before=document(FIELDS, spec=[void]), after=document(FIELDS, spec=[]))
+    assert forbidden_evolution(upgraded, mode="none", transforms=frozenset()) == ()
+
+
 def test_unknown_transform_in_the_settings_is_refused() -> None:
     with pytest.raises(ValueError, match="buckets must be one of"):
         parse_transforms(("buckets",))

@@ -137,6 +137,11 @@ async def _bomb(_request: web.Request) -> web.Response:
     return web.Response(body=body, headers={"Content-Type": "application/json", "Content-Encoding": "gzip"})
 
 
+async def _compressed(_request: web.Request) -> web.Response:
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    return web.Response(body=gzip.compress(GOOD.encode()), headers=headers)
+
+
 @pytest.mark.parametrize(
     "handler",
     [
@@ -148,8 +153,19 @@ async def _bomb(_request: web.Request) -> web.Response:
         _redirect,
         _drips,
         _bomb,
+        _compressed,
     ],
-    ids=["500", "202", "text", "2 MB", "one byte too long", "redirect", "3 MB without a length", "compressed"],
+    ids=[
+        "500",
+        "202",
+        "text",
+        "2 MB",
+        "one byte too long",
+        "redirect",
+        "3 MB without a length",
+        "16 MB compressed",
+        "compressed",
+    ],
 )
 def test_answer_of_another_kind_is_a_failure(handler: Handler) -> None:
     with pytest.raises(InvalidAnswer):

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A stack whose gateway has a verifier that the test controls, for tests of the approval of changes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner, Result
+from pyiceberg.catalog import Catalog, load_catalog
+
+from gateway.cli import main
+from tests.contract.world import Person, World
+from tests.integration.conftest import _up
+from tests.integration.kills import Killable
+from tests.integration.verified_gateway import COMMAND, VARIABLE
+
+
+@dataclass
+class Site:
+    """A stack whose gateway has a verifier, and the file with its answers."""
+
+    world: World
+    answers: Path
+
+    @contextmanager
+    def answering(self, change: str, *answer: str) -> Iterator[None]:
+        """Let the verifier answer so for a kind of change; afterwards it concerns nothing."""
+        self.answers.write_text(json.dumps({change: answer}))
+        try:
+            yield
+        finally:
+            self.answers.write_text("{}")
+
+    def pyiceberg(self, person: Person) -> Catalog:
+        """Return PyIceberg's catalog for a user."""
+        uri = f"{self.world.base}/catalog"
+        return load_catalog("lake", type="rest", uri=uri, warehouse=self.world.ready.warehouse, token=person.token)
+
+    @property
+    def path(self) -> str:
+        """Return the path of the tickets."""
+        return f"/management/v1/warehouse/{self.world.warehouse}/change-tickets"
+
+    def tickets(self, person: Person, *, status: str = "pending") -> list[dict[str, Any]]:
+        """Return the tickets that a user sees."""
+        answer = person.get(self.path, params={"status": status})
+        assert answer.status_code == 200, answer.text
+        found: list[dict[str, Any]] = answer.json()["change-tickets"]
+        return found
+
+    def only(self, name: str, *, status: str = "pending") -> dict[str, Any]:
+        """Return the one ticket about the object of this name."""
+        [ticket] = [each for each in self.tickets(self.world.admin, status=status) if each["name"] == name]
+        return ticket
+
+    def approve(self, ticket: dict[str, Any], *, by: Person | None = None, expect: int = 204) -> str:
+        """Approve a ticket, and return the text of the answer."""
+        answer = (by or self.world.admin).post(f"{self.path}/{ticket['id']}/approve", {})
+        assert answer.status_code == expect, answer.text
+        return answer.text
+
+    def command(self, person: Person, *arguments: str) -> Result:
+        """Run `lakegate changes` as a user."""
+        where = ("--warehouse", self.world.warehouse, "--gateway", self.world.base)
+        return CliRunner().invoke(main, ["changes", *arguments, *where], env={"LAKEGATE_TOKEN": person.token})
+
+
+@contextmanager
+def verified_site(scratch: Path) -> Iterator[Site]:
+    """Run a stack with such a gateway until the block ends. `scratch` is a directory for its log and the answers."""
+    answers = scratch / "answers.json"
+    answers.write_text("{}")
+    with _up() as ready:
+        gateway = Killable(ready, scratch / "gateway.log")
+        gateway.kill()
+        gateway._command = list(COMMAND)
+        root = str(Path(__file__).parents[2])
+        gateway._environment = {**gateway._environment, VARIABLE: str(answers), "PYTHONPATH": root}
+        gateway.start()
+        world = World(ready)
+        try:
+            yield Site(world, answers)
+        finally:
+            world.close()
+            gateway.close()

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Authorizers in addition to OpenFGA, through a gateway: the one over rows, and one of another package."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+from gateway.embedded.ready import Ready
+from tests.contract.world import SCHEMA, Person, World, error_triple, unique
+from tests.extensions.installing import install
+from tests.integration.toxic import second_gateway
+
+pytestmark = [pytest.mark.servers, pytest.mark.integration]
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Narrowed:
+    """The persons of the stack at a gateway with both authorizers, and the folder of frozen objects."""
+
+    world: World
+    base: str
+    frozen: Path
+
+    def person(self, other: Person) -> Person:
+        return Person(other.name, other.id, other.token, self.base)
+
+
+@pytest.fixture(scope="module")
+def narrowed(stack: Ready, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Narrowed]:
+    site, frozen = tmp_path_factory.mktemp("site"), tmp_path_factory.mktemp("frozen")
+    install(site, "folders")
+    environment = {"PYTHONPATH": f"{site}:{ROOT}", "LAKEGATE_FOLDERS_FROZEN": str(frozen)}
+    world = World(stack)
+    log = tmp_path_factory.mktemp("log") / "gateway.log"
+    with second_gateway(stack, log, environment, AUTHORIZERS="rows,freeze") as (base, _):
+        yield Narrowed(world, base, frozen)
+    world.close()
+
+
+def test_rights_are_those_of_grants_from_creation_to_revocation(narrowed: Narrowed) -> None:
+    """A right that OpenFGA and the rows give at different times would be refused in between."""
+    admin, stranger = narrowed.person(narrowed.world.admin), narrowed.person(narrowed.world.stranger())
+    root, namespace = f"/catalog/v1/{narrowed.world.warehouse}/namespaces", unique("ns")
+    created = admin.post(root, {"namespace": [namespace]})
+    assert created.status_code == 200, created.text
+    table = admin.post(f"{root}/{namespace}/tables", {"name": "t", "schema": SCHEMA})
+    assert table.status_code == 200, table.text
+    path, id = f"{root}/{namespace}/tables/t", table.json()["metadata"]["table-uuid"]
+    assert admin.get(path).status_code == 200
+    assert error_triple(stranger.get(path))[0] == 404
+    narrowed.world.grant("select", stranger, "table", id)
+    assert stranger.get(path).status_code == 200
+    listed = stranger.get(f"{root}/{namespace}/tables").json()["identifiers"]
+    assert [each["name"] for each in listed] == ["t"], "the list needs `traverse` and the table's own grant"
+    assert stranger.delete(path).status_code == 403
+
+
+def test_an_authorizer_of_a_package_refuses_what_openfga_allows(narrowed: Narrowed) -> None:
+    admin = narrowed.person(narrowed.world.admin)
+    root, namespace = f"/catalog/v1/{narrowed.world.warehouse}/namespaces", unique("ns")
+    assert admin.post(root, {"namespace": [namespace]}).status_code == 200
+    table = admin.post(f"{root}/{namespace}/tables", {"name": "t", "schema": SCHEMA})
+    path = f"{root}/{namespace}/tables/t"
+    [row] = narrowed.world.sql(
+        "select id::text from tables where table_uuid = $1", table.json()["metadata"]["table-uuid"]
+    )
+    frozen = narrowed.frozen / f"table:{row['id']}"
+    frozen.touch()
+    assert admin.delete(path).status_code == 403, "the refusal must count although OpenFGA's allow is cached"
+    assert admin.get(path).status_code == 200
+    frozen.unlink()
+    assert admin.delete(path).status_code == 204
+
+
+def test_authorizers_are_shown_in_health(narrowed: Narrowed) -> None:
+    health = httpx.get(f"{narrowed.base}/health", timeout=30, trust_env=False).json()
+    services = health.get("services", health)
+    assert {each["name"]: each["status"] for each in services["authorizers"]} == {"rows": "ok", "freeze": "ok"}

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Delivery from the outbox on a real PostgreSQL: nothing is lost, and the events of a key stay in order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import text
+
+from gateway.db import event_deliveries
+from gateway.db.engine import Database
+from gateway.events.port import Event, EventRefused, SinkUnavailable
+from gateway.tasks.event_delivery import EventDelivery, EventKeeping, Pace
+from tests.integration.event_outbox import count_waiting, put, put_committed
+from tests.integration.parts import Parts, running_parts
+
+pytestmark = pytest.mark.servers
+
+
+class Counts:
+    """Observer that keeps the counts."""
+
+    def __init__(self) -> None:
+        self.failures: list[str] = []
+        self.counted: dict[str, tuple[int, int]] = {}
+
+    def events_delivered(self, sink: str, count: int) -> None:
+        """Ignore it."""
+
+    def event_failed(self, sink: str, reason: str) -> None:
+        """Keep the reason."""
+        self.failures.append(reason)
+
+    def events_counted(self, sink: str, waiting: int, dead_letters: int, oldest_seconds: float) -> None:
+        """Keep the numbers."""
+        self.counted[sink] = (waiting, dead_letters)
+
+
+class Sink:
+    """Sink in memory. It fails after `dies_after` events of a batch, and refuses events of the key `refused`."""
+
+    def __init__(self, name: str = "sink", *, dies_after: int | None = None, refused: str | None = None) -> None:
+        self.name = name
+        self.received: list[tuple[str, str]] = []
+        self.dies_after = dies_after
+        self._refused = refused
+
+    async def send(self, events: Sequence[Event]) -> None:
+        """Store the events one by one, and let other tasks run between them."""
+        for number, event in enumerate(events):
+            await asyncio.sleep(0)
+            if number == self.dies_after:
+                self.dies_after = None
+                raise SinkUnavailable("the sink died")
+            if event.key == self._refused:
+                raise EventRefused(event.id, "too large\0")
+            self.received.append((event.key, str(event.id)))
+
+    async def check(self) -> None:
+        """Return at once."""
+
+    async def close(self) -> None:
+        """Return at once."""
+
+    def firsts(self) -> list[str]:
+        """Return the ids in the order in which each arrived first."""
+        return list(dict.fromkeys(id for _, id in self.received))
+
+
+@pytest.fixture(scope="module")
+def parts() -> Iterator[Parts]:
+    with running_parts() as parts:
+        yield parts
+
+
+@pytest.fixture
+async def database(parts: Parts) -> AsyncIterator[Database]:
+    database = Database(parts.database_url, pool_size=5, acquire_timeout=10)
+    async with database.transaction() as connection:
+        await connection.execute(text("truncate events, event_deliveries, event_dead_letters"))
+    yield database
+    await database.close()
+
+
+def _delivery(database: Database, sink: Sink, batch: int = 10) -> EventDelivery:
+    pace = Pace(batch=batch, every=0.01, min_backoff=0.01, max_backoff=0.05)
+    return EventDelivery(database, sink, observer=Counts(), pace=pace)
+
+
+async def test_concurrent_deliverers_lose_nothing_and_keep_the_order_of_each_key(
+    database: Database, parts: Parts
+) -> None:
+    """A missing lock would let a deliverer send a later event of a key before an earlier one."""
+    other = Database(parts.database_url, pool_size=5, acquire_timeout=10)
+    ids = await put_committed(database, [f"k{number % 3}" for number in range(300)], "sink")
+    sink = Sink()
+    running = [asyncio.create_task(_delivery(each, sink, 7).run()) for each in (database, other)]
+    async with asyncio.timeout(60):
+        while await count_waiting(database, "sink"):
+            await asyncio.sleep(0.05)
+    for task in running:
+        task.cancel()
+    await asyncio.gather(*running, return_exceptions=True)
+    await other.close()
+    assert sink.firsts() == ids
+
+
+async def test_second_deliverer_sends_nothing_while_the_first_holds_the_sink(database: Database) -> None:
+    await put_committed(database, ["a"], "sink")
+    sink = Sink()
+    async with event_deliveries.locked_sink(database, "sink") as connection:
+        assert connection is not None
+        assert await _delivery(database, sink).deliver_waiting() == 0
+    assert sink.received == []
+    assert await _delivery(database, sink).deliver_waiting() == 1
+
+
+async def test_event_of_a_transaction_that_commits_late_is_delivered(database: Database) -> None:
+    """A stored position would skip the event with the lower sequence."""
+    sink = Sink()
+    async with database.transaction() as late:
+        (first,) = await put(late, ["a"], "sink")
+        (second,) = await put_committed(database, ["b"], "sink")
+        await _delivery(database, sink).deliver_waiting()
+        assert sink.firsts() == [second]
+    await _delivery(database, sink).deliver_waiting()
+    assert sink.firsts() == [second, first]
+
+
+async def test_sink_that_dies_in_a_batch_gets_all_events_again_in_order(database: Database) -> None:
+    ids = await put_committed(database, ["a"] * 10, "sink")
+    sink = Sink(dies_after=4)
+    delivery = _delivery(database, sink)
+    assert await delivery.deliver_waiting() == 0
+    assert await count_waiting(database, "sink") == 10
+    with pytest.raises(SinkUnavailable, match="died"):
+        await delivery.check()
+    await delivery.deliver_waiting()
+    assert sink.firsts() == ids
+    assert len(sink.received) == 14
+
+
+async def test_refused_event_is_a_dead_letter_and_later_events_are_delivered(database: Database) -> None:
+    ids = await put_committed(database, ["a", "large", "b", "large", "c"], "sink")
+    sink = Sink(refused="large")
+    await _delivery(database, sink).deliver_waiting()
+    assert sink.firsts() == [ids[0], ids[2], ids[4]]
+    found = await event_deliveries.dead_letters(database, sink="sink", after=0, limit=10)
+    assert [(str(each.id), each.reason) for each in found] == [(ids[1], "too large�"), (ids[3], "too large�")]
+    assert await event_deliveries.retry_dead_letters(database, "sink") == 2
+    healthy = Sink()
+    await _delivery(database, healthy).deliver_waiting()
+    assert healthy.firsts() == [ids[1], ids[3]]
+    assert await event_deliveries.dead_letters(database, sink=None, after=0, limit=10) == []
+
+
+async def test_dead_sink_does_not_delay_another_one(database: Database) -> None:
+    ids = await put_committed(database, ["a", "b"], "sink", "dead")
+    dead = Sink("dead", dies_after=0)
+    await _delivery(database, dead).deliver_waiting()
+    sink = Sink()
+    await _delivery(database, sink).deliver_waiting()
+    assert sink.firsts() == ids
+    assert await count_waiting(database, "dead") == 2
+
+
+async def test_replay_sends_the_events_from_a_sequence_or_a_time(database: Database) -> None:
+    ids = await put_committed(database, ["a", "b", "c"], "sink")
+    sink = Sink()
+    await _delivery(database, sink).deliver_waiting()
+    kept = await event_deliveries.kept(database, after=0, limit=10)
+    assert await event_deliveries.replay(database, ["sink"], sequence=kept[1].sequence) == 2
+    assert await event_deliveries.replay(database, ["sink", "new"], time=kept[0].at) == 4
+    await _delivery(database, sink).deliver_waiting()
+    assert [id for _, id in sink.received] == [*ids, *ids]
+
+
+async def test_retention_deletes_old_events_that_wait_for_no_sink(database: Database) -> None:
+    await put_committed(database, ["delivered", "refused"], "sink")
+    await _delivery(database, Sink(refused="refused")).deliver_waiting()
+    await put_committed(database, ["waiting"], "sink")
+    keeping = EventKeeping(database, ["sink"], observer=Counts(), retention=timedelta(days=1))
+    assert not await keeping.delete_old()
+    async with database.transaction() as connection:
+        await connection.execute(text("update events set at = at - interval '2 days'"))
+    assert await keeping.delete_old()
+    assert [each.key for each in await event_deliveries.kept(database, after=0, limit=9)] == ["refused", "waiting"]
+    async with database.transaction() as connection:
+        await connection.execute(text("update event_dead_letters set at = at - interval '2 days'"))
+    while await keeping.delete_old():
+        pass
+    assert [each.key for each in await event_deliveries.kept(database, after=0, limit=9)] == ["waiting"]
+
+
+async def test_sink_that_is_no_longer_configured_is_counted_until_it_is_forgotten(database: Database) -> None:
+    await put_committed(database, ["a", "b"], "former")
+    counts = Counts()
+    keeping = EventKeeping(database, ["sink"], observer=counts, retention=timedelta(days=1))
+    await keeping.count()
+    assert counts.counted == {"sink": (0, 0), "former": (2, 0)}
+    assert await event_deliveries.forget(database, "former") == 2
+    await keeping.count()
+    assert counts.counted["former"] == (0, 0)

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings of event sinks: each fault is named with its variable."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.events.kafka import FIXED_OPTIONS
+from gateway.settings import SettingsError, load
+
+_NATS = {"KIND": "nats", "URL": "nats://bus:4222", "SUBJECT": "lakegate.events"}
+_KAFKA = {"KIND": "kafka", "BOOTSTRAP": "bus:9092", "TOPIC": "events"}
+_HOOK = {"KIND": "webhook", "URL": "https://hook.example/events", "SECRET": "0123456789abcdef"}
+
+
+def _checked(values: dict[str, str]) -> None:
+    variables = {f"LAKEGATE__EVENTS__SINKS__MAIN_BUS__{name}": value for name, value in values.items()}
+    load(variables).events.require_usable()
+
+
+@pytest.mark.parametrize("values", [_NATS, _KAFKA, _HOOK, {"KIND": "log"}, {"KIND": "of-a-package"}])
+def test_complete_sink_is_accepted(values: dict[str, str]) -> None:
+    _checked(values)
+
+
+@pytest.mark.parametrize(
+    ("values", "fault"),
+    [
+        ({**_NATS, "SUBJECT": ""}, "SUBJECT must be set"),
+        ({**_NATS, "URL": "http://bus"}, "URL must begin with nats://"),
+        ({"KIND": "kafka"}, "BOOTSTRAP must be set"),
+        ({**_KAFKA, "OPTIONS": "linger.ms"}, "name=value"),
+        ({**_KAFKA, "OPTIONS": "sasl.password=x"}, "set PASSWORD"),
+        ({**_HOOK, "SECRET": "short"}, "at least 16 bytes"),
+        ({**_HOOK, "URL": "http://hook.example/"}, "must begin with https://"),
+        ({**_HOOK, "URL": "https://169.254.169.254/latest"}, "metadata"),
+        ({**_HOOK, "URL": "https://metadata.google.internal/"}, "metadata"),
+        ({**_HOOK, "URL": "https://user:pass@hook.example/"}, "without a user"),
+        ({**_HOOK, "URL": "ftp://hook.example/"}, "must be https://"),
+    ],
+)
+def test_faulty_sink_is_refused_with_its_variable(values: dict[str, str], fault: str) -> None:
+    with pytest.raises(SettingsError, match=fault) as refused:
+        _checked(values)
+    assert "LAKEGATE__EVENTS__SINKS__MAIN_BUS__" in str(refused.value)
+
+
+@pytest.mark.parametrize("option", sorted(FIXED_OPTIONS))
+def test_option_of_kafka_that_keeps_events_cannot_be_set(option: str) -> None:
+    """The settings and the sink have the same list."""
+    with pytest.raises(SettingsError, match=option):
+        _checked({**_KAFKA, "OPTIONS": f"{option}=0"})
+
+
+def test_webhook_without_tls_is_accepted_on_loopback_only() -> None:
+    _checked({**_HOOK, "URL": "http://127.0.0.1:8080/events"})
+
+
+def test_password_is_an_option_of_kafka_and_in_no_text_of_the_settings() -> None:
+    variables = {**_KAFKA, "USER": "lakegate", "PASSWORD": "hunter22"}
+    settings = load({f"LAKEGATE__EVENTS__SINKS__BUS__{name}": value for name, value in variables.items()})
+    assert settings.events.sinks["bus"].kafka_options() == {"sasl.username": "lakegate", "sasl.password": "hunter22"}
+    assert "hunter22" not in repr(settings)
