@@ -64,6 +64,20 @@ class NoEvent:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class DroppedObject:
+    """An object that is dropped together with its namespace. `name` is empty for a namespace.
+
+    With `ends_deletion`, it was dropped before and could be restored until now.
+    """
+
+    kind: str
+    id: str
+    namespace: tuple[str, ...]
+    name: str = ""
+    ends_deletion: bool = False
+
+
 EventDeclaration = ChangeEvent | EventPerPart | EventPerTarget | NoEvent
 
 

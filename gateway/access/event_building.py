@@ -20,6 +20,7 @@ import msgspec
 from gateway.access.actor import Actor, ActorKind
 from gateway.access.change_event import (
     ChangeEvent,
+    DroppedObject,
     EventData,
     EventPerPart,
     EventPerTarget,
@@ -47,6 +48,16 @@ _NULL: Final = b"null"
 MAX_DATA_BYTES: Final = 524_288
 """Limit of the data of an event. NATS and Kafka refuse messages of more than 1 MiB unless they are configured."""
 
+
+MAX_CONTENTS: Final = 5_000
+"""Limit of the objects in a namespace that are announced when it is dropped with its contents."""
+
+_DROPS: Final = {
+    "namespace": "dropNamespace",
+    "table": "dropTable",
+    "view": "dropView",
+    "generic_table": "dropGenericTable",
+}
 
 CREDENTIALS_VENDED: Final = "vendCredentials"
 """The type of the event of a storage credential."""
@@ -85,6 +96,12 @@ def events_of(permit: Permit[Operation]) -> tuple[NewEvent, ...]:
         return ()
     common = {"actor": _actor(permit.actor), "traceid": permit.request_id}
     drafts = list(_drafts(operation, permit.resolution, detail))
+    contents = [] if permit.pending_audit.contents is None else permit.pending_audit.contents()
+    if len(contents) > MAX_CONTENTS:
+        drafts[-1][1]["contentsleftout"] = str(len(contents))
+    elif contents:
+        place = {name: drafts[-1][1].get(name, "") for name in ("projectid", "warehouseid", "prefix")}
+        drafts = [*(_of_dropped(each, place) for each in contents), *drafts]
     return tuple(
         _event(event_id(permit.pending_audit.record.id, number), draft, common, len(drafts), number)
         for number, draft in enumerate(drafts)
@@ -109,6 +126,13 @@ def event_of_issued(issued: IssuedCredential) -> NewEvent:
     )
     common = {"actor": _described(issued.principal, issued.assumed_role)}
     return _event(event_id(issued.id, 0), (CREDENTIALS_VENDED, where, msgspec.json.encode(data)), common, 1, 0)
+
+
+def _of_dropped(dropped: DroppedObject, place: Mapping[str, str]) -> _Draft:
+    attributes = {"objecttype": dropped.kind, "objectid": dropped.id, **place}
+    attributes |= {"namespace": ".".join(dropped.namespace), "name": dropped.name}
+    type = "expireDeletedTabular" if dropped.ends_deletion else _DROPS[dropped.kind]
+    return type, attributes | _tabular(dropped.kind, dropped.id), _NULL
 
 
 _Draft = tuple[str, dict[str, str], bytes]

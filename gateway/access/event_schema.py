@@ -53,6 +53,7 @@ _ENVELOPE: Final[dict[str, dict[str, Any]]] = {
     "traceid": {"type": "string", "minLength": 1, "description": "The id of the request."},
     "numevents": {**_NUMBER, "description": "The number of events of the same change."},
     "sequencenumber": {**_NUMBER, "description": "The place among the events of the same change, from 0."},
+    "contentsleftout": {**_NUMBER, "description": "The number of dropped objects without an event of their own."},
     "dataleftout": {**_NUMBER, "description": "The size in bytes of data that were too large; `data` is then null."},
 }
 _REQUIRED: Final = ("specversion", "id", "source", "type", "time", "objecttype", "objectid", "actor", "numevents")

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from gateway.access.change_event import DroppedObject
 from gateway.access.operations.namespaces import DropNamespace
 from gateway.access.permit import Permit
 from gateway.access.refs import ObjectType
@@ -82,7 +85,20 @@ async def drop_tree(connection: Connection, permit: Permit[DropNamespace]) -> li
         tabulars=" ".join(str(each.id) for each in tree.tabulars),
         purged=str(len(purged)),
     )
+    permit.pending_audit.contents = partial(_contents, tree)
     return await namespace_drop.remove(connection, tree, purged=purged, by=permit.actor.id)
+
+
+def _contents(tree: Tree) -> list[DroppedObject]:
+    """Return the contents for their events, namespaces last and from the bottom up. Staged tables were not visible."""
+    levels = {each.id: tuple(each.levels) for each in tree.namespaces}
+    tabulars = [
+        DroppedObject(each.kind, str(each.id), levels[each.namespace_id], each.name, each.deleted_at is not None)
+        for each in tree.tabulars
+        if each.staged_by is None
+    ]
+    below = sorted((each for each in tree.namespaces if each.id != tree.top.id), key=lambda each: -len(each.levels))
+    return [*tabulars, *(DroppedObject("namespace", str(each.id), tuple(each.levels)) for each in below)]
 
 
 def _refuse_protected(tree: Tree) -> None:

@@ -243,6 +243,30 @@ def test_namespaces_are_announced(world: World, announced: Callable[[], list[Sen
     assert (events[1]["namespace"], events[1]["data"]["destination"]) == (f"{ns}.inner", [other, "placed"])
 
 
+def test_a_namespace_that_is_dropped_with_its_contents_announces_each_of_them(
+    world: World, announced: Callable[[], list[Sent]]
+) -> None:
+    ns = world.namespace()
+    inner = moves.make(world, ns, "inner")
+    table, made = world.table(ns), generic.make(world, ns)
+    view = views.create(world, f"{ns}%1Finner")
+    (seen,) = world.sql("select id::text from tables where name = $1", view["name"])
+    staged = {"name": "staged", "schema": SCHEMA, "stage-create": True}
+    _succeeds(world.admin.post(f"{world.root}/namespaces/{ns}/tables", staged))
+    outer = _id(world, ns)
+    announced()
+    _succeeds(world.admin.delete(f"{world.root}/namespaces/{ns}?recursive=true"))
+    events = announced()
+    assert sorted(_summary(events)[:3]) == sorted(
+        [("dropTable", table.uuid), ("dropGenericTable", made["id"]), ("dropView", seen["id"])]
+    )
+    assert _summary(events)[3:] == [("dropNamespace", inner), ("dropNamespace", outer)]
+    by_id = {each["objectid"]: each for each in events}
+    assert (by_id[seen["id"]]["namespace"], by_id[seen["id"]]["name"]) == (f"{ns}.inner", view["name"])
+    assert {each["warehouseid"] for each in events} == {world.warehouse}
+    assert {each["numevents"] for each in events} == {"5"}
+
+
 def test_management_is_announced_without_credentials(world: World, announced: Callable[[], list[Sent]]) -> None:
     secret = world.ready.s3.secret_key
     project = warehouses.project(world)

@@ -13,10 +13,10 @@ import msgspec
 import pytest
 
 from gateway.access.actor import Actor, ActorKind
-from gateway.access.change_event import ChangeEvent, EventData, NoEvent
-from gateway.access.event_building import NewEvent, events_of
+from gateway.access.change_event import ChangeEvent, DroppedObject, EventData, NoEvent
+from gateway.access.event_building import MAX_CONTENTS, NewEvent, events_of
 from gateway.access.operation import OPERATIONS, ChangeOperation, Operation
-from gateway.access.operations.namespaces import CreateNamespace
+from gateway.access.operations.namespaces import CreateNamespace, DropNamespace
 from gateway.access.operations.registrations import UnregisterTable
 from gateway.access.operations.tables import CommitTable, CreateTable, DropTable, ReportMetrics
 from gateway.access.operations.tasks import ExpireDeleted
@@ -201,6 +201,21 @@ async def test_the_end_of_a_dropped_table_is_announced_only_if_it_was_removed() 
     assert (event.type, event.key, event.attributes["tabulartype"]) == (
         "expireDeletedTabular", str(world.TABLE_ID), "view",
     )  # fmt: skip
+
+
+async def test_the_contents_of_a_large_namespace_are_counted_and_not_announced() -> None:
+    permit = await DoorFixture().door.admit(request_context(), _example(DropNamespace))
+    dropped = [
+        DroppedObject("view", str(UUID(int=number)), ("sales",), "v", ends_deletion=number == 0)
+        for number in range(MAX_CONTENTS + 1)
+    ]
+    permit.pending_audit.contents = lambda: dropped[:2]
+    events = events_of(permit)
+    assert [event.type for event in events] == ["expireDeletedTabular", "dropView", "dropNamespace"]
+    assert all(event.attributes["warehouseid"] == str(world.WAREHOUSE_ID) for event in events)
+    permit.pending_audit.contents = lambda: dropped
+    (event,) = events_of(permit)
+    assert (event.type, event.attributes["contentsleftout"]) == ("dropNamespace", str(MAX_CONTENTS + 1))
 
 
 async def test_a_repeated_change_and_a_report_announce_nothing() -> None:
