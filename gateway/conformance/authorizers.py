@@ -115,9 +115,7 @@ async def _answers_in_order(subject: AuthorizerSubject) -> None:
         for actor, expected in subject.by_actor().items():
             several = [*expected, *reversed(expected), *expected]
             answers = await authorizer.check(actor, [each.question for each in several], now=subject.now)
-            require(
-                answers == [each.allowed for each in several], "several questions have other answers than each one"
-            )
+            require(answers == [each.allowed for each in several], "several questions have other answers than each one")
         actor = subject.expected[0].actor
         require(await authorizer.check(actor, [], now=subject.now) == [], "no questions have answers")
 
