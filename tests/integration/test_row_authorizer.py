@@ -185,6 +185,11 @@ class ChosenGrants(Grants):
         await self.add(connection, Privilege.ASSIGNEE, role, of["role_above"])
         await self.add(connection, Privilege.ASSIGNEE, ben, of["role"], timedelta(hours=2))
         await self.add(connection, Privilege.SECURITY_ADMIN, above, of["project"])
+        # `traverse` on the containers of both lasts as long as the later one.
+        cid = Principal(PrincipalType.USER, self.rows.users[2])
+        await self.add(connection, Privilege.SELECT, cid, of["view"], timedelta(hours=2))
+        generic_table = ObjectKey(ObjectType.GENERIC_TABLE, str(self.generic))
+        await self.add(connection, Privilege.SELECT, cid, generic_table, timedelta(hours=1))
 
 
 async def written(client: FgaClient, database: Database, grants: Grants) -> None:
