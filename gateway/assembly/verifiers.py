@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -23,7 +23,6 @@ from gateway.settings.env import PREFIX
 from gateway.settings.verifiers import BUILT_IN, VerifierSettings
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.logs import get_logger
-from gateway.telemetry.metrics import Metrics
 from gateway.tls import Trust
 from gateway.verification.builtin import compatibility, partition_evolution, protected_columns, required_properties
 from gateway.verification.builtin.rule import Rule
@@ -34,11 +33,15 @@ from gateway.verification.panel import Asked, Panel, Seat
 from gateway.verification.port import ChangeKind, Verifier
 from gateway.verification.webhook import Webhook, signing_key
 
+if TYPE_CHECKING:
+    # `lakegate serve` opens verifiers before it sets the variable that the metrics read when they are imported.
+    from gateway.telemetry.metrics import Metrics
+
 log = get_logger("gateway.verification")
 
 
 def open_verifiers(
-    settings: Settings, trust: Trust, metrics: Metrics, health: HealthMonitor, stack: AsyncExitStack
+    settings: Settings, trust: Trust, metrics: Metrics | None, health: HealthMonitor, stack: AsyncExitStack
 ) -> Panel | None:
     """Open all verifiers without connecting, and show them in `/health`. `stack` closes them. None without verifiers.
 
@@ -142,8 +145,9 @@ def _provided(name: str, each: VerifierSettings) -> Verifier:
     return opened
 
 
-def _observe(metrics: Metrics, asked: Asked) -> None:
+def _observe(metrics: Metrics | None, asked: Asked) -> None:
     """Count a question, and write a failed one to the log."""
-    metrics.verifier_asked(asked.verifier, asked.outcome, asked.seconds)
+    if metrics is not None:
+        metrics.verifier_asked(asked.verifier, asked.outcome, asked.seconds)
     if asked.failure is not None:
         log.warning("verifier.failed", verifier=asked.verifier, reason=asked.failure, seconds=round(asked.seconds, 3))

@@ -47,10 +47,9 @@ async def require_verifiers(settings: Settings) -> None:
     from gateway.cli.common import trust
     from gateway.settings import SettingsError
     from gateway.telemetry.health import HealthMonitor
-    from gateway.telemetry.metrics import Metrics
 
     try:
         async with AsyncExitStack() as stack:
-            open_verifiers(settings, trust(), Metrics(), HealthMonitor(), stack)
+            open_verifiers(settings, trust(), None, HealthMonitor(), stack)
     except (NoSuchExtension, SettingsError) as refused:
         raise click.ClickException(f"cannot serve: {refused}") from None
