@@ -24,6 +24,7 @@ from gateway.access.operations import (
     credentials,
     deleted,
     docs,
+    events,
     generic_tables,
     grant_lists,
     live_credentials,
@@ -81,6 +82,7 @@ from gateway.iceberg.wire import (
     ScanReport,
     UpdateNamespacePropertiesRequest,
 )
+from gateway.protocol.events import ReplayEventsRequest, RetryDeadLettersRequest
 from gateway.protocol.roles import CreateRoleRequest, RoleSourceRequest, UpdateRoleRequest
 from gateway.protocol.server import BootstrapRequest
 from gateway.protocol.tasks import ControlTasksRequest, ListProjectTasksRequest, ListTasksRequest, SetQueueConfigRequest
@@ -765,6 +767,16 @@ def _task_queues() -> list[Example]:
     ]
 
 
+def _events() -> list[Example]:
+    replay, retry = {"from-sequence": 1, "sink": "bus"}, {"sink": "bus"}
+    return [
+        Example("event sinks", events.ListEventSinks()),
+        Example("dead letters", events.ListEventDeadLetters()),
+        Example("replay", events.ReplayEvents(decode(_body(replay), ReplayEventsRequest)), body=replay),
+        Example("retry", events.RetryEventDeadLetters(decode(_body(retry), RetryDeadLettersRequest)), body=retry),
+    ]
+
+
 def _managed_access() -> list[Example]:
     warehouse, namespace = {"warehouse_id": str(world.WAREHOUSE_ID)}, {"namespace_id": str(world.INNER_ID)}
     on, body = NamespaceIdRef(world.INNER_ID), {"managed-access": True}
@@ -883,6 +895,7 @@ EXAMPLES: Sequence[Example] = (
     *_grant_lists(),
     *_tasks(),
     *_task_queues(),
+    *_events(),
     *_managed_access(),
     *_namespace_moves(),
     *_lifecycle(),

@@ -101,4 +101,33 @@ async def test_gateway_delivers_to_a_webhook_that_fails_at_first(
                 break
             await asyncio.sleep(0.2)
     assert (shown["name"], health["health"]) == ("hook", "ok")
+    await _commands(gateway, receiver, ids)
     await database.close()
+
+
+async def _commands(gateway: Killable, receiver: Receiver, ids: list[str]) -> None:
+    """Check `lakegate events`: lists, a replay from the first event, and the removal of the former sink."""
+    settings = {
+        "LAKEGATE__EVENTS__SINKS__HOOK__KIND": "webhook",
+        "LAKEGATE__EVENTS__SINKS__HOOK__URL": receiver.url,
+        "LAKEGATE__EVENTS__SINKS__HOOK__SECRET": SECRET,
+    }
+
+    async def run(*arguments: str) -> str:
+        done = await asyncio.to_thread(gateway.run, "events", *arguments, **settings)
+        return done.stdout + done.stderr
+
+    shown = await run("sinks")
+    assert "former: waiting 3" in shown and "not in the settings" in shown and "hook: waiting 0" in shown
+    lines = (await run("list")).splitlines()
+    assert [line.split()[2] for line in lines] == ids
+    assert "no such sink" in await run("replay", "--from", "1", "--sink", "other")
+    assert "must be a sequence" in await run("replay", "--from", "yesterday")
+    assert "wait again: 2" in await run("replay", "--from", lines[1].split()[0], "--sink", "hook")
+    async with asyncio.timeout(60):
+        while len(receiver.received) < 5:
+            await asyncio.sleep(0.1)
+    assert receiver.received == [*ids, *ids[1:]]
+    assert "is in the settings" in await run("forget", "--sink", "hook")
+    assert "deleted rows: 3" in await run("forget", "--sink", "former")
+    assert await run("dead-letters") == ""
