@@ -16,7 +16,7 @@ BIN := $(VENV)/bin
 ENVIRONMENT := $(VENV)/.installed-$(firstword $(shell cksum requirements.lock))
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet
 
-.PHONY: help setup demo up test test-unit test-services test-generated test-servers test-engines test-chaos test-long test-trino test-keycloak test-azurite test-browser test-helm test-observability test-wheel test-pythons check house docs model policies identity-attacks soak bench bench-peer bench-versions spec-diff lock wheel clean
+.PHONY: help setup demo up test test-unit test-services test-generated test-servers test-engines test-chaos test-long test-events-faults test-trino test-keycloak test-azurite test-browser test-helm test-observability test-wheel test-pythons check house docs model policies identity-attacks soak bench bench-peer bench-versions spec-diff lock wheel clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do \
@@ -88,6 +88,9 @@ test-chaos: setup ## Test killed processes, outages, races, metadata bombs and w
 
 test-long: setup ## Run the long tests, and all Hypothesis tests with a new seed; make test-long SEED=5 repeats a seed
 	$(BIN)/python -m tests.long_run $(if $(SEED),--seed $(SEED)) $(if $(FAILED),--failed) $(if $(MINUTES),--minutes $(MINUTES))
+
+test-events-faults: setup ## Deliver 100,000 events to NATS and Kafka while processes are killed and networks are cut: needs Maven once
+	$(BIN)/python -m tests.event_faults $(if $(SEED),--seed $(SEED)) $(if $(EVENTS),--events $(EVENTS))
 
 test-trino: setup ## Run statements of several users on a real Trino: downloads 800 MB once, needs Java 24 and Maven
 	LAKEGATE_TEST_TRINO=1 $(BIN)/python -m pytest --timeout 1200 tests/e2e/test_trino.py tests/e2e/test_trino_agreement.py tests/e2e/test_trino_columns.py tests/e2e/test_trino_caches.py

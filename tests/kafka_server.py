@@ -67,9 +67,9 @@ def fetched() -> Path:
 
 
 class KafkaServer:
-    """One broker that is its own controller."""
+    """One broker that is its own controller. Clients use the port `advertised`, that of a proxy, if it is given."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, advertised: int | None = None) -> None:
         self.port, controller = free_port(), free_port()
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
@@ -80,7 +80,8 @@ class KafkaServer:
             "process.roles=broker,controller\nnode.id=1\n"
             f"controller.quorum.voters=1@127.0.0.1:{controller}\n"
             f"listeners=PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller}\n"
-            f"advertised.listeners=PLAINTEXT://127.0.0.1:{self.port}\ncontroller.listener.names=CONTROLLER\n"
+            f"advertised.listeners=PLAINTEXT://127.0.0.1:{advertised or self.port}\n"
+            "controller.listener.names=CONTROLLER\n"
             f"log.dirs={folder}/logs\noffsets.topic.replication.factor=1\nauto.create.topics.enable=false\n"
             "transaction.state.log.replication.factor=1\ntransaction.state.log.min.isr=1\nlog.flush.interval.messages=1\n"
         )

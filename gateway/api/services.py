@@ -27,6 +27,7 @@ from gateway.catalog.views import Views
 from gateway.governance.change_tickets import ChangeTickets
 from gateway.governance.checks import Checks
 from gateway.governance.credential_scope import CredentialScope
+from gateway.governance.events import EventDeliveries
 from gateway.governance.grant_lists import GrantLists
 from gateway.governance.grants import Grants
 from gateway.governance.live_credentials import LiveCredentials
@@ -105,6 +106,7 @@ class Services:
     managed_access: ManagedAccess
     tasks: Tasks
     task_queues: TaskQueues
+    event_deliveries: EventDeliveries
     namespace_moves: NamespaceMoves
     protection: Protection
     known_callers: set[str]

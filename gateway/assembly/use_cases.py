@@ -45,6 +45,7 @@ from gateway.db.scim_tokens import ScimTokens
 from gateway.governance.change_tickets import ChangeTickets
 from gateway.governance.checks import Checks
 from gateway.governance.credential_scope import CredentialScope
+from gateway.governance.events import EventDeliveries
 from gateway.governance.grant_lists import GrantLists
 from gateway.governance.grants import Grants
 from gateway.governance.live_credentials import LiveCredentials
@@ -291,6 +292,9 @@ def build_services(
         managed_access=ManagedAccess(database=database, delivery=delivery),
         tasks=Tasks(database=database, reads=reads, door=door, reaches=reaches, page_size=settings.pagination_size_max),
         task_queues=TaskQueues(database=database),
+        event_deliveries=EventDeliveries(
+            database=database, sinks=settings.events.sink_names(), page_size=settings.pagination_size_max
+        ),
         namespace_moves=NamespaceMoves(
             database=database,
             door=door,

@@ -62,7 +62,12 @@ def replay(start: str, sink: str | None) -> None:
     settings = _settings()
     names = _chosen(settings, sink)
     sequence, time = _start(start)
-    count = _run(settings, lambda database: event_deliveries.replay(database, names, sequence=sequence, time=time))
+
+    async def again(database: Database) -> int:
+        async with database.transaction() as connection:
+            return await event_deliveries.replay(connection, names, sequence=sequence, time=time)
+
+    count = _run(settings, again)
     click.echo(f"events that wait again: {count}")
 
 
@@ -80,7 +85,8 @@ def dead_letters(retry: bool, sink: str | None, after: int, limit: int) -> None:
         names = _chosen(settings, sink)
 
         async def again(database: Database) -> int:
-            return sum([await event_deliveries.retry_dead_letters(database, name) for name in names])
+            async with database.transaction() as connection:
+                return sum([await event_deliveries.retry_dead_letters(connection, name) for name in names])
 
         click.echo(f"events that wait again: {_run(settings, again)}")
         return

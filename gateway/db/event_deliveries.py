@@ -50,7 +50,8 @@ _STATES = text(
 )
 _DEAD_LETTERS = text(
     "select l.sink, l.sequence, e.id, e.type, e.key, l.at, l.reason from event_dead_letters l join events e "
-    "using (sequence) where (cast(:sink as text) is null or l.sink = :sink) and l.sequence > :after "
+    "using (sequence) where (cast(:sink as text) is null or l.sink = :sink) "
+    "and (l.sequence, l.sink) > (:after, :after_sink) "
     "order by l.sequence, l.sink limit :limit"
 )
 _KEPT = text("select sequence, id, at, type, key from events where sequence > :after order by sequence limit :limit")
@@ -175,10 +176,17 @@ async def states(database: Database) -> list[SinkState]:
         return [SinkState(*row) for row in await connection.execute(_STATES)]
 
 
-async def dead_letters(database: Database, *, sink: str | None, after: int, limit: int) -> list[DeadLetter]:
-    """Return dead letters with a sequence above `after`, in order. Raises DatabaseUnavailable."""
+async def dead_letters(
+    database: Database, *, sink: str | None, after: int, limit: int, after_sink: str = "\U0010ffff"
+) -> list[DeadLetter]:
+    """Return dead letters after the sequence `after`, in order; of that sequence those of sinks after `after_sink`.
+
+    By default there are none of that sequence. Raises DatabaseUnavailable.
+    """
     async with database.read() as connection:
-        found = await connection.execute(_DEAD_LETTERS, {"sink": sink, "after": after, "limit": limit})
+        found = await connection.execute(
+            _DEAD_LETTERS, {"sink": sink, "after": after, "after_sink": after_sink, "limit": limit}
+        )
         return [DeadLetter(*row) for row in found]
 
 
@@ -189,26 +197,27 @@ async def kept(database: Database, *, after: int, limit: int) -> list[KeptEvent]
 
 
 async def replay(
-    database: Database, sinks: Sequence[str], *, sequence: int | None = None, time: datetime | None = None
+    connection: AsyncConnection, sinks: Sequence[str], *, sequence: int | None = None, time: datetime | None = None
 ) -> int:
     """Let all stored events from `sequence` or `time` on wait for the sinks again. Return the number of deliveries.
 
-    Events that wait already are not counted. Raises DatabaseUnavailable and CommitUnknown.
+    Events that wait already are not counted. The caller commits.
     """
-    async with database.transaction() as connection:
-        await connection.execute(_LOCK_KEEPING, {"class": _CLASS, "number": _KEEPING})
-        return await _count(connection, _REPLAY, {"sinks": list(sinks), "sequence": sequence, "time": time})
+    await connection.execute(_LOCK_KEEPING, {"class": _CLASS, "number": _KEEPING})
+    return await _count(connection, _REPLAY, {"sinks": list(sinks), "sequence": sequence, "time": time})
 
 
-async def retry_dead_letters(database: Database, sink: str) -> int:
-    """Let all dead letters of the sink wait again. Return their number. Raises as `replay`."""
-    async with database.transaction() as connection:
-        await connection.execute(_LOCK_KEEPING, {"class": _CLASS, "number": _KEEPING})
-        return await _count(connection, _RETRY, {"sink": sink})
+async def retry_dead_letters(connection: AsyncConnection, sink: str) -> int:
+    """Let all dead letters of the sink wait again. Return their number. The caller commits."""
+    await connection.execute(_LOCK_KEEPING, {"class": _CLASS, "number": _KEEPING})
+    return await _count(connection, _RETRY, {"sink": sink})
 
 
 async def forget(database: Database, sink: str) -> int:
-    """Delete the waiting rows and dead letters of a sink. Return their number. Raises as `replay`."""
+    """Delete the waiting rows and dead letters of a sink. Return their number.
+
+    Raises DatabaseUnavailable and CommitUnknown.
+    """
     async with database.transaction() as connection:
         waiting = await _count(connection, _FORGET_WAITING, {"sink": sink})
         return waiting + await _count(connection, _FORGET_DEAD, {"sink": sink})
@@ -217,7 +226,7 @@ async def forget(database: Database, sink: str) -> int:
 async def delete_old(database: Database, *, age: timedelta, limit: int) -> int:
     """Delete at most `limit` old dead letters and as many old events that wait for no sink. Return their number.
 
-    A replay at the same time waits, so it cannot choose an event that is being deleted. Raises as `replay`.
+    A replay at the same time waits, so it cannot choose an event that is being deleted. Raises as `forget`.
     """
     parameters: dict[str, Any] = {"age": age, "limit": limit}
     async with database.transaction() as connection:

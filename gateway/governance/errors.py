@@ -196,6 +196,10 @@ class QueueNotFound(CatalogError, code=404):
     """No task queue has this name."""
 
 
+class EventSinkNotFound(CatalogError, code=404):
+    """No event sink in the settings has this name."""
+
+
 class TaskNotSchedulable(CatalogError, code=400):
     """Tasks of this queue cannot be created by request."""
 

@@ -25,6 +25,7 @@ from gateway.access.operations import (
     credentials,
     deleted,
     docs,
+    events,
     generic_tables,
     grant_lists,
     live_credentials,
@@ -83,6 +84,7 @@ from gateway.iceberg.wire import (
     UpdateNamespacePropertiesRequest,
 )
 from gateway.protocol.change_tickets import DecideChangeRequest
+from gateway.protocol.events import ReplayEventsRequest, RetryDeadLettersRequest
 from gateway.protocol.roles import CreateRoleRequest, RoleSourceRequest, UpdateRoleRequest
 from gateway.protocol.server import BootstrapRequest
 from gateway.protocol.tasks import ControlTasksRequest, ListProjectTasksRequest, ListTasksRequest, SetQueueConfigRequest
@@ -804,6 +806,16 @@ def _task_queues() -> list[Example]:
     ]
 
 
+def _events() -> list[Example]:
+    replay, retry = {"from-sequence": 1, "sink": "bus"}, {"sink": "bus"}
+    return [
+        Example("event sinks", events.ListEventSinks()),
+        Example("dead letters", events.ListEventDeadLetters()),
+        Example("replay", events.ReplayEvents(decode(_body(replay), ReplayEventsRequest)), body=replay),
+        Example("retry", events.RetryEventDeadLetters(decode(_body(retry), RetryDeadLettersRequest)), body=retry),
+    ]
+
+
 def _managed_access() -> list[Example]:
     warehouse, namespace = {"warehouse_id": str(world.WAREHOUSE_ID)}, {"namespace_id": str(world.INNER_ID)}
     on, body = NamespaceIdRef(world.INNER_ID), {"managed-access": True}
@@ -923,6 +935,7 @@ EXAMPLES: Sequence[Example] = (
     *_tasks(),
     *_change_tickets(),
     *_task_queues(),
+    *_events(),
     *_managed_access(),
     *_namespace_moves(),
     *_lifecycle(),

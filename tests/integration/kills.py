@@ -81,11 +81,11 @@ class Killable:
         self._main = psutil.Process(self._own.pid)
         self.serves()
 
-    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
-        """Run a `lakegate` command with the gateway's own settings."""
+    def run(self, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run a `lakegate` command with the gateway's own settings, and `variables` of the environment changed."""
         return subprocess.run(
             [sys.executable, "-m", "gateway.cli", *command],
-            env=self._environment,
+            env=self._environment | variables,
             cwd="/",
             capture_output=True,
             text=True,

@@ -150,7 +150,8 @@ async def test_refused_event_is_a_dead_letter_and_later_events_are_delivered(dat
     assert sink.firsts() == [ids[0], ids[2], ids[4]]
     found = await event_deliveries.dead_letters(database, sink="sink", after=0, limit=10)
     assert [(str(each.id), each.reason) for each in found] == [(ids[1], "too large�"), (ids[3], "too large�")]
-    assert await event_deliveries.retry_dead_letters(database, "sink") == 2
+    async with database.transaction() as connection:
+        assert await event_deliveries.retry_dead_letters(connection, "sink") == 2
     healthy = Sink()
     await _delivery(database, healthy).deliver_waiting()
     assert healthy.firsts() == [ids[1], ids[3]]
@@ -172,8 +173,9 @@ async def test_replay_sends_the_events_from_a_sequence_or_a_time(database: Datab
     sink = Sink()
     await _delivery(database, sink).deliver_waiting()
     kept = await event_deliveries.kept(database, after=0, limit=10)
-    assert await event_deliveries.replay(database, ["sink"], sequence=kept[1].sequence) == 2
-    assert await event_deliveries.replay(database, ["sink", "new"], time=kept[0].at) == 4
+    async with database.transaction() as connection:
+        assert await event_deliveries.replay(connection, ["sink"], sequence=kept[1].sequence) == 2
+        assert await event_deliveries.replay(connection, ["sink", "new"], time=kept[0].at) == 4
     await _delivery(database, sink).deliver_waiting()
     assert [id for _, id in sink.received] == [*ids, *ids]
 

@@ -18,10 +18,13 @@ from confluent_kafka.cimpl import NewTopic
 from nats.js import JetStreamContext
 from nats.js.api import DiscardPolicy, StreamConfig
 
+from gateway.assembly.events import open_sink
 from gateway.conformance.rules import ConformanceError
 from gateway.events.kafka import KafkaSink, KafkaTarget
 from gateway.events.nats import NatsSink, NatsTarget
 from gateway.events.port import Event, EventRefused, EventSink, SinkUnavailable
+from gateway.settings import load
+from gateway.tls import trusted
 from tests import kafka_server, nats_server
 from tests.integration.event_sink_kit import Stored, conforms, event
 
@@ -119,6 +122,30 @@ async def test_kafka_sink_conforms(kafka: kafka_server.KafkaServer) -> None:
     sink = _kafka_sink(kafka, "conformance")
     await conforms(sink, lambda: _read_kafka(kafka, "conformance"))
     await sink.close()
+
+
+async def test_sinks_of_the_settings_store_events(
+    nats_running: nats_server.NatsServer, kafka: kafka_server.KafkaServer
+) -> None:
+    """A field that the factory passes wrongly would leave the sink without its server or its topic."""
+    await _stream(nats_running)
+    await _topic(kafka, "of-settings")
+    variables = {
+        "BUS__KIND": "nats", "BUS__URL": nats_running.url, "BUS__SUBJECT": "lakegate.events",
+        "LAKE__KIND": "kafka", "LAKE__BOOTSTRAP": kafka.bootstrap, "LAKE__TOPIC": "of-settings",
+        "LAKE__OPTIONS": "compression.type=gzip, security.protocol=PLAINTEXT", "LAKE__TIMEOUT": "20s",
+    }  # fmt: skip
+    settings = load({f"LAKEGATE__EVENTS__SINKS__{name}": value for name, value in variables.items()})
+    settings.events.require_usable()
+    sent = event("key")
+    for name, configured in settings.events.sinks.items():
+        sink = open_sink(name, configured, trusted(None, None))
+        assert sink.name == name
+        await sink.check()
+        await sink.send([sent])
+        await sink.close()
+    assert await _read_nats(nats_running) == [("key", str(sent.id))]
+    assert await _read_kafka(kafka, "of-settings") == [("key", str(sent.id))]
 
 
 class _Reversed:

@@ -168,7 +168,9 @@ def fill(connection: Connection) -> Rows:
         for column in table.columns:
             if column.identity is None and column.computed is None and (table.name, column.name) not in LEFT_OUT:
                 row[column.name] = known.get(column.name) or _value(table.name, column, written)
-        connection.execute(insert(table).values(row))
+        inserted = connection.execute(insert(table).values(row))
+        if any(column.identity is not None for column in table.primary_key) and inserted.inserted_primary_key:
+            row |= dict(inserted.inserted_primary_key._mapping)  # other tables refer to a key that PostgreSQL chose
         written[table.name] = row
     return written
 

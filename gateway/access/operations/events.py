@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations on the delivery of change events: the sinks' state, dead letters, and replay.
+
+An addition to the reference system's API. Events concern all projects, so these operations demand rights on the server.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from gateway.access.change_event import EventDeclaration, NoEvent
+from gateway.access.demand import Demand, Facts
+from gateway.access.operation import ChangeOperation, ReadOperation
+from gateway.access.refs import ServerRef
+from gateway.access.relations import Can
+from gateway.access.request import InBody, PageSize, PageToken, Query
+from gateway.protocol.events import ReplayEventsRequest, RetryDeadLettersRequest
+
+
+@dataclass(frozen=True)
+class _ReadingEvents:
+    """Mixin of reads. Callers that may list all projects may see the delivery of all projects' events."""
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.LIST_ALL_PROJECTS, ServerRef()),)
+
+
+@dataclass(frozen=True)
+class ListEventSinks(_ReadingEvents, ReadOperation):
+    """List the sinks of change events with the numbers of their waiting events and dead letters."""
+
+    endpoint: ClassVar[str] = "GET /management/v1/events/sinks"
+
+
+@dataclass(frozen=True)
+class ListEventDeadLetters(_ReadingEvents, ReadOperation):
+    """List the events that sinks refused, in the order of the events. `sink` selects those of one sink."""
+
+    endpoint: ClassVar[str] = "GET /management/v1/events/dead-letters"
+    sink: Annotated[str | None, Query("sink")] = None
+    page_token: PageToken = None
+    page_size: PageSize = None
+
+
+@dataclass(frozen=True)
+class _SendingEvents:
+    """Mixin of changes of the outbox. They need a right that only administrators and operators of the server have."""
+
+    event: ClassVar[EventDeclaration] = NoEvent("it sends existing events again and changes no object of the catalog")
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.CREATE_PROJECT, ServerRef()),)
+
+
+@dataclass(frozen=True)
+class ReplayEvents(_SendingEvents, ChangeOperation):
+    """Send all stored events from a sequence or time on again, to one sink or to all."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/events/replay"
+    returns: ClassVar[int] = 204
+    request: InBody[ReplayEventsRequest]
+
+    def facts(self) -> Facts:
+        return {"sink": self.request.sink or ""}
+
+
+@dataclass(frozen=True)
+class RetryEventDeadLetters(_SendingEvents, ChangeOperation):
+    """Send all events again that a sink refused."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/events/dead-letters/retry"
+    returns: ClassVar[int] = 204
+    request: InBody[RetryDeadLettersRequest]
+
+    def facts(self) -> Facts:
+        return {"sink": self.request.sink}

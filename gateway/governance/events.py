@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Use cases of event delivery: the sinks' state, dead letters, and replay."""
+
+from __future__ import annotations
+
+from gateway.access.operations.events import (
+    ListEventDeadLetters,
+    ListEventSinks,
+    ReplayEvents,
+    RetryEventDeadLetters,
+)
+from gateway.access.permit import Permit
+from gateway.db import event_deliveries
+from gateway.db.engine import Database
+from gateway.governance.errors import EventSinkNotFound
+from gateway.iceberg.errors import BadRequestException, InvalidPaginationToken
+from gateway.protocol.events import (
+    EventDeadLetter,
+    EventDeadLetterList,
+    EventSinkList,
+    EventSinkState,
+)
+
+
+class EventDeliveries:
+    """State and control of the delivery. `sinks` are the names of the configured sinks."""
+
+    def __init__(self, *, database: Database, sinks: tuple[str, ...], page_size: int) -> None:
+        self._database = database
+        self._sinks = sinks
+        self._page_size = page_size
+
+    async def sinks(self, _: Permit[ListEventSinks]) -> EventSinkList:
+        """Return the configured sinks, and others with waiting events or dead letters."""
+        found = {state.sink: state for state in await event_deliveries.states(self._database)}
+        states = []
+        for name in sorted({*self._sinks, *found}):
+            state = found.get(name)
+            states.append(
+                EventSinkState(
+                    name=name,
+                    configured=name in self._sinks,
+                    waiting=state.waiting if state else 0,
+                    dead_letters=state.dead_letters if state else 0,
+                    oldest_seconds=state.oldest_seconds if state else 0.0,
+                )
+            )
+        return EventSinkList(sinks=states)
+
+    async def dead_letters(self, permit: Permit[ListEventDeadLetters]) -> EventDeadLetterList:
+        """Return a page of dead letters. Raise InvalidPaginationToken."""
+        operation = permit.operation
+        size = min(operation.page_size or self._page_size, self._page_size)
+        after, after_sink = _position(operation.page_token)
+        found = await event_deliveries.dead_letters(
+            self._database, sink=operation.sink, after=after, after_sink=after_sink, limit=size + 1
+        )
+        shown = [
+            EventDeadLetter(
+                sink=each.sink,
+                sequence=each.sequence,
+                id=each.id,
+                type=each.type,
+                key=each.key,
+                refused_at=each.at,
+                reason=each.reason,
+            )
+            for each in found[:size]
+        ]
+        more = f"{shown[-1].sequence}.{shown[-1].sink}" if len(found) > size else None
+        return EventDeadLetterList(dead_letters=shown, next_page_token=more)
+
+    async def replay(self, permit: Permit[ReplayEvents]) -> None:
+        """Let stored events wait again. Raise EventSinkNotFound, and BadRequestException without a single start."""
+        request = permit.operation.request
+        if (request.from_sequence is None) == (request.from_time is None):
+            raise BadRequestException("Exactly one of from-sequence and from-time is required.")
+        names = self._sinks if request.sink is None else (self._known(request.sink),)
+        async with self._database.change(permit) as connection:
+            await event_deliveries.replay(connection, names, sequence=request.from_sequence, time=request.from_time)
+
+    async def retry(self, permit: Permit[RetryEventDeadLetters]) -> None:
+        """Let the dead letters of a sink wait again. Raise EventSinkNotFound."""
+        name = self._known(permit.operation.request.sink)
+        async with self._database.change(permit) as connection:
+            await event_deliveries.retry_dead_letters(connection, name)
+
+    def _known(self, name: str) -> str:
+        if name not in self._sinks:
+            known = ", ".join(self._sinks) or "none"
+            raise EventSinkNotFound(f"No event sink in the settings has the name {name!r}. Configured sinks: {known}.")
+        return name
+
+
+def _position(token: str | None) -> tuple[int, str]:
+    """Return (sequence, sink) of the last dead letter on the page before. Raise InvalidPaginationToken."""
+    if not token:
+        return 0, ""
+    sequence, _, sink = token.partition(".")
+    if not (sequence.isascii() and sequence.isdigit() and len(sequence) < 19) or "\0" in sink:
+        raise InvalidPaginationToken("The page token is not one of this list. Begin again without a token.")
+    return int(sequence), sink

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The management API for the delivery of change events, on a gateway without sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.contract.world import World, error_triple, unique
+
+BASE = "/management/v1/events"
+
+
+@pytest.fixture
+def former_sink(world: World) -> Iterator[str]:
+    """Write three events that a sink refused and one that waits for it. The sink is not in the settings."""
+    sink = unique("former")
+    for number in range(4):
+        ((sequence,),) = world.sql(
+            "insert into events (id, at, type, source, key, attributes, data) values "
+            "($1, clock_timestamp(), 'dropTable', 'uri:test', $2, '{}', '{}') returning sequence",
+            uuid4(),
+            sink,
+        )
+        if number:
+            world.sql("insert into event_dead_letters values ($1, $2, clock_timestamp(), 'too large')", sink, sequence)
+        else:
+            world.sql("insert into event_deliveries values ($1, $2)", sink, sequence)
+    yield sink
+    world.sql("delete from events where key = $1", sink)
+
+
+def test_sink_that_is_no_longer_configured_is_listed_with_its_events(world: World, former_sink: str) -> None:
+    answer = world.admin.get(f"{BASE}/sinks")
+    assert answer.status_code == 200, answer.text
+    (found,) = [each for each in answer.json()["sinks"] if each["name"] == former_sink]
+    assert (found["configured"], found["waiting"], found["dead-letters"]) == (False, 1, 3)
+    assert found["oldest-seconds"] >= 0
+
+
+def test_pages_contain_each_dead_letter_once(world: World, former_sink: str) -> None:
+    found: list[dict[str, Any]] = []
+    query: dict[str, Any] = {"sink": former_sink, "pageSize": 2}
+    for _ in range(2):
+        page = world.admin.get(f"{BASE}/dead-letters", params=query).json()
+        found += page["dead-letters"]
+        query["pageToken"] = page.get("next-page-token")
+    assert query["pageToken"] is None
+    assert [each["reason"] for each in found] == ["too large"] * 3
+    assert len({each["sequence"] for each in found}) == 3
+    wrong = world.admin.get(f"{BASE}/dead-letters", params={"pageToken": "x"})
+    assert wrong.status_code == 400
+
+
+def test_caller_without_a_right_on_the_server_is_refused(world: World, former_sink: str) -> None:
+    caller = world.stranger()
+    assert caller.get(f"{BASE}/sinks").status_code == 403
+    assert caller.get(f"{BASE}/dead-letters").status_code == 403
+    assert caller.post(f"{BASE}/replay", {"from-sequence": 0}).status_code == 403
+    assert caller.post(f"{BASE}/dead-letters/retry", {"sink": former_sink}).status_code == 403
+
+
+def test_sink_that_is_not_configured_gets_no_events_again(world: World, former_sink: str) -> None:
+    for path, body in (
+        ("replay", {"from-sequence": 0, "sink": former_sink}),
+        ("dead-letters/retry", {"sink": former_sink}),
+    ):
+        answer = world.admin.post(f"{BASE}/{path}", body)
+        assert error_triple(answer)[0] == 404, answer.text
+    assert world.sql("select count(*) from event_deliveries where sink = $1", former_sink)[0][0] == 1
+
+
+@pytest.mark.parametrize("body", [{}, {"from-sequence": 1, "from-time": "2026-01-01T00:00:00Z"}, {"from-sequence": -1}])
+def test_replay_needs_exactly_one_start(world: World, body: dict[str, Any]) -> None:
+    assert world.admin.post(f"{BASE}/replay", body).status_code == 400
