@@ -38,6 +38,8 @@ _SHARED = {
         "encryption_keys",
         "stored_secrets",
         "vault",
+        "provided_storage",
+        "additional_authorizers",
         "embedded_up",
     ),
     "engines": ("tests/e2e/",),

@@ -103,7 +103,12 @@ def test_errors_for_unsupported_types_list_the_supported_ones(kind: str) -> None
         decode_profile(json.dumps({"type": kind}).encode())
 
 
-@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"type":"s4"}', b'{"type":["s3"]}'])
+def test_a_stored_profile_of_a_package_that_is_missing_names_its_type() -> None:
+    with pytest.raises(StorageTypeNotSupported, match="'s4'"):
+        decode_profile(b'{"type":"s4"}')
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"type":["s3"]}'])
 def test_an_invalid_profile_is_refused(data: bytes) -> None:
     with pytest.raises(InvalidStorageProfile):
         decode_profile(data)
