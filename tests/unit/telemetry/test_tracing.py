@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import logging
 import os
 import socket
 import subprocess
@@ -15,6 +16,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+import structlog
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
@@ -245,18 +247,27 @@ async def test_a_call_to_an_engine_is_a_span_and_carries_its_id() -> None:
     assert second.attributes["error.type"] in {"ServerDisconnectedError", "ClientConnectorError"}
 
 
-async def test_log_lines_of_a_request_have_the_id_of_its_trace_and_later_ones_not() -> None:
-    stream = io.BytesIO()
+@pytest.fixture
+def logged() -> Iterator[io.BytesIO]:
+    """Redirect the logging of the process during a test. Later tests must find the handlers as they were."""
+    root, stream = logging.getLogger(), io.BytesIO()
+    before = (list(root.handlers), root.level)
     configure_logging(stream=stream)
+    yield stream
+    logging.captureWarnings(False)
+    structlog.reset_defaults()
+    root.handlers, root.level = before
+
+
+async def test_log_lines_of_a_request_have_the_id_of_its_trace_and_later_ones_not(logged: io.BytesIO) -> None:
     tracer = _tracer(Kept())
     try:
         with tracer.server_span("GET", {"traceparent": PARENT}):
             get_logger("test").info("request.served")
         get_logger("test").info("task.ended")
     finally:
-        configure_logging()
         await tracer.close()
-    first, second = map(json.loads, stream.getvalue().splitlines())
+    first, second = map(json.loads, logged.getvalue().splitlines())
     assert first["trace_id"] == PARENT.split("-")[1]
     assert "trace_id" not in second
 
