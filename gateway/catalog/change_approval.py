@@ -22,7 +22,7 @@ from gateway.access.resolved import (
     ResolvedNamespace,
     ResolvedWarehouse,
 )
-from gateway.catalog.change_proposals import ChangingPermit, Proposal, Tabular, of_new, of_object
+from gateway.catalog.change_proposals import ChangingPermit, Proposal, Tabular, drop_updates, of_new, of_object
 from gateway.catalog.offloading import offload
 from gateway.db import change_tickets
 from gateway.db.change_tickets import NewTicket
@@ -154,7 +154,8 @@ class ChangeApproval:
             return UNCONDITIONAL
         document = await documents.read(row)
         before = None if document is None else document.text
-        return await self.require(permit, [of_object(permit, ChangeKind.DROP, row, before=before)])
+        dropped = of_object(permit, ChangeKind.DROP, row, before=before, updates=drop_updates(permit))
+        return await self.require(permit, [dropped])
 
     async def of_rename(
         self, permit: ChangingPermit, row: Tabular, destination: tuple[str, ...], documents: Documents
@@ -192,7 +193,8 @@ class ChangeApproval:
         """Return the approval of a change of an existing namespace. Raises as `require`."""
         if not self.concerns(kind, ObjectType.NAMESPACE):
             return UNCONDITIONAL
-        proposal = of_object(permit, kind, row, properties=properties, destination=destination)
+        updates = drop_updates(permit) if kind is ChangeKind.DROP else ()
+        proposal = of_object(permit, kind, row, updates=updates, properties=properties, destination=destination)
         return await self.require(permit, [proposal])
 
     async def of_move(
