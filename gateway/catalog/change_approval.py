@@ -7,7 +7,6 @@ approval gets a ticket. The transaction of the approved change marks its ticket 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -117,8 +116,8 @@ class ChangeApproval:
         if panel is None:
             return UNCONDITIONAL
         asked = [each for each in proposals if panel.concerns(each.change.kind, each.change.object_type)]
-        judgements = await asyncio.gather(*(panel.verify(each.change) for each in asked))
-        judged = list(zip(asked, judgements, strict=True))
+        # Not strict: after a rejection, the others are not asked about.
+        judged = list(zip(asked, await panel.verify_all([each.change for each in asked]), strict=False))
         _refuse_rejected(permit, judged)
         opened = [
             (each, await self._ticket(permit, panel, each, judgement.verdict.reasons))
