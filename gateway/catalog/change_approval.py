@@ -7,7 +7,6 @@ approval gets a ticket. The transaction of the approved change marks its ticket 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -22,7 +21,7 @@ from gateway.access.resolved import (
     ResolvedNamespace,
     ResolvedWarehouse,
 )
-from gateway.catalog.change_proposals import ChangingPermit, Proposal, Tabular, of_new, of_object
+from gateway.catalog.change_proposals import ChangingPermit, Proposal, Tabular, drop_updates, of_new, of_object
 from gateway.catalog.offloading import offload
 from gateway.db import change_tickets
 from gateway.db.change_tickets import NewTicket
@@ -117,8 +116,8 @@ class ChangeApproval:
         if panel is None:
             return UNCONDITIONAL
         asked = [each for each in proposals if panel.concerns(each.change.kind, each.change.object_type)]
-        judgements = await asyncio.gather(*(panel.verify(each.change) for each in asked))
-        judged = list(zip(asked, judgements, strict=True))
+        # Not strict: after a rejection, the others are not asked about.
+        judged = list(zip(asked, await panel.verify_all([each.change for each in asked]), strict=False))
         _refuse_rejected(permit, judged)
         opened = [
             (each, await self._ticket(permit, panel, each, judgement.verdict.reasons))
@@ -154,7 +153,8 @@ class ChangeApproval:
             return UNCONDITIONAL
         document = await documents.read(row)
         before = None if document is None else document.text
-        return await self.require(permit, [of_object(permit, ChangeKind.DROP, row, before=before)])
+        dropped = of_object(permit, ChangeKind.DROP, row, before=before, updates=drop_updates(permit))
+        return await self.require(permit, [dropped])
 
     async def of_rename(
         self, permit: ChangingPermit, row: Tabular, destination: tuple[str, ...], documents: Documents
@@ -192,7 +192,8 @@ class ChangeApproval:
         """Return the approval of a change of an existing namespace. Raises as `require`."""
         if not self.concerns(kind, ObjectType.NAMESPACE):
             return UNCONDITIONAL
-        proposal = of_object(permit, kind, row, properties=properties, destination=destination)
+        updates = drop_updates(permit) if kind is ChangeKind.DROP else ()
+        proposal = of_object(permit, kind, row, updates=updates, properties=properties, destination=destination)
         return await self.require(permit, [proposal])
 
     async def of_move(

@@ -87,7 +87,7 @@ def of_object(
     properties: Mapping[str, str] | None = None,
     destination: tuple[str, ...] | None = None,
 ) -> Proposal:
-    """Return the proposal of a change of an existing object. `updates` are structs of the protocol."""
+    """Return the proposal of a change of an existing object. `updates` are structs of the protocol, or mappings."""
     levels, name = (
         (row.namespace.levels, None)
         if isinstance(row, ResolvedNamespace)
@@ -133,6 +133,20 @@ def of_new(
         ),
         container.key,
     )
+
+
+def drop_updates(permit: ChangingPermit) -> tuple[Mapping[str, object], ...]:
+    """Return the update that tells a drop from others of the same object: with or without its files, `force` and so on.
+
+    Without it, the approval of a drop that can be undone would also be one of a permanent deletion.
+    """
+    match permit.operation:
+        case UnregisterTable():
+            return ({"action": "unregister"},)
+        case RegisterTable() | AdoptTable() as overwriting:
+            return ({"action": "overwrite", "metadata-location": overwriting.request.metadata_location},)
+        case dropping:
+            return ({"action": "drop", **dropping.facts()},)
 
 
 def _proposed(

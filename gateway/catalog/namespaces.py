@@ -160,8 +160,8 @@ class Namespaces:
 
         row = permit.namespace(permit.operation.namespace)
         approval = await self._approval.of_namespace(permit, ChangeKind.DROP, row)
-        # The verifiers would not be asked about the contents, so these have to be dropped one by one.
-        only_empty = self._approval.concerns(ChangeKind.DROP, *TABULARS)
+        # The verifiers would not be asked about the contents, also namespaces, so these have to be dropped one by one.
+        only_empty = self._approval.concerns(ChangeKind.DROP, *TABULARS, ObjectType.NAMESPACE)
 
         async def attempt() -> Sequence[Pending]:
             async with self._database.change(permit) as connection:
@@ -176,8 +176,8 @@ class Namespaces:
             if not (permit.operation.recursive and only_empty):
                 raise
             raise ChangeRejected(
-                f"Namespace {row.namespace.dotted} is not empty, and verifiers of this catalog judge drops of tables "
-                "and views. Drop its contents one by one, then the namespace."
+                f"Namespace {row.namespace.dotted} is not empty, and verifiers of this catalog judge drops of "
+                "tables, views or namespaces. Drop its contents one by one, then the namespace."
             ) from not_empty
         await self._delivery.deliver_or_defer(_deliver_first(pending))
 

@@ -49,7 +49,7 @@ async def open_ticket(connection: AsyncConnection, new: NewTicket, *, lifetime: 
     reasons = cast(literal(list(new.reasons), ARRAY(Text)), ARRAY(Text))
     outdated = or_(change_tickets.c.expires_at <= _NOW, ~change_tickets.c.reasons.contains(reasons))
     await connection.execute(update(change_tickets).where(of_change, outdated).values(status=TicketStatus.LAPSED.value))
-    await connection.execute(
+    opened = await connection.execute(
         insert(change_tickets)
         .values(
             id=uuid7(),
@@ -64,9 +64,13 @@ async def open_ticket(connection: AsyncConnection, new: NewTicket, *, lifetime: 
             change=cast(literal(new.change.decode(), Text), JSONB),
             expires_at=_NOW + _seconds(lifetime),
         )
-        .on_conflict_do_nothing(index_elements=["digest"], index_where=_OPEN_IN_INDEX)
+        # Changes nothing. In a statement of its own, a concurrent run could use the ticket before it is read.
+        .on_conflict_do_update(
+            index_elements=["digest"], index_where=_OPEN_IN_INDEX, set_={"digest": change_tickets.c.digest}
+        )
+        .returning(*_columns())
     )
-    return _ticket((await connection.execute(_select().where(of_change))).one())
+    return _ticket(opened.one())
 
 
 async def use(connection: AsyncConnection, id: UUID) -> bool:
@@ -157,7 +161,11 @@ async def sweep(connection: AsyncConnection, *, older_than_days: int, limit: int
 
 
 def _select() -> Select[Any]:
-    return select(*(_status().label("status") if each.name == "status" else each for each in change_tickets.c))
+    return select(*_columns())
+
+
+def _columns() -> Sequence[ColumnElement[Any]]:
+    return [_status().label("status") if each.name == "status" else each for each in change_tickets.c]
 
 
 def _status() -> ColumnElement[str]:

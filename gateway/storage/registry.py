@@ -133,8 +133,8 @@ def decode_credential(data: bytes | msgspec.Raw, *, rules: StorageRules = STORED
     readers = {each.credential_tag: each.decode_credential for each in PROVIDERS if each.decode_credential is not None}
     if isinstance(kind, str) and kind in readers:
         return readers[kind](fields, rules)
-    provider = None if kind in _BY_TYPE else _allowed(kind, rules)
-    if provider is None or provider.decode_credential is None:
+    provider = _allowed(kind, rules)
+    if provider is None or provider.tag in _BY_TYPE or provider.decode_credential is None:
         raise InvalidStorageCredential(f"Storage credential field 'type' must be {_quoted(readers)}")
     return provider.decode_credential(fields, rules)
 

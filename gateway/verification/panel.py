@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -109,6 +109,20 @@ class Panel:
     def concerns(self, kind: ChangeKind, object_type: str) -> bool:
         """Return True if any verifier judges such changes."""
         return any(state.concerns(kind, object_type) for state in self._seats)
+
+    async def verify_all(self, changes: Sequence[ProposedChange]) -> list[Judgement]:
+        """Return the verdict on each change of one request, up to the first group with a rejection.
+
+        As many changes are asked about at the same time as every verifier answers. So a request with many changes does
+        not fail, or pass by a verifier that fails open, because of its own number of questions.
+        """
+        at_once = min((state.seat.questions for state in self._seats), default=1)
+        judgements: list[Judgement] = []
+        for start in range(0, len(changes), at_once):
+            judgements += await asyncio.gather(*(self.verify(each) for each in changes[start : start + at_once]))
+            if any(isinstance(each.verdict, Rejected) for each in judgements):
+                break
+        return judgements
 
     async def verify(self, change: ProposedChange) -> Judgement:
         """Ask all verifiers concurrently and return the strictest verdict. Raises no error of a verifier."""

@@ -204,6 +204,28 @@ def test_recursive_drop_does_not_pass_by_the_verifiers_of_its_tables(site: Site,
     assert (answer.status_code, answer.json()["error"]["type"]) == (403, "ChangeRejected")
 
 
+def test_recursive_drop_does_not_pass_by_the_verifiers_of_the_namespaces_inside(site: Site, ns: str) -> None:
+    admin = site.world.admin
+    assert admin.post(f"{site.world.root}/namespaces", {"namespace": [ns, "inner"]}).status_code == 200
+    with site.answering("drop:namespace", "approved"):
+        answer = admin.delete(f"{site.world.root}/namespaces/{ns}?recursive=true&force=true")
+    assert (answer.status_code, answer.json()["error"]["type"]) == (403, "ChangeRejected")
+    assert admin.get(f"{site.world.root}/namespaces/{ns}%1Finner").status_code == 200
+
+
+def test_approved_drop_that_keeps_the_files_is_no_approval_of_their_deletion(site: Site, ns: str) -> None:
+    bob = site.world.bob
+    table = site.world.table(ns, by=bob)
+    with site.answering("drop:table", "pending", "keep it for the audit"):
+        assert bob.delete(f"{table.path}?purgeRequested=false").status_code == 409
+        ticket = site.only(f"{ns}.{table.name}")
+        assert ticket["change"]["updates"] == [{"action": "drop", "purge": False, "force": False}]
+        site.approve(ticket)
+        assert bob.delete(f"{table.path}?purgeRequested=true").status_code == 409
+        assert bob.delete(f"{table.path}?purgeRequested=false&force=true").status_code == 409
+        assert bob.delete(f"{table.path}?purgeRequested=false").status_code == 204
+
+
 def test_only_requesters_and_approvers_see_a_ticket(site: Site, ns: str) -> None:
     bob, alice = site.world.bob, site.world.alice
     table = site.world.table(ns, by=bob)

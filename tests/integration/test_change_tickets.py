@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 
 import msgspec
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Select, text
 
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.catalog.change_approval import (
@@ -24,7 +24,8 @@ from gateway.catalog.change_approval import (
 )
 from gateway.catalog.change_proposals import ChangingPermit, Proposal
 from gateway.db import change_tickets
-from gateway.db.engine import Database
+from gateway.db.change_tickets import NewTicket
+from gateway.db.engine import Connection, Database
 from gateway.protocol.change_tickets import ChangeTicket, TicketStatus
 from gateway.verification.panel import Panel, Seat
 from gateway.verification.port import Approved, ChangeKind, Pending, ProposedChange, Rejected, Verdict
@@ -53,6 +54,16 @@ class Asked:
 
     async def close(self) -> None:
         """Do nothing."""
+
+
+class _Delegate:
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+
+
+async def _digest(connection: Connection, id: UUID) -> str:
+    found = await connection.execute(text("select digest from change_tickets where id = :id"), {"id": id})
+    return str(found.scalar_one())
 
 
 class World:
@@ -190,6 +201,34 @@ async def test_two_concurrent_runs_cannot_use_one_approval(world: World) -> None
     commit.set()
     results = await asyncio.gather(first, second, return_exceptions=True)
     assert sorted(type(each).__name__ for each in results) == ["ChangePending", "NoneType"]
+
+
+async def test_run_that_asks_while_another_one_uses_the_approval_gets_a_ticket(world: World) -> None:
+    id = await world.pending()
+    assert await world.decide(id)
+    approval = await world.ask()
+
+    class Overtaken(_Delegate):
+        """A connection that reads after another transaction has used the ticket."""
+
+        async def execute(self, statement: Any, *values: Any) -> Any:
+            if isinstance(statement, Select):
+                await world.use(approval)
+            return await self.connection.execute(statement, *values)
+
+    async with world.database.transaction() as connection:
+        new = NewTicket(
+            digest=await _digest(connection, id),
+            warehouse_id=world.rows.warehouses[0],
+            on=world.proposal().on,
+            name="orders",
+            kind="commit",
+            principal="oidc~ann",
+            reasons=["contract: a steward has to look at it"],
+            change=b"{}",
+        )
+        opened = await change_tickets.open_ticket(cast(Any, Overtaken(connection)), new, lifetime=60.0)
+    assert (opened.id, opened.status) == (id, TicketStatus.APPROVED)
 
 
 async def test_failed_change_leaves_its_approval_for_the_next_run(world: World) -> None:

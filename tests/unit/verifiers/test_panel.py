@@ -48,6 +48,21 @@ def test_the_strictest_verdict_wins(
     assert (judgement.verdict, judgement.unavailable) == (verdict, unavailable)
 
 
+@pytest.mark.parametrize("fail_open", [True, False])
+def test_all_changes_of_a_large_transaction_are_judged(fail_open: bool) -> None:
+    panel = Panel([seat(Pending(("p",)), fail_open=fail_open, questions=2, timeout=5.0)])
+    judgements = asyncio.run(panel.verify_all([CHANGE] * 100))
+    assert [each.verdict for each in judgements] == [Pending(("v: p",))] * 100
+
+
+def test_no_further_changes_are_asked_about_after_a_rejection() -> None:
+    verifier = Scripted("hang")
+    panel = Panel([Seat(verifier=verifier, timeout=0.05, questions=2)])
+    judgements = asyncio.run(panel.verify_all([CHANGE] * 100))
+    assert verifier.asked == 2
+    assert [each.unavailable for each in judgements] == [True, True]
+
+
 def test_reasons_are_in_the_order_of_names_and_limited() -> None:
     many = tuple(f"line\n{n}" for n in range(MOST_REASONS + 5))
     panel = Panel([seat(Rejected(("x" * 5000,)), "z"), seat(Rejected(many), "a")])
