@@ -34,7 +34,7 @@ SINK = {
     # Nothing listens there: the events wait.
     "EVENTS__SINKS__PARTNER__KIND": "webhook",
     "EVENTS__SINKS__PARTNER__URL": "http://127.0.0.1:9/",
-    "EVENTS__SINKS__PARTNER__SIGNING_SECRET": "a signing secret of the tests",
+    "EVENTS__SINKS__PARTNER__SECRET": "a signing secret of the tests",
     "EVENTS__CREDENTIALS_VENDED": "true",
 }
 MANAGEMENT = "/management/v1"
