@@ -209,7 +209,7 @@ def test_a_gateway_that_vault_refuses_does_not_start(world: World, server: Vault
     for name in ("SECRET_MOUNT", "USER", "PASSWORD"):
         assert f"LAKEGATE__KV2__{name} must be set" in missing.stderr
     unknown = lakegate(world, "serve", SECRET_BACKEND="kv3")
-    assert (unknown.returncode, "No secret store has the name 'kv3'" in unknown.stderr) == (1, True)
+    assert (unknown.returncode, "lakegate.secrets has the name 'kv3'. Known names: kv2" in unknown.stderr) == (1, True)
 
 
 def test_credentials_are_moved_into_vault_and_back(world: World, admin: Person, server: VaultServer) -> None:
