@@ -8,7 +8,7 @@ process receives and drops the spans. The CPU time of `gateway` includes the thr
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,13 +20,13 @@ from tests.bench.catalogs import COMMIT, LOAD, VENDED, Catalog, Prepared
 from tests.bench.generator import Generator
 from tests.bench.hot import further
 from tests.bench.pairs import Comparison, Side, Slices, compared
-from tests.bench.stacks import stack
+from tests.bench.stacks import groups_of, stack
 
 _WARM_SECONDS = 2.0
 
 
 @contextmanager
-def _dropped() -> Iterator[str]:
+def dropped() -> Iterator[str]:
     """Context manager. Run a collector that drops everything; yield its address."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -47,13 +47,16 @@ def _dropped() -> Iterator[str]:
         server.shutdown()
 
 
-def main() -> None:
-    """Run the servers, measure, and print the table."""
+def compare(variants: Mapping[str, Mapping[str, str]], off: str) -> None:
+    """Measure a gateway with each set of `variants` next to one without, on one stack, and print a table for each.
+
+    A variant is settings by their names. The CPU time of all processes counts. `off` names the other gateway.
+    """
     options, console = variables.read(), Console(width=170)
     plan = Slices(pairs=options.rounds, seconds=options.seconds, warm_seconds=_WARM_SECONDS)
+    title = f"{plan.pairs} pairs of slices of {plan.seconds:g} s in turns; ratios are medians of the pairs"
     with ExitStack() as held:
         ready = held.enter_context(stack()).ready
-        address = held.enter_context(_dropped())
         catalog = Prepared(
             Catalog(name="ours", url=ready.catalog_uri, token=ready.users["admin"].token, warehouse=ready.warehouse)
         )
@@ -61,25 +64,37 @@ def main() -> None:
         requests = catalog.requests([name for name in (LOAD, VENDED, COMMIT) if options.selects(name)])
         generator = Generator()
         held.callback(generator.close)
-        off = held.enter_context(further(ready, {"WORKERS": "1"}))
-        for ratio in ("1.0", "0.01"):
-            settings = {"WORKERS": "1", "TRACING__ENDPOINT": address, "TRACING__SAMPLE_RATIO": ratio}
-            with further(ready, settings) as traced:
-                sides = tuple(
-                    Side(name, {"gateway": gateway.pids})
-                    for name, gateway in ((f"traces of {float(ratio):.0%}", traced), ("no traces", off))
+        without = held.enter_context(further(ready, {"WORKERS": "1"}))
+        engines = {name: pids for name, pids in groups_of(ready).items() if name != "gateway"}
+        for called, settings in variants.items():
+            with further(ready, {"WORKERS": "1", **settings}) as extended:
+                gateways = (extended, without)
+                sides = (
+                    Side(called, {"gateway": extended.pids, **engines}),
+                    Side(off, {"gateway": without.pids, **engines}),
                 )
-                title = f"{plan.pairs} pairs of slices of {plan.seconds:g} s in turns; ratios are medians of the pairs"
-                table = Comparison((sides[0], sides[1]), title)
+                table = Comparison(sides, title)
                 for name, request in requests.items():
-                    traced_sent, off_sent = (
+                    first, second = (
                         replace(request, url=request.url.replace(ready.catalog_uri, gateway.catalog_uri))
-                        for gateway in (traced, off)
+                        for gateway in gateways
                     )
                     for connections in options.connections:
-                        both = compared(generator, (sides[0], sides[1]), (traced_sent, off_sent), connections, plan)
+                        both = compared(generator, sides, (first, second), connections, plan)
                         table.add(name, connections, both)
             console.print(table.table)
+
+
+def main() -> None:
+    """Run the servers, measure, and print the table."""
+    with dropped() as address:
+        compare(
+            {
+                f"traces of {float(ratio):.0%}": {"TRACING__ENDPOINT": address, "TRACING__SAMPLE_RATIO": ratio}
+                for ratio in ("1.0", "0.01")
+            },
+            "no traces",
+        )
 
 
 if __name__ == "__main__":
