@@ -131,6 +131,7 @@ def existing(world: World, project: str) -> dict[str, list[str]]:
         "member_type": ["user"],
         "queue_name": ["soft_deletion"],
         "task_id": [_task(world, project)],
+        "ticket_id": [_ticket(world, made.id, found["table"])],
         "api": ["catalog"],
         "asset": ["start.js"],
         "column": ["id"],
@@ -142,6 +143,18 @@ def existing(world: World, project: str) -> dict[str, list[str]]:
 
 def _uuid(world: World, path: str) -> str:
     return str(world.admin.get(path).json()["metadata"]["table-uuid"])
+
+
+def _ticket(world: World, warehouse: str, table: str) -> str:
+    """Return a pending ticket of another user. The stack has no verifier that would open one."""
+    (row,) = world.sql(
+        "insert into change_tickets (id, digest, warehouse_id, object_type, object_id, name, kind, principal, reasons, "
+        "change, expires_at) values (gen_random_uuid(), 'fuzzed', $1::text::uuid, 'table', $2::text::uuid, 'fuzzed', "
+        "'commit', 'oidc~somebody', '{}', '{}', now() + interval '1 hour') returning id",
+        warehouse,
+        table,
+    )
+    return str(row["id"])
 
 
 def _task(world: World, project: str) -> str:
