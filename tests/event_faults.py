@@ -92,7 +92,7 @@ class Faults:
 
 @dataclass(frozen=True)
 class Result:
-    """What a broker has: events, messages, lost and unknown ids, and keys whose first arrivals are out of order."""
+    """Count what a broker has: events, messages, lost and unknown ids, and keys that first arrived out of order."""
 
     sink: str
     messages: int
