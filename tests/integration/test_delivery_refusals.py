@@ -67,6 +67,7 @@ async def remove(database: Database, pending: Sequence[outbox.Pending]) -> None:
         await outbox.done(connection, [row.id for row in pending])
 
 
+@pytest.mark.generated
 async def test_permanently_refused_key_does_not_block_a_revocation(
     database: Database,
 ) -> None:

@@ -383,6 +383,7 @@ def _scanned(plan: Any) -> set[str]:
     return found.union(*(_scanned(each) for each in plan.get("Plans", ())))
 
 
+@pytest.mark.generated
 async def test_reads_use_indexes_with_many_tables_and_grants(url: str) -> None:
     """Also those of several members. The plans are the generic ones, which the connections are set to use."""
     rows = Rows()
