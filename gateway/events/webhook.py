@@ -17,6 +17,9 @@ import httpx2
 from gateway.events.cloud_events import CONTENT_TYPE, structured
 from gateway.events.port import Event, EventRefused, SinkUnavailable
 
+_MOST_BYTES: Final = 65_536
+"""Limit of the bytes of a response that are read, so that its connection can be used again. The rest is not wanted."""
+
 #: Statuses that say that this event will never be accepted: the body is too large or not understood.
 _REFUSED: Final = frozenset({400, 413, 415, 422})
 
@@ -72,7 +75,8 @@ class WebhookSink:
             "webhook-signature": signature(self._secret, event.id, timestamp, body),
         }
         try:
-            answer = await self._client.post(self._url, content=body, headers=headers)
+            async with self._client.stream("POST", self._url, content=body, headers=headers) as answer:
+                await _read_start(answer)
         except httpx2.HTTPError as error:
             raise SinkUnavailable(f"the webhook did not answer: {type(error).__name__}") from error
         if answer.status_code in _REFUSED:
@@ -90,3 +94,14 @@ class WebhookSink:
     async def close(self) -> None:
         """Close the connections."""
         await self._client.aclose()
+
+
+async def _read_start(answer: httpx2.Response) -> None:
+    """Read a short response to its end. A longer one is not read further, and its connection is closed."""
+    if answer.is_stream_consumed:
+        return
+    read = 0
+    async for part in answer.aiter_raw():
+        read += len(part)
+        if read > _MOST_BYTES:
+            return

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -57,6 +58,22 @@ async def test_answer_without_success_is_an_error(status: int, error: type[Excep
     with pytest.raises(error):
         await sink.send([EVENT])
     await sink.close()
+
+
+async def test_only_the_start_of_an_endless_answer_is_read() -> None:
+    read = 0
+
+    async def endless() -> AsyncIterator[bytes]:
+        nonlocal read
+        while read < 100_000_000:
+            read += 65_536
+            yield bytes(65_536)
+
+    transport = httpx2.MockTransport(lambda _: httpx2.Response(200, content=endless()))
+    sink = WebhookSink("hook", "http://h/", secret=b"key", timeout=5, transport=transport)
+    await sink.send([EVENT])
+    await sink.close()
+    assert read <= 200_000
 
 
 async def test_request_has_the_id_and_a_signature_of_the_body() -> None:
