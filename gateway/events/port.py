@@ -30,7 +30,12 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SinkUnavailable(Exception):
-    """Error of a sink that stored an unknown part of the batch. Send the batch again later."""
+    """Error of a sink that stored an unknown part of the batch. Send the batch again later.
+
+    The first `stored` events of the batch are certainly stored, and need not be sent again.
+    """
+
+    stored: int = 0
 
 
 class EventRefused(Exception):

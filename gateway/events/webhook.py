@@ -61,8 +61,13 @@ class WebhookSink:
 
     async def send(self, events: Sequence[Event]) -> None:
         """Send the events in this order. Raises SinkUnavailable and EventRefused as `EventSink.send` describes."""
-        for event in events:
-            await self._post(event)
+        for number, event in enumerate(events):
+            try:
+                await self._post(event)
+            except SinkUnavailable as error:
+                # A server that limits its rate never accepts a whole batch.
+                error.stored = number
+                raise
 
     async def _post(self, event: Event) -> None:
         body = structured(event)
