@@ -61,7 +61,7 @@ class EventSink(Protocol):
         Events may have been sent before.
 
         Raises:
-            SinkUnavailable: nothing is known about the batch; send it again later.
+            SinkUnavailable: nothing is known about the events after the first `stored` ones; send them again later.
             EventRefused: the sink will never accept this one event (too large, invalid); those before it in the
                 batch are stored.
         """

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import hmac
 import ssl
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -51,6 +52,7 @@ class WebhookSink:
         self._name = name
         self._url = url
         self._secret = secret
+        self._timeout = timeout
         self._clock = clock
         self._client = httpx2.AsyncClient(verify=tls, timeout=timeout, trust_env=False, transport=transport)
 
@@ -79,15 +81,27 @@ class WebhookSink:
             "webhook-timestamp": str(timestamp),
             "webhook-signature": signature(self._secret, event.id, timestamp, body),
         }
+        status = await self._status(body, headers)
+        if status in _REFUSED:
+            raise EventRefused(event.id, f"the webhook answered {status}")
+        if not httpx2.codes.is_success(status):
+            raise SinkUnavailable(f"the webhook answered {status}; it must answer 2xx")
+
+    async def _status(self, body: bytes, headers: Mapping[str, str]) -> int:
+        """Send the request and return the status. It is known before the body, so a broken body does not matter."""
+        status: int | None = None
         try:
-            async with self._client.stream("POST", self._url, content=body, headers=headers) as answer:
+            # The timeout of the client limits each read, so it alone does not end a server that sends byte by byte.
+            async with (
+                asyncio.timeout(self._timeout),
+                self._client.stream("POST", self._url, content=body, headers=headers) as answer,
+            ):
+                status = answer.status_code
                 await _read_start(answer)
-        except httpx2.HTTPError as error:
-            raise SinkUnavailable(f"the webhook did not answer: {type(error).__name__}") from error
-        if answer.status_code in _REFUSED:
-            raise EventRefused(event.id, f"the webhook answered {answer.status_code}")
-        if not answer.is_success:
-            raise SinkUnavailable(f"the webhook answered {answer.status_code}; it must answer 2xx")
+        except (TimeoutError, httpx2.HTTPError) as error:
+            if status is None:
+                raise SinkUnavailable(f"the webhook did not answer: {type(error).__name__}") from error
+        return status
 
     async def check(self) -> None:
         """Raise SinkUnavailable if no HTTP server answers at the URL."""
