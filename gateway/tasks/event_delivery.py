@@ -63,7 +63,11 @@ class Pace:
 
 
 class EventDelivery:
-    """The delivery to one sink by one process."""
+    """The delivery to one sink by one process.
+
+    `sessions` provides the connection that is held while the sink is called, by default `database`. The polls use
+    `database`, so a process that delivers nothing opens no connection of `sessions`.
+    """
 
     def __init__(
         self,
@@ -72,9 +76,11 @@ class EventDelivery:
         *,
         observer: EventObserver,
         pace: Pace,
+        sessions: Database | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._database = database
+        self._sessions = sessions or database
         self._sink = sink
         self._observer = observer
         self._pace = pace
@@ -111,7 +117,7 @@ class EventDelivery:
         Return 0 if another process delivers. Raises DatabaseUnavailable.
         """
         delivered = 0
-        async with event_deliveries.locked_sink(self._database, self._sink.name) as connection:
+        async with event_deliveries.locked_sink(self._sessions, self._sink.name) as connection:
             while connection is not None:
                 found = await event_deliveries.batch(connection, self._sink.name, self._pace.batch)
                 if not found or (count := await self._send(connection, found)) is None:
@@ -128,8 +134,14 @@ class EventDelivery:
                 await self._sink.send([_event(each) for each in found])
         except EventRefused as refusal:
             refused = refusal
-        except (SinkUnavailable, TimeoutError) as error:
-            self._failed(str(error) or "no result in time")
+        except SinkUnavailable as error:
+            if error.stored > 0:
+                await self._record(connection, found[: error.stored])
+                self._failures = 0
+            self._failed(str(error) or "no reason given")
+            return None
+        except TimeoutError:
+            self._failed("no result in time")
             return None
         except Exception as error:
             # A sink of another author can raise anything. The events stay in the outbox.
@@ -142,8 +154,7 @@ class EventDelivery:
         if stored is None:
             self._failed("the sink refused an event that was not sent")
             return None
-        await event_deliveries.remove(connection, self._sink.name, [each.sequence for each in stored])
-        self._observer.events_delivered(self._sink.name, len(stored))
+        await self._record(connection, stored)
         if refused is not None:
             sequence = found[len(stored)].sequence
             await event_deliveries.refuse(connection, self._sink.name, sequence, refused.reason)
@@ -156,6 +167,10 @@ class EventDelivery:
             _log.info("event_sink.recovered", sink=self._sink.name)
         self._failures = 0
         return len(stored)
+
+    async def _record(self, connection: Connection, stored: Sequence[StoredEvent]) -> None:
+        await event_deliveries.remove(connection, self._sink.name, [each.sequence for each in stored])
+        self._observer.events_delivered(self._sink.name, len(stored))
 
     async def check(self) -> None:
         """Raise SinkUnavailable while the sink fails, for `/health`. A sink that is in use is not called."""
