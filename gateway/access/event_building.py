@@ -103,7 +103,7 @@ def events_of(permit: Permit[Operation]) -> tuple[NewEvent, ...]:
         place = {name: drafts[-1][1].get(name, "") for name in ("projectid", "warehouseid", "prefix")}
         drafts = [*(_of_dropped(each, place) for each in contents), *drafts]
     return tuple(
-        _event(event_id(permit.pending_audit.record.id, number), draft, common, len(drafts), number)
+        new_event(event_id(permit.pending_audit.record.id, number), draft, common, len(drafts), number)
         for number, draft in enumerate(drafts)
     )
 
@@ -113,7 +113,11 @@ def event_of_issued(issued: IssuedCredential) -> NewEvent:
 
     Its id is the same for every request that received this credential from the cache.
     """
-    where = {"objecttype": issued.kind, "objectid": str(issued.table_id), **_tabular(issued.kind, str(issued.table_id))}
+    where = {
+        "objecttype": issued.kind,
+        "objectid": str(issued.table_id),
+        **tabular_of(issued.kind, str(issued.table_id)),
+    }
     where |= {"projectid": issued.project_id, "warehouseid": str(issued.warehouse_id)}
     data = IssuedData(
         level=issued.level,
@@ -124,22 +128,23 @@ def event_of_issued(issued: IssuedCredential) -> NewEvent:
         view_owner=issued.view_owner,
         expires_at=issued.expires_at,
     )
-    common = {"actor": _described(issued.principal, issued.assumed_role)}
-    return _event(event_id(issued.id, 0), (CREDENTIALS_VENDED, where, msgspec.json.encode(data)), common, 1, 0)
+    common = {"actor": described_actor(issued.principal, issued.assumed_role)}
+    return new_event(event_id(issued.id, 0), (CREDENTIALS_VENDED, where, msgspec.json.encode(data)), common, 1, 0)
 
 
-def _of_dropped(dropped: DroppedObject, place: Mapping[str, str]) -> _Draft:
+def _of_dropped(dropped: DroppedObject, place: Mapping[str, str]) -> Draft:
     attributes = {"objecttype": dropped.kind, "objectid": dropped.id, **place}
     attributes |= {"namespace": ".".join(dropped.namespace), "name": dropped.name}
     type = "expireDeletedTabular" if dropped.ends_deletion else _DROPS[dropped.kind]
-    return type, attributes | _tabular(dropped.kind, dropped.id), _NULL
+    return type, attributes | tabular_of(dropped.kind, dropped.id), _NULL
 
 
-_Draft = tuple[str, dict[str, str], bytes]
+Draft = tuple[str, dict[str, str], bytes]
 """(type, attributes of the object, data) of an event."""
 
 
-def _event(id: UUID, draft: _Draft, common: Mapping[str, str], count: int, number: int) -> NewEvent:
+def new_event(id: UUID, draft: Draft, common: Mapping[str, str], count: int = 1, number: int = 0) -> NewEvent:
+    """Return an event with the common attributes of its change, as the event `number` of `count`."""
     type, of_object, data = draft
     attributes = {name: value for name, value in of_object.items() if value}
     attributes |= {**common, "numevents": str(count), "sequencenumber": str(number)}
@@ -164,7 +169,7 @@ def event_id(record: UUID, number: int) -> UUID:
 
 def _drafts(
     operation: ChangeOperation | SystemTask, resolution: Resolution, detail: Mapping[str, str]
-) -> Iterator[_Draft]:
+) -> Iterator[Draft]:
     declared, name = operation.event, type(operation).__name__
     match declared:
         case NoEvent():
@@ -191,7 +196,7 @@ def _drafts(
                     yield _draft(part, part.event, resolution, new)
 
 
-def _draft(operation: ChangeOperation | SystemTask, declared: ChangeEvent, resolution: Resolution, new: str) -> _Draft:
+def _draft(operation: ChangeOperation | SystemTask, declared: ChangeEvent, resolution: Resolution, new: str) -> Draft:
     on = attrgetter(declared.on)(operation) if declared.on else None
     row = None if on is None or isinstance(on, (str, UUID)) else resolution.get(on)
     if declared.new:
@@ -224,14 +229,14 @@ def _of_new(operation: Operation, declared: ChangeEvent, parent: Resolved | None
     attributes = {"objecttype": kind, "objectid": id, **_place(parent)}
     if isinstance(named, Namespace):
         return attributes | {"namespace": ".".join(named.levels)}
-    return attributes | {"name": str(named)} | _tabular(kind, id)
+    return attributes | {"name": str(named)} | tabular_of(kind, id)
 
 
 def _of_row(row: Resolved) -> dict[str, str]:
     kind, id = row.key.type.value, row.key.id
     attributes = {"objecttype": kind, "objectid": id, **_place(row)}
     if isinstance(row, (ResolvedTable, ResolvedView, ResolvedGenericTable)):
-        return attributes | {"name": row.identifier.name} | _tabular(kind, id)
+        return attributes | {"name": row.identifier.name} | tabular_of(kind, id)
     name: Any = getattr(row, "name", "")
     return attributes if isinstance(row, ResolvedNamespace) else attributes | {"name": name}
 
@@ -249,7 +254,8 @@ def _place(row: Resolved | None) -> dict[str, str]:
     return place
 
 
-def _tabular(kind: str, id: str) -> dict[str, str]:
+def tabular_of(kind: str, id: str) -> dict[str, str]:
+    """Return the attributes of a table, view or generic table; none for other types."""
     return {"tabulartype": kind, "tabularid": id} if kind in _TABULARS else {}
 
 
@@ -257,10 +263,11 @@ def _actor(actor: Actor) -> str:
     """Return the caller as JSON, in the reference system's form."""
     if actor.kind is ActorKind.ANONYMOUS:
         return '{"type":"anonymous"}'
-    return _described(actor.id, actor.assumed_role)
+    return described_actor(actor.id, actor.assumed_role)
 
 
-def _described(principal: str, assumed_role: UUID | None) -> str:
+def described_actor(principal: str, assumed_role: UUID | None = None) -> str:
+    """Return a principal as JSON, in the reference system's form."""
     described = {"type": "principal", "principal": principal}
     if assumed_role is not None:
         described = {"type": "role", "principal": principal, "assumed-role": str(assumed_role)}

@@ -22,6 +22,7 @@ from gateway.access.change_event import ChangeEvent, EventData, EventDeclaration
 from gateway.access.demand import Fact
 from gateway.access.event_building import CREDENTIALS_VENDED, IssuedData
 from gateway.access.operation import OPERATIONS, UNROUTED, ChangeOperation, SystemTask
+from gateway.access.task_events import GRANT_EXPIRED, ExpiredGrantData
 from gateway.iceberg.codec import plain_descriptions
 
 SCHEMA_FILE: Final = Path(__file__).resolve().parents[2] / "docs" / "events.schema.json"
@@ -63,7 +64,10 @@ def declared_types() -> dict[str, list[tuple[EventData, Any]]]:
     """Return (content of the data, Python type of the data) of every event type, without duplicates."""
     for module in iter_modules(operations.__path__):
         import_module(f"{operations.__name__}.{module.name}")
-    types: dict[str, list[tuple[EventData, Any]]] = {CREDENTIALS_VENDED: [(EventData.BODY, IssuedData)]}
+    types: dict[str, list[tuple[EventData, Any]]] = {
+        CREDENTIALS_VENDED: [(EventData.BODY, IssuedData)],
+        GRANT_EXPIRED: [(EventData.BODY, ExpiredGrantData)],
+    }
     for operation in sorted((*OPERATIONS.values(), *UNROUTED.values()), key=lambda each: each.__name__):
         if not issubclass(operation, (ChangeOperation, SystemTask)):
             continue
