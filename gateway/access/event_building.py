@@ -111,7 +111,7 @@ def events_of(permit: Permit[Operation]) -> tuple[NewEvent, ...]:
 def event_of_issued(issued: IssuedCredential) -> NewEvent:
     """Return the event of a storage credential that a principal received. It contains no part of the credential.
 
-    Its id is the same for every request that received this credential from the cache.
+    Its id is the same for every request that received this credential from the cache, and only the first is written.
     """
     where = {
         "objecttype": issued.kind,
@@ -119,6 +119,7 @@ def event_of_issued(issued: IssuedCredential) -> NewEvent:
         **tabular_of(issued.kind, str(issued.table_id)),
     }
     where |= {"projectid": issued.project_id, "warehouseid": str(issued.warehouse_id)}
+    where["prefix"] = where["warehouseid"]
     data = IssuedData(
         level=issued.level,
         prefix=issued.prefix,
@@ -128,7 +129,7 @@ def event_of_issued(issued: IssuedCredential) -> NewEvent:
         view_owner=issued.view_owner,
         expires_at=issued.expires_at,
     )
-    common = {"actor": described_actor(issued.principal, issued.assumed_role)}
+    common = {"actor": described_actor(issued.principal, issued.assumed_role), "traceid": issued.request_id}
     return new_event(event_id(issued.id, 0), (CREDENTIALS_VENDED, where, msgspec.json.encode(data)), common, 1, 0)
 
 

@@ -57,7 +57,10 @@ _ENVELOPE: Final[dict[str, dict[str, Any]]] = {
     "contentsleftout": {**_NUMBER, "description": "The number of dropped objects without an event of their own."},
     "dataleftout": {**_NUMBER, "description": "The size in bytes of data that were too large; `data` is then null."},
 }
-_REQUIRED: Final = ("specversion", "id", "source", "type", "time", "objecttype", "objectid", "actor", "numevents")
+_REQUIRED: Final = (
+    "specversion", "id", "source", "type", "time", "objecttype", "objectid", "actor", "traceid", "numevents",
+    "sequencenumber",
+)  # fmt: skip
 
 
 def declared_types() -> dict[str, list[tuple[EventData, Any]]]:

@@ -65,6 +65,7 @@ async def test_the_examples_announce_every_type_of_the_schema() -> None:
 
 def test_the_event_of_a_credential_obeys_the_schema(validator: Any) -> None:
     issued = IssuedCredential(
+        request_id="request-1",
         id=UUID("0192f0c1-2345-7abc-8def-0123456789ab"),
         principal="oidc~alice",
         assumed_role=UUID(int=9),
@@ -84,6 +85,7 @@ def test_the_event_of_a_credential_obeys_the_schema(validator: Any) -> None:
     )
     sent = as_sent(event_of_issued(issued))
     validator.validate(sent)
+    assert (sent["traceid"], sent["prefix"]) == ("request-1", str(world.WAREHOUSE_ID))
     assert json.loads(sent["actor"]) == {"type": "role", "principal": "oidc~alice", "assumed-role": str(UUID(int=9))}
 
 
