@@ -8,7 +8,7 @@ digits only (https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from operator import attrgetter
@@ -22,8 +22,12 @@ from gateway.access.change_event import (
     ChangeEvent,
     DroppedObject,
     EventData,
+    EventPerFurtherChange,
     EventPerPart,
     EventPerTarget,
+    FurtherChanges,
+    FurtherEvent,
+    MovedObject,
     NoEvent,
     type_of,
 )
@@ -41,6 +45,7 @@ from gateway.access.resolved import (
     warehouse_of,
 )
 from gateway.iceberg.identifiers import Namespace
+from gateway.iceberg.wire import RenameRequest, TableIdentifierBody
 
 _TABULARS: Final = ("table", "view", "generic_table")
 _NULL: Final = b"null"
@@ -49,15 +54,13 @@ MAX_DATA_BYTES: Final = 524_288
 """Limit of the data of an event. NATS and Kafka refuse messages of more than 1 MiB unless they are configured."""
 
 
-MAX_CONTENTS: Final = 5_000
-"""Limit of the objects in a namespace that are announced when it is dropped with its contents."""
-
 _DROPS: Final = {
     "namespace": "dropNamespace",
     "table": "dropTable",
     "view": "dropView",
     "generic_table": "dropGenericTable",
 }
+_RENAMES: Final = {"table": "renameTable", "view": "renameView", "generic_table": "renameGenericTable"}
 
 CREDENTIALS_VENDED: Final = "vendCredentials"
 """The type of the event of a storage credential."""
@@ -96,12 +99,8 @@ def events_of(permit: Permit[Operation]) -> tuple[NewEvent, ...]:
         return ()
     common = {"actor": _actor(permit.actor), "traceid": permit.request_id}
     drafts = list(_drafts(operation, permit.resolution, detail))
-    contents = [] if permit.pending_audit.contents is None else permit.pending_audit.contents()
-    if len(contents) > MAX_CONTENTS:
-        drafts[-1][1]["contentsleftout"] = str(len(contents))
-    elif contents:
-        place = {name: drafts[-1][1].get(name, "") for name in ("projectid", "warehouseid", "prefix")}
-        drafts = [*(_of_dropped(each, place) for each in contents), *drafts]
+    if permit.pending_audit.further_changes is not None:
+        drafts = _with_further(drafts, permit.pending_audit.further_changes())
     return tuple(
         new_event(event_id(permit.pending_audit.record.id, number), draft, common, len(drafts), number)
         for number, draft in enumerate(drafts)
@@ -131,6 +130,40 @@ def event_of_issued(issued: IssuedCredential) -> NewEvent:
     )
     common = {"actor": described_actor(issued.principal, issued.assumed_role), "traceid": issued.request_id}
     return new_event(event_id(issued.id, 0), (CREDENTIALS_VENDED, where, msgspec.json.encode(data)), common, 1, 0)
+
+
+def _with_further(drafts: Sequence[Draft], further: FurtherChanges) -> list[Draft]:
+    """Return all events of a change in order. Dropped contents precede their namespace, moved ones follow it."""
+    place = {name: drafts[-1][1].get(name, "") for name in ("projectid", "warehouseid", "prefix")} if drafts else {}
+    if further.left_out:
+        drafts[-1][1]["contentsleftout"] = str(further.left_out)
+    before: list[Draft] = []
+    after: list[Draft] = []
+    for each in further.changes:
+        match each:
+            case DroppedObject():
+                before.append(_of_dropped(each, place))
+            case MovedObject():
+                after.append(_of_moved(each, place))
+            case FurtherEvent():
+                after.append(_of_further(each))
+    return [*before, *drafts, *after]
+
+
+def _of_moved(moved: MovedObject, place: Mapping[str, str]) -> Draft:
+    """Return the event of an object in a moved namespace: that of a rename or move of its own."""
+    attributes = {"objecttype": moved.kind, "objectid": moved.id, **place}
+    attributes |= {"namespace": ".".join(moved.namespace), "name": moved.name} | tabular_of(moved.kind, moved.id)
+    if moved.kind == "namespace":
+        return "moveNamespace", attributes, msgspec.json.encode({"destination": moved.destination})
+    before, after = (TableIdentifierBody(levels, moved.name) for levels in (moved.namespace, moved.destination))
+    return _RENAMES[moved.kind], attributes, msgspec.json.encode(RenameRequest(source=before, destination=after))
+
+
+def _of_further(further: FurtherEvent) -> Draft:
+    attributes = {"objecttype": further.kind, "objectid": further.id, "projectid": further.project_id}
+    attributes |= {"warehouseid": further.warehouse_id, "prefix": further.warehouse_id, "name": further.name}
+    return further.type, attributes | tabular_of(further.kind, further.id), msgspec.json.encode(further.data)
 
 
 def _of_dropped(dropped: DroppedObject, place: Mapping[str, str]) -> Draft:
@@ -173,7 +206,7 @@ def _drafts(
 ) -> Iterator[Draft]:
     declared, name = operation.event, type(operation).__name__
     match declared:
-        case NoEvent():
+        case NoEvent() | EventPerFurtherChange():
             return
         case ChangeEvent():
             new = detail.get(declared.new, "") if declared.new else ""

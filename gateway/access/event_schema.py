@@ -24,6 +24,7 @@ from gateway.access.event_building import CREDENTIALS_VENDED, IssuedData
 from gateway.access.operation import OPERATIONS, UNROUTED, ChangeOperation, SystemTask
 from gateway.access.task_events import GRANT_EXPIRED, ExpiredGrantData
 from gateway.iceberg.codec import plain_descriptions
+from gateway.iceberg.wire import RenameRequest
 
 SCHEMA_FILE: Final = Path(__file__).resolve().parents[2] / "docs" / "events.schema.json"
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -54,7 +55,10 @@ _ENVELOPE: Final[dict[str, dict[str, Any]]] = {
     "traceid": {"type": "string", "minLength": 1, "description": "The id of the request."},
     "numevents": {**_NUMBER, "description": "The number of events of the same change."},
     "sequencenumber": {**_NUMBER, "description": "The place among the events of the same change, from 0."},
-    "contentsleftout": {**_NUMBER, "description": "The number of dropped objects without an event of their own."},
+    "contentsleftout": {
+        **_NUMBER,
+        "description": "The number of dropped or moved objects without an event of their own.",
+    },
     "dataleftout": {**_NUMBER, "description": "The size in bytes of data that were too large; `data` is then null."},
 }
 _REQUIRED: Final = (
@@ -70,6 +74,8 @@ def declared_types() -> dict[str, list[tuple[EventData, Any]]]:
     types: dict[str, list[tuple[EventData, Any]]] = {
         CREDENTIALS_VENDED: [(EventData.BODY, IssuedData)],
         GRANT_EXPIRED: [(EventData.BODY, ExpiredGrantData)],
+        # The rename of a view has null, as in the reference system. A move of its namespace states both names.
+        "renameView": [(EventData.BODY, RenameRequest)],
     }
     for operation in sorted((*OPERATIONS.values(), *UNROUTED.values()), key=lambda each: each.__name__):
         if not issubclass(operation, (ChangeOperation, SystemTask)):
