@@ -125,6 +125,10 @@ class FurtherChanges:
     changes: Sequence[DroppedObject | MovedObject | FurtherEvent] = ()
     left_out: int = 0
 
+    def all(self) -> FurtherChanges:
+        """Return itself, where a function is needed that returns the changes."""
+        return self
+
     @staticmethod
     def limited(changes: Sequence[DroppedObject | MovedObject]) -> FurtherChanges:
         """Return the contents of a namespace, or only their number if there are too many."""

@@ -296,6 +296,16 @@ def test_a_namespace_that_is_dropped_with_its_contents_announces_each_of_them(
     assert {each["numevents"] for each in events} == {"5"}
 
 
+def test_a_bootstrap_announces_its_grant(world: World, announced: Callable[[], list[Sent]]) -> None:
+    """`lakegate reopen-bootstrap` makes another bootstrap possible at any time, and it gives all rights."""
+    world.sql("update server set bootstrapped_at = null")
+    announced()
+    _succeeds(world.admin.post(f"{MANAGEMENT}/bootstrap", {"accept-terms-of-use": True}))
+    (event,) = announced()
+    assert (event["type"], event["objecttype"]) == ("changeGrants", "server")
+    assert event["data"] == {"writes": ["admin:user:oidc~admin"], "deletes": [], "write_ends": [""]}
+
+
 def test_management_is_announced_without_credentials(world: World, announced: Callable[[], list[Sent]]) -> None:
     secret = world.ready.s3.secret_key
     project = warehouses.project(world)
