@@ -21,7 +21,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.access.audit_months import Month
 from gateway.db.schema.audit_registers import audit_removals
 
-_CLASS: Final = 0x1A50
+_CLASS: Final = 0x1A51
 _LOCK_NOT_AVAILABLE: Final = "55P03"
 _LOCK_MILLISECONDS: Final = 1000
 _BATCH: Final = 10_000

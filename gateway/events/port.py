@@ -30,7 +30,12 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SinkUnavailable(Exception):
-    """Error of a sink that stored an unknown part of the batch. Send the batch again later."""
+    """Error of a sink that stored an unknown part of the batch. Send the batch again later.
+
+    The first `stored` events of the batch are certainly stored, and need not be sent again.
+    """
+
+    stored: int = 0
 
 
 class EventRefused(Exception):
@@ -56,7 +61,7 @@ class EventSink(Protocol):
         Events may have been sent before.
 
         Raises:
-            SinkUnavailable: nothing is known about the batch; send it again later.
+            SinkUnavailable: nothing is known about the events after the first `stored` ones; send them again later.
             EventRefused: the sink will never accept this one event (too large, invalid); those before it in the
                 batch are stored.
         """

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import hmac
 import ssl
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -16,6 +17,9 @@ import httpx2
 
 from gateway.events.cloud_events import CONTENT_TYPE, structured
 from gateway.events.port import Event, EventRefused, SinkUnavailable
+
+_MOST_BYTES: Final = 65_536
+"""Limit of the bytes of a response that are read, so that its connection can be used again. The rest is not wanted."""
 
 #: Statuses that say that this event will never be accepted: the body is too large or not understood.
 _REFUSED: Final = frozenset({400, 413, 415, 422})
@@ -48,6 +52,7 @@ class WebhookSink:
         self._name = name
         self._url = url
         self._secret = secret
+        self._timeout = timeout
         self._clock = clock
         self._client = httpx2.AsyncClient(verify=tls, timeout=timeout, trust_env=False, transport=transport)
 
@@ -58,8 +63,13 @@ class WebhookSink:
 
     async def send(self, events: Sequence[Event]) -> None:
         """Send the events in this order. Raises SinkUnavailable and EventRefused as `EventSink.send` describes."""
-        for event in events:
-            await self._post(event)
+        for number, event in enumerate(events):
+            try:
+                await self._post(event)
+            except SinkUnavailable as error:
+                # A server that limits its rate never accepts a whole batch.
+                error.stored = number
+                raise
 
     async def _post(self, event: Event) -> None:
         body = structured(event)
@@ -71,14 +81,27 @@ class WebhookSink:
             "webhook-timestamp": str(timestamp),
             "webhook-signature": signature(self._secret, event.id, timestamp, body),
         }
+        status = await self._status(body, headers)
+        if status in _REFUSED:
+            raise EventRefused(event.id, f"the webhook answered {status}")
+        if not httpx2.codes.is_success(status):
+            raise SinkUnavailable(f"the webhook answered {status}; it must answer 2xx")
+
+    async def _status(self, body: bytes, headers: Mapping[str, str]) -> int:
+        """Send the request and return the status. It is known before the body, so a broken body does not matter."""
+        status: int | None = None
         try:
-            answer = await self._client.post(self._url, content=body, headers=headers)
-        except httpx2.HTTPError as error:
-            raise SinkUnavailable(f"the webhook did not answer: {type(error).__name__}") from error
-        if answer.status_code in _REFUSED:
-            raise EventRefused(event.id, f"the webhook answered {answer.status_code}")
-        if not answer.is_success:
-            raise SinkUnavailable(f"the webhook answered {answer.status_code}; it must answer 2xx")
+            # The timeout of the client limits each read, so it alone does not end a server that sends byte by byte.
+            async with (
+                asyncio.timeout(self._timeout),
+                self._client.stream("POST", self._url, content=body, headers=headers) as answer,
+            ):
+                status = answer.status_code
+                await _read_start(answer)
+        except (TimeoutError, httpx2.HTTPError) as error:
+            if status is None:
+                raise SinkUnavailable(f"the webhook did not answer: {type(error).__name__}") from error
+        return status
 
     async def check(self) -> None:
         """Raise SinkUnavailable if no HTTP server answers at the URL."""
@@ -90,3 +113,14 @@ class WebhookSink:
     async def close(self) -> None:
         """Close the connections."""
         await self._client.aclose()
+
+
+async def _read_start(answer: httpx2.Response) -> None:
+    """Read a short response to its end. A longer one is not read further, and its connection is closed."""
+    if answer.is_stream_consumed:
+        return
+    read = 0
+    async for part in answer.aiter_raw():
+        read += len(part)
+        if read > _MOST_BYTES:
+            return

@@ -128,8 +128,14 @@ class EventDelivery:
                 await self._sink.send([_event(each) for each in found])
         except EventRefused as refusal:
             refused = refusal
-        except (SinkUnavailable, TimeoutError) as error:
-            self._failed(str(error) or "no result in time")
+        except SinkUnavailable as error:
+            if error.stored > 0:
+                await self._record(connection, found[: error.stored])
+                self._failures = 0
+            self._failed(str(error) or "no reason given")
+            return None
+        except TimeoutError:
+            self._failed("no result in time")
             return None
         except Exception as error:
             # A sink of another author can raise anything. The events stay in the outbox.
@@ -142,8 +148,7 @@ class EventDelivery:
         if stored is None:
             self._failed("the sink refused an event that was not sent")
             return None
-        await event_deliveries.remove(connection, self._sink.name, [each.sequence for each in stored])
-        self._observer.events_delivered(self._sink.name, len(stored))
+        await self._record(connection, stored)
         if refused is not None:
             sequence = found[len(stored)].sequence
             await event_deliveries.refuse(connection, self._sink.name, sequence, refused.reason)
@@ -156,6 +161,10 @@ class EventDelivery:
             _log.info("event_sink.recovered", sink=self._sink.name)
         self._failures = 0
         return len(stored)
+
+    async def _record(self, connection: Connection, stored: Sequence[StoredEvent]) -> None:
+        await event_deliveries.remove(connection, self._sink.name, [each.sequence for each in stored])
+        self._observer.events_delivered(self._sink.name, len(stored))
 
     async def check(self) -> None:
         """Raise SinkUnavailable while the sink fails, for `/health`. A sink that is in use is not called."""

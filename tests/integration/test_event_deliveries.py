@@ -7,12 +7,14 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import timedelta
 
+import httpx2
 import pytest
 from sqlalchemy import text
 
 from gateway.db import event_deliveries
 from gateway.db.engine import Database
 from gateway.events.port import Event, EventRefused, SinkUnavailable
+from gateway.events.webhook import WebhookSink
 from gateway.tasks.event_delivery import EventDelivery, EventKeeping, Pace
 from tests.integration.event_outbox import count_waiting, put, put_committed
 from tests.integration.parts import Parts, running_parts
@@ -128,6 +130,26 @@ async def test_event_of_a_transaction_that_commits_late_is_delivered(database: D
         assert sink.firsts() == [second]
     await _delivery(database, sink).deliver_waiting()
     assert sink.firsts() == [second, first]
+
+
+async def test_webhook_that_accepts_few_requests_at_a_time_gets_all_events_once(database: Database) -> None:
+    """It never accepts a whole batch, so a batch that is sent again from its beginning would never end."""
+    ids = await put_committed(database, ["a"] * 10, "sink")
+    received: list[str] = []
+
+    statuses = iter([204] * 4 + [429] + [204] * 4 + [429] + [204] * 2)
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        status = next(statuses)
+        if status == 204:
+            received.append(request.headers["webhook-id"])
+        return httpx2.Response(status)
+
+    sink = WebhookSink("sink", "http://h/", secret=b"key", timeout=5, transport=httpx2.MockTransport(answer))
+    delivery = EventDelivery(database, sink, observer=Counts(), pace=Pace(batch=10, min_backoff=0.01))
+    assert [await delivery.deliver_waiting() for _ in range(3)] == [0, 0, 2]
+    assert received == ids
+    await sink.close()
 
 
 async def test_sink_that_dies_in_a_batch_gets_all_events_again_in_order(database: Database) -> None:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -56,6 +58,40 @@ async def test_answer_without_success_is_an_error(status: int, error: type[Excep
     )
     with pytest.raises(error):
         await sink.send([EVENT])
+    await sink.close()
+
+
+async def test_only_the_start_of_an_endless_answer_is_read() -> None:
+    read = 0
+
+    async def endless() -> AsyncIterator[bytes]:
+        nonlocal read
+        while read < 100_000_000:
+            read += 65_536
+            yield bytes(65_536)
+
+    transport = httpx2.MockTransport(lambda _: httpx2.Response(200, content=endless()))
+    sink = WebhookSink("hook", "http://h/", secret=b"key", timeout=5, transport=transport)
+    await sink.send([EVENT])
+    await sink.close()
+    assert read <= 200_000
+
+
+async def test_answer_that_never_ends_counts_by_its_status_after_the_timeout() -> None:
+    """The timeout of the HTTP client limits each read only, so this answer would hold the sink for hours."""
+
+    async def slow() -> AsyncIterator[bytes]:
+        while True:
+            await asyncio.sleep(0.001)
+            yield b"x"
+
+    statuses = iter([204, 503])
+    transport = httpx2.MockTransport(lambda _: httpx2.Response(next(statuses), content=slow()))
+    sink = WebhookSink("hook", "http://h/", secret=b"key", timeout=0.05, transport=transport)
+    async with asyncio.timeout(30):
+        await sink.send([EVENT])
+        with pytest.raises(SinkUnavailable, match="503"):
+            await sink.send([EVENT])
     await sink.close()
 
 
