@@ -7,8 +7,15 @@ events of one change from the declaration, the resolved rows and the audit recor
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
+
+from gateway.access.demand import Facts
+
+MAX_CONTENTS: Final = 5_000
+"""Limit of the objects in a namespace that are announced when it is dropped or moved with its contents."""
 
 
 class EventData(StrEnum):
@@ -58,6 +65,13 @@ class EventPerTarget:
 
 
 @dataclass(frozen=True, slots=True)
+class EventPerFurtherChange:
+    """Declaration of an operation that does not state its changes: its use case lists them
+    (`PendingAudit.further_changes`).
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class NoEvent:
     """Declaration that an operation announces nothing, and why."""
 
@@ -78,7 +92,50 @@ class DroppedObject:
     ends_deletion: bool = False
 
 
-EventDeclaration = ChangeEvent | EventPerPart | EventPerTarget | NoEvent
+@dataclass(frozen=True, slots=True)
+class MovedObject:
+    """An object that has another name because a namespace above it was moved or renamed. `name` is empty for a
+    namespace. `namespace` and `destination` are the levels before and after the move.
+    """
+
+    kind: str
+    id: str
+    namespace: tuple[str, ...]
+    destination: tuple[str, ...]
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FurtherEvent:
+    """A change that the operation does not state, such as a grant that drift repair adopts. `data` are facts."""
+
+    type: str
+    kind: str
+    id: str
+    data: Facts
+    project_id: str = ""
+    warehouse_id: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FurtherChanges:
+    """The changes of a transaction beside that of its operation. `left_out` counts those without an event."""
+
+    changes: Sequence[DroppedObject | MovedObject | FurtherEvent] = ()
+    left_out: int = 0
+
+    def all(self) -> FurtherChanges:
+        """Return itself, where a function is needed that returns the changes."""
+        return self
+
+    @staticmethod
+    def limited(changes: Sequence[DroppedObject | MovedObject]) -> FurtherChanges:
+        """Return the contents of a namespace, or only their number if there are too many."""
+        return FurtherChanges(left_out=len(changes)) if len(changes) > MAX_CONTENTS else FurtherChanges(changes)
+
+
+EventDeclaration = ChangeEvent | EventPerPart | EventPerTarget | EventPerFurtherChange | NoEvent
 
 
 def type_of(declared: str, operation: str) -> str:

@@ -8,7 +8,7 @@ digits only (https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from operator import attrgetter
@@ -22,8 +22,12 @@ from gateway.access.change_event import (
     ChangeEvent,
     DroppedObject,
     EventData,
+    EventPerFurtherChange,
     EventPerPart,
     EventPerTarget,
+    FurtherChanges,
+    FurtherEvent,
+    MovedObject,
     NoEvent,
     type_of,
 )
@@ -41,6 +45,7 @@ from gateway.access.resolved import (
     warehouse_of,
 )
 from gateway.iceberg.identifiers import Namespace
+from gateway.iceberg.wire import RenameRequest, TableIdentifierBody
 
 _TABULARS: Final = ("table", "view", "generic_table")
 _NULL: Final = b"null"
@@ -49,15 +54,13 @@ MAX_DATA_BYTES: Final = 524_288
 """Limit of the data of an event. NATS and Kafka refuse messages of more than 1 MiB unless they are configured."""
 
 
-MAX_CONTENTS: Final = 5_000
-"""Limit of the objects in a namespace that are announced when it is dropped with its contents."""
-
 _DROPS: Final = {
     "namespace": "dropNamespace",
     "table": "dropTable",
     "view": "dropView",
     "generic_table": "dropGenericTable",
 }
+_RENAMES: Final = {"table": "renameTable", "view": "renameView", "generic_table": "renameGenericTable"}
 
 CREDENTIALS_VENDED: Final = "vendCredentials"
 """The type of the event of a storage credential."""
@@ -96,14 +99,10 @@ def events_of(permit: Permit[Operation]) -> tuple[NewEvent, ...]:
         return ()
     common = {"actor": _actor(permit.actor), "traceid": permit.request_id}
     drafts = list(_drafts(operation, permit.resolution, detail))
-    contents = [] if permit.pending_audit.contents is None else permit.pending_audit.contents()
-    if len(contents) > MAX_CONTENTS:
-        drafts[-1][1]["contentsleftout"] = str(len(contents))
-    elif contents:
-        place = {name: drafts[-1][1].get(name, "") for name in ("projectid", "warehouseid", "prefix")}
-        drafts = [*(_of_dropped(each, place) for each in contents), *drafts]
+    if permit.pending_audit.further_changes is not None:
+        drafts = _with_further(drafts, permit.pending_audit.further_changes())
     return tuple(
-        _event(event_id(permit.pending_audit.record.id, number), draft, common, len(drafts), number)
+        new_event(event_id(permit.pending_audit.record.id, number), draft, common, len(drafts), number)
         for number, draft in enumerate(drafts)
     )
 
@@ -111,10 +110,15 @@ def events_of(permit: Permit[Operation]) -> tuple[NewEvent, ...]:
 def event_of_issued(issued: IssuedCredential) -> NewEvent:
     """Return the event of a storage credential that a principal received. It contains no part of the credential.
 
-    Its id is the same for every request that received this credential from the cache.
+    Its id is the same for every request that received this credential from the cache, and only the first is written.
     """
-    where = {"objecttype": issued.kind, "objectid": str(issued.table_id), **_tabular(issued.kind, str(issued.table_id))}
+    where = {
+        "objecttype": issued.kind,
+        "objectid": str(issued.table_id),
+        **tabular_of(issued.kind, str(issued.table_id)),
+    }
     where |= {"projectid": issued.project_id, "warehouseid": str(issued.warehouse_id)}
+    where["prefix"] = where["warehouseid"]
     data = IssuedData(
         level=issued.level,
         prefix=issued.prefix,
@@ -124,22 +128,57 @@ def event_of_issued(issued: IssuedCredential) -> NewEvent:
         view_owner=issued.view_owner,
         expires_at=issued.expires_at,
     )
-    common = {"actor": _described(issued.principal, issued.assumed_role)}
-    return _event(event_id(issued.id, 0), (CREDENTIALS_VENDED, where, msgspec.json.encode(data)), common, 1, 0)
+    common = {"actor": described_actor(issued.principal, issued.assumed_role), "traceid": issued.request_id}
+    return new_event(event_id(issued.id, 0), (CREDENTIALS_VENDED, where, msgspec.json.encode(data)), common, 1, 0)
 
 
-def _of_dropped(dropped: DroppedObject, place: Mapping[str, str]) -> _Draft:
+def _with_further(drafts: Sequence[Draft], further: FurtherChanges) -> list[Draft]:
+    """Return all events of a change in order. Dropped contents precede their namespace, moved ones follow it."""
+    place = {name: drafts[-1][1].get(name, "") for name in ("projectid", "warehouseid", "prefix")} if drafts else {}
+    if further.left_out:
+        drafts[-1][1]["contentsleftout"] = str(further.left_out)
+    before: list[Draft] = []
+    after: list[Draft] = []
+    for each in further.changes:
+        match each:
+            case DroppedObject():
+                before.append(_of_dropped(each, place))
+            case MovedObject():
+                after.append(_of_moved(each, place))
+            case FurtherEvent():
+                after.append(_of_further(each))
+    return [*before, *drafts, *after]
+
+
+def _of_moved(moved: MovedObject, place: Mapping[str, str]) -> Draft:
+    """Return the event of an object in a moved namespace: that of a rename or move of its own."""
+    attributes = {"objecttype": moved.kind, "objectid": moved.id, **place}
+    attributes |= {"namespace": ".".join(moved.namespace), "name": moved.name} | tabular_of(moved.kind, moved.id)
+    if moved.kind == "namespace":
+        return "moveNamespace", attributes, msgspec.json.encode({"destination": moved.destination})
+    before, after = (TableIdentifierBody(levels, moved.name) for levels in (moved.namespace, moved.destination))
+    return _RENAMES[moved.kind], attributes, msgspec.json.encode(RenameRequest(source=before, destination=after))
+
+
+def _of_further(further: FurtherEvent) -> Draft:
+    attributes = {"objecttype": further.kind, "objectid": further.id, "projectid": further.project_id}
+    attributes |= {"warehouseid": further.warehouse_id, "prefix": further.warehouse_id, "name": further.name}
+    return further.type, attributes | tabular_of(further.kind, further.id), msgspec.json.encode(further.data)
+
+
+def _of_dropped(dropped: DroppedObject, place: Mapping[str, str]) -> Draft:
     attributes = {"objecttype": dropped.kind, "objectid": dropped.id, **place}
     attributes |= {"namespace": ".".join(dropped.namespace), "name": dropped.name}
     type = "expireDeletedTabular" if dropped.ends_deletion else _DROPS[dropped.kind]
-    return type, attributes | _tabular(dropped.kind, dropped.id), _NULL
+    return type, attributes | tabular_of(dropped.kind, dropped.id), _NULL
 
 
-_Draft = tuple[str, dict[str, str], bytes]
+Draft = tuple[str, dict[str, str], bytes]
 """(type, attributes of the object, data) of an event."""
 
 
-def _event(id: UUID, draft: _Draft, common: Mapping[str, str], count: int, number: int) -> NewEvent:
+def new_event(id: UUID, draft: Draft, common: Mapping[str, str], count: int = 1, number: int = 0) -> NewEvent:
+    """Return an event with the common attributes of its change, as the event `number` of `count`."""
     type, of_object, data = draft
     attributes = {name: value for name, value in of_object.items() if value}
     attributes |= {**common, "numevents": str(count), "sequencenumber": str(number)}
@@ -164,10 +203,10 @@ def event_id(record: UUID, number: int) -> UUID:
 
 def _drafts(
     operation: ChangeOperation | SystemTask, resolution: Resolution, detail: Mapping[str, str]
-) -> Iterator[_Draft]:
+) -> Iterator[Draft]:
     declared, name = operation.event, type(operation).__name__
     match declared:
-        case NoEvent():
+        case NoEvent() | EventPerFurtherChange():
             return
         case ChangeEvent():
             new = detail.get(declared.new, "") if declared.new else ""
@@ -191,7 +230,7 @@ def _drafts(
                     yield _draft(part, part.event, resolution, new)
 
 
-def _draft(operation: ChangeOperation | SystemTask, declared: ChangeEvent, resolution: Resolution, new: str) -> _Draft:
+def _draft(operation: ChangeOperation | SystemTask, declared: ChangeEvent, resolution: Resolution, new: str) -> Draft:
     on = attrgetter(declared.on)(operation) if declared.on else None
     row = None if on is None or isinstance(on, (str, UUID)) else resolution.get(on)
     if declared.new:
@@ -224,14 +263,14 @@ def _of_new(operation: Operation, declared: ChangeEvent, parent: Resolved | None
     attributes = {"objecttype": kind, "objectid": id, **_place(parent)}
     if isinstance(named, Namespace):
         return attributes | {"namespace": ".".join(named.levels)}
-    return attributes | {"name": str(named)} | _tabular(kind, id)
+    return attributes | {"name": str(named)} | tabular_of(kind, id)
 
 
 def _of_row(row: Resolved) -> dict[str, str]:
     kind, id = row.key.type.value, row.key.id
     attributes = {"objecttype": kind, "objectid": id, **_place(row)}
     if isinstance(row, (ResolvedTable, ResolvedView, ResolvedGenericTable)):
-        return attributes | {"name": row.identifier.name} | _tabular(kind, id)
+        return attributes | {"name": row.identifier.name} | tabular_of(kind, id)
     name: Any = getattr(row, "name", "")
     return attributes if isinstance(row, ResolvedNamespace) else attributes | {"name": name}
 
@@ -249,7 +288,8 @@ def _place(row: Resolved | None) -> dict[str, str]:
     return place
 
 
-def _tabular(kind: str, id: str) -> dict[str, str]:
+def tabular_of(kind: str, id: str) -> dict[str, str]:
+    """Return the attributes of a table, view or generic table; none for other types."""
     return {"tabulartype": kind, "tabularid": id} if kind in _TABULARS else {}
 
 
@@ -257,10 +297,11 @@ def _actor(actor: Actor) -> str:
     """Return the caller as JSON, in the reference system's form."""
     if actor.kind is ActorKind.ANONYMOUS:
         return '{"type":"anonymous"}'
-    return _described(actor.id, actor.assumed_role)
+    return described_actor(actor.id, actor.assumed_role)
 
 
-def _described(principal: str, assumed_role: UUID | None) -> str:
+def described_actor(principal: str, assumed_role: UUID | None = None) -> str:
+    """Return a principal as JSON, in the reference system's form."""
     described = {"type": "principal", "principal": principal}
     if assumed_role is not None:
         described = {"type": "role", "principal": principal, "assumed-role": str(assumed_role)}

@@ -22,7 +22,9 @@ from gateway.access.change_event import ChangeEvent, EventData, EventDeclaration
 from gateway.access.demand import Fact
 from gateway.access.event_building import CREDENTIALS_VENDED, IssuedData
 from gateway.access.operation import OPERATIONS, UNROUTED, ChangeOperation, SystemTask
+from gateway.access.task_events import GRANT_EXPIRED, ExpiredGrantData
 from gateway.iceberg.codec import plain_descriptions
+from gateway.iceberg.wire import RenameRequest
 
 SCHEMA_FILE: Final = Path(__file__).resolve().parents[2] / "docs" / "events.schema.json"
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -53,17 +55,28 @@ _ENVELOPE: Final[dict[str, dict[str, Any]]] = {
     "traceid": {"type": "string", "minLength": 1, "description": "The id of the request."},
     "numevents": {**_NUMBER, "description": "The number of events of the same change."},
     "sequencenumber": {**_NUMBER, "description": "The place among the events of the same change, from 0."},
-    "contentsleftout": {**_NUMBER, "description": "The number of dropped objects without an event of their own."},
+    "contentsleftout": {
+        **_NUMBER,
+        "description": "The number of dropped or moved objects without an event of their own.",
+    },
     "dataleftout": {**_NUMBER, "description": "The size in bytes of data that were too large; `data` is then null."},
 }
-_REQUIRED: Final = ("specversion", "id", "source", "type", "time", "objecttype", "objectid", "actor", "numevents")
+_REQUIRED: Final = (
+    "specversion", "id", "source", "type", "time", "objecttype", "objectid", "actor", "traceid", "numevents",
+    "sequencenumber",
+)  # fmt: skip
 
 
 def declared_types() -> dict[str, list[tuple[EventData, Any]]]:
     """Return (content of the data, Python type of the data) of every event type, without duplicates."""
     for module in iter_modules(operations.__path__):
         import_module(f"{operations.__name__}.{module.name}")
-    types: dict[str, list[tuple[EventData, Any]]] = {CREDENTIALS_VENDED: [(EventData.BODY, IssuedData)]}
+    types: dict[str, list[tuple[EventData, Any]]] = {
+        CREDENTIALS_VENDED: [(EventData.BODY, IssuedData)],
+        GRANT_EXPIRED: [(EventData.BODY, ExpiredGrantData)],
+        # The rename of a view has null, as in the reference system. A move of its namespace states both names.
+        "renameView": [(EventData.BODY, RenameRequest)],
+    }
     for operation in sorted((*OPERATIONS.values(), *UNROUTED.values()), key=lambda each: each.__name__):
         if not issubclass(operation, (ChangeOperation, SystemTask)):
             continue

@@ -15,10 +15,12 @@ class IssuedCredential(msgspec.Struct, frozen=True, kw_only=True):
     `principal` is the user that received it, `engine` the proven engine that acted for the user. Below a view that is
     read with its owner's rights, `view_owner` is that owner. `seconds` is the lifetime that was requested from the
     store, `expires_at` the expiry that the store stated. `policy_digest` is the SHA-256 of the session policy that
-    confines the credential. The names of the fields are those of the columns.
+    confines the credential. The names of the fields are those of the columns; `request_id`, the first request that
+    received it, is only for its event.
     """
 
     id: UUID
+    request_id: str
     principal: str
     assumed_role: UUID | None
     engine: str | None

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import msgspec
 from uuid_utils.compat import uuid7
 
 from gateway.access.audit_record import AuditRecord
-from gateway.access.change_event import DroppedObject
+from gateway.access.change_event import FurtherChanges
 from gateway.access.issued_credential import IssuedCredential
 from gateway.access.operation import Durability
 from gateway.access.ports import AuditSink
@@ -22,15 +22,15 @@ class PendingAudit:
     transaction of the change (`settle`, mutations). The latch sends no success answer before that.
     """
 
-    __slots__ = ("_record", "_sink", "contents", "durability", "settled")
+    __slots__ = ("_record", "_sink", "durability", "further_changes", "settled")
 
     def __init__(self, record: AuditRecord, durability: Durability, sink: AuditSink) -> None:
         self._record = record
         self._sink = sink
         self.durability = durability
         self.settled = False
-        #: Returns the contents that are dropped with a namespace, for their events. Without a sink it is not called.
-        self.contents: Callable[[], Sequence[DroppedObject]] | None = None
+        #: Returns further changes of the transaction, for their events. Without a sink it is not called.
+        self.further_changes: Callable[[], FurtherChanges] | None = None
         if durability is Durability.BUFFERED:
             sink.buffer(record)
             self.settled = True

@@ -63,7 +63,9 @@ def open_sink(name: str, sink: EventSinkSettings, trust: Trust) -> EventSink:
             from gateway.events.webhook import WebhookSink
 
             secret = (_revealed(sink.secret) or "").encode()
-            return WebhookSink(name, sink.url or "", secret=secret, timeout=sink.timeout, tls=trust.context)
+            return WebhookSink(
+                name, sink.url or "", secret=secret, timeout=sink.timeout, batched=sink.batched, tls=trust.context
+            )
         case "log":
             from gateway.events.log import LogSink
 

@@ -292,7 +292,7 @@ class Credentials:
         )
         credential = StorageCredential(prefix=vended.prefix, config=properties)
         issued = register_entry(
-            permit.actor, warehouse, table_id, profile.provider, vended, generic=_is_generic(permit)
+            permit.actor, permit.request_id, warehouse, table_id, profile.provider, vended, generic=_is_generic(permit)
         )
         return VendResult(
             properties, (credential,), audit_details=audit_details, expires_at=vended.expires_at, issued=issued

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from gateway.access.change_event import DroppedObject
+from gateway.access.change_event import DroppedObject, FurtherChanges
 from gateway.access.operations.namespaces import DropNamespace
 from gateway.access.permit import Permit
 from gateway.access.refs import ObjectType
@@ -85,11 +85,11 @@ async def drop_tree(connection: Connection, permit: Permit[DropNamespace]) -> li
         tabulars=" ".join(str(each.id) for each in tree.tabulars),
         purged=str(len(purged)),
     )
-    permit.pending_audit.contents = partial(_contents, tree)
+    permit.pending_audit.further_changes = partial(_contents, tree)
     return await namespace_drop.remove(connection, tree, purged=purged, by=permit.actor.id)
 
 
-def _contents(tree: Tree) -> list[DroppedObject]:
+def _contents(tree: Tree) -> FurtherChanges:
     """Return the contents for their events, namespaces last and from the bottom up. Staged tables were not visible."""
     levels = {each.id: tuple(each.levels) for each in tree.namespaces}
     tabulars = [
@@ -98,7 +98,8 @@ def _contents(tree: Tree) -> list[DroppedObject]:
         if each.staged_by is None
     ]
     below = sorted((each for each in tree.namespaces if each.id != tree.top.id), key=lambda each: -len(each.levels))
-    return [*tabulars, *(DroppedObject("namespace", str(each.id), tuple(each.levels)) for each in below)]
+    spaces = [DroppedObject("namespace", str(each.id), tuple(each.levels)) for each in below]
+    return FurtherChanges.limited([*tabulars, *spaces])
 
 
 def _refuse_protected(tree: Tree) -> None:

@@ -15,13 +15,14 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from gateway.access.dependency_errors import CommitUnknown, DatabaseUnavailable
+from gateway.access.event_building import NewEvent
 from gateway.access.operation import Operation
 from gateway.access.permit import Permit
 from gateway.access.resolved import Resolution
 from gateway.db.compiled_reads import DirectRead
 from gateway.db.decision_revalidation import REVISIONS, revalidate_and_record, revalidate_by
 from gateway.db.driver_pool import DriverPool, connect_like
-from gateway.db.event_outbox import EventOutbox
+from gateway.db.event_outbox import EventOutbox, announce
 from gateway.db.rows import AnyRow
 from gateway.db.shared_reads import SharedReads
 
@@ -227,6 +228,16 @@ class Database:
                 permit.pending_audit.settle()
                 if permit.claim is not None:
                     permit.claim.fulfilled = True
+
+    @property
+    def announces(self) -> bool:
+        """Return True if changes write events: a sink is configured."""
+        return self._event_outbox is not None
+
+    async def announce(self, connection: AsyncConnection, events: Sequence[NewEvent]) -> None:
+        """Write the events of a change without a permit, in its transaction. Nothing is written without a sink."""
+        if self._event_outbox is not None:
+            await announce(connection, self._event_outbox, events)
 
     @asynccontextmanager
     async def locked(self, names: Sequence[str]) -> AsyncIterator[AsyncConnection]:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.event_building import NewEvent, event_of_issued, events_of
 from gateway.access.issued_credential import IssuedCredential
@@ -84,6 +86,15 @@ def _cte(begin: str, condition: str) -> str:
 
 #: Follows the CTE `moved` of the statement. It writes nothing if the decision must be made again.
 EVENTS_CTE: Final = "," + _cte("moved cross join lateral", "where not moved.it")
+
+_ANNOUNCE: Final = text("with" + _cte("", "") + "select 1")
+
+
+async def announce(connection: AsyncConnection, outbox: EventOutbox, events: Sequence[NewEvent]) -> None:
+    """Write the events of a change that has no permit, in its transaction. Events that exist are skipped."""
+    if events:
+        await connection.execute(_ANNOUNCE, _values(outbox, events))
+
 
 #: Follows the CTE of the register of credentials. A credential from the cache has its event already.
 ISSUED_CTE: Final = "," + _cte("", "")

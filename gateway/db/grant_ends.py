@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from functools import cache
+from uuid import UUID
 
 from sqlalchemy import TextClause, func, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -93,6 +94,37 @@ async def sweep_own(connection: AsyncConnection, principal: Principal, *, until:
     )
     values = {"principal_type": principal.type.value, "principal_id": principal.id, "until": until}
     return await end(connection, where, values, end_reason=Ended.PRINCIPAL_DELETED, by=by)
+
+
+async def still_granted(connection: AsyncConnection, rows: Sequence[AnyRow]) -> set[UUID]:
+    """Return the ids of those ended `rows` whose privilege another live grant gives to the same principal."""
+    found = await connection.execute(
+        _STILL_GRANTED,
+        {
+            "ids": [row.id for row in rows],
+            "privileges": [row.privilege for row in rows],
+            "principal_types": [row.principal_type for row in rows],
+            "principal_ids": [row.principal_id for row in rows],
+            "object_types": [row.object_type for row in rows],
+            "object_ids": [row.object_id for row in rows],
+        },
+    )
+    return set(found.scalars())
+
+
+_STILL_GRANTED = text(
+    """
+    select e.id
+    from unnest(cast(:ids as uuid[]), cast(:privileges as text[]), cast(:principal_types as text[]),
+            cast(:principal_ids as text[]), cast(:object_types as text[]), cast(:object_ids as text[]))
+        as e(id, privilege, principal_type, principal_id, object_type, object_id)
+    where exists (
+        select from grants g
+        where (g.privilege, g.principal_type, g.principal_id) = (e.privilege, e.principal_type, e.principal_id)
+            and (g.object_type, g.object_id) = (e.object_type, e.object_id)
+            and (g.expires_at is null or g.expires_at > clock_timestamp()))
+    """
+)
 
 
 async def sweep_expired(connection: AsyncConnection, *, limit: int) -> Sequence[AnyRow]:

@@ -16,6 +16,7 @@ from uuid import UUID
 from sqlalchemy import func, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from gateway.access.change_event import MAX_CONTENTS, FurtherChanges, MovedObject
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.resolved import ResolvedNamespace
 from gateway.db import namespaces as spaces
@@ -112,6 +113,41 @@ async def _lock_below(connection: AsyncConnection, top: AnyRow) -> tuple[list[UU
 _CHILDREN = text(
     "select id from namespaces where parent_id = any(cast(:parents as uuid[])) order by cardinality(ancestors), id "
     "for update"
+)
+
+
+async def contents(connection: AsyncConnection, subtree: Subtree, *, to: Namespace) -> FurtherChanges:
+    """Return the objects whose names a move changes, for their events; call it before `move`.
+
+    Staged and dropped tables are no part of it: clients do not see them.
+    """
+    ids = list(subtree.ids)
+    count = (await connection.execute(_COUNT_CONTENTS, {"ids": ids})).scalar_one()
+    if count > MAX_CONTENTS:
+        return FurtherChanges(left_out=count)
+    return FurtherChanges(
+        [
+            MovedObject(row.kind, str(row.id), levels, (*to.levels, *levels[len(subtree.levels) :]), row.name)
+            for row in await connection.execute(_CONTENTS, {"ids": ids, "top": subtree.id})
+            for levels in [tuple(row.levels)]
+        ]
+    )
+
+
+_COUNT_CONTENTS = text(
+    """
+    select cardinality(cast(:ids as uuid[])) - 1 + count(*) from tables
+    where namespace_id = any(cast(:ids as uuid[])) and staged_by is null and deleted_at is null
+    """
+)
+_CONTENTS = text(
+    """
+    select 'namespace' as kind, id, levels, '' as name from namespaces
+    where id = any(cast(:ids as uuid[])) and id <> cast(:top as uuid)
+    union all
+    select t.kind, t.id, n.levels, t.name from tables t join namespaces n on n.id = t.namespace_id
+    where t.namespace_id = any(cast(:ids as uuid[])) and t.staged_by is null and t.deleted_at is null
+    """
 )
 
 

@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.actor import Actor
 from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.task_events import ExpiredGrant
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db import grant_ends, grants, managed_access, outbox
 from gateway.db.desired_tuples import TRAVERSE, containers_of, following, principals_below
@@ -115,13 +116,38 @@ async def record_suspended(
     return await outbox.enqueue_each(connection, keys, takes_away=inactive)
 
 
-async def record_expired(connection: AsyncConnection, *, limit: int) -> list[Pending]:
-    """End some expired grants and enqueue their tuples.
+async def record_expired(connection: AsyncConnection, *, limit: int) -> tuple[list[Pending], Sequence[AnyRow]]:
+    """End some expired grants and enqueue their tuples. Return (the tuples to deliver, the rows of the grants).
 
     It revokes nothing: the rights and cached decisions ended with the expiry.
     """
-    keys = await _required_by(connection, await grant_ends.sweep_expired(connection, limit=limit))
-    return await outbox.enqueue_each(connection, keys, takes_away=False)
+    rows = await grant_ends.sweep_expired(connection, limit=limit)
+    return await outbox.enqueue_each(connection, await _required_by(connection, rows), takes_away=False), rows
+
+
+async def describe_expired(connection: AsyncConnection, rows: Sequence[AnyRow]) -> list[ExpiredGrant]:
+    """Return the expired grants of `rows` with the places of their objects, for events."""
+    objects = {row.id: grants.tuple_of(row).object for row in rows}
+    places = await containers_of(connection, list(objects.values()))
+    still_granted = await grant_ends.still_granted(connection, rows)
+    return [
+        ExpiredGrant(
+            id=row.id,
+            privilege=row.privilege,
+            principal=Principal(PrincipalType(row.principal_type), row.principal_id),
+            on=(on := objects[row.id]),
+            project_id=project_above(on, places[on].above),
+            warehouse_id=places[on].warehouse_id,
+            expired_at=row.expires_at,
+            still_granted=row.id in still_granted,
+        )
+        for row in rows
+    ]
+
+
+def project_above(on: ObjectKey, above: Sequence[ObjectKey]) -> str:
+    """Return the id of the project that an object is or is in; an empty text for one outside of projects."""
+    return next((each.id for each in (on, *above) if each.type is ObjectType.PROJECT), "")
 
 
 async def _required_by(connection: AsyncConnection, rows: Sequence[AnyRow]) -> list[tuple[TupleKey, UUID | None]]:

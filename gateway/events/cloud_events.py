@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cloudevents.core.v1.event import CloudEvent
 
 CONTENT_TYPE: Final = "application/cloudevents+json"
+BATCH_CONTENT_TYPE: Final = "application/cloudevents-batch+json"
 DATA_CONTENT_TYPE: Final = "application/json"
 _MAX_RUN: Final = 256
 

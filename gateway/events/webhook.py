@@ -11,11 +11,11 @@ import ssl
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
-from uuid import UUID
+from uuid import NAMESPACE_OID, UUID, uuid5
 
 import httpx2
 
-from gateway.events.cloud_events import CONTENT_TYPE, structured
+from gateway.events.cloud_events import BATCH_CONTENT_TYPE, CONTENT_TYPE, structured
 from gateway.events.port import Event, EventRefused, SinkUnavailable
 
 _MOST_BYTES: Final = 65_536
@@ -25,6 +25,10 @@ _MOST_BYTES: Final = 65_536
 _REFUSED: Final = frozenset({400, 413, 415, 422})
 
 
+#: Limit of the data in one request with several events. Many web servers refuse bodies of more than 1 MiB.
+_BATCH_BYTES: Final = 512 * 1024
+
+
 def signature(secret: bytes, id: UUID, timestamp: int, body: bytes) -> str:
     """Return the value of `webhook-signature`. `timestamp` is in seconds since 1970, as in `webhook-timestamp`."""
     signed = b".".join((str(id).encode(), str(timestamp).encode(), body))
@@ -32,10 +36,10 @@ def signature(secret: bytes, id: UUID, timestamp: int, body: bytes) -> str:
 
 
 class WebhookSink:
-    """A web server that receives each event as one POST request.
+    """A web server that receives each event as one POST request, or, if `batched`, several events in one request.
 
-    `secret` is the shared key of the signatures. `timeout` (seconds) limits each request. The requests of a batch are
-    sent one after another, so the server receives them in order.
+    `secret` is the shared key of the signatures. `timeout` (seconds) limits each request. The requests are sent one
+    after another, so the server receives the events in order.
     """
 
     def __init__(
@@ -45,6 +49,7 @@ class WebhookSink:
         *,
         secret: bytes,
         timeout: float,
+        batched: bool = False,
         tls: ssl.SSLContext | bool = True,
         clock: Callable[[], float] = time.time,
         transport: httpx2.AsyncBaseTransport | None = None,
@@ -52,6 +57,7 @@ class WebhookSink:
         self._name = name
         self._url = url
         self._secret = secret
+        self._batched = batched
         self._timeout = timeout
         self._clock = clock
         self._client = httpx2.AsyncClient(verify=tls, timeout=timeout, trust_env=False, transport=transport)
@@ -63,29 +69,61 @@ class WebhookSink:
 
     async def send(self, events: Sequence[Event]) -> None:
         """Send the events in this order. Raises SinkUnavailable and EventRefused as `EventSink.send` describes."""
-        for number, event in enumerate(events):
+        sent = 0
+        while sent < len(events):
             try:
-                await self._post(event)
+                if self._batched:
+                    sent += await self._send_batch(_first_batch(events[sent:]))
+                else:
+                    sent += await self._send_one(events[sent])
             except SinkUnavailable as error:
                 # A server that limits its rate never accepts a whole batch.
-                error.stored = number
+                error.stored = sent
                 raise
 
-    async def _post(self, event: Event) -> None:
-        body = structured(event)
+    async def _send_one(self, event: Event) -> int:
+        """Send one event and return 1."""
+        status = await self._post(event.id, structured(event), CONTENT_TYPE)
+        if status in _REFUSED:
+            raise EventRefused(event.id, f"the webhook answered {status}")
+        return 1
+
+    async def _send_batch(self, events: Sequence[Event]) -> int:
+        """Send the events, or only the first of them, in one request. Return the number of those that were sent.
+
+        A refused batch is sent in halves, until the refused event is alone and all before it are stored.
+        """
+        bodies: list[bytes] = []
+        for event in events:
+            try:
+                bodies.append(structured(event))
+            except EventRefused:
+                if not bodies:
+                    raise
+                break
+        ids = " ".join(str(event.id) for event in events[: len(bodies)])
+        # A retry with other events is another message, so the receiver must not take it for a duplicate.
+        status = await self._post(uuid5(NAMESPACE_OID, ids), b"[" + b",".join(bodies) + b"]", BATCH_CONTENT_TYPE)
+        if status not in _REFUSED:
+            return len(bodies)
+        if len(bodies) == 1:
+            raise EventRefused(events[0].id, f"the webhook answered {status}")
+        return await self._send_batch(events[: len(bodies) // 2])
+
+    async def _post(self, id: UUID, body: bytes, content_type: str) -> int:
+        """Send a signed message and return the status, of success or of refusal. Raises SinkUnavailable for others."""
         # A retry has a new timestamp, because receivers reject old ones. The id is the same, so they find duplicates.
         timestamp = int(self._clock())
         headers = {
-            "content-type": CONTENT_TYPE,
-            "webhook-id": str(event.id),
+            "content-type": content_type,
+            "webhook-id": str(id),
             "webhook-timestamp": str(timestamp),
-            "webhook-signature": signature(self._secret, event.id, timestamp, body),
+            "webhook-signature": signature(self._secret, id, timestamp, body),
         }
         status = await self._status(body, headers)
-        if status in _REFUSED:
-            raise EventRefused(event.id, f"the webhook answered {status}")
-        if not httpx2.codes.is_success(status):
+        if status not in _REFUSED and not httpx2.codes.is_success(status):
             raise SinkUnavailable(f"the webhook answered {status}; it must answer 2xx")
+        return status
 
     async def _status(self, body: bytes, headers: Mapping[str, str]) -> int:
         """Send the request and return the status. It is known before the body, so a broken body does not matter."""
@@ -113,6 +151,16 @@ class WebhookSink:
     async def close(self) -> None:
         """Close the connections."""
         await self._client.aclose()
+
+
+def _first_batch(events: Sequence[Event]) -> Sequence[Event]:
+    """Return the first events whose data fit into one request; at least one."""
+    size = 0
+    for number, event in enumerate(events):
+        size += len(event.data)
+        if size > _BATCH_BYTES and number:
+            return events[:number]
+    return events
 
 
 async def _read_start(answer: httpx2.Response) -> None:

@@ -140,6 +140,9 @@ class NamespaceMoves:
             permit.pending_audit.add_details(
                 **{"from": ".".join(subtree.levels), "to": to.dotted, "moved": str(len(subtree.ids))}
             )
+            if self._database.announces and to.levels != subtree.levels:
+                inside = await namespace_move.contents(connection, subtree, to=to)
+                permit.pending_audit.further_changes = inside.all
             return await namespace_move.move(connection, subtree, project_id=warehouse.project_id, to=to)
 
     def _refuse(self, operation: MoveNamespace, subtree: Subtree) -> None:

@@ -6,6 +6,8 @@ from __future__ import annotations
 from importlib.metadata import version
 from uuid import UUID
 
+from gateway.access.change_event import FurtherChanges, FurtherEvent
+from gateway.access.granted_events import ChangedGrant
 from gateway.access.operations.server import Bootstrap, GetServerInfo
 from gateway.access.permit import Permit
 from gateway.access.privileges import Privilege
@@ -93,12 +95,24 @@ class Servers:
             )
             await grants.grant(connection, privilege=held, principal=caller, on=server, by=actor.id)
             keys = [TupleKey(caller, held.value, server)]
-            if self._default_project_id is not None:
-                keys += await create_project(
+            announced = [ChangedGrant(privilege=held, principal=caller, on=server).added()]
+            if self._default_project_id is not None and (
+                created := await create_project(
                     connection, self._default_project_id, DEFAULT_PROJECT_NAME, server, caller, by=actor.id
                 )
+            ):
+                keys += created
+                announced.append(_created_project(self._default_project_id, DEFAULT_PROJECT_NAME))
+            permit.pending_audit.further_changes = FurtherChanges(announced).all
             pending = await outbox.enqueue(connection, keys, takes_away=False)
         await self._delivery.deliver_or_defer(pending)
+
+
+def _created_project(id: str, name: str) -> FurtherEvent:
+    """Return the event of the default project, which no operation of its own creates."""
+    return FurtherEvent(
+        type="createProject", kind="project", id=id, name=name, project_id=id, data={"project_name": name}
+    )
 
 
 async def create_project(

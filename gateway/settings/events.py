@@ -50,6 +50,13 @@ class EventSinkSettings(msgspec.Struct, frozen=True, kw_only=True):
         Secret | None,
         Meta(description="Key of the webhook's signatures, at least 16 bytes. The receiver needs the same key."),
     ] = None
+    batched: Annotated[
+        bool,
+        Meta(
+            description="Send several events in one request to the webhook, as `application/cloudevents-batch+json`. "
+            "It saves most of the cost of a webhook. The receiver must accept this form."
+        ),
+    ] = False
     options: Annotated[
         tuple[str, ...],
         Meta(description="Options of librdkafka for Kafka, each `name=value`, such as `security.protocol=SASL_SSL`."),

@@ -31,6 +31,7 @@ from gateway.db.desired_tuples import containers_of, desired_tuples
 from gateway.db.engine import Connection, Database
 from gateway.fga.client import MAX_TUPLES_PER_WRITE, FgaClient
 from gateway.fga.stored import StoredTuple, bare, read_back
+from gateway.tasks.drift_events import announced_repairs
 from gateway.tasks.drift_findings import External, Finding, Kind, RepairAction, finding_of
 from gateway.tasks.system_admission import admitted
 
@@ -194,6 +195,8 @@ class DriftKeeper:
                 derived = [key for key in follows if key not in mended]
                 pending = await _enqueue(connection, mended, takes_away=True)
                 pending += await _enqueue(connection, derived, takes_away=False)
+                if self._database.announces and (changes := await announced_repairs(connection, verified)):
+                    permit.pending_audit.further_changes = changes.all
                 permit.pending_audit.add_details(
                     tuples="\n".join(f"{each.text}: {each.kind} {action}" for each, action in verified)
                 )

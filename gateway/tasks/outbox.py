@@ -7,8 +7,11 @@ import asyncio
 import random
 
 import structlog
+from uuid_utils.compat import uuid7
 
+from gateway.access.actor import Actor
 from gateway.access.dependency_errors import CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
+from gateway.access.task_events import event_of_expired
 from gateway.db import outbox, ownership, user_deletion_cleanup
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
@@ -16,6 +19,7 @@ from gateway.db.engine import Database
 _log = structlog.get_logger("tasks.outbox")
 
 _EXPIRED_AT_ONCE = 100
+_TASK = Actor.system("grant_expiry").id
 
 
 async def run_delivery(delivery: TupleDelivery, database: Database, *, every: float = 1.0) -> None:
@@ -54,8 +58,12 @@ async def run_expiry(delivery: TupleDelivery, database: Database, *, every: floa
 
 
 async def expire_some(delivery: TupleDelivery, database: Database) -> bool:
-    """Record a batch of expired grants. Return False if there were none."""
+    """Record and announce a batch of expired grants. Return False if there were none."""
+    run = f"task-{uuid7()}"
     async with database.transaction() as connection:
-        pending = await ownership.record_expired(connection, limit=_EXPIRED_AT_ONCE)
+        pending, rows = await ownership.record_expired(connection, limit=_EXPIRED_AT_ONCE)
+        if rows and database.announces:
+            expired = await ownership.describe_expired(connection, rows)
+            await database.announce(connection, [event_of_expired(each, task=_TASK, trace_id=run) for each in expired])
     await delivery.deliver_or_defer(pending)
     return bool(pending)

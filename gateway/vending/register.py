@@ -15,7 +15,14 @@ __all__ = ["register_entry"]
 
 
 def register_entry(
-    actor: Actor, warehouse: ResolvedWarehouse, table_id: UUID, provider: str, vended: Vended, *, generic: bool
+    actor: Actor,
+    request_id: str,
+    warehouse: ResolvedWarehouse,
+    table_id: UUID,
+    provider: str,
+    vended: Vended,
+    *,
+    generic: bool,
 ) -> IssuedCredential:
     """Return the register entry of a credential that is about to leave.
 
@@ -24,6 +31,7 @@ def register_entry(
     principal, assumed_role = _holder(actor)
     return IssuedCredential(
         id=vended.id,
+        request_id=request_id,
         principal=principal,
         assumed_role=assumed_role,
         engine=actor.engine,

@@ -34,7 +34,6 @@ from gateway.db import grants, namespace_move, outbox, ownership, tables, users
 from gateway.db.delivery import TupleDelivery
 from gateway.db.desired_tuples import TRAVERSE, containers_of
 from gateway.db.engine import Database, commit
-from gateway.db.outbox import Pending
 from gateway.fga.client import FgaClient
 from gateway.fga.relationships import to_wire
 from gateway.iceberg.identifiers import Namespace
@@ -290,7 +289,7 @@ class Child:
 
     async def _expire(self) -> None:
         async with self.database.transaction() as connection:
-            pending: list[Pending] = await ownership.record_expired(connection, limit=5)
+            pending, _ = await ownership.record_expired(connection, limit=5)
             await self._commit_change(connection)
         await self.delivery.deliver_or_defer(pending)
 

@@ -243,6 +243,35 @@ def test_namespaces_are_announced(world: World, announced: Callable[[], list[Sen
     assert (events[1]["namespace"], events[1]["data"]["destination"]) == (f"{ns}.inner", [other, "placed"])
 
 
+def test_a_moved_namespace_announces_the_new_names_of_its_contents(
+    world: World, announced: Callable[[], list[Sent]]
+) -> None:
+    ns, other = world.namespace(), world.namespace()
+    outer = moves.make(world, ns, "outer")
+    inner = moves.make(world, ns, "outer", "inner")
+    view = views.create(world, f"{ns}%1Fouter%1Finner")
+    moves.new_table(world, ns, "outer")
+    staged = {"name": "staged", "schema": SCHEMA, "stage-create": True}
+    _succeeds(world.admin.post(f"{world.root}/namespaces/{ns}%1Fouter/tables", staged))
+    announced()
+    _succeeds(moves.move(world.admin, world, outer, [other, "placed"]))
+    events = announced()
+    assert _summary(events)[:2] == [("moveNamespace", outer), ("moveNamespace", inner)]
+    by_type = {each["type"]: each for each in events}
+    assert set(by_type) == {"moveNamespace", "renameTable", "renameView"} and len(events) == 4
+    renamed = by_type["renameView"]
+    assert renamed["namespace"] == f"{ns}.outer.inner"
+    assert renamed["data"] == {
+        "source": {"namespace": [ns, "outer", "inner"], "name": view["name"]},
+        "destination": {"namespace": [other, "placed", "inner"], "name": view["name"]},
+    }
+    assert by_type["renameTable"]["data"]["destination"]["namespace"] == [other, "placed"]
+    assert [each["sequencenumber"] for each in events] == ["0", "1", "2", "3"]
+    # A repeated move changes no name.
+    _succeeds(moves.move(world.admin, world, outer, [other, "placed"]))
+    assert _summary(announced()) == [("moveNamespace", outer)]
+
+
 def test_a_namespace_that_is_dropped_with_its_contents_announces_each_of_them(
     world: World, announced: Callable[[], list[Sent]]
 ) -> None:
@@ -265,6 +294,16 @@ def test_a_namespace_that_is_dropped_with_its_contents_announces_each_of_them(
     assert (by_id[seen["id"]]["namespace"], by_id[seen["id"]]["name"]) == (f"{ns}.inner", view["name"])
     assert {each["warehouseid"] for each in events} == {world.warehouse}
     assert {each["numevents"] for each in events} == {"5"}
+
+
+def test_a_bootstrap_announces_its_grant(world: World, announced: Callable[[], list[Sent]]) -> None:
+    """`lakegate reopen-bootstrap` makes another bootstrap possible at any time, and it gives all rights."""
+    world.sql("update server set bootstrapped_at = null")
+    announced()
+    _succeeds(world.admin.post(f"{MANAGEMENT}/bootstrap", {"accept-terms-of-use": True}))
+    (event,) = announced()
+    assert (event["type"], event["objecttype"]) == ("changeGrants", "server")
+    assert event["data"] == {"writes": ["admin:user:oidc~admin"], "deletes": [], "write_ends": [""]}
 
 
 def test_management_is_announced_without_credentials(world: World, announced: Callable[[], list[Sent]]) -> None:

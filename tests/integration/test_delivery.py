@@ -6,6 +6,7 @@ writes. The tests call the gateway's code directly, so no other process delivers
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -28,6 +29,7 @@ from gateway.db.decision_revalidation import revalidate_decision
 from gateway.db.delivery import TupleDelivery
 from gateway.db.desired_tuples import TRAVERSE, containers_of
 from gateway.db.engine import Database
+from gateway.db.event_outbox import EventOutbox
 from gateway.db.outbox import Pending
 from gateway.fga.client import FgaClient
 from gateway.fga.relationships import rfc3339
@@ -672,6 +674,35 @@ async def test_expired_grant_moves_to_history_without_a_revision_change(rig: Rig
     async with rig.database.read() as connection:
         [over] = await grants.history(connection, principal=ann, limit=5)
     assert (over.ended_because, over.ended_at) == ("expired", end)
+
+
+async def test_an_expired_grant_is_announced_once_with_its_place(rig: Rig) -> None:
+    """Consumers that mirror grants cannot see the end of one that nobody revokes."""
+    ann, table = rig.rows.ann, rig.rows.objects["table"]
+    for giver in ("a", "b"):
+        await rig.delivery.deliver(await rig.give(SELECT, ann, "table", until=soon(600), by=giver))
+    outbox = EventOutbox(source="uri:iceberg-catalog-service:lake.example", sinks=("kafka", "nats"))
+    announcing = Database(rig.parts.database_url, pool_size=2, acquire_timeout=30, event_outbox=outbox)
+    over_now = "update grants set expires_at = :end where object_id = :table and granted_by = any(:by)"
+    written = "select * from events where key = :table and type = 'expireGrant' order by sequence"
+    try:
+        for by in ("a", "b"):
+            async with rig.database.transaction() as connection:
+                await connection.execute(text(over_now), {"end": soon(-1), "table": table.id, "by": [by]})
+            assert await expire_some(rig.delivery, announcing)
+            assert not await expire_some(rig.delivery, announcing)
+        async with rig.database.read() as connection:
+            first, last = (await connection.execute(text(written), {"table": table.id})).all()
+            sinks = text("select sink from event_deliveries where sequence = :sequence order by sink")
+            assert (await connection.execute(sinks, {"sequence": last.sequence})).scalars().all() == ["kafka", "nats"]
+    finally:
+        await announcing.close()
+    data = json.loads(last.data)
+    assert (data["privilege"], data["principal-type"], data["principal"]) == ("select", "user", ann.id)
+    assert [json.loads(each.data)["still-granted"] for each in (first, last)] == [True, False]
+    assert last.attributes["warehouseid"] == last.attributes["prefix"] == str(rig.rows.warehouses[0])
+    assert (last.attributes["projectid"], last.attributes["tabularid"]) == (rig.rows.project, table.id)
+    assert json.loads(last.attributes["actor"]) == {"type": "principal", "principal": "system~grant_expiry"}
 
 
 async def test_refused_move_step_delays_delivery_only_briefly(rig: Rig) -> None:

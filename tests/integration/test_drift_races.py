@@ -5,7 +5,9 @@ determines the order of events.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,6 +18,8 @@ from gateway.access.privileges import Privilege
 from gateway.access.tuples import TupleKey
 from gateway.db import drift as drift_rows
 from gateway.db import outbox
+from gateway.db.engine import Database
+from gateway.db.event_outbox import EventOutbox
 from gateway.db.outbox import Pending
 from gateway.db.resolver import DatabaseResolver
 from gateway.fga.relationships import to_wire
@@ -161,6 +165,31 @@ async def test_comparison_finds_drift_without_concurrent_changes(rig: Rig, ends:
     )
     await rig.agree()
     assert ("select", "warehouse") in await rig.of(rig.rows.ann)
+
+
+async def test_an_adopted_grant_and_a_lost_one_are_announced(rig: Rig) -> None:
+    """A consumer that mirrors grants learns of no request for either."""
+    outbox = EventOutbox(source="uri:iceberg-catalog-service:lake.example", sinks=("kafka",))
+    announcing = Database(rig.parts.database_url, pool_size=5, acquire_timeout=30, event_outbox=outbox)
+    repairing = keeper(replace(rig, database=announcing), Counted(), adopt=True, revoke_lost=True)
+    until = in_hours(1)
+    try:
+        await rig.client.write([to_wire(key_of(rig), expires_at=until)])
+        await repairing.repair([await _found(rig, repairing)], task="watch_drift", run=new_run_id())
+        await rig.client.write(deletes=[to_wire(key_of(rig))])
+        await repairing.repair([await _found(rig, repairing)], task="watch_drift", run=new_run_id())
+        async with announcing.read() as connection:
+            written = text("select type, attributes, data from events where key = :key order by sequence")
+            events = (await connection.execute(written, {"key": key_of(rig).object.id})).all()
+    finally:
+        await announcing.close()
+    given = f"select:user:{rig.rows.ann.id}"
+    assert [(each.type, json.loads(each.data)) for each in events] == [
+        ("changeGrants", {"writes": [given], "deletes": [], "write_ends": [until.isoformat()]}),
+        ("changeGrants", {"writes": [], "deletes": [given], "write_ends": []}),
+    ]
+    assert {each.attributes["projectid"] for each in events} == {rig.rows.project}
+    assert json.loads(events[0].attributes["actor"])["principal"] == "system~watch_drift"
 
 
 def in_hours(hours: int) -> datetime:

@@ -208,6 +208,7 @@ async def test_a_vended_credential_has_one_event_that_is_durable_with_its_record
     """Requests that receive the credential from the cache announce it no second time."""
     issued = IssuedCredential(
         id=uuid7(),
+        request_id="first",
         principal=world.ALICE.id,
         assumed_role=None,
         engine=None,
@@ -230,10 +231,12 @@ async def test_a_vended_credential_has_one_event_that_is_durable_with_its_record
     assert await _written(database) == []
     talking = EventOutbox(source=SOURCE, sinks=OUTBOX.sinks, credentials_vended=True)
     await database.execute_repeatable(*audit_log.batch(records[:1], [issued], talking))
-    await database.execute_repeatable(*audit_log.batch(records[1:], [issued], talking))
+    again = msgspec.structs.replace(issued, request_id="second")
+    await database.execute_repeatable(*audit_log.batch(records[1:], [again, again], talking))
     assert await _written(database) == [("vendCredentials", "kafka"), ("vendCredentials", "nats")]
     (row,) = await _execute(database, "select * from events")
     assert row.key == row.attributes["tabularid"] == str(world.TABLE_ID)
+    assert (row.attributes["traceid"], row.attributes["prefix"]) == ("first", str(world.WAREHOUSE_ID))
     assert set(json.loads(row.data)) == {
         "level", "prefix", "provider", "session-name", "engine", "view-owner", "expires-at",
     }  # fmt: skip

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gateway.access.change_event import EventDeclaration, NoEvent
+from gateway.access.change_event import EventDeclaration, EventPerFurtherChange
 from gateway.access.operation import Audience, ChangeOperation, PublicAudience, ReadOperation
 from gateway.access.request import InBody
 from gateway.protocol.server import BootstrapRequest
@@ -27,7 +27,7 @@ class Bootstrap(ChangeOperation):
     """Make the caller the first administrator. This is possible once."""
 
     endpoint: ClassVar[str] = "POST /management/v1/bootstrap"
-    event: ClassVar[EventDeclaration] = NoEvent("it happens once, before a sink can matter")
+    event: ClassVar[EventDeclaration] = EventPerFurtherChange()
     returns: ClassVar[int] = 204
     open_to: ClassVar[PublicAudience] = PublicAudience(
         Audience.AUTHENTICATED, "no principal can hold a right before the first administrator exists"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
-from gateway.access.change_event import ChangeEvent, EventDeclaration
+from gateway.access.change_event import ChangeEvent, EventDeclaration, EventPerFurtherChange
 from gateway.access.demand import Facts
 from gateway.access.operation import Durability, SystemTask
 from gateway.access.refs import ProjectRef, Ref, WarehouseRef
@@ -115,6 +115,7 @@ class RepairDrift(SystemTask):
     """
 
     system_tasks: ClassVar[frozenset[str]] = frozenset({"watch_drift", "reconcile_tuples"})
+    event: ClassVar[EventDeclaration] = EventPerFurtherChange()
     continue_reason: ClassVar[str] = "a right that nobody gave must not stay in force for as long as maintenance takes"
     tuples: tuple[str, ...]
     kinds: tuple[str, ...]

@@ -13,11 +13,23 @@ import msgspec
 import pytest
 
 from gateway.access.actor import Actor, ActorKind
-from gateway.access.change_event import ChangeEvent, DroppedObject, EventData, NoEvent
-from gateway.access.event_building import MAX_CONTENTS, NewEvent, events_of
+from gateway.access.change_event import (
+    MAX_CONTENTS,
+    ChangeEvent,
+    DroppedObject,
+    EventData,
+    EventPerFurtherChange,
+    FurtherChanges,
+    FurtherEvent,
+    MovedObject,
+    NoEvent,
+)
+from gateway.access.event_building import NewEvent, events_of
 from gateway.access.operation import OPERATIONS, ChangeOperation, Operation
+from gateway.access.operations.namespace_moves import MoveNamespace
 from gateway.access.operations.namespaces import CreateNamespace, DropNamespace
 from gateway.access.operations.registrations import UnregisterTable
+from gateway.access.operations.server import Bootstrap
 from gateway.access.operations.tables import CommitTable, CreateTable, DropTable, ReportMetrics
 from gateway.access.operations.tasks import ExpireDeleted
 from gateway.access.operations.transactions import CommitTransaction
@@ -58,7 +70,7 @@ async def events_of_example(operation: Operation, **detail: str) -> tuple[NewEve
 @pytest.mark.parametrize("operation", CHANGES, ids=lambda each: type(each).__name__)
 async def test_each_change_names_its_object(operation: ChangeOperation) -> None:
     events = await events_of_example(operation, **NEW)
-    assert bool(events) is not isinstance(operation.event, NoEvent)
+    assert bool(events) is not isinstance(operation.event, NoEvent | EventPerFurtherChange)
     for event in events:
         assert re.fullmatch(r"[a-z]+([A-Z][a-z]+)*", event.type)
         assert event.key and event.key == event.attributes["objectid"]
@@ -209,13 +221,45 @@ async def test_the_contents_of_a_large_namespace_are_counted_and_not_announced()
         DroppedObject("view", str(UUID(int=number)), ("sales",), "v", ends_deletion=number == 0)
         for number in range(MAX_CONTENTS + 1)
     ]
-    permit.pending_audit.contents = lambda: dropped[:2]
+    permit.pending_audit.further_changes = lambda: FurtherChanges.limited(dropped[:2])
     events = events_of(permit)
     assert [event.type for event in events] == ["expireDeletedTabular", "dropView", "dropNamespace"]
     assert all(event.attributes["warehouseid"] == str(world.WAREHOUSE_ID) for event in events)
-    permit.pending_audit.contents = lambda: dropped
+    permit.pending_audit.further_changes = lambda: FurtherChanges.limited(dropped)
     (event,) = events_of(permit)
     assert (event.type, event.attributes["contentsleftout"]) == ("dropNamespace", str(MAX_CONTENTS + 1))
+
+
+async def test_contents_of_a_moved_namespace_are_announced_after_it_with_both_names() -> None:
+    """A consumer that keeps tables by name would otherwise look for them below the old namespace."""
+    permit = await DoorFixture().door.admit(request_context(), _example(MoveNamespace))
+    inside = [
+        MovedObject("namespace", str(UUID(int=1)), ("sales", "eu", "x"), ("sold", "x")),
+        MovedObject("table", str(UUID(int=2)), ("sales", "eu"), ("sold",), "t"),
+        MovedObject("view", str(UUID(int=3)), ("sales", "eu"), ("sold",), "v"),
+    ]
+    permit.pending_audit.further_changes = lambda: FurtherChanges.limited(inside)
+    events = events_of(permit)
+    assert [each.type for each in events] == ["moveNamespace", "moveNamespace", "renameTable", "renameView"]
+    assert {each.attributes["warehouseid"] for each in events} == {str(world.WAREHOUSE_ID)}
+    assert json.loads(events[1].data) == {"destination": ["sold", "x"]}
+    for event, name in zip(events[2:], "tv", strict=True):
+        assert (event.attributes["namespace"], event.attributes["name"]) == ("sales.eu", name)
+        assert json.loads(event.data) == {
+            "source": {"namespace": ["sales", "eu"], "name": name},
+            "destination": {"namespace": ["sold"], "name": name},
+        }
+
+
+async def test_an_operation_that_states_no_change_announces_those_of_its_use_case() -> None:
+    permit = await DoorFixture().door.admit(request_context(), _example(Bootstrap))
+    assert events_of(permit) == ()
+    facts = {"writes": ("admin:user:oidc~alice",), "deletes": (), "write_ends": ("",)}
+    granted = FurtherEvent(type="changeGrants", kind="server", id="s", data=facts)
+    permit.pending_audit.further_changes = lambda: FurtherChanges([granted])
+    (event,) = events_of(permit)
+    assert (event.type, event.key, event.attributes["numevents"]) == ("changeGrants", "s", "1")
+    assert json.loads(event.data)["writes"] == ["admin:user:oidc~alice"]
 
 
 async def test_a_repeated_change_and_a_report_announce_nothing() -> None:

@@ -16,6 +16,9 @@ from gateway.access.event_building import NewEvent, event_of_issued
 from gateway.access.event_schema import SCHEMA_FILE, declared_types, schema
 from gateway.access.issued_credential import IssuedCredential
 from gateway.access.operation import ChangeOperation
+from gateway.access.refs import ObjectKey, ObjectType, column_key
+from gateway.access.task_events import ExpiredGrant, event_of_expired
+from gateway.access.tuples import Principal, PrincipalType
 from gateway.events.cloud_events import structured
 from gateway.events.port import Event
 from tests.access import world
@@ -57,11 +60,12 @@ async def test_each_event_obeys_the_schema(validator: Any, operation: ChangeOper
 async def test_the_examples_announce_every_type_of_the_schema() -> None:
     """A type that no example announces would be in the schema without a proof."""
     announced = {event.type for operation in CHANGES for event in await events_of_example(operation, **NEW)}
-    assert set(declared_types()) - announced == {"vendCredentials", "expireDeletedTabular"}
+    assert set(declared_types()) - announced == {"vendCredentials", "expireDeletedTabular", "expireGrant"}
 
 
 def test_the_event_of_a_credential_obeys_the_schema(validator: Any) -> None:
     issued = IssuedCredential(
+        request_id="request-1",
         id=UUID("0192f0c1-2345-7abc-8def-0123456789ab"),
         principal="oidc~alice",
         assumed_role=UUID(int=9),
@@ -81,7 +85,35 @@ def test_the_event_of_a_credential_obeys_the_schema(validator: Any) -> None:
     )
     sent = as_sent(event_of_issued(issued))
     validator.validate(sent)
+    assert (sent["traceid"], sent["prefix"]) == ("request-1", str(world.WAREHOUSE_ID))
     assert json.loads(sent["actor"]) == {"type": "role", "principal": "oidc~alice", "assumed-role": str(UUID(int=9))}
+
+
+@pytest.mark.parametrize(
+    ("on", "object_type", "field_id"),
+    [(ObjectKey(ObjectType.ROLE, "r"), "role", None), (column_key(world.TABLE_ID, 7), "table", 7)],
+    ids=["role", "column"],
+)
+def test_the_event_of_an_expired_grant_obeys_the_schema(
+    validator: Any, on: ObjectKey, object_type: str, field_id: int | None
+) -> None:
+    """A column is no object of an event: its table is, so that events of both have one key."""
+    grant = ExpiredGrant(
+        id=UUID("0192f0c1-2345-7abc-8def-0123456789ab"),
+        privilege="select",
+        principal=Principal(PrincipalType.USER, "oidc~alice"),
+        on=on,
+        project_id="",
+        warehouse_id=None,
+        expired_at=datetime(2026, 1, 2, tzinfo=UTC),
+        still_granted=False,
+    )
+    event = event_of_expired(grant, task="system~grant_expiry", trace_id="task-1")
+    sent = as_sent(event)
+    validator.validate(sent)
+    assert (event.key, sent["objecttype"]) == (sent["objectid"], object_type)
+    assert sent["data"]["field-id"] == field_id
+    assert event.id == event_of_expired(grant, task="system~grant_expiry", trace_id="task-2").id
 
 
 def test_the_page_lists_every_type() -> None:

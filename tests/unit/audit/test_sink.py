@@ -315,6 +315,7 @@ async def test_during_an_outage_a_share_frees_no_room_before_its_records_are_wri
 def entry(number: int) -> IssuedCredential:
     return IssuedCredential(
         id=UUID(int=number),
+        request_id="r",
         principal=str(number),
         assumed_role=None,
         engine=None,

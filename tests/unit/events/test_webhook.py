@@ -111,3 +111,66 @@ async def test_request_has_the_id_and_a_signature_of_the_body() -> None:
     assert request.headers["webhook-id"] == str(EVENT.id)
     assert request.headers["webhook-timestamp"] == "7"
     assert request.headers["webhook-signature"] == signature(b"key", EVENT.id, 7, request.content)
+
+
+class Batches:
+    """A web server that records the ids of each request's events. It refuses requests with the event `refused`."""
+
+    def __init__(self, refused: UUID | None = None, *, fails_after: int = 1_000_000) -> None:
+        self.refused = refused
+        self.fails_after = fails_after
+        self.accepted: list[list[str]] = []
+        self.ids: list[str] = []
+
+    def __call__(self, request: httpx2.Request) -> httpx2.Response:
+        assert request.headers["content-type"] == "application/cloudevents-batch+json"
+        found = [event["id"] for event in msgspec.json.decode(request.content)]
+        self.ids.append(request.headers["webhook-id"])
+        signed = signature(b"key", UUID(self.ids[-1]), int(request.headers["webhook-timestamp"]), request.content)
+        assert request.headers["webhook-signature"] == signed
+        if str(self.refused) in found:
+            return httpx2.Response(413)
+        if len(self.accepted) >= self.fails_after:
+            return httpx2.Response(503)
+        self.accepted.append(found)
+        return httpx2.Response(204)
+
+    def sink(self) -> WebhookSink:
+        transport = httpx2.MockTransport(self)
+        return WebhookSink("hook", "http://h/", secret=b"key", timeout=5, batched=True, transport=transport)
+
+
+MANY = [msgspec.structs.replace(EVENT, id=UUID(int=number)) for number in range(10)]
+
+
+async def test_batched_events_are_sent_in_one_signed_request() -> None:
+    server = Batches()
+    await server.sink().send(MANY)
+    await server.sink().send(MANY)
+    await server.sink().send(MANY[:9])
+    assert server.accepted == [[str(each.id) for each in MANY]] * 2 + [[str(each.id) for each in MANY[:9]]]
+    # A retry has the same id; a batch with other events, although it begins alike, has another.
+    assert server.ids[0] == server.ids[1] != server.ids[2]
+
+
+@pytest.mark.parametrize("place", range(10))
+@pytest.mark.parametrize("invalid", [False, True])
+async def test_a_refused_event_of_a_batch_is_found_and_all_before_it_are_stored(place: int, invalid: bool) -> None:
+    server = Batches(None if invalid else MANY[place].id)
+    events = list(MANY)
+    if invalid:
+        events[place] = msgspec.structs.replace(events[place], data=b"{")
+    with pytest.raises(EventRefused) as refused:
+        await server.sink().send(events)
+    assert refused.value.event_id == MANY[place].id
+    assert [id for batch in server.accepted for id in batch] == [str(each.id) for each in MANY[:place]]
+
+
+async def test_large_events_are_split_and_an_outage_states_how_many_are_stored() -> None:
+    """A body of 100 MB would be refused by most servers, and an outage must not repeat what they stored."""
+    large = [msgspec.structs.replace(each, data=b'"' + b"a" * 300_000 + b'"') for each in MANY[:4]]
+    server = Batches(fails_after=2)
+    with pytest.raises(SinkUnavailable) as outage:
+        await server.sink().send(large)
+    assert [len(batch) for batch in server.accepted] == [1, 1]
+    assert outage.value.stored == 2

@@ -37,7 +37,7 @@ VENDED = Vended(
 
 
 def entry(actor: Actor, *, generic: bool = False) -> IssuedCredential:
-    return register_entry(actor, WAREHOUSE, TABLE, "s3", VENDED, generic=generic)
+    return register_entry(actor, "request-1", WAREHOUSE, TABLE, "s3", VENDED, generic=generic)
 
 
 def test_an_entry_has_the_facts_of_its_credential_and_no_secret() -> None:

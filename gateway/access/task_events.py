@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Build the events of changes that no permit describes: grants that expire, and the relationship model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from gateway.access.event_building import NewEvent, described_actor, event_id, new_event, tabular_of
+from gateway.access.refs import ObjectKey, ObjectType, field_of, table_of
+from gateway.access.tuples import Principal
+
+GRANT_EXPIRED: Final = "expireGrant"
+"""The type of the event of a grant that expired."""
+
+
+class ExpiredGrantData(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+    """The data of the event of an expired grant.
+
+    `still_granted` is True if another grant gives the same privilege to the principal. `field_id` is the column of a
+    grant on a column.
+    """
+
+    privilege: str
+    principal_type: str
+    principal: str
+    expired_at: datetime
+    still_granted: bool
+    field_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpiredGrant:
+    """A grant that expired, and the place of its object. `id` is that of the grant."""
+
+    id: UUID
+    privilege: str
+    principal: Principal
+    on: ObjectKey
+    project_id: str
+    warehouse_id: UUID | None
+    expired_at: datetime
+    still_granted: bool
+
+
+def event_of_expired(grant: ExpiredGrant, *, task: str, trace_id: str) -> NewEvent:
+    """Return the event of an expired grant. It has the same id each time, so it is written once.
+
+    `task` is the principal of the background task. A grant on a column is announced as a change of its table.
+    """
+    column = grant.on.type is ObjectType.COLUMN
+    on = table_of(grant.on) if column else grant.on
+    data = ExpiredGrantData(
+        privilege=grant.privilege,
+        principal_type=grant.principal.type.value,
+        principal=grant.principal.id,
+        expired_at=grant.expired_at,
+        still_granted=grant.still_granted,
+        field_id=field_of(grant.on) if column else None,
+    )
+    common = {"actor": described_actor(task), "traceid": trace_id}
+    draft = (GRANT_EXPIRED, place_of(on, grant.project_id, grant.warehouse_id), msgspec.json.encode(data))
+    return new_event(event_id(grant.id, 0), draft, common)
+
+
+def place_of(on: ObjectKey, project_id: str, warehouse_id: UUID | None) -> dict[str, str]:
+    """Return the attributes of an object of which only the ids are known. Unknown ones are empty."""
+    warehouse = "" if warehouse_id is None else str(warehouse_id)
+    place: Mapping[str, str] = {"projectid": project_id, "warehouseid": warehouse, "prefix": warehouse}
+    return {"objecttype": on.type.value, "objectid": on.id, **place, **tabular_of(on.type.value, on.id)}
