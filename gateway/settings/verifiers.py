@@ -14,8 +14,8 @@ from msgspec import Meta
 from gateway.settings.env import PREFIX, SECONDS, Secret
 from gateway.settings.sections import Count
 
-ChangeName = typing.Literal["commit", "create", "drop", "rename", "namespace_properties"]
-ObjectName = typing.Literal["table", "view", "namespace"]
+ChangeName = typing.Literal["commit", "create", "drop", "rename", "restore", "namespace_properties"]
+ObjectName = typing.Literal["table", "view", "generic_table", "namespace", "warehouse"]
 
 BUILT_IN: Final = ("schema", "properties", "partitions", "columns", "contract", "webhook", "opa")
 
@@ -54,15 +54,15 @@ class VerifierSettings(msgspec.Struct, frozen=True, kw_only=True):
     changes: Annotated[
         tuple[ChangeName, ...],
         Meta(
-            description="Kinds of changes about which it is asked: `commit`, `create`, `drop`, `rename`, "
+            description="Kinds of changes about which it is asked: `commit`, `create`, `drop`, `rename`, `restore`, "
             "`namespace_properties`. Empty: all that its kind judges."
         ),
     ] = ()
     objects: Annotated[
         tuple[ObjectName, ...],
         Meta(
-            description="Types of objects about which it is asked: `table`, `view`, `namespace`. Empty: all that its "
-            "kind judges."
+            description="Types of objects about which it is asked: `table`, `view`, `generic_table`, "
+            "`namespace`, `warehouse`. Empty: all that its kind judges."
         ),
     ] = ()
     warehouses: Annotated[
