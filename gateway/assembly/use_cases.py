@@ -244,7 +244,7 @@ def build_services(
         ),
         credentials=credentials,
         signing=Signing(database=database, signer=signer, storage=stores.storage, scope=scope),
-        deleted=DeletedTables(database=database, lists=lists),
+        deleted=DeletedTables(database=database, lists=lists, documents=documents, approval=approval),
         servers=Servers(
             database=database,
             delivery=delivery,
@@ -262,7 +262,7 @@ def build_services(
             trials=trials,
             reaches=reaches,
         ),
-        warehouse_changes=WarehouseChanges(database=database, delivery=delivery),
+        warehouse_changes=WarehouseChanges(database=database, delivery=delivery, approve=approval.of_warehouse),
         warehouse_storage=WarehouseStorage(database=database, storage=stores.storage, trials=trials),
         credential_scope=CredentialScope(
             database=database,

@@ -14,18 +14,18 @@ from uuid import UUID
 
 import msgspec
 
+from gateway.access.operations.deleted import UndropTabulars
 from gateway.access.operations.namespace_moves import MoveNamespace
+from gateway.access.operations.registrations import AdoptTable, AdoptView, RegisterTable, RegisterView
+from gateway.access.operations.warehouses import DeleteWarehouse, RenameWarehouse
 from gateway.access.permit import Permit
 from gateway.access.refs import ObjectType
-from gateway.access.resolved import (
-    ResolvedNamespace,
-    ResolvedWarehouse,
-)
+from gateway.access.resolved import ResolvedNamespace, ResolvedTable, ResolvedWarehouse
 from gateway.catalog.change_proposals import ChangingPermit, Proposal, Tabular, drop_updates, of_new, of_object
 from gateway.catalog.offloading import offload
 from gateway.db import change_tickets
 from gateway.db.change_tickets import NewTicket
-from gateway.db.documents import Documents
+from gateway.db.documents import Document, Documents
 from gateway.db.engine import Connection, Database
 from gateway.iceberg.errors import (
     CatalogError,
@@ -146,6 +146,68 @@ class ChangeApproval:
         levels = namespace.namespace.levels
         new = of_new(permit, type, namespace, name, levels=levels, after=document(), updates=updates)
         return await self.require(permit, [new])
+
+    async def of_registration(
+        self,
+        permit: Permit[RegisterTable | AdoptTable | RegisterView | AdoptView],
+        type: ObjectType,
+        namespace: ResolvedNamespace,
+        name: str,
+        registered: Document,
+        *,
+        replaced: ResolvedTable | None = None,
+        documents: Documents,
+    ) -> Approval:
+        """Return the approval of a registration. Another file is another change. Raises as `require`.
+
+        A `replaced` table is dropped, and its metadata is replaced by that of the file: the verifiers judge both too.
+        """
+        if not self.concerns(ChangeKind.CREATE, type) and replaced is None:
+            return UNCONDITIONAL
+        after = registered.text
+        register = {"action": "register", "metadata-location": registered.metadata_location}
+        levels = namespace.namespace.levels
+        proposals = [of_new(permit, type, namespace, name, levels=levels, updates=[register], after=after)]
+        judged = (ChangeKind.COMMIT, ChangeKind.DROP)
+        if replaced is not None and any(self.concerns(kind, type) for kind in judged):
+            document = await documents.read(replaced)
+            # A table that is gone is not replaced. One that changes from now on lets the registration fail.
+            before = None if document is None else document.text
+            updates = drop_updates(permit)
+            if before is not None:
+                proposals += [
+                    of_object(permit, ChangeKind.COMMIT, replaced, updates=updates, before=before, after=after),
+                    of_object(permit, ChangeKind.DROP, replaced, updates=updates, before=before),
+                ]
+        return await self.require(permit, proposals)
+
+    async def of_restoration(
+        self, permit: Permit[UndropTabulars], rows: Sequence[Tabular], documents: Documents
+    ) -> tuple[Approval, Mapping[UUID, Document] | None]:
+        """Return the approval of the restoration of dropped objects, and the documents that were judged, by the id of
+        the object: None if no verifier is concerned. Objects that are not dropped need no approval. Raises as
+        `require`.
+        """
+        if not self.concerns(ChangeKind.RESTORE, *{row.key.type for row in rows}):
+            return UNCONDITIONAL, None
+        found = await documents.read_dropped([row.id for row in rows])
+        proposals = [
+            of_object(permit, ChangeKind.RESTORE, row, after=found[row.id].text) for row in rows if row.id in found
+        ]
+        return await self.require(permit, proposals), found
+
+    async def of_warehouse(
+        self, permit: Permit[DeleteWarehouse] | Permit[RenameWarehouse], row: ResolvedWarehouse
+    ) -> Callable[[Connection], Awaitable[None]]:
+        """Return the function that uses the approval of the deletion or the rename of a warehouse. Raises as
+        `require`.
+        """
+        operation = permit.operation
+        if isinstance(operation, RenameWarehouse):
+            proposal = of_object(permit, ChangeKind.RENAME, row, destination=(operation.new_name,))
+        else:
+            proposal = of_object(permit, ChangeKind.DROP, row, updates=drop_updates(permit))
+        return (await self.require(permit, [proposal])).use
 
     async def of_drop(self, permit: ChangingPermit, row: Tabular, documents: Documents) -> Approval:
         """Return the approval of a drop. Raises as `require`. A row that is gone needs none: its drop fails."""
@@ -282,7 +344,7 @@ def _pending(waiting: Sequence[tuple[Proposal, ChangeTicket]]) -> CatalogError:
 
 
 def _means_another(change: ProposedChange) -> bool:
-    """Return True if clients read 409 as a taken name, or as a namespace that is not empty."""
+    """Return True if clients read 409 as a taken name, or as a container that is not empty."""
     if change.kind is ChangeKind.DROP:
-        return change.object_type == ObjectType.NAMESPACE.value
-    return change.kind in (ChangeKind.CREATE, ChangeKind.RENAME)
+        return change.object_type in (ObjectType.NAMESPACE.value, ObjectType.WAREHOUSE.value)
+    return change.kind in (ChangeKind.CREATE, ChangeKind.RENAME, ChangeKind.RESTORE)

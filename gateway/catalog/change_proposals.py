@@ -9,7 +9,13 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from gateway.access.operations.generic_tables import DropGenericTable, RenameGenericTable
+from gateway.access.operations.deleted import UndropTabulars
+from gateway.access.operations.generic_tables import (
+    AdoptGenericTable,
+    CreateGenericTable,
+    DropGenericTable,
+    RenameGenericTable,
+)
 from gateway.access.operations.namespace_moves import MoveNamespace
 from gateway.access.operations.namespaces import CreateNamespace, DropNamespace, UpdateNamespaceProperties
 from gateway.access.operations.registrations import AdoptTable, AdoptView, RegisterTable, RegisterView, UnregisterTable
@@ -17,6 +23,7 @@ from gateway.access.operations.renames import RenameTable, RenameView
 from gateway.access.operations.tables import CommitTable, CommitTableCreation, CreateTable, DropTable
 from gateway.access.operations.transactions import CommitTransaction
 from gateway.access.operations.views import CommitView, CreateView, DropView
+from gateway.access.operations.warehouses import DeleteWarehouse, RenameWarehouse
 from gateway.access.permit import Permit
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.resolved import (
@@ -29,17 +36,20 @@ from gateway.access.resolved import (
 from gateway.verification.port import ChangeKind, ProposedChange
 
 Tabular = ResolvedTable | ResolvedView | ResolvedGenericTable
-Changed = Tabular | ResolvedNamespace
+Changed = Tabular | ResolvedNamespace | ResolvedWarehouse
 ChangingPermit: TypeAlias = Permit[
-    AdoptTable
+    AdoptGenericTable
+    | AdoptTable
     | AdoptView
     | CommitTable
     | CommitTableCreation
     | CommitTransaction
     | CommitView
+    | CreateGenericTable
     | CreateNamespace
     | CreateTable
     | CreateView
+    | DeleteWarehouse
     | DropGenericTable
     | DropNamespace
     | DropTable
@@ -50,6 +60,8 @@ ChangingPermit: TypeAlias = Permit[
     | RenameGenericTable
     | RenameTable
     | RenameView
+    | RenameWarehouse
+    | UndropTabulars
     | UnregisterTable
     | UpdateNamespaceProperties
 ]
@@ -88,12 +100,8 @@ def of_object(
     destination: tuple[str, ...] | None = None,
 ) -> Proposal:
     """Return the proposal of a change of an existing object. `updates` are structs of the protocol, or mappings."""
-    levels, name = (
-        (row.namespace.levels, None)
-        if isinstance(row, ResolvedNamespace)
-        else (row.namespace.namespace.levels, row.identifier.name)
-    )
-    change = _proposed(permit, kind, row.key.type, row.warehouse, levels, name)
+    warehouse, levels, name = _place_of(row)
+    change = _proposed(permit, kind, row.key.type, warehouse, levels, name)
     return Proposal(
         msgspec.structs.replace(
             change,
@@ -135,6 +143,19 @@ def of_new(
     )
 
 
+def creation_update(permit: Permit[CreateGenericTable | AdoptGenericTable]) -> Mapping[str, object]:
+    """Return what a request states about a new generic table. Its document alone has neither format nor location."""
+    request = permit.operation.request
+    return {
+        "action": "create-generic-table",
+        "adopt": isinstance(permit.operation, AdoptGenericTable),
+        "format": request.format,
+        "base-location": request.base_location,
+        "doc": request.doc,
+        "schema": request.schema,
+    }
+
+
 def drop_updates(permit: ChangingPermit) -> tuple[Mapping[str, object], ...]:
     """Return the update that tells a drop from others of the same object: with or without its files, `force` and so on.
 
@@ -147,6 +168,17 @@ def drop_updates(permit: ChangingPermit) -> tuple[Mapping[str, object], ...]:
             return ({"action": "overwrite", "metadata-location": overwriting.request.metadata_location},)
         case dropping:
             return ({"action": "drop", **dropping.facts()},)
+
+
+def _place_of(row: Changed) -> tuple[ResolvedWarehouse, tuple[str, ...], str | None]:
+    """Return the warehouse of an object, the levels of its namespace, and its name: None for a namespace."""
+    match row:
+        case ResolvedWarehouse():
+            return row, (), row.name
+        case ResolvedNamespace():
+            return row.warehouse, row.namespace.levels, None
+        case _:
+            return row.warehouse, row.namespace.namespace.levels, row.identifier.name
 
 
 def _proposed(

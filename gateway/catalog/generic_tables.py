@@ -25,6 +25,8 @@ from gateway.access.permit import Permit
 from gateway.access.refs import ObjectType, WarehouseRef
 from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedGenericTable, ResolvedNamespace
+from gateway.catalog.change_approval import Approval
+from gateway.catalog.change_proposals import creation_update
 from gateway.catalog.credentials import VendResult, require_vendable
 from gateway.catalog.drops import Files, drop_tabular
 from gateway.catalog.table_collection import TableCollection
@@ -107,7 +109,15 @@ class GenericTables(TableCollection):
             adopted = await self._holds_files(permit, namespace, location)
         document = new_document(request, self._files.limits, adopted=adopted)
         permit.pending_audit.add_details(generic_table_id=str(id), location=location.text)
-        await self._insert(permit, namespace, identifier, id, location, document, explicit=explicit)
+        approval = await self._approval.of_creation(
+            permit,
+            ObjectType.GENERIC_TABLE,
+            namespace,
+            identifier.name,
+            lambda: document,
+            updates=[creation_update(permit)],
+        )
+        await self._insert(permit, namespace, identifier, id, location, document, approval, explicit=explicit)
         vended_result = await self._credentials.for_creation(permit, vend, location.text, id)
         return _answer(identifier, request.format, location.text, document, vended_result)
 
@@ -194,12 +204,14 @@ class GenericTables(TableCollection):
         id: UUID,
         location: Location,
         document: bytes,
+        approval: Approval,
         *,
         explicit: bool,
     ) -> None:
         async with creation_transaction(
             permit, self._database, namespace, identifier, location, _name_taken_error, explicit=explicit
         ) as connection:
+            await approval.use(connection)
             await tabular_writes.create(
                 connection,
                 id=id,

@@ -23,7 +23,6 @@ from gateway.access.refs import ObjectType, WarehouseRef
 from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedNamespace, ResolvedTable
 from gateway.access.tuples import Principal, PrincipalType
-from gateway.catalog.change_approval import UNCONDITIONAL, Approval
 from gateway.catalog.containers import above_table
 from gateway.catalog.credentials import require_vendable
 from gateway.catalog.location_reuse import Claim, RegistrationPermit, claim_of_file, take_location
@@ -34,7 +33,7 @@ from gateway.catalog.views import Views, view_name_taken_error
 from gateway.catalog.views import answer as view_answer
 from gateway.db import namespaces, tables, tabular_writes
 from gateway.db.delivery import TupleDelivery
-from gateway.db.documents import Documents
+from gateway.db.documents import Document, Documents
 from gateway.db.engine import Connection, Database
 from gateway.db.outbox import Pending
 from gateway.db.ownership import record_deleted
@@ -109,13 +108,17 @@ class Registrations:
         check_format_version(found.format_version, frozenset(namespace.warehouse.allowed_format_versions))
         # The normalized location: files are recorded for cleanup, and removed from it, by this spelling.
         written = (file.text, found.document)
-        approval = await self._approve(permit, ObjectType.TABLE, namespace, identifier.name, written)
-        overwriting = UNCONDITIONAL
-        if replaced is not None:
-            overwriting = await self._approval.of_drop(permit, replaced, self._documents)
+        approval = await self._approval.of_registration(
+            permit,
+            ObjectType.TABLE,
+            namespace,
+            identifier.name,
+            Document(*written),
+            replaced=replaced,
+            documents=self._documents,
+        )
         async with creation_transaction(permit, self._database, namespace, identifier, location) as connection:
             await approval.use(connection)
-            await overwriting.use(connection)
             gone = [] if replaced is None else await self._delete_replaced(connection, replaced, permit)
             owner = await take_location(
                 connection, permit, file, location, replaced=None if replaced is None else replaced.id
@@ -151,7 +154,9 @@ class Registrations:
         async def take(connection: Connection) -> Principal:
             return await take_location(connection, permit, file, location)
 
-        approval = await self._approve(permit, ObjectType.VIEW, namespace, identifier.name, written)
+        approval = await self._approval.of_registration(
+            permit, ObjectType.VIEW, namespace, identifier.name, Document(*written), documents=self._documents
+        )
         await self._views.insert(permit, namespace, identifier, id, UUID(found.uuid), location, written, approval, take)
         return view_answer(*written)
 
@@ -178,18 +183,6 @@ class Registrations:
             raise NoSuchTableException.of(permit.operation.table.identifier)
         await self._delivery.deliver_or_defer(pending)
         return UnregisterTableResult(metadata_location=last.metadata_location, metadata=msgspec.Raw(last.metadata))
-
-    async def _approve(
-        self,
-        permit: RegistrationPermit,
-        type: ObjectType,
-        namespace: ResolvedNamespace,
-        name: str,
-        written: tuple[str, bytes],
-    ) -> Approval:
-        """Return the approval of a registration. The file is a part of the change: another file is another change."""
-        register = {"action": "register", "metadata-location": written[0]}
-        return await self._approval.of_creation(permit, type, namespace, name, lambda: written[1], updates=[register])
 
     async def _read_validated(
         self, kind: Kind, namespace: ResolvedNamespace, file: Location, folder: Location

@@ -33,8 +33,8 @@ async def mark(connection: AsyncConnection, id: UUID, *, by: str) -> None:
 async def lock_rows(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequence[AnyRow]:
     """Lock the rows of tables and views, dropped or not, in one order, and return them.
 
-    A row has id, kind, namespace_id, name, location, location_key and deleted_at. Lock their namespaces before
-    (`namespaces.lock_shared`).
+    A row has id, kind, namespace_id, name, location, location_key, metadata_location and deleted_at. Lock their
+    namespaces before (`namespaces.lock_shared`).
     """
     statement = (
         select(
@@ -44,6 +44,7 @@ async def lock_rows(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequenc
             tables.c.name,
             tables.c.location,
             tables.c.location_key,
+            tables.c.metadata_location,
             tables.c.deleted_at,
         )
         .where(tables.c.id.in_(list(ids)), tables.c.staged_by.is_(None))

@@ -144,6 +144,21 @@ class Documents:
             documents |= await self._read_several(missing)
         return documents
 
+    async def read_dropped(self, ids: Sequence[UUID]) -> dict[UUID, Document]:
+        """Return the documents of those objects that are dropped and can be restored, by id.
+
+        Raises PayloadTooLarge if they exceed the limit of one transaction.
+        """
+        async with self._database.read() as connection:
+            sizes = (await connection.execute(_DROPPED_SIZES, {"ids": list(ids)})).scalars().all()
+            if (total := sum(sizes)) > self._max_together:
+                raise PayloadTooLarge(
+                    f"The metadata of the objects to restore takes {total} bytes; at most {self._max_together} are "
+                    "allowed. Restore fewer objects in one request."
+                )
+            rows = (await connection.execute(_READ_DROPPED, {"ids": list(ids)})).all()
+        return {row.id: Document(row.metadata_location or "", row.document) for row in rows}
+
     async def _read_several(self, ids: Sequence[UUID]) -> dict[UUID, Document]:
         if not ids:
             return {}
@@ -191,6 +206,12 @@ _READ = DirectRead(_read())
 _READ_SEVERAL = select(tables.c.id, tables.c.metadata_location, tables.c.metadata.label("document")).where(
     tables.c.id.in_(bindparam("ids", expanding=True)), LIVE
 )
+
+_DROPPED = and_(tables.c.id.in_(bindparam("ids", expanding=True)), tables.c.deleted_at.is_not(None))
+
+_READ_DROPPED = select(tables.c.id, tables.c.metadata_location, tables.c.metadata.label("document")).where(_DROPPED)
+
+_DROPPED_SIZES = select(func.octet_length(tables.c.metadata)).where(_DROPPED)
 
 #: PostgreSQL returns the length of a stored value without reading the value.
 _SIZES = select(tables.c.id, func.octet_length(tables.c.metadata).label("size")).where(

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
 
 import msgspec
 
@@ -21,9 +22,10 @@ from gateway.access.operations.warehouses import (
 )
 from gateway.access.permit import Permit
 from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.resolved import ResolvedWarehouse
 from gateway.db import secrets, warehouses
 from gateway.db.delivery import TupleDelivery
-from gateway.db.engine import Database
+from gateway.db.engine import Connection, Database
 from gateway.db.ownership import record_deleted
 from gateway.db.rows import AnyRow
 from gateway.governance.errors import (
@@ -34,23 +36,38 @@ from gateway.governance.errors import (
     WarehouseProtected,
     pending_during_outage,
 )
+from gateway.governance.namespace_moves import UseApproval
 from gateway.governance.warehouse_answers import require_manager, require_versions, warehouse_answer
 from gateway.protocol.protection import ProtectionAnswer
 from gateway.protocol.warehouses import Warehouse
 
+ApproveWarehouse: TypeAlias = Callable[
+    [Permit[DeleteWarehouse] | Permit[RenameWarehouse], ResolvedWarehouse], Awaitable[UseApproval]
+]
+"""Asks the verifiers about the deletion or the rename of a warehouse. Raises the refusal."""
+
+
+async def _no_approval(_connection: Connection) -> None:
+    """Use no approval: verifiers do not judge the change."""
+
 
 class WarehouseChanges:
-    """Change and delete warehouses. Each method raises WarehouseManaged if only instance admins may do so."""
+    """Change and delete warehouses. Each method raises WarehouseManaged if only instance admins may do so.
 
-    def __init__(self, *, database: Database, delivery: TupleDelivery) -> None:
+    `approve` is called before a deletion or a rename.
+    """
+
+    def __init__(self, *, database: Database, delivery: TupleDelivery, approve: ApproveWarehouse) -> None:
+        self._approve = approve
         self._database = database
         self._delivery = delivery
 
     async def rename(self, permit: Permit[RenameWarehouse]) -> Warehouse:
         """Rename a warehouse. Raise WarehouseNameAlreadyTaken."""
         name = permit.operation.new_name
+        use_approval = await self._approve(permit, permit.warehouse(permit.operation.warehouse))
         try:
-            return warehouse_answer(await self._change(permit, name=name))
+            return warehouse_answer(await self._change(permit, use_approval, name=name))
         except warehouses.NameTaken as taken:
             raise WarehouseNameAlreadyTaken(
                 f"A warehouse with the name {name} already exists in the project. Choose another name."
@@ -110,7 +127,9 @@ class WarehouseChanges:
         """
         operation = permit.operation
         resolved = permit.warehouse(operation.warehouse)
+        use_approval = await self._approve(permit, resolved)
         async with self._database.change(permit) as connection:
+            await use_approval(connection)
             row = await warehouses.locked(connection, resolved.id, to_delete=True)
             if row is None:
                 raise not_found(operation.warehouse)
@@ -142,7 +161,9 @@ class WarehouseChanges:
         ):
             await self._delivery.deliver(pending)
 
-    async def _change(self, permit: Permit[ChangeWarehouse], **values: object) -> AnyRow:
+    async def _change(
+        self, permit: Permit[ChangeWarehouse], use_approval: UseApproval = _no_approval, /, **values: object
+    ) -> AnyRow:
         """Update the columns in `values` and return the changed row."""
         ref = permit.operation.warehouse
         async with self._database.change(permit) as connection:
@@ -151,6 +172,7 @@ class WarehouseChanges:
                 raise not_found(ref)
             if not isinstance(permit.operation, SetWarehouseManagedBy):
                 require_manager(permit.actor, row)
+            await use_approval(connection)
             changed = await warehouses.update(connection, ref.warehouse_id, values)
         return changed
 

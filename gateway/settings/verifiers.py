@@ -14,10 +14,12 @@ from msgspec import Meta
 from gateway.settings.env import PREFIX, SECONDS, Secret
 from gateway.settings.sections import Count
 
-ChangeName = typing.Literal["commit", "create", "drop", "rename", "namespace_properties"]
-ObjectName = typing.Literal["table", "view", "namespace"]
+ChangeName = typing.Literal["commit", "create", "drop", "rename", "restore", "namespace_properties"]
+ObjectName = typing.Literal["table", "view", "generic_table", "namespace", "warehouse"]
 
 BUILT_IN: Final = ("schema", "properties", "partitions", "columns", "contract", "webhook", "opa")
+
+_REMOTE: Final = ("webhook", "opa")
 
 #: The kinds of verifiers that use a setting. All others have no use for it, and setting it is an error.
 _USED_BY: Final[Mapping[str, tuple[str, ...]]] = {
@@ -54,15 +56,15 @@ class VerifierSettings(msgspec.Struct, frozen=True, kw_only=True):
     changes: Annotated[
         tuple[ChangeName, ...],
         Meta(
-            description="Kinds of changes about which it is asked: `commit`, `create`, `drop`, `rename`, "
+            description="Kinds of changes about which it is asked: `commit`, `create`, `drop`, `rename`, `restore`, "
             "`namespace_properties`. Empty: all that its kind judges."
         ),
     ] = ()
     objects: Annotated[
         tuple[ObjectName, ...],
         Meta(
-            description="Types of objects about which it is asked: `table`, `view`, `namespace`. Empty: all that its "
-            "kind judges."
+            description="Types of objects about which it is asked: `table`, `view`, `generic_table`, "
+            "`namespace`, `warehouse`. Empty: all that its kind judges."
         ),
     ] = ()
     warehouses: Annotated[
@@ -81,7 +83,7 @@ class VerifierSettings(msgspec.Struct, frozen=True, kw_only=True):
         typing.Literal["closed", "open"],
         Meta(
             description="Result if it gives no verdict. `closed`: the change gets 429 or 503. `open`: the change is "
-            "made without its verdict."
+            "made without its verdict, unless the caller can cause the failure. Built-in rules have no `open`."
         ),
     ] = "closed"
     questions: Annotated[
@@ -171,6 +173,8 @@ def _problems(each: VerifierSettings, max_request_time: float) -> list[str]:
     ]
     if each.kind in BUILT_IN and each.options:
         lines.append(f"OPTIONS is not used by the kind {each.kind}; remove it")
+    if each.kind in BUILT_IN and each.kind not in _REMOTE and each.on_failure == "open":
+        lines.append(f"ON_FAILURE must be closed for the kind {each.kind}: only the change can make it fail")
     if each.timeout >= max_request_time:
         lines.append(f"TIMEOUT must be less than MAX_REQUEST_TIME ({max_request_time:g} seconds)")
     # A name instead of an id would match no warehouse, and the verifier would never be asked.

@@ -24,7 +24,7 @@ from gateway.verification.port import (
     Verifier,
 )
 
-OBJECT_TYPES: Final = ("table", "view", "namespace", "a-type-of-a-later-version")
+OBJECT_TYPES: Final = ("table", "view", "generic_table", "namespace", "warehouse", "a-type-of-a-later-version")
 LARGE_BYTES: Final = 2_000_000
 
 _CONCURRENT: Final = 8
@@ -37,8 +37,9 @@ class NotConformant(AssertionError):
 async def conforms(open_verifier: Callable[[], Verifier | Awaitable[Verifier]], *, seconds: float = 5.0) -> None:
     """Check a verifier. `open_verifier` returns a new one; `seconds` is the timeout of one question.
 
-    The changes are a new table, commits, drops, renames, changes of properties, a document of two megabytes, and
-    updates that no version of the protocol has. Which verdict is right, only the author's own tests can say.
+    The changes are a new table, commits, drops, renames, a restored table, changes of properties, a document of two
+    megabytes, and updates that no version of the protocol has. Which verdict is right, only the author's own tests can
+    say.
 
     Raises NotConformant.
     """
@@ -68,6 +69,7 @@ def cases() -> dict[str, ProposedChange]:
         "a drop": _change(ChangeKind.DROP, before=small),
         "a drop without a document": _change(ChangeKind.DROP),
         "a rename": _change(ChangeKind.RENAME, before=small, destination=("other", "name")),
+        "a restored table": _change(ChangeKind.RESTORE, after=small),
         "a change of properties": _change(
             ChangeKind.NAMESPACE_PROPERTIES, object_type="namespace", name=None, properties={"owner": "a"}
         ),

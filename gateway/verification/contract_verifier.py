@@ -29,8 +29,8 @@ from gateway.verification.panel import VerifierFailed
 from gateway.verification.port import Approved, ChangeKind, ProposedChange, Verdict
 
 CONCERN: Final = Concern(
-    kinds=frozenset({ChangeKind.CREATE, ChangeKind.COMMIT, ChangeKind.DROP, ChangeKind.RENAME}),
-    object_types=frozenset({"table", "namespace"}),
+    kinds=frozenset({ChangeKind.CREATE, ChangeKind.COMMIT, ChangeKind.DROP, ChangeKind.RENAME, ChangeKind.RESTORE}),
+    object_types=frozenset({"table", "namespace", "warehouse"}),
 )
 
 _LOOK_EVERY: Final = 1.0
@@ -128,10 +128,12 @@ def judge(change: ProposedChange, contracts: ContractSet) -> tuple[str, ...]:
 
 
 def _affected(change: ProposedChange, contracts: ContractSet) -> tuple[Contract, ...]:
-    """Return the contracts of the changed table or namespace, and of the table's new name, sorted by name."""
+    """Return the contracts of the changed table, namespace or warehouse, and of its new name, sorted by name."""
     warehouses = (change.warehouse_name, change.warehouse_id)
     found: tuple[Contract, ...]
-    if change.object_type == "namespace":
+    if change.object_type == "warehouse":
+        found = _of_renamed_warehouse(change, contracts)
+    elif change.object_type == "namespace":
         dissolved = change.kind in (ChangeKind.DROP, ChangeKind.RENAME)
         found = contracts.below(warehouses, change.namespace) if dissolved else ()
         if change.destination:
@@ -143,6 +145,13 @@ def _affected(change: ProposedChange, contracts: ContractSet) -> tuple[Contract,
             found += contracts.named(warehouses, change.destination)
     by_name = {contract.name: contract for contract in found}
     return tuple(by_name[name] for name in sorted(by_name))
+
+
+def _of_renamed_warehouse(change: ProposedChange, contracts: ContractSet) -> tuple[Contract, ...]:
+    """Return the contracts that name the warehouse by its old or its new name. Only an empty warehouse is dropped."""
+    if change.kind is not ChangeKind.RENAME or _same((change.warehouse_name,), change.destination or ()):
+        return ()
+    return contracts.below((change.warehouse_name, *(change.destination or ())), ())
 
 
 def _breaches(change: ProposedChange, contracts: tuple[Contract, ...]) -> tuple[str, ...]:
@@ -161,6 +170,8 @@ def _faults(change: ProposedChange, contract: Contract) -> Iterator[str]:
         else:
             # The tables of the renamed namespace are not part of the question, so their columns cannot be checked.
             yield f"the namespace of the table {table.name} must not be renamed or replaced by another one"
+    elif change.object_type == "warehouse":
+        yield f"the warehouse of the table {table.name} must not be renamed or replaced by another one"
     elif change.kind is ChangeKind.DROP:
         yield "the table must not be dropped"
     elif change.kind is ChangeKind.RENAME:
@@ -169,9 +180,10 @@ def _faults(change: ProposedChange, contract: Contract) -> Iterator[str]:
         schema = table_after(change).schema
         columns = columns_of(schema)
         yield from schema_faults(contract, columns)
-        before = table_before(change)
-        if contract.compatibility == "backward" and before is not None:
-            yield from breaks(columns_of(before.schema), columns)
+        if contract.compatibility == "backward" and change.kind is not ChangeKind.RESTORE:
+            before = table_before(change)
+            if before is not None:
+                yield from breaks(columns_of(before.schema), columns)
 
 
 def _faults_of_rename(change: ProposedChange, contract: Contract) -> Iterator[str]:

@@ -9,9 +9,11 @@ from typing import Final
 
 import aiohttp
 
-from gateway.verification.wire import MOST_ANSWER_BYTES, InvalidAnswer
+from gateway.verification.wire import MOST_ANSWER_BYTES, InvalidAnswer, QuestionRefused, QuestionTooLarge
 
 _CHUNK: Final = 16_384
+_LARGE: Final = 1_048_576
+"""Bytes of a question. Servers often limit bodies to this size, and some end the connection instead of a status 413."""
 
 
 class JsonPost:
@@ -47,7 +49,10 @@ class JsonPost:
     async def __call__(self, body: bytes, headers: Mapping[str, str] | None = None) -> bytes:
         """Return the body of the 200 response with the type application/json.
 
-        Raises InvalidAnswer for any other response, TimeoutError, and the errors of the connection.
+        Raises:
+        - QuestionTooLarge, QuestionRefused: a status 4xx, or a connection that ended after a large question.
+        - InvalidAnswer: any other response.
+        - TimeoutError, and the errors of the connection.
         """
         if self._session is None:
             self._session = aiohttp.ClientSession(
@@ -58,7 +63,21 @@ class JsonPost:
                 trust_env=False,
                 auto_decompress=False,
             )
-        async with self._session.post(self._url, data=body, headers=headers, allow_redirects=False) as response:
+        try:
+            return await self._answered(self._session, body, headers)
+        except aiohttp.ClientConnectorError:
+            raise
+        except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+            if len(body) < _LARGE:
+                raise
+            raise QuestionRefused(f"the connection ended after a question of {len(body)} bytes") from error
+
+    async def _answered(self, session: aiohttp.ClientSession, body: bytes, headers: Mapping[str, str] | None) -> bytes:
+        async with session.post(self._url, data=body, headers=headers, allow_redirects=False) as response:
+            if response.status == 413:
+                raise QuestionTooLarge(f"the change has {len(body)} bytes, more than this verifier accepts")
+            if 400 <= response.status < 500:
+                raise QuestionRefused(f"the answer has the status {response.status} instead of 200")
             if response.status != 200:
                 raise InvalidAnswer(f"the answer has the status {response.status} instead of 200")
             if response.content_type != "application/json":

@@ -31,6 +31,18 @@ class VerifierFailed(Exception):
     """A verifier gave no verdict. The text is for logs, and contains nothing of the change and no secret."""
 
 
+class CallerCaused(VerifierFailed):
+    """There is no verdict for a reason that a caller can cause. It fails closed, also with `ON_FAILURE=open`."""
+
+
+class VerifierOverloaded(CallerCaused):
+    """Too many questions wait for the verifier."""
+
+
+class UnfitChange(CallerCaused):
+    """The verifier cannot judge this change, now or later. The change is rejected with this text as the reason."""
+
+
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """One answered or failed question, for logs. `failure` has no text of the client or of the verifier."""
 
@@ -53,8 +65,9 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
     """A verifier with its limits.
 
     `timeout` is in seconds and includes the time in which the question waits for others. `fail_open`: a failure of the
-    verifier counts as an approval. `warehouses` are ids; empty means all. `questions` is the number of questions that
-    the verifier receives at the same time. `configuration` returns a text that changes when the verifier's rules do.
+    verifier counts as an approval, except for CallerCaused ones. `warehouses` are ids; empty means all. `questions` is
+    the number of questions that the verifier receives at the same time. `configuration` returns a text that changes
+    when the verifier's rules do.
     """
 
     verifier: Verifier
@@ -73,6 +86,12 @@ class Judgement(msgspec.Struct, frozen=True):
 
     verdict: Verdict
     unavailable: bool = False
+
+
+class _NoVerdict(msgspec.Struct, frozen=True):
+    """A question without a verdict. `closed`: it is no approval, although the verifier fails open."""
+
+    closed: bool = False
 
 
 class Panel:
@@ -137,7 +156,7 @@ class Panel:
                     rejected += _reasons(state.name, answer.reasons, "rejected the change")
                 case Pending():
                     pending += _reasons(state.name, answer.reasons, "waits for an approval")
-                case None if not state.seat.fail_open:
+                case _NoVerdict(closed=closed) if closed or not state.seat.fail_open:
                     failed.append(f"{state.name}: gave no verdict; try again later")
         if rejected:
             return Judgement(Rejected(tuple(rejected)))
@@ -186,27 +205,37 @@ class _SeatState:
         here = not self.seat.warehouses or change.warehouse_id in self.seat.warehouses
         return here and self.concerns(change.kind, change.object_type)
 
-    async def ask(self, change: ProposedChange) -> Verdict | None:
-        """Return the verdict; None if the verifier failed, did not answer in time, or has too many questions."""
+    async def ask(self, change: ProposedChange) -> Verdict | _NoVerdict:
+        """Return the verdict. There is none if the verifier failed, did not answer in time, or has too many questions.
+
+        A change that the verifier cannot judge is rejected. It says nothing about the health of the verifier.
+        """
         began = time.monotonic()
-        answer: Verdict | None = None
+        answer: Verdict | _NoVerdict
+        failure: str | None = None
         try:
             answer = await self._ask(change)
             self.failure = None
+        except UnfitChange as unfit:
+            answer, failure = Rejected((str(unfit),)), str(unfit)
         except TimeoutError:
-            self.failure = f"no answer within {self.seat.timeout:g} s"
+            answer = _NoVerdict()
+            self.failure = failure = f"no answer within {self.seat.timeout:g} s"
         except Exception as error:  # any exception of a verifier is its failure
+            answer = _NoVerdict(closed=isinstance(error, CallerCaused))
             # Only the type: the text of a third party's error may contain a secret or the change.
-            self.failure = str(error) if isinstance(error, VerifierFailed) else type(error).__name__
-        outcome = "failed" if answer is None else type(answer).__name__.lower()
+            self.failure = failure = str(error) if isinstance(error, VerifierFailed) else type(error).__name__
+        outcome = "failed" if isinstance(answer, _NoVerdict) else type(answer).__name__.lower()
         seconds = time.monotonic() - began
-        self._observe(Asked(verifier=self.name, outcome=outcome, seconds=seconds, failure=self.failure))
+        self._observe(Asked(verifier=self.name, outcome=outcome, seconds=seconds, failure=failure))
         return answer
 
     async def _ask(self, change: ProposedChange) -> Verdict:
         if self._questions >= self.seat.questions * (1 + _WAITING):
-            raise VerifierFailed("too many questions wait for an answer")
+            raise VerifierOverloaded("too many questions wait for an answer")
+        waits = self._questions >= self.seat.questions
         self._questions += 1
+
         task = asyncio.create_task(self._question(change), name=f"verifier {self.name}")
         task.add_done_callback(self._answered)
         try:
@@ -214,6 +243,9 @@ class _SeatState:
             done, _ = await asyncio.wait({task}, timeout=self.seat.timeout)
         finally:
             task.cancel()
+        if not done and waits:
+            # Callers that send many questions could use up the time of this one.
+            raise VerifierOverloaded(f"no answer within {self.seat.timeout:g} s, after waiting for other questions")
         if not done:
             raise TimeoutError
         if task.cancelled():

@@ -15,6 +15,7 @@ class ChangeKind(StrEnum):
     CREATE = "create"
     DROP = "drop"
     RENAME = "rename"
+    RESTORE = "restore"
     NAMESPACE_PROPERTIES = "namespace_properties"
 
 

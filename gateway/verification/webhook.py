@@ -24,7 +24,10 @@ from gateway.verification.http import JsonPost
 from gateway.verification.port import ChangeKind, ProposedChange, Verdict
 from gateway.verification.wire import decode_answer, encoded, question_of
 
-EVERY_CHANGE: Final = Concern(kinds=frozenset(ChangeKind), object_types=frozenset({"table", "view", "namespace"}))
+EVERY_CHANGE: Final = Concern(
+    kinds=frozenset(ChangeKind),
+    object_types=frozenset({"table", "view", "generic_table", "namespace", "warehouse"}),
+)
 
 _PREFIX: Final = "whsec_"
 _SHORTEST_KEY: Final = 24

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta, Raw
 
-from gateway.verification.panel import VerifierFailed
+from gateway.verification.panel import CallerCaused, UnfitChange, VerifierFailed
 from gateway.verification.port import Approved, Pending, ProposedChange, Rejected, Verdict
 
 MOST_ANSWER_BYTES: Final = 65_536
@@ -21,8 +21,12 @@ class InvalidAnswer(VerifierFailed):
     """The answer is not exactly of the documented form. It is a failure of the verifier, and never an approval."""
 
 
-class QuestionTooLarge(VerifierFailed):
+class QuestionTooLarge(UnfitChange):
     """The documents of the change are larger than a verifier outside of the process may receive."""
+
+
+class QuestionRefused(CallerCaused):
+    """The server refuses the question itself: a status 4xx, or no answer to a large question."""
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):

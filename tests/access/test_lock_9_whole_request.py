@@ -40,6 +40,9 @@ NOT_OF_THE_REQUEST = {
                 "of_new_namespace",
                 "of_namespace",
                 "of_move",
+                "of_registration",
+                "of_restoration",
+                "of_warehouse",
             )
         ),
         "for use cases: rows of the permit, and what they are about to make of them",

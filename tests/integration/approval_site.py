@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +30,13 @@ class Site:
     @contextmanager
     def answering(self, change: str, *answer: str) -> Iterator[None]:
         """Let the verifier answer so for a kind of change; afterwards it concerns nothing."""
-        self.answers.write_text(json.dumps({change: answer}))
+        with self.answering_all({change: answer}):
+            yield
+
+    @contextmanager
+    def answering_all(self, answers: Mapping[str, Sequence[str]]) -> Iterator[None]:
+        """Let the verifier answer so for several kinds of changes; afterwards it concerns nothing."""
+        self.answers.write_text(json.dumps(answers))
         try:
             yield
         finally:

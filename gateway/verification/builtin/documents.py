@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from gateway.iceberg.codec import ABSENT
+from gateway.iceberg.generic_tables import read_document
 from gateway.iceberg.metadata import TableMetadata, decode_stored_table_metadata
 from gateway.iceberg.schema import MAX_TYPE_DEPTH, Schema
 from gateway.iceberg.types import ListType, MapType, NestedField, StructType, Type
@@ -54,7 +55,9 @@ def table_after(change: ProposedChange) -> TableMetadata:
 
 
 def properties_in(object_type: str, text: msgspec.Raw) -> Mapping[str, str]:
-    """Return the properties in the document of a table or view."""
+    """Return the properties in the document of a table, view or generic table."""
+    if object_type == "generic_table":
+        return read_document(bytes(text)).properties
     if object_type == "view":
         return decode_stored_view_metadata(bytes(text)).properties
     return decode_stored_table_metadata(bytes(text)).properties

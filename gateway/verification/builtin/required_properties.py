@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Require properties of new and changed tables, views and namespaces: the built-in verifier `properties`.
+"""Require properties of tables, views, generic tables and namespaces: the built-in verifier `properties`.
 
 A commit may leave a property as it was, although it breaks the requirement. Otherwise a new requirement would stop all
 writers of existing tables.
@@ -19,7 +19,7 @@ from gateway.verification.port import ChangeKind, ProposedChange
 
 CONCERN: Final = Concern(
     kinds=frozenset({ChangeKind.CREATE, ChangeKind.COMMIT, ChangeKind.NAMESPACE_PROPERTIES}),
-    object_types=frozenset({"table", "view", "namespace"}),
+    object_types=frozenset({"table", "view", "generic_table", "namespace"}),
 )
 
 LONGEST_VALUE: Final = 1024

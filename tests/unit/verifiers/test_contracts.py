@@ -218,3 +218,24 @@ def test_verifier_answers_by_its_setting_and_only_where_it_is_concerned(tmp_path
     assert isinstance(asyncio.run(verifier.verify(change(ChangeKind.DROP))), Rejected)
     assert verifier.concerns(ChangeKind.RENAME, "namespace") and not verifier.concerns(ChangeKind.DROP, "view")
     assert asyncio.run(verifier.verify(change(ChangeKind.NAMESPACE_PROPERTIES, "namespace"))) == Approved()
+
+
+def test_restored_table_needs_the_expected_columns(named: ContractSet) -> None:
+    kept, other = (change(ChangeKind.RESTORE, after=document(fields)) for fields in (GOOD, GOOD[1:]))
+    assert judge(kept, named) == ()
+    assert [reason.partition("): ")[2] for reason in judge(other, named)] == ["column id must exist with the type long"]
+
+
+def test_warehouse_of_a_contract_keeps_its_name(named: ContractSet) -> None:
+    def renamed(old: str, new: str) -> tuple[str, ...]:
+        named_so: dict[str, Any] = {"warehouse_name": old, "namespace": (), "name": old, "destination": (new,)}
+        return judge(change(ChangeKind.RENAME, "warehouse", **named_so), named)
+
+    assert (len(renamed("w", "v")), len(renamed("v", "w"))) == (1, 1)
+    assert renamed("w", "W") == renamed("u", "v") == ()
+    assert judge(change(ChangeKind.DROP, "warehouse", namespace=(), name="w"), named) == ()
+
+
+def test_contract_by_id_of_the_warehouse_follows_its_rename(tmp_path: Path) -> None:
+    by_id = load_contracts(put(tmp_path, contract({**BY_NAME, "warehouse": change().warehouse_id})))
+    assert judge(change(ChangeKind.RENAME, "warehouse", namespace=(), name="w", destination=("v",)), by_id) == ()

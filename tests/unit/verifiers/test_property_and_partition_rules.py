@@ -54,6 +54,9 @@ def test_new_objects_need_the_properties(given: Mapping[str, str], reasons: tupl
     assert missing_properties(created(given), RULES) == reasons
     new_view = change(ChangeKind.CREATE, "view", object_id=None, after=view(given))
     assert missing_properties(new_view, RULES) == reasons
+    stored = msgspec.Raw(msgspec.json.encode({"doc": "text", "properties": given}))
+    generic = change(ChangeKind.CREATE, "generic_table", object_id=None, after=stored)
+    assert missing_properties(generic, RULES) == reasons
     namespace = change(ChangeKind.NAMESPACE_PROPERTIES, "namespace", properties=given)
     assert missing_properties(namespace, RULES) == reasons
 

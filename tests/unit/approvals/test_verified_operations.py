@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each operation that changes a data object is judged by verifiers, or is an exception with a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, get_args
+
+from gateway.access.operation import ChangeOperation
+from gateway.access.refs import ObjectType
+from gateway.catalog.change_proposals import ChangingPermit
+from tests.access.examples import EXAMPLES
+
+DATA_OBJECTS: Final = {
+    ObjectType.WAREHOUSE,
+    ObjectType.NAMESPACE,
+    ObjectType.TABLE,
+    ObjectType.VIEW,
+    ObjectType.GENERIC_TABLE,
+}
+
+_GRANTS: Final = "grants have approvers of their own: managed access"
+_VENDING: Final = "vends credentials; the object itself is judged when it is created"
+_TICKETS: Final = "decides about a change that verifiers judged"
+_SWITCH: Final = "changes no data and no metadata of a table, and can be undone"
+_ADMINISTRATION: Final = "configures the storage or the management of a warehouse, which no verifier can judge"
+
+#: This list may only shrink. An operation that is added must be judged by the verifiers instead.
+EXCEPTIONS: Final[Mapping[str, str]] = {
+    "ActivateWarehouse": _SWITCH,
+    "ApproveChange": _TICKETS,
+    "ChangeColumnGrants": _GRANTS,
+    "ChangeGenericTableGrants": _GRANTS,
+    "ChangeNamespaceGrants": _GRANTS,
+    "ChangeTableGrants": _GRANTS,
+    "ChangeViewGrants": _GRANTS,
+    "ChangeWarehouseGrants": _GRANTS,
+    "ControlTasks": "starts, stops or cancels tasks of a drop that was judged",
+    "CreateWarehouse": "a new warehouse is empty, and has no approvers of its own",
+    "DeactivateWarehouse": _SWITCH,
+    "RejectChange": _TICKETS,
+    "ReportMetrics": "records what an engine measured",
+    "RunScopeCanary": "tests the storage",
+    "SetGenericTableProtection": _SWITCH,
+    "SetNamespaceManagedAccess": _GRANTS,
+    "SetNamespaceProtection": _SWITCH,
+    "SetQueueConfig": _ADMINISTRATION,
+    "SetTableProtection": _SWITCH,
+    "SetViewProtection": _SWITCH,
+    "SetWarehouseDeleteProfile": _ADMINISTRATION,
+    "SetWarehouseFormatVersionPolicy": _ADMINISTRATION,
+    "SetWarehouseManagedAccess": _GRANTS,
+    "SetWarehouseManagedBy": _ADMINISTRATION,
+    "SetWarehouseProtection": _SWITCH,
+    "UpdateWarehouseStorage": _ADMINISTRATION,
+    "UpdateWarehouseStorageCredential": _ADMINISTRATION,
+    "VendCreationCredentials": _VENDING,
+    "VendGenericTableCreationCredentials": _VENDING,
+    "WriteColumnAssignments": _GRANTS,
+    "WriteGenericTableAssignments": _GRANTS,
+    "WriteNamespaceAssignments": _GRANTS,
+    "WriteTableAssignments": _GRANTS,
+    "WriteViewAssignments": _GRANTS,
+    "WriteWarehouseAssignments": _GRANTS,
+}
+
+MOST_EXCEPTIONS: Final = 35
+
+(_OPERATIONS,) = get_args(ChangingPermit)
+JUDGED: Final = frozenset(each.__name__ for each in get_args(_OPERATIONS))
+"""The operations whose permits the verifiers accept. `test_every_verified_operation.py` runs each of them."""
+
+
+def _changes_data_objects() -> set[str]:
+    return {
+        type(example.operation).__name__
+        for example in EXAMPLES
+        if isinstance(example.operation, ChangeOperation)
+        and (
+            {demand.on.type for demand in example.operation.demands()} & DATA_OBJECTS
+            or "/v1/warehouse" in example.operation.endpoint
+        )
+    }
+
+
+def test_operation_on_a_data_object_is_judged_or_an_exception() -> None:
+    missing = _changes_data_objects() - JUDGED - EXCEPTIONS.keys()
+    assert not missing, f"call ChangeApproval in the use cases of {sorted(missing)}"
+
+
+def test_no_exception_is_superfluous() -> None:
+    assert not EXCEPTIONS.keys() & JUDGED
+    assert EXCEPTIONS.keys() <= _changes_data_objects()
+
+
+def test_exceptions_only_shrink() -> None:
+    assert len(EXCEPTIONS) <= MOST_EXCEPTIONS

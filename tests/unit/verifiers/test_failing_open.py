@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ON_FAILURE=open` covers failures of the verifier, and none that a caller can cause."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from aiohttp import web
+
+from gateway import settings
+from gateway.settings.verifiers import verifier_problems
+from gateway.verification.panel import Asked, Judgement, Panel, Seat
+from gateway.verification.port import Approved, ChangeKind, ProposedChange, Rejected
+from gateway.verification.webhook import Webhook
+from gateway.verification.wire import MOST_QUESTION_BYTES
+from tests.unit.verifiers.changes import Scripted, change, document
+from tests.unit.verifiers.servers import KEY, Handler, answering, serving
+
+DROP = change(ChangeKind.DROP)
+NEW = change(ChangeKind.CREATE, object_id=None, after=document())
+
+
+async def _cut(request: web.Request) -> web.StreamResponse:
+    """End the connection without an answer, as a server with a limit of the body may do."""
+    assert request.transport is not None
+    request.transport.abort()
+    return web.Response()
+
+
+def of_size(size: int) -> ProposedChange:
+    return change(ChangeKind.CREATE, object_id=None, after=document(properties={"x": "y" * size}))
+
+
+def judged(handler: Handler, proposed: ProposedChange = NEW) -> tuple[Judgement, list[Asked], bool]:
+    """Return the verdict of a webhook that fails open, what was observed, and True if the verifier is healthy."""
+
+    async def run() -> tuple[Judgement, list[Asked], bool]:
+        seen: list[Asked] = []
+        async with serving(handler) as url:
+            webhook = Webhook("w", url, KEY, timeout=20, connections=2)
+            panel = Panel([Seat(verifier=webhook, timeout=20, fail_open=True)], observe=seen.append)
+            judgement = await panel.verify(proposed)
+            try:
+                await panel.check("w")
+                healthy = True
+            except Exception:
+                healthy = False
+            await panel.close()
+        return judgement, seen, healthy
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize("handler", [answering("{}", status=500), answering("{}", status=503), answering("?"), _cut])
+def test_failure_of_the_server_lets_the_change_pass(handler: Handler) -> None:
+    judgement, _, healthy = judged(handler)
+    assert judgement.verdict == Approved() and not healthy
+
+
+def test_question_that_is_too_large_is_rejected_with_its_size() -> None:
+    judgement, seen, healthy = judged(answering('{"verdict":"approve"}'), of_size(MOST_QUESTION_BYTES))
+    assert isinstance(judgement.verdict, Rejected) and not judgement.unavailable
+    assert f"more than {MOST_QUESTION_BYTES}" in judgement.verdict.reasons[0]
+    # It shows nothing about the verifier, so /health stays as it was.
+    assert [each.outcome for each in seen] == ["rejected"] and healthy
+
+
+def test_server_that_finds_the_question_too_large_rejects_it() -> None:
+    judgement, _, _ = judged(answering("", status=413))
+    assert isinstance(judgement.verdict, Rejected) and not judgement.unavailable
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 422, 429])
+def test_server_that_refuses_the_question_closes(status: int) -> None:
+    judgement, _, healthy = judged(answering("{}", status=status))
+    assert judgement.unavailable and not healthy
+
+
+def test_connection_that_ends_after_a_large_question_closes() -> None:
+    judgement, _, _ = judged(_cut, of_size(2_000_000))
+    assert judgement.unavailable
+
+
+def test_flood_of_questions_closes_and_one_question_to_a_hanging_verifier_opens() -> None:
+    async def run() -> tuple[list[Judgement], Judgement]:
+        hanging = Panel([Seat(verifier=Scripted("hang"), timeout=0.3, questions=2, fail_open=True)])
+        flood = await asyncio.gather(*(hanging.verify(DROP) for _ in range(50)))
+        return list(flood), await hanging.verify(DROP)
+
+    flood, alone = asyncio.run(run())
+    # The first two had a place at once: their timeout is a failure of the verifier. All others waited or found no room.
+    assert [each.verdict == Approved() for each in flood] == [True] * 2 + [False] * 48
+    assert all(each.unavailable for each in flood[2:])
+    assert alone.verdict == Approved()
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [("schema", {}), ("partitions", {}), ("columns", {"PROTECTED_COLUMNS": "id"})],
+)
+def test_built_in_rule_cannot_fail_open(kind: str, more: dict[str, str]) -> None:
+    given = {"KIND": kind, "ON_FAILURE": "open", **more}
+    read = settings.load({f"LAKEGATE__VERIFIERS__V__{name}": value for name, value in given.items()})
+    (problem,) = verifier_problems(read.verifiers, read.max_request_time)
+    assert "ON_FAILURE must be closed" in problem
