@@ -16,6 +16,7 @@ from granian.log import LogLevels
 
 from gateway.settings import Settings, certificate_sources, export_metrics_directory
 from gateway.settings.tracing import headers_of
+from gateway.tls import trusted
 from gateway.worker_processes import return_large_blocks, share_modules
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ _MODULE = "gateway.app"
 _TARGET = f"{_MODULE}:create_worker"
 _KEEP_ALIVE = True
 _DRAIN_SECONDS = 5
+_METRICS_SECONDS = 5.0
 
 _BACKLOG = 4096
 """Connections that wait to be accepted. The kernel drops further ones, and clients try again after a second or more."""
@@ -126,15 +128,17 @@ def _export_metrics(settings: Settings, directory: str) -> MetricsExport | None:
     wanted = settings.metrics_export
     if wanted.endpoint is None:
         return None
+    from gateway.telemetry.otlp_client import PROTOBUF, OtlpClient
     from gateway.telemetry.otlp_metrics import MetricsExport
     from gateway.telemetry.worker_metrics import LivingWorkers
 
-    file, certificates = certificate_sources()
-    return MetricsExport(
-        LivingWorkers(directory).collect,
-        endpoint=wanted.endpoint,
+    client = OtlpClient(
+        wanted.endpoint,
+        encoding=PROTOBUF,
         headers=headers_of(wanted.headers, "METRICS_EXPORT__HEADERS"),
-        seconds=wanted.interval,
-        service_name=wanted.service_name,
-        certificates=file or certificates,
+        timeout=_METRICS_SECONDS,
+        tls=trusted(*certificate_sources()).context,
+    )
+    return MetricsExport(
+        LivingWorkers(directory).collect, client, seconds=wanted.interval, service_name=wanted.service_name
     )

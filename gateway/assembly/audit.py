@@ -9,7 +9,6 @@ from pathlib import Path
 
 from gateway.access.audit_chain import Anchor
 from gateway.assembly.adapters import open_database
-from gateway.audit.otlp import OtlpCollector
 from gateway.audit.refused_logins import RefusedLogins
 from gateway.audit.sink import BufferedAudit
 from gateway.db.engine import Database
@@ -20,6 +19,7 @@ from gateway.tasks.audit_chain import AuditSealer, Exported, Verified
 from gateway.tasks.audit_export import OTLP, AuditExport
 from gateway.tasks.audit_retention import AuditPartitions, Retention
 from gateway.telemetry.health import HealthMonitor
+from gateway.telemetry.otlp_client import JSON, OtlpClient
 from gateway.tls import Trust, for_postgres, trusted
 
 _STATEMENT_SECONDS = 600.0
@@ -52,8 +52,13 @@ async def start_audit_tasks(settings: Settings, trust: Trust, health: HealthMoni
     if audit.seal_interval:
         tasks["audit sealer"] = AuditSealer(of_tasks, every=audit.seal_interval, key=audit.key()).run()
     if audit.otlp.endpoint is not None:
-        token = audit.otlp.token.reveal() if audit.otlp.token else None
-        collector = OtlpCollector(audit.otlp.endpoint, token=token, timeout=audit.otlp.timeout, tls=trust.context)
+        collector = OtlpClient(
+            audit.otlp.endpoint.rstrip("/") + "/v1/logs",
+            encoding=JSON,
+            headers={"Authorization": f"Bearer {audit.otlp.token.reveal()}"} if audit.otlp.token else {},
+            timeout=audit.otlp.timeout,
+            tls=trust.context,
+        )
         export = AuditExport(of_tasks, await stack.enter_async_context(collector), every=audit.seal_interval)
         # Requests do not need it, so an outage of the collector keeps the gateway in service.
         health.register("audit", "otlp", export.check, required=False)

@@ -13,11 +13,12 @@ from gateway.access.permit import Permit
 from gateway.db.compiled_reads import DirectRead
 from gateway.db.engine import Connection, Database
 from gateway.db.rows import AnyRow
-from gateway.db.statement_hooks import summary_of, watch_statements
+from gateway.db.statement_hooks import summary, summary_of, watch_statements
 from gateway.scope.credential import Credential, TemporaryCredential
 from gateway.scope.profile import StorageProfile
 from gateway.storage.provider import FileClient, Sessions, StorageClient
-from gateway.telemetry.tracing import Attributes, Tracer
+from gateway.telemetry.spans import Attributes
+from gateway.telemetry.tracing import Tracer
 
 if TYPE_CHECKING:
     import aiohttp
@@ -45,12 +46,14 @@ class TracedDatabase(Database):
 
     async def read_all(self, read: DirectRead, parameters: Mapping[str, Any]) -> Sequence[AnyRow]:
         """Return the rows of a read. Raises DatabaseUnavailable."""
+        if not self._tracer.is_recording():
+            return await super().read_all(read, parameters)
         with self._tracer.span("postgresql.statement", _named(summary_of(read))):
             return await super().read_all(read, parameters)
 
     async def read_shared(self, read: DirectRead, parameters: Mapping[str, Any], principal: str) -> AnyRow:
         """Return the row of a read, which may share its statement. Raises DatabaseUnavailable."""
-        if self._shared is None:
+        if self._shared is None or not self._tracer.is_recording():
             return await super().read_shared(read, parameters, principal)
         attributes = {**_named(summary_of(read)), "lakegate.waits_for_slot": self._shared.is_busy}
         with self._tracer.span("postgresql.statement", attributes):
@@ -64,7 +67,9 @@ class TracedDatabase(Database):
                 yield connection
 
     def _begin(self, statement: str) -> Any:
-        return self._tracer.begin("postgresql.statement", _named(statement))
+        if not self._tracer.is_recording():
+            return None
+        return self._tracer.begin("postgresql.statement", _named(summary(statement)))
 
     def _end(self, span: Any, error: str | None) -> None:
         self._tracer.end(span, error=error)

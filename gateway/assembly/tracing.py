@@ -11,10 +11,15 @@ from gateway.api.latch import RequestObserver
 from gateway.settings import Settings, certificate_sources
 from gateway.settings.tracing import headers_of
 from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.otlp_client import PROTOBUF, OtlpClient
 from gateway.telemetry.tracing import Tracer
+from gateway.tls import trusted
 
 #: Maximum length of a `traceparent` or `tracestate`; longer ones are ignored. W3C Trace Context requires 512.
 _MAX_HEADER = 512
+_TRACE_HEADERS = frozenset({b"traceparent", b"tracestate"})
+_NO_HEADERS: dict[str, str] = {}
+_SEND_SECONDS = 5.0
 
 
 def open_tracer(settings: Settings, metrics: Metrics) -> Tracer | None:
@@ -22,15 +27,14 @@ def open_tracer(settings: Settings, metrics: Metrics) -> Tracer | None:
     wanted = settings.tracing
     if wanted.endpoint is None:
         return None
-    file, directory = certificate_sources()
-    return Tracer(
-        endpoint=wanted.endpoint,
+    client = OtlpClient(
+        wanted.endpoint,
+        encoding=PROTOBUF,
         headers=headers_of(wanted.headers, "TRACING__HEADERS"),
-        sample_ratio=wanted.sample_ratio,
-        service_name=wanted.service_name,
-        certificates=file or directory,
-        count=metrics.spans_ended,
+        timeout=_SEND_SECONDS,
+        tls=trusted(*certificate_sources()).context,
     )
+    return Tracer(client, sample_ratio=wanted.sample_ratio, service_name=wanted.service_name, count=metrics.spans_ended)
 
 
 def traced_application(app: Application, tracer: Tracer | None) -> Application:
@@ -53,6 +57,7 @@ class TracedApplication:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Call the application, for a request inside its span."""
         if scope["type"] != "http":
+            self._tracer.start()
             try:
                 await self._app(scope, receive, send)
             finally:
@@ -62,19 +67,24 @@ class TracedApplication:
             try:
                 await self._app(scope, receive, send)
             finally:
-                # The router sets the template. It names the parameters of the path, not their values.
-                route = scope.get("path_template") or ""
-                self._tracer.annotate({"http.route": route, "url.scheme": scope.get("scheme", "http")})
+                if self._tracer.is_recording():
+                    # The router sets the template. It names the parameters of the path, not their values.
+                    route = scope.get("path_template") or ""
+                    self._tracer.annotate({"http.route": route, "url.scheme": scope.get("scheme", "http")})
 
 
 def _trace_headers(headers: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
     """Return the headers of W3C Trace Context. A repeated or too long one is left out, as the standard requires."""
-    found: dict[str, str] = {}
-    for wanted in ("traceparent", "tracestate"):
-        values = [value for name, value in headers if name.lower() == wanted.encode()]
-        if len(values) == 1 and len(values[0]) <= _MAX_HEADER:
-            found[wanted] = values[0].decode("latin-1")
-    return found
+    # Nearly all requests have neither header, and the server sends names in lower case.
+    given = [(name, value) for name, value in headers if name in _TRACE_HEADERS]
+    if not given:
+        return _NO_HEADERS
+    names = [name for name, _ in given]
+    return {
+        name.decode(): value.decode("latin-1")
+        for name, value in given
+        if names.count(name) == 1 and len(value) <= _MAX_HEADER
+    }
 
 
 class TracedObserver:
@@ -86,5 +96,5 @@ class TracedObserver:
 
     def request_answered(self, *, method: str, operation: str | None, status: int, seconds: float) -> None:
         """Record one response."""
-        self._tracer.name_request(operation or "unmatched", status)
+        self._tracer.complete_request(operation or "unmatched", status)
         self._observer.request_answered(method=method, operation=operation, status=status, seconds=seconds)

@@ -55,14 +55,14 @@ def watch_statements(
     end: Callable[[Any, str | None], None],
     committing: Callable[[], None],
 ) -> None:
-    """Call `begin` with the summary of each statement of this engine, and `end` with its result and the error's type.
+    """Call `begin` with the text of each statement of this engine, and `end` with its result and the error's type.
 
     `committing` is called before each COMMIT.
     """
     sync = engine.sync_engine
 
     def before(_connection: Any, _cursor: Any, statement: str, _parameters: Any, context: Any, _many: bool) -> None:
-        context.watched = begin(summary(statement))
+        context.watched = begin(statement)
 
     def after(_connection: Any, _cursor: Any, _statement: str, _parameters: Any, context: Any, _many: bool) -> None:
         end(context.watched, None)

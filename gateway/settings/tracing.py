@@ -38,10 +38,10 @@ class Tracing(msgspec.Struct, frozen=True, kw_only=True):
         Meta(
             ge=0,
             le=1,
-            description="Part of the traces that is recorded. For a request with a `traceparent`, the flag of its "
-            "client decides instead.",
+            description="Part of the traces that is recorded. For a request with a `traceparent`, the flag "
+            "of its client decides instead.",
         ),
-    ] = 1.0
+    ] = 0.05
     service_name: Annotated[str, Meta(min_length=1, description="Name of this service in traces.")] = "lakegate"
 
 

@@ -18,9 +18,9 @@ import structlog
 
 from gateway.access.audit_otlp import rejected_in, requests_of
 from gateway.access.dependency_errors import CommitUnknown, DatabaseUnavailable
-from gateway.audit.otlp import CollectorRefused, CollectorUnavailable
 from gateway.db import audit_blocks
 from gateway.db.engine import Database
+from gateway.telemetry.otlp_client import CollectorRefused, CollectorUnavailable
 
 _log = structlog.get_logger("tasks.audit_export")
 

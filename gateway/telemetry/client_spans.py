@@ -20,18 +20,23 @@ def client_spans(tracer: Tracer, system: str) -> aiohttp.TraceConfig:
     """
 
     async def started(_session: Any, context: SimpleNamespace, request: aiohttp.TraceRequestStartParams) -> None:
-        context.span = tracer.begin(
-            f"{system}.http {request.url.name}",
-            {
-                "http.request.method": request.method,
-                "server.address": request.url.host or "",
-                "server.port": request.url.port or 0,
-            },
-        )
+        context.span = None
+        if tracer.is_recording():
+            url = request.url
+            context.span = tracer.begin(
+                f"{system}.http {url.name}",
+                {
+                    "http.request.method": request.method,
+                    "server.address": url.host or "",
+                    "server.port": url.port or 0,
+                },
+            )
         # aiohttp sends these headers, so the id is that of the call and not that of the check above it.
         tracer.propagate(context.span, request.headers)
 
     async def ended(_session: Any, context: SimpleNamespace, request: aiohttp.TraceRequestEndParams) -> None:
+        if context.span is None:
+            return
         # A redirect is not followed, so the response is that of the engine itself.
         status = request.response.status
         tracer.end(

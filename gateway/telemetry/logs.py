@@ -22,6 +22,7 @@ import structlog
 from structlog.types import FilteringBoundLogger, Processor
 
 from gateway.telemetry.redaction import redact_fields
+from gateway.telemetry.spans import current_trace_id
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
@@ -48,13 +49,6 @@ def request_context(*, request_id: str, client_request_id: str | None = None) ->
     if client_request_id is not None:
         context["client_request_id"] = client_request_id
     with structlog.contextvars.bound_contextvars(**context):
-        yield
-
-
-@contextmanager
-def trace_context(*, trace_id: str) -> Iterator[None]:
-    """Context manager. Add the id of the trace to every line that is logged inside."""
-    with structlog.contextvars.bound_contextvars(trace_id=trace_id):
         yield
 
 
@@ -91,12 +85,21 @@ def processors() -> list[Processor]:
     """Return the processors in order. Redaction runs after exceptions are formatted, and right before the encoder."""
     return [
         structlog.contextvars.merge_contextvars,
+        _add_trace,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info,
         _redact,
         _render,
     ]
+
+
+def _add_trace(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Add the id of the current trace. It is read here, so that a request without a log line has no cost."""
+    trace_id = current_trace_id()
+    if trace_id is not None:
+        event["trace_id"] = trace_id
+    return event
 
 
 def _redact(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

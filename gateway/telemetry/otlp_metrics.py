@@ -7,35 +7,33 @@ are imported only if an address is set. A thread exports; a collector that is sl
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
-_SEND_SECONDS: Final = 5
 _END_SECONDS: Final = 3.0
 
 
 class MetricsExport:
     """Exports the metrics of `collect` every `seconds`, and once more at the end.
 
-    `collect` returns families of the Prometheus client. `exporter` replaces the collector in tests. `certificates` is a
-    file or directory of CA certificates; None means those of the library.
+    `collect` returns families of the Prometheus client. `client` opens a function that sends a request, as `OtlpClient`
+    does.
     """
 
     def __init__(
         self,
         collect: Callable[[], Iterable[Any]],
+        client: AbstractAsyncContextManager[Callable[[bytes], Awaitable[bytes]]],
         *,
-        endpoint: str,
-        headers: Mapping[str, str],
         seconds: float,
         service_name: str,
-        certificates: str | None = None,
-        exporter: Any = None,
     ) -> None:
         # Imported here and not by the thread: a worker process could be forked in the middle of an import.
-        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+        from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
         from opentelemetry.sdk.metrics import export
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.util.instrumentation import InstrumentationScope
@@ -46,9 +44,8 @@ class MetricsExport:
         self._resource = Resource.create({"service.name": service_name})
         self._scope = InstrumentationScope("lakegate")
         self._started = time.time_ns()
-        self._exporter = exporter or OTLPMetricExporter(
-            endpoint=endpoint, headers=dict(headers) or None, timeout=_SEND_SECONDS, certificate_file=certificates
-        )
+        self._client = client
+        self._encode: Callable[[Any], Any] = encode_metrics
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name="metrics-export", daemon=True)
         self._thread.start()
@@ -57,16 +54,19 @@ class MetricsExport:
         """Export once more. Return after 3 seconds at the latest."""
         self._ending.set()
         self._thread.join(_END_SECONDS)
-        self._exporter.shutdown()
 
     def _run(self) -> None:
         ended = False
         while not ended:
             ended = self._ending.wait(self._seconds)
             try:
-                self._exporter.export(self._converted())
+                asyncio.run(self._export())
             except Exception:  # noqa: S112 - the next export has the same counters, so nothing is lost
                 continue
+
+    async def _export(self) -> None:
+        async with self._client as send:
+            await send(self._encode(self._converted()).SerializeToString())
 
     def _converted(self) -> Any:
         """Return all families as one message of the SDK."""

@@ -1,172 +1,256 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traces of requests, sent to an OpenTelemetry collector by OTLP over HTTP.
+"""Traces of requests and background tasks, sent to an OpenTelemetry collector by OTLP over HTTP.
 
-The libraries are imported by `Tracer`, which is created only if a collector is set. A thread sends the spans in batches
-from a bounded queue (`span_queue`): if the collector is slow or down, spans are lost and requests are not delayed.
-Attributes contain ids, counts and names of operations, never tokens, bodies, queries or locations.
+The sampling is decided once, at the beginning of a request. A request that is not recorded creates no spans. Attributes
+contain ids, counts and names of operations, never tokens, bodies, queries or locations.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator, Mapping, MutableMapping
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Mapping, MutableMapping
+from contextvars import Token
+from time import time_ns
+from types import TracebackType
+from typing import Any, Final
 
-from gateway.telemetry.logs import trace_context
-from gateway.telemetry.span_queue import Count, SpanQueue
+from gateway.telemetry.span_sender import Client, Count, SpanSender
+from gateway.telemetry.spans import (
+    CLIENT,
+    CURRENT,
+    INTERNAL,
+    SERVER,
+    Attributes,
+    Span,
+    Trace,
+    new_span_id,
+    new_trace_id,
+)
 
-Attributes = Mapping[str, str | int | bool]
-
-_SEND_SECONDS = 5
-_FLUSH_SECONDS = 3.0
-_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_SIXTY_FOUR_BITS: Final = 2**64 - 1
+_ABSENT: Final[Mapping[str, str]] = {}
 
 
 def _uncounted(_outcome: str, _number: int) -> None:
     return None
 
 
-class Tracer:
-    """Creates the spans of one process. `exporter` replaces the collector in tests.
+class NotRecorded:
+    """Context manager that records nothing. All spans of requests that are not recorded are the same one."""
 
-    `certificates` is a file or directory of CA certificates; None means those of the library. `count` receives the
-    number of spans by outcome.
+    __slots__ = ()
+
+    def __enter__(self) -> NotRecorded:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        return None
+
+    def set_attribute(self, name: str, value: str | int | bool) -> None:
+        """Do nothing."""
+
+
+_NOT_RECORDED: Final = NotRecorded()
+
+
+class Recording:
+    """Context manager that makes a span the current one, and adds it to the queue at its end.
+
+    An exception sets only its type, never its text. One of the types `refusals` is an answer, not a failure.
     """
 
-    def __init__(
-        self,
-        *,
-        endpoint: str,
-        headers: Mapping[str, str],
-        sample_ratio: float,
-        service_name: str,
-        certificates: str | None = None,
-        count: Count = _uncounted,
-        exporter: Any = None,
+    __slots__ = ("_refusals", "_sender", "_span", "_token")
+
+    def __init__(self, sender: SpanSender, span: Span, refusals: tuple[type[BaseException], ...] = ()) -> None:
+        self._sender = sender
+        self._span = span
+        self._refusals = refusals
+        self._token: Token[Span | Trace | None] | None = None
+
+    def __enter__(self) -> Recording:
+        self._token = CURRENT.set(self._span)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
     ) -> None:
+        if self._token is not None:
+            CURRENT.reset(self._token)
+        if kind is not None:
+            if issubclass(kind, self._refusals):
+                self.set_attribute("lakegate.refusal", kind.__name__)
+            else:
+                _fail(self._span, kind.__name__)
+        self._span.ended = time_ns()
+        self._sender.add(self._span)
+
+    def set_attribute(self, name: str, value: str | int | bool) -> None:
+        """Set an attribute of the span."""
+        self._span.attributes = {**self._span.attributes, name: value}
+
+
+class Unrecorded:
+    """Context manager of a request that is not recorded. Its trace is passed on to other systems with that flag."""
+
+    __slots__ = ("_token", "_trace")
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._token: Token[Span | Trace | None] | None = None
+
+    def __enter__(self) -> Unrecorded:
+        self._token = CURRENT.set(self._trace)
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        if self._token is not None:
+            CURRENT.reset(self._token)
+
+    def set_attribute(self, name: str, value: str | int | bool) -> None:
+        """Do nothing."""
+
+
+class Tracer:
+    """Creates the spans of one process. `client` sends them, and `count` receives their number by outcome.
+
+    `sample_ratio` is the part of the traces that is recorded, unless the client of a request has decided.
+    """
+
+    def __init__(self, client: Client, *, sample_ratio: float, service_name: str, count: Count = _uncounted) -> None:
+        # Without a collector there is no tracer, and none of these libraries is imported.
         from opentelemetry import trace
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource
-        from opentelemetry.sdk.trace import TracerProvider
-        from opentelemetry.sdk.trace.export import SpanExportResult
-        from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-        if exporter is None:
-            exporter = OTLPSpanExporter(
-                endpoint=endpoint, headers=dict(headers) or None, timeout=_SEND_SECONDS, certificate_file=certificates
-            )
-        self._trace = trace
+        from gateway.telemetry.span_encoding import SpanEncoding
+
+        self._context_of = trace.get_current_span
         self._propagator = TraceContextTextMapPropagator()
-        self._exporter = exporter
-        self._queue = SpanQueue(lambda spans: exporter.export(spans) is SpanExportResult.SUCCESS, count)
-        provider = TracerProvider(
-            resource=Resource.create({"service.name": service_name}),
-            sampler=ParentBased(TraceIdRatioBased(sample_ratio)),
-            shutdown_on_exit=False,  # the exit of the process must not wait for a collector
-        )
-        # The queue has the methods of a processor. Its module imports no library, so it cannot inherit from it.
-        provider.add_span_processor(self._queue)  # type: ignore[arg-type]
-        self._tracer = provider.get_tracer("lakegate")
+        # As in the SDK: the lower half of a trace id decides, so that gateways with the same ratio agree.
+        self._bound = round(sample_ratio * (_SIXTY_FOUR_BITS + 1))
+        resource: Any = Resource.create({"service.name": service_name}).attributes
+        self._sender = SpanSender(client, SpanEncoding(resource), count)
 
-    @contextmanager
+    def start(self) -> None:
+        """Start to send spans, inside the event loop."""
+        self._sender.start()
+
     def span(
-        self, name: str, attributes: Attributes | None = None, *, refusals: tuple[type[BaseException], ...] = ()
-    ) -> Iterator[Any]:
-        """Context manager. Record a span below the current one. Record nothing outside of a request, or if the request
-        is not recorded: a span that is not sent costs time too.
+        self, name: str, attributes: Attributes = _ABSENT, *, refusals: tuple[type[BaseException], ...] = ()
+    ) -> Recording | NotRecorded:
+        """Return a context manager that records a span below the current one.
 
-        An exception sets only its type, never its text. One of the types `refusals` is an answer, not a failure.
+        It records nothing outside of a request or task, or if that is not recorded. `refusals` are types of exceptions
+        that are answers, not failures.
         """
-        if not self._trace.get_current_span().is_recording():
-            yield self._trace.INVALID_SPAN
-            return
-        with self._tracer.start_as_current_span(
-            name, attributes=attributes, record_exception=False, set_status_on_exception=False
-        ) as span:
-            try:
-                yield span
-            except refusals as refusal:
-                span.set_attribute("lakegate.refusal", type(refusal).__name__)
-                raise
-            except BaseException as error:
-                self._fail(span, type(error).__name__)
-                raise
+        parent = CURRENT.get()
+        if type(parent) is not Span:
+            return _NOT_RECORDED
+        return Recording(self._sender, _below(parent, name, INTERNAL, attributes), refusals)
 
-    @contextmanager
-    def server_span(self, method: str, headers: Mapping[str, str]) -> Iterator[Any]:
-        """Context manager. Record the span of a request. `headers` are `traceparent` and `tracestate`, if sent.
+    def server_span(self, method: str, headers: Mapping[str, str]) -> Recording | Unrecorded:
+        """Return a context manager that records the span of a request, if the request is in the sample.
 
-        Log lines inside have the id of the trace.
+        `headers` are `traceparent` and `tracestate`, if sent. Log lines inside have the id of the trace.
         """
-        known = method if method in _METHODS else "_OTHER"
-        with (
-            self._tracer.start_as_current_span(
-                known,
-                context=self._propagator.extract(headers),
-                kind=self._trace.SpanKind.SERVER,
-                attributes={"http.request.method": known},
-                record_exception=False,
-                set_status_on_exception=False,
-            ) as span,
-            trace_context(trace_id=f"{span.get_span_context().trace_id:032x}"),
-        ):
-            yield span
+        name = method if method in _METHODS else "_OTHER"
+        if headers:
+            given = self._context_of(self._propagator.extract(headers)).get_span_context()
+            if given.is_valid:
+                trace = Trace(given.trace_id, given.trace_state.to_header(), True)
+                if not given.trace_flags.sampled:
+                    return Unrecorded(trace)
+                return self._root(trace, name, SERVER, {"http.request.method": name}, given.span_id)
+        return self._sampled(name, SERVER, {"http.request.method": name})
 
-    def name_request(self, operation: str, status: int) -> None:
+    def task_span(self, name: str, attributes: Attributes = _ABSENT) -> Recording | Unrecorded:
+        """Return a context manager that records one run of a background task as a trace, if it is in the sample."""
+        return self._sampled(name, INTERNAL, attributes)
+
+    def _sampled(self, name: str, kind: int, attributes: Attributes) -> Recording | Unrecorded:
+        trace = Trace(new_trace_id())
+        if trace.id & _SIXTY_FOUR_BITS >= self._bound:
+            return Unrecorded(trace)
+        return self._root(trace, name, kind, attributes, 0)
+
+    def _root(self, trace: Trace, name: str, kind: int, attributes: Attributes, parent: int) -> Recording:
+        span = Span(trace, new_span_id(), parent, name, kind, time_ns(), attributes, parent != 0)
+        return Recording(self._sender, span)
+
+    def complete_request(self, operation: str, status: int) -> None:
         """Set the operation and the status of the response on the current span, that of a request."""
-        span = self._trace.get_current_span()
-        span.update_name(operation)
-        span.set_attribute("lakegate.operation", operation)
-        span.set_attribute("http.response.status_code", status)
-        if status >= 500:
-            self._fail(span, str(status))
+        span = CURRENT.get()
+        if type(span) is Span:
+            span.name = operation
+            span.attributes = {
+                **span.attributes,
+                "lakegate.operation": operation,
+                "http.response.status_code": status,
+            }
+            if status >= 500:
+                _fail(span, str(status))
 
     def annotate(self, attributes: Attributes) -> None:
         """Set attributes on the current span."""
-        self._trace.get_current_span().set_attributes(attributes)
+        span = CURRENT.get()
+        if type(span) is Span:
+            span.attributes = {**span.attributes, **attributes}
+
+    def is_recording(self) -> bool:
+        """Return True if the current request or task is recorded."""
+        return type(CURRENT.get()) is Span
 
     def mark(self, event: str) -> None:
         """Record on the current span that `event` happened now."""
-        self._trace.get_current_span().add_event(event)
+        span = CURRENT.get()
+        if type(span) is Span:
+            span.events = (*span.events, (event, time_ns()))
 
-    def begin(self, name: str, attributes: Attributes) -> Any:
+    def begin(self, name: str, attributes: Attributes) -> Span | None:
         """Return a span of a call to another system, below the current span; None if that is not recorded.
 
         It does not become the current span, and the caller must pass it to `end`.
         """
-        if not self._trace.get_current_span().is_recording():
-            return None
-        return self._tracer.start_span(name, kind=self._trace.SpanKind.CLIENT, attributes=attributes)
+        parent = CURRENT.get()
+        return _below(parent, name, CLIENT, attributes) if type(parent) is Span else None
 
-    def end(self, span: Any, *, error: str | None = None, attributes: Attributes | None = None) -> None:
+    def end(self, span: Span | None, *, error: str | None = None, attributes: Attributes = _ABSENT) -> None:
         """End a span of `begin`. `error` is the type of an error. None as `span` is allowed."""
         if span is None:
             return
-        if attributes is not None:
-            span.set_attributes(attributes)
+        if attributes:
+            span.attributes = {**span.attributes, **attributes}
         if error is not None:
-            self._fail(span, error)
-        span.end()
+            _fail(span, error)
+        span.ended = time_ns()
+        self._sender.add(span)
 
-    def propagate(self, span: Any, headers: MutableMapping[str, str]) -> None:
+    def propagate(self, span: Span | None, headers: MutableMapping[str, str]) -> None:
         """Set `traceparent` and `tracestate` in the headers of a call to another system.
 
         They are those of `span`. If it is None, they are those of the request, which is not recorded then: the other
         system does not record it either. Outside of a request, no header is set.
         """
-        self._propagator.inject(headers, context=None if span is None else self._trace.set_span_in_context(span))
-
-    def _fail(self, span: Any, kind: str) -> None:
-        span.set_attribute("error.type", kind)
-        span.set_status(self._trace.StatusCode.ERROR)
+        current = span or CURRENT.get()
+        if current is None:
+            return
+        if type(current) is Span:
+            trace, id, flag = current.trace, current.id, "01"
+        else:
+            trace, id, flag = current, new_span_id(), "00"  # type: ignore[assignment]  # no span, so it is a trace
+        headers["traceparent"] = f"00-{trace.id:032x}-{id:016x}-{flag}"
+        if trace.state:
+            headers["tracestate"] = trace.state
 
     async def close(self) -> None:
         """Send the recorded spans. Return after 3 seconds at the latest; the rest is lost."""
-        self._queue.end()
-        waited = 0.0
-        while not self._queue.is_ended() and waited < _FLUSH_SECONDS:
-            await asyncio.sleep(0.05)
-            waited += 0.05
-        self._exporter.shutdown()
+        await self._sender.close()
+
+
+def _below(parent: Span, name: str, kind: int, attributes: Attributes) -> Span:
+    return Span(parent.trace, new_span_id(), parent.id, name, kind, time_ns(), attributes)
+
+
+def _fail(span: Span, kind: str) -> None:
+    span.attributes = {**span.attributes, "error.type": kind}
+    span.error = True

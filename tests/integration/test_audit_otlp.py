@@ -15,7 +15,6 @@ from google.protobuf import json_format
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from sqlalchemy import text
 
-from gateway.audit.otlp import CollectorRefused, CollectorUnavailable, OtlpCollector
 from gateway.db import audit_log
 from gateway.db.engine import Database
 from gateway.embedded.ready import Ready
@@ -23,6 +22,7 @@ from gateway.settings.env import Secret
 from gateway.settings.postgres_url import asyncpg_url
 from gateway.tasks.audit_chain import AuditSealer
 from gateway.tasks.audit_export import AuditExport
+from gateway.telemetry.otlp_client import JSON, CollectorRefused, CollectorUnavailable, OtlpClient
 from tests.integration.kills import Killable
 from tests.integration.parts import Parts, running_parts
 from tests.integration.test_audit_chain import _record, _write
@@ -81,8 +81,14 @@ async def database(parts: Parts) -> AsyncIterator[Database]:
 
 
 @pytest.fixture
-async def send(collector: Collector) -> AsyncIterator[OtlpCollector]:
-    async with OtlpCollector(collector.url + "/", token="secret", timeout=30, tls=None) as send:
+async def send(collector: Collector) -> AsyncIterator[OtlpClient]:
+    async with OtlpClient(
+        f"{collector.url}/v1/logs",
+        encoding=JSON,
+        headers={"Authorization": "Bearer secret"},
+        timeout=30,
+        tls=None,
+    ) as send:
         yield send
 
 
@@ -94,7 +100,7 @@ async def _seal(database: Database, count: int) -> set[str]:
 
 
 async def test_each_record_is_sent_once_and_a_restart_continues(
-    database: Database, collector: Collector, send: OtlpCollector
+    database: Database, collector: Collector, send: OtlpClient
 ) -> None:
     ids = await _seal(database, 25)
     assert await AuditExport(database, send, every=1.0).export_all() == 3
@@ -110,7 +116,7 @@ async def test_each_record_is_sent_once_and_a_restart_continues(
     [(503, CollectorUnavailable), (429, CollectorUnavailable), (400, CollectorRefused), (302, CollectorRefused)],
 )
 async def test_a_block_that_was_not_accepted_is_sent_again(
-    database: Database, collector: Collector, send: OtlpCollector, status: int, error: type[Exception]
+    database: Database, collector: Collector, send: OtlpClient, status: int, error: type[Exception]
 ) -> None:
     ids = await _seal(database, 20)
     collector.answers = [200, status]
@@ -124,7 +130,7 @@ async def test_a_block_that_was_not_accepted_is_sent_again(
 
 
 async def test_a_record_of_a_late_transaction_is_exported(
-    database: Database, collector: Collector, send: OtlpCollector
+    database: Database, collector: Collector, send: OtlpClient
 ) -> None:
     late = _record()
     export = AuditExport(database, send, every=1.0)
@@ -138,7 +144,7 @@ async def test_a_record_of_a_late_transaction_is_exported(
     assert collector.received == dict.fromkeys({*ids, str(late.id)}, 1)
 
 
-async def test_only_one_process_sends(database: Database, collector: Collector, send: OtlpCollector) -> None:
+async def test_only_one_process_sends(database: Database, collector: Collector, send: OtlpClient) -> None:
     ids = await _seal(database, 100)
     exports = [AuditExport(database, send, every=1.0) for _ in range(3)]
     while set(collector.received) != ids:
@@ -146,9 +152,7 @@ async def test_only_one_process_sends(database: Database, collector: Collector, 
     assert collector.received == dict.fromkeys(ids, 1)
 
 
-async def test_rejected_records_are_not_sent_again(
-    database: Database, collector: Collector, send: OtlpCollector
-) -> None:
+async def test_rejected_records_are_not_sent_again(database: Database, collector: Collector, send: OtlpClient) -> None:
     await _seal(database, 5)
     collector.body = '{"partialSuccess":{"rejectedLogRecords":"5","errorMessage":"too old"}}'
     export = AuditExport(database, send, every=1.0)
@@ -157,7 +161,7 @@ async def test_rejected_records_are_not_sent_again(
 
 
 async def test_the_health_check_reports_a_collector_that_is_down_until_it_works(
-    database: Database, collector: Collector, send: OtlpCollector
+    database: Database, collector: Collector, send: OtlpClient
 ) -> None:
     ids = await _seal(database, 5)
     collector.answers = [400]

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.audit.otlp import _seconds
 from gateway.settings import load
 from gateway.settings.env import PREFIX
+from gateway.telemetry.otlp_client import _seconds
 
 
 def _problems(**settings: str) -> list[str]:

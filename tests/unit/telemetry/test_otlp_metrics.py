@@ -5,40 +5,45 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Self
 
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from prometheus_client import CollectorRegistry
 
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.otlp_metrics import MetricsExport
+from tests.otlp import attributes
 
 
 class Kept:
-    """Exporter that keeps all messages. The first one fails if `fails`."""
+    """Client that keeps all messages, decoded by OpenTelemetry's own types. The first one fails if `fails`."""
 
     def __init__(self, *, fails: bool = False) -> None:
         self.messages: list[Any] = []
         self.fails = fails
 
-    def export(self, message: Any) -> None:
-        self.messages.append(message)
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        return None
+
+    async def __call__(self, body: bytes) -> bytes:
+        self.messages.append(ExportMetricsServiceRequest.FromString(body))
         if self.fails and len(self.messages) == 1:
             raise ValueError
-
-    def shutdown(self) -> None:
-        """Do nothing."""
+        return b""
 
     def points(self, name: str) -> tuple[Any, dict[tuple[str, ...], Any]]:
         """Return (the last value of a metric, its points by their labels)."""
         metrics = self.messages[-1].resource_metrics[0].scope_metrics[0].metrics
-        (data,) = (each.data for each in metrics if each.name == name)
-        return data, {tuple(point.attributes.values()): point for point in data.data_points}
+        (metric,) = (each for each in metrics if each.name == name)
+        data = getattr(metric, metric.WhichOneof("data"))
+        return data, {tuple(attributes(point).values()): point for point in data.data_points}
 
 
 def _export(collect: Any, exporter: Any, seconds: float = 3600) -> MetricsExport:
-    return MetricsExport(
-        collect, endpoint="http://localhost", headers={}, seconds=seconds, service_name="lakegate", exporter=exporter
-    )
+    return MetricsExport(collect, exporter, seconds=seconds, service_name="lakegate")
 
 
 def test_counters_histograms_and_gauges_have_the_values_of_prometheus() -> None:
@@ -51,7 +56,7 @@ def test_counters_histograms_and_gauges_have_the_values_of_prometheus() -> None:
     _export(registry.collect, kept).end()
     data, requests = kept.points("lakegate_http_requests")
     assert data.is_monotonic
-    assert {labels: point.value for labels, point in requests.items()} == {("GET", "load_table", "200"): 4}
+    assert {labels: point.as_double for labels, point in requests.items()} == {("GET", "load_table", "200"): 4}
     _, durations = kept.points("lakegate_http_request_duration_seconds")
     duration = durations[("load_table",)]
     assert duration.count == 4
@@ -60,7 +65,7 @@ def test_counters_histograms_and_gauges_have_the_values_of_prometheus() -> None:
     assert len(duration.bucket_counts) == len(duration.explicit_bounds) + 1
     assert duration.sum == 100.0041
     _, pending = kept.points("lakegate_outbox_pending")
-    assert pending[()].value == 7
+    assert pending[()].as_double == 7
 
 
 def test_a_failed_export_does_not_end_the_later_ones() -> None:
@@ -76,8 +81,9 @@ def test_the_end_does_not_wait_for_a_collector_that_does_not_answer() -> None:
     released = threading.Event()
 
     class Silent(Kept):
-        def export(self, message: Any) -> None:
+        async def __call__(self, body: bytes) -> bytes:
             released.wait()
+            return b""
 
     def none() -> Iterable[Any]:
         return ()

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The client of a collector that receives OTLP logs over HTTP."""
+"""The client of a collector that receives spans, metrics or logs by OTLP over HTTP."""
 
 from __future__ import annotations
 
 import ssl
+from collections.abc import Mapping
 from typing import Final, Self
 
 import aiohttp
 
+JSON: Final = "application/json"
+PROTOBUF: Final = "application/x-protobuf"
 _MOST_BYTES: Final = 65_536
 _RETRYABLE: Final = frozenset({429, 502, 503, 504})
 """The statuses that the specification of OTLP/HTTP lists as retryable."""
@@ -26,18 +29,19 @@ class CollectorRefused(Exception):
     """The collector refuses the request as it is: for example its address, its token or its size is wrong."""
 
 
-class OtlpCollector:
+class OtlpClient:
     """A client without redirects, cookies, or a proxy from the environment.
 
-    Use it inside the running event loop: `async with OtlpCollector(…) as send`. `endpoint` is the address without
-    `/v1/logs`, `token` a bearer token, and `timeout` the limit of one request in seconds.
+    Use it inside the running event loop: `async with OtlpClient(…) as send`. `url` is the whole address, `encoding` the
+    type of the bodies (`JSON` or `PROTOBUF`), and `timeout` the limit in seconds of a request with its response.
     """
 
-    def __init__(self, endpoint: str, *, token: str | None, timeout: float, tls: ssl.SSLContext | None) -> None:
-        self._url = endpoint.rstrip("/") + "/v1/logs"
-        self._headers = {"Content-Type": "application/json"}
-        if token is not None:
-            self._headers["Authorization"] = f"Bearer {token}"
+    def __init__(
+        self, url: str, *, encoding: str, headers: Mapping[str, str], timeout: float, tls: ssl.SSLContext | None
+    ) -> None:
+        self._url = url
+        # A compressed response is not decompressed: a small one could fill the memory.
+        self._headers = {**headers, "Content-Type": encoding, "Accept-Encoding": "identity"}
         self._timeout = aiohttp.ClientTimeout(total=timeout)
         self._tls = tls
         self._session: aiohttp.ClientSession | None = None
@@ -48,6 +52,7 @@ class OtlpCollector:
             timeout=self._timeout,
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=False,
+            auto_decompress=False,
             headers=self._headers,
         )
         return self
@@ -58,7 +63,10 @@ class OtlpCollector:
             self._session = None
 
     async def __call__(self, body: bytes) -> bytes:
-        """Send a request and return the start of the response. Raises CollectorUnavailable and CollectorRefused."""
+        """Send a request and return the response. Raises CollectorUnavailable and CollectorRefused.
+
+        A response is cut off after 64 KiB. A redirect is refused: its target would receive the headers and the data.
+        """
         if self._session is None:
             raise CollectorUnavailable("the client is not open")
         try:
@@ -68,9 +76,17 @@ class OtlpCollector:
                     raise CollectorUnavailable(f"the collector answered with status {answer.status}", after)
                 if answer.status // 100 != 2:
                     raise CollectorRefused(f"the collector answered with status {answer.status}")
-                return await answer.content.read(_MOST_BYTES)
+                return await _bounded(answer)
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             raise CollectorUnavailable(f"the collector does not answer: {type(error).__name__}") from error
+
+
+async def _bounded(answer: aiohttp.ClientResponse) -> bytes:
+    """Return the body, or its first 64 KiB. The connection of a longer body is closed."""
+    body = bytearray()
+    while len(body) < _MOST_BYTES and (chunk := await answer.content.read(_MOST_BYTES - len(body))):
+        body += chunk
+    return bytes(body)
 
 
 def _seconds(header: str | None) -> float | None:
