@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The authorizer over PostgreSQL's rows answers as OpenFGA does: random grants, compared for every question.
 
-Only the tuples differ that no row requires: those the authorizer refuses.
+Its answers alone are also those of the golden table. Only the tuples differ that no row requires: those the authorizer
+refuses.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ from gateway.fga.client import FgaClient
 from gateway.fga.relationships import FgaRelationships
 from gateway.fga.row_authorizer import FollowedModel, RowAuthorizer
 from gateway.fga.wire import Condition, FgaTuple
+from tests.access.golden_table import COLUMNS, ROWS, Row
 from tests.integration.naive import the_model
-from tests.integration.parts import Parts, Rows, add_table, all_desired, running_parts, store
+from tests.integration.parts import Parts, Rows, add_role, add_table, add_user, all_desired, running_parts, store
 
 pytestmark = [pytest.mark.generated, pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -36,6 +38,9 @@ SEEDS = 3
 GRANTS = 14
 RELATIONS = {each["type"]: each.get("relations") or {} for each in the_model()["type_definitions"]}
 FIELDS = (1, 2, 3)
+LEAST_CHECKS = 10_000
+AT_EXPIRY = (timedelta(hours=1, microseconds=-1), timedelta(hours=1))
+"""The last moment of the grants that expire first, and the first moment without them."""
 
 
 @pytest.fixture(scope="module")
@@ -206,13 +211,13 @@ async def written(client: FgaClient, database: Database, grants: Grants) -> None
 
 
 async def compare(parts: Parts, database: Database, grants: Grants, name: str) -> tuple[int, int]:
-    """Compare all answers at two times; return the numbers of allowed and of all questions."""
+    """Compare all answers right before and at an expiry; return the numbers of allowed and of all questions."""
     allowed = asked = 0
     async with store(parts) as client:
         await written(client, database, grants)
         openfga, rows = FgaRelationships(client), RowAuthorizer(FollowedModel(client), HeldTuples(database))
         questions = grants.questions()
-        for moment in (grants.now, grants.now + timedelta(minutes=90)):
+        for moment in (grants.now + each for each in AT_EXPIRY):
             for actor in grants.actors():
                 expected = await openfga.check(actor, questions, now=moment, paced=False)
                 found = await rows.check(actor, questions, now=moment)
@@ -237,6 +242,60 @@ async def test_answers_equal_those_of_openfga_for_random_grants(parts: Parts, da
         more, all_ = await compare(parts, database, Grants(seed), f"seed {seed}")
         allowed, asked = allowed + more, asked + all_
     assert allowed > asked / 50, "the random cases contain too few allows"
+    assert asked >= LEAST_CHECKS, f"docs/extensions.md promises more checks than {asked}"
+
+
+class GoldenGrants(Grants):
+    """The grants of the golden table: each row is held by a user, and by a role that has a role within it."""
+
+    async def insert(self, connection: AsyncConnection) -> None:
+        await self.rows.insert(connection)
+        await connection.execute(text("delete from scim_users"))
+        self.beside = uuid4()
+        await add_table(connection, self.beside, self.rows.warehouses[0], self.rows.inner)
+        named = self.rows.objects
+        self.letters = {
+            "S": named["server"],
+            "P": named["project"],
+            "W": named["warehouse"],
+            "N": named["inner"],
+            "T": named["table"],
+            "T2": ObjectKey(ObjectType.TABLE, str(self.beside)),
+        }
+        self.holders = {row: await self._held(connection, row) for row in ROWS}
+
+    async def _held(self, connection: AsyncConnection, row: Row) -> list[Actor]:
+        """Insert the grants of a row. Return its holder, a member of the role within, and the owner of the role."""
+        users = [f"oidc~{row.user}{suffix}" for suffix in ("", ".nested", ".owner")]
+        holder, nested, owner = [Principal(PrincipalType.USER, user) for user in users]
+        ids = [uuid4(), uuid4()]
+        for user in users:
+            await add_user(connection, user)
+        for id in ids:
+            await add_role(connection, id, self.rows.project)
+        role, inner = [Principal(PrincipalType.ROLE, str(id)) for id in ids]
+        of_role, of_inner = [ObjectKey(ObjectType.ROLE, str(id)) for id in ids]
+        await self.add(connection, Privilege.ASSIGNEE, inner, of_role)
+        await self.add(connection, Privilege.ASSIGNEE, nested, of_inner)
+        await self.add(connection, Privilege.OWNERSHIP, owner, of_role)
+        for privilege in row.privileges:
+            for principal in (holder, role):
+                await self.add(connection, Privilege(privilege), principal, self.letters[row.on])
+        return [Actor.user(user) for user in users]
+
+
+async def test_answers_without_openfga_are_those_of_the_golden_table(parts: Parts, database: Database) -> None:
+    grants = GoldenGrants(0)
+    async with database.transaction() as connection:
+        await grants.insert(connection)
+    async with store(parts) as client:
+        rows = RowAuthorizer(FollowedModel(client), HeldTuples(database))
+        for row in ROWS:
+            cells = {each: row.holds(column) for column in COLUMNS for each in row.questions(column)}
+            questions = [Question(Can(action), grants.letters[letter]) for letter, action in cells]
+            for actor in grants.holders[row]:
+                found = await rows.check(actor, questions, now=grants.now)
+                assert dict(zip(cells, found, strict=True)) == cells, f"{row.title}, {actor.id}"
 
 
 async def test_a_tuple_without_a_row_gives_no_right(parts: Parts, database: Database) -> None:
