@@ -16,6 +16,8 @@ _OPERATIONS: dict[tuple[ObjectType, Can], str] = {
     (ObjectType.SERVER, Can.SYNCHRONIZE_IDENTITIES): "list_scim_users",
     (ObjectType.SERVER, Can.UPDATE_USERS): "update_user",
     (ObjectType.SERVER, Can.LIST_ALL_PROJECTS): "list_projects",
+    (ObjectType.SERVER, Can.MANAGE_EVENTS): "replay_events",
+    (ObjectType.SERVER, Can.READ_EVENTS): "list_event_sinks",
     (ObjectType.PROJECT, Can.CONTROL_PROJECT_TASKS): "control_project_tasks",
     (ObjectType.PROJECT, Can.CREATE_ROLE): "create_role",
     (ObjectType.PROJECT, Can.CREATE_WAREHOUSE): "create_warehouse",
@@ -94,6 +96,8 @@ def policy_operation_name(type: ObjectType, relation: Can) -> str:
     named = _OPERATIONS.get((type, relation))
     if named is not None:
         return named
+    if relation is Can.APPROVE_CHANGES:
+        return "approve_change"
     if relation is Can.SET_MANAGED_ACCESS:
         return f"set_{type.value}_managed_access"
     if relation is Can.SET_PROTECTION:

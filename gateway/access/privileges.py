@@ -28,6 +28,7 @@ class Privilege(StrEnum):
     MANAGE_GRANTS = "manage_grants"
     MANAGE_STORAGE = "manage_storage"
     MANAGE_TAGS = "manage_tags"
+    APPROVE_CHANGES = "approve_changes"
     DESCRIBE = "describe"
     SELECT = "select"
     CREATE = "create"
@@ -40,6 +41,7 @@ _BELOW_PROJECT = (
     Privilege.PASS_GRANTS,
     Privilege.MANAGE_GRANTS,
     Privilege.MANAGE_TAGS,
+    Privilege.APPROVE_CHANGES,
     Privilege.DESCRIBE,
     Privilege.SELECT,
 )
@@ -56,6 +58,7 @@ GRANTABLE: dict[ObjectType, tuple[Privilege, ...]] = {
         Privilege.DELEGATE,
         Privilege.ENFORCER,
         Privilege.INSPECTOR,
+        Privilege.APPROVE_CHANGES,
         Privilege.DESCRIBE,
         Privilege.SELECT,
         Privilege.CREATE,
@@ -88,6 +91,7 @@ TRAVERSE_REASONS: frozenset[Privilege] = frozenset(
         Privilege.MODIFY,
         Privilege.OWNERSHIP,
         Privilege.MANAGE_STORAGE,
+        Privilege.APPROVE_CHANGES,
     }
 )
 

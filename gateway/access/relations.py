@@ -19,6 +19,7 @@ class Can(StrEnum):
     ACCEPT_MOVED_NAMESPACE = "can_accept_moved_namespace"
     ACTIVATE = "can_activate"
     ADOPT_FILES = "can_adopt_files"
+    APPROVE_CHANGES = "can_approve_changes"
     ASSUME = "can_assume"
     CHANGE_OWNERSHIP = "can_change_ownership"
     COMMIT = "can_commit"
@@ -47,6 +48,7 @@ class Can(StrEnum):
     GET_TASK_QUEUE_CONFIG = "can_get_task_queue_config"
     GET_TASKS = "can_get_tasks"
     GRANT_ADMIN = "can_grant_admin"
+    GRANT_APPROVE_CHANGES = "can_grant_approve_changes"
     GRANT_ASSIGNEE = "can_grant_assignee"
     GRANT_CREATE = "can_grant_create"
     GRANT_DATA_ADMIN = "can_grant_data_admin"
@@ -79,6 +81,7 @@ class Can(StrEnum):
     LIST_USERS = "can_list_users"
     LIST_VIEWS = "can_list_views"
     LIST_WAREHOUSES = "can_list_warehouses"
+    MANAGE_EVENTS = "can_manage_events"
     MANAGE_ROLE_ASSIGNMENTS = "can_manage_role_assignments"
     MANAGE_TAGS = "can_manage_tags"
     MODIFY_SOFT_DELETION = "can_modify_soft_deletion"
@@ -89,6 +92,7 @@ class Can(StrEnum):
     READ_ASSIGNMENTS = "can_read_assignments"
     READ_COLUMNS = "can_read_columns"
     READ_DATA = "can_read_data"
+    READ_EVENTS = "can_read_events"
     READ_GRANTS = "can_read_grants"
     READ_METADATA = "can_read_metadata"
     READ_ROLE_ASSIGNMENTS = "can_read_role_assignments"
@@ -124,8 +128,10 @@ VISIBLE_BY: dict[ObjectType, Can] = {
 
 _EVERYWHERE_BELOW_PROJECTS = frozenset(
     {
+        Can.APPROVE_CHANGES,
         Can.CHANGE_OWNERSHIP,
         Can.GET_METADATA,
+        Can.GRANT_APPROVE_CHANGES,
         Can.GRANT_DESCRIBE,
         Can.GRANT_MANAGE_GRANTS,
         Can.GRANT_MANAGE_TAGS,
@@ -161,8 +167,10 @@ ACTIONS: dict[ObjectType, frozenset[Can]] = {
             Can.GRANT_PROVISIONER,
             Can.LIST_ALL_PROJECTS,
             Can.LIST_USERS,
+            Can.MANAGE_EVENTS,
             Can.PROVISION_USERS,
             Can.READ_ASSIGNMENTS,
+            Can.READ_EVENTS,
             Can.READ_GRANTS,
             Can.SYNCHRONIZE_IDENTITIES,
             Can.UPDATE_USERS,
@@ -180,6 +188,7 @@ ACTIONS: dict[ObjectType, frozenset[Can]] = {
             Can.GET_METADATA,
             Can.GET_PROJECT_TASKS,
             Can.GET_TASK_QUEUE_CONFIG,
+            Can.GRANT_APPROVE_CHANGES,
             Can.GRANT_CREATE,
             Can.GRANT_DATA_ADMIN,
             Can.GRANT_DELEGATE,

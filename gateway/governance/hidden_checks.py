@@ -21,6 +21,7 @@ _TYPES: Final = frozenset({ObjectType.NAMESPACE, ObjectType.TABLE, ObjectType.VI
 
 #: Relations that a grant manager holds without seeing the object. It then also holds `can_read_assignments`.
 _ABOUT_GRANTS: Final = frozenset(each for each in Can if each.name.startswith("GRANT_")) | {
+    Can.APPROVE_CHANGES,
     Can.CHANGE_OWNERSHIP,
     Can.READ_ASSIGNMENTS,
     Can.READ_GRANTS,

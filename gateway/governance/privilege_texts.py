@@ -61,6 +61,11 @@ _TEXTS: dict[Privilege, tuple[str, str, str]] = {
         "administration",
     ),
     Privilege.MANAGE_TAGS: ("Manage tags", "Attaches tags to this object and the objects below it.", "metadata"),
+    Privilege.APPROVE_CHANGES: (
+        "Approve changes",
+        "Approves or rejects changes of this object and the objects below it, and reads their metadata, but no data.",
+        "administration",
+    ),
     Privilege.DESCRIBE: (
         "Describe",
         "Reads the metadata of this object and the objects below it, but no data.",

@@ -31,11 +31,14 @@ _OF_USERS: dict[str, Can | None] = {
 _OWN = frozenset(
     {
         Can.ADOPT_FILES,
+        Can.APPROVE_CHANGES,
         Can.DELEGATE,
         Can.ENFORCE,
         Can.INSPECT,
         Can.LIST_ALL_PROJECTS,
+        Can.MANAGE_EVENTS,
         Can.READ_COLUMNS,
+        Can.READ_EVENTS,
         Can.SYNCHRONIZE_IDENTITIES,
         Can.UNREGISTER,
     }

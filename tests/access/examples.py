@@ -774,6 +774,8 @@ def _change_tickets() -> list[Example]:
             for type, of in (
                 (ObjectType.TABLE, world.TABLE_ID),
                 (ObjectType.NAMESPACE, world.inner_row.id),
+                (ObjectType.VIEW, world.view_row.id),
+                (ObjectType.GENERIC_TABLE, world.generic_table_row.id),
             )
             for ticket in (
                 change_tickets.FoundTicket(id, world.BOB_ID, change_tickets.ticket_object(type, on.warehouse_id, of)),

@@ -96,6 +96,7 @@ def _rows() -> Iterator[Row]:
         ("P", "delegate", "---- --- - - - - - --- -"),
         ("P", "enforcer", "---- --- - - - - - --- -"),
         ("P", "inspector", "---- --- - - - - - --- -"),
+        ("P", "approve_changes", "YYYY --- - - - - - --- -"),
         ("P", "describe", "YYYY --- - - - - - --- -"),
         ("P", "select", "YYYY Y-- - - - - - --- -"),
         ("P", "create", "YYYY --- Y - Y - - --- -"),
@@ -115,6 +116,7 @@ def _rows() -> Iterator[Row]:
         ("W", "enforcer", "---- --- - - - - - --- -"),
         ("W", "inspector", "---- --- - - - - - --- -"),
         ("W", "manage_storage", "Y--- --- - - - - Y --- -"),
+        ("W", "approve_changes", "YYYY --- - - - - - --- -"),
         ("W", "ownership", "YYYY YYY Y Y Y Y - YYY -"),
         ("N", "describe", "YYYY --- - - - - - --- -"),
         ("N", "describe pass_grants", "YYYY --- - - - - - Y-Y -"),
@@ -127,6 +129,7 @@ def _rows() -> Iterator[Row]:
         ("N", "pass_grants", "---- --- - - - - - --- -"),
         ("N", "manage_grants", "---- --- - - - - - YYY -"),
         ("N", "manage_tags", "---- --- - - - - - --- -"),
+        ("N", "approve_changes", "YYYY --- - - - - - --- -"),
         ("N", "ownership", "YYYY YYY Y Y - - - YYY -"),
         ("T", "describe", "YYY- --- - - - - - --- -"),
         ("T", "describe pass_grants", "YYY- --- - - - - - Y-Y -"),
@@ -138,6 +141,7 @@ def _rows() -> Iterator[Row]:
         ("T", "manage_grants", "---- --- - - - - - YYY -"),
         ("T", "manage_tags", "---- --- - - - - - --- -"),
         ("T", "modify manage_grants", "YYY- YYY - - - - - YYY -"),
+        ("T", "approve_changes", "YYY- --- - - - - - --- -"),
         ("T", "ownership", "YYY- YYY - - - - - YYY -"),
     ):
         yield Row(row[0], tuple(row[1].split()), row[2].replace(" ", ""))
@@ -163,7 +167,7 @@ _EDGES = (
     ("namespace:golden", "parent", "table:beside"),
 )
 _ABOVE = {"W": ("P",), "N": ("P", "W"), "T": ("P", "W", "N")}
-_REASONS = frozenset({"describe", "select", "create", "modify", "ownership"})
+_REASONS = frozenset({"describe", "select", "create", "modify", "approve_changes", "ownership"})
 
 
 def render_fga() -> str:

@@ -253,8 +253,11 @@ def test_each_grantable_relation_has_its_own_grant_permission(model: Model) -> N
 
 
 def test_grantable_relations_equal_those_of_the_reference_model(model: Model) -> None:
-    below = {"ownership", "pass_grants", "manage_grants", "manage_tags", "describe", "select", "create", "modify"}
-    on_projects = {"project_admin", "security_admin", "data_admin", "role_creator", "tag_creator"}
+    below = {
+        "ownership", "pass_grants", "manage_grants", "manage_tags", "approve_changes", "describe", "select", "create",
+        "modify",
+    }  # fmt: skip
+    on_projects = {"project_admin", "security_admin", "data_admin", "role_creator", "tag_creator", "approve_changes"}
     assert grantable_of(model) == {
         "server": {"admin", "operator", "provisioner"},
         "project": on_projects | {"describe", "select", "create", "modify", "delegate", "enforcer", "inspector"},

@@ -23,8 +23,8 @@ from gateway.access.request import Body, InPath, PageSize, PageToken, Query
 from gateway.iceberg.errors import BadRequestException, CatalogError
 from gateway.protocol.change_tickets import DecideChangeRequest, TicketStatus
 
-APPROVES: Final = Can.GRANT_MANAGE_GRANTS
-"""The relation of an approver. Principals that manage the grants of an object approve its changes."""
+APPROVES: Final = Can.APPROVE_CHANGES
+"""The relation of an approver. Principals that manage the grants of an object hold it too."""
 
 _TICKETS = "/management/v1/warehouse/{warehouse_id}/change-tickets"
 

@@ -20,10 +20,10 @@ from gateway.protocol.events import ReplayEventsRequest, RetryDeadLettersRequest
 
 @dataclass(frozen=True)
 class _ReadingEvents:
-    """Mixin of reads. Callers that may list all projects may see the delivery of all projects' events."""
+    """Mixin of reads. The delivery of events concerns all projects."""
 
     def demands(self) -> tuple[Demand, ...]:
-        return (Demand(Can.LIST_ALL_PROJECTS, ServerRef()),)
+        return (Demand(Can.READ_EVENTS, ServerRef()),)
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class _SendingEvents:
     event: ClassVar[EventDeclaration] = NoEvent("it sends existing events again and changes no object of the catalog")
 
     def demands(self) -> tuple[Demand, ...]:
-        return (Demand(Can.CREATE_PROJECT, ServerRef()),)
+        return (Demand(Can.MANAGE_EVENTS, ServerRef()),)
 
 
 @dataclass(frozen=True)

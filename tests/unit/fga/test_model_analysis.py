@@ -68,7 +68,7 @@ def test_in_the_shipped_model_only_recorded_grants_show_a_row() -> None:
         derived = {READ_COLUMNS} if type is T.TABLE else set()
         assert reach.own <= {each.value for each in GRANTABLE[type]} | derived
         assert reach.below == (type in (T.PROJECT, T.WAREHOUSE, T.NAMESPACE))
-    tabular = {"describe", "select", "modify", "ownership"}
+    tabular = {"describe", "select", "modify", "approve_changes", "ownership"}
     assert reaches[T.TABLE].own == tabular | {READ_COLUMNS}
     assert reaches[T.VIEW].own == reaches[T.GENERIC_TABLE].own == tabular
     assert reaches[T.NAMESPACE].own == tabular | {"create"}
@@ -76,18 +76,19 @@ def test_in_the_shipped_model_only_recorded_grants_show_a_row() -> None:
     assert not reaches[T.TABLE].above and not reaches[T.VIEW].above and not reaches[T.NAMESPACE].above
     assert reaches[T.PROJECT].above == {"admin", "operator"}
     assert reaches[T.WAREHOUSE].above == {
-        "project_admin", "security_admin", "data_admin", "describe", "select", "create", "modify", "operator"
+        "project_admin", "security_admin", "data_admin", "describe", "select", "create", "modify", "approve_changes",
+        "operator",
     }  # fmt: skip
 
 
 def test_relations_that_show_a_whole_namespace_are_known_or_reported_unknown() -> None:
     """A search reads objects below granted namespaces; an unknown relation would omit rows."""
     reaches = reaches_of(compiled_model())
-    assert reaches[T.NAMESPACE].inside == frozenset({"describe", "select", "create", "modify", "ownership"})
+    shown = frozenset({"describe", "select", "create", "modify", "approve_changes", "ownership"})
+    assert reaches[T.NAMESPACE].inside == shown
     assert {reach.inside for type, reach in reaches.items() if type is not T.NAMESPACE} == {None}
     more = Edited().also("namespace", "can_list_everything", computed("manage_tags")).reaches
-    expected = frozenset({"describe", "select", "create", "modify", "ownership", "manage_tags"})
-    assert more[T.NAMESPACE].inside == expected
+    assert more[T.NAMESPACE].inside == shown | {"manage_tags"}
     other = Edited().also("namespace", "can_list_everything", computed("managed_access")).reaches
     assert other[T.NAMESPACE].inside is None
 
@@ -174,7 +175,7 @@ def test_a_model_with_other_visibility_relations_disables_grant_based_lists(
 def test_an_exclusion_only_narrows_a_relation() -> None:
     less = {"difference": {"base": computed("describes"), "subtract": computed("manage_tags")}}
     assert Edited().rule("table", "can_include_in_list", less).reaches[T.TABLE].own == {
-        "describe", "select", "modify", "ownership"
+        "describe", "select", "modify", "approve_changes", "ownership"
     }  # fmt: skip
 
 

@@ -70,7 +70,7 @@ def test_the_shipped_model_gives_each_holder_of_a_relation_a_prerequisite(type: 
     above`.
     """
     model = compiled_model()
-    implied = {"selects above", "modifies above", "creates above", "describes above"}
+    implied = {"approves above", "selects above", "modifies above", "creates above", "describes above"}
     for relation in ACTIONS[type]:
         ways = openings(relation, REFS[type])
         assert ways, relation
