@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -264,6 +264,16 @@ async def revoke_own_signing_keys(settings: Settings) -> int:
     async with AsyncExitStack() as stack:
         database, _, door = await _for_a_command(settings, Metrics(), stack)
         return await revoke_signing_keys.revoke(database=database, door=door)
+
+
+async def change_events(settings: Settings, work: Callable[[Database, Door], Awaitable[int]]) -> int:
+    """Return the result of `work`, a function of `event_commands`: `lakegate events`.
+
+    Raises the errors of starting a gateway, and those of the door.
+    """
+    async with AsyncExitStack() as stack:
+        database, _, door = await _for_a_command(settings, Metrics(), stack)
+        return await work(database, door)
 
 
 async def issue_scim_token(

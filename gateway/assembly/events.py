@@ -8,7 +8,7 @@ sink and its settings, that returns a `gateway.events.port.EventSink` with this 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import TypeVar
@@ -91,6 +91,8 @@ def start_events(
         return
     sessions = _open_sessions(settings, trust, stack)
     observer = metrics.events
+    tasks: list[asyncio.Task[None]] = []
+    stack.push_async_callback(_end, tasks)
     for name, sink in events.sinks.items():
         pace = Pace(
             batch=sink.batch_size,
@@ -104,11 +106,11 @@ def start_events(
             database, open_sink(name, sink, trust), observer=observer, pace=pace, sessions=sessions
         )
         health.register("events", name, delivery.check, required=False)
-        stack.push_async_callback(_ended, asyncio.create_task(delivery.run(), name=f"events {name}"))
+        tasks.append(asyncio.create_task(delivery.run(), name=f"events {name}"))
     keeping = EventKeeping(
         database, events.sink_names(), observer=observer, retention=timedelta(seconds=events.retention)
     )
-    stack.push_async_callback(_ended, asyncio.create_task(keeping.run(), name="events kept"))
+    tasks.append(asyncio.create_task(keeping.run(), name="events kept"))
 
 
 async def on_database(settings: Settings, work: Callable[[Database], Awaitable[_Result]]) -> _Result:
@@ -138,7 +140,9 @@ def _revealed(secret: Secret | None) -> str | None:
     return secret.reveal() if secret else None
 
 
-async def _ended(task: asyncio.Task[None]) -> None:
-    """Cancel a task, and wait a bounded time until it has closed its sink."""
-    task.cancel()
-    await asyncio.wait([task], timeout=_END_SECONDS)
+async def _end(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Cancel all tasks, and wait a bounded time until they have closed their sinks."""
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks, timeout=_END_SECONDS)

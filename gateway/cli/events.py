@@ -7,6 +7,7 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -14,6 +15,7 @@ import click
 from gateway.cli.common import settings_for, start_failures
 
 if TYPE_CHECKING:
+    from gateway.access.door import Door
     from gateway.db.engine import Database
     from gateway.settings import Settings
 
@@ -57,17 +59,12 @@ def list_events(after: int, limit: int) -> None:
 @_SINK
 def replay(start: str, sink: str | None) -> None:
     """Send all stored events from a sequence or time on again. They keep their ids."""
-    from gateway.db import event_deliveries
+    from gateway.tasks import event_commands
 
     settings = _settings()
     names = _chosen(settings, sink)
     sequence, time = _start(start)
-
-    async def again(database: Database) -> int:
-        async with database.transaction() as connection:
-            return await event_deliveries.replay(connection, names, sequence=sequence, time=time)
-
-    count = _run(settings, again)
+    count = _change(settings, partial(event_commands.replay, sinks=names, sequence=sequence, time=time))
     click.echo(f"events that wait again: {count}")
 
 
@@ -79,16 +76,12 @@ def replay(start: str, sink: str | None) -> None:
 def dead_letters(retry: bool, sink: str | None, after: int, limit: int) -> None:
     """Print the events that sinks refused, each with the reason."""
     from gateway.db import event_deliveries
+    from gateway.tasks import event_commands
 
     settings = _settings()
     if retry:
-        names = _chosen(settings, sink)
-
-        async def again(database: Database) -> int:
-            async with database.transaction() as connection:
-                return sum([await event_deliveries.retry_dead_letters(connection, name) for name in names])
-
-        click.echo(f"events that wait again: {_run(settings, again)}")
+        again = partial(event_commands.retry, sinks=_chosen(settings, sink))
+        click.echo(f"events that wait again: {_change(settings, again)}")
         return
 
     def read(database: Database) -> Awaitable[list[event_deliveries.DeadLetter]]:
@@ -102,12 +95,12 @@ def dead_letters(retry: bool, sink: str | None, after: int, limit: int) -> None:
 @click.option("--sink", required=True, help="Name of a sink that is not in the settings any more.")
 def forget(sink: str) -> None:
     """Delete the waiting events and dead letters of a sink that is not in the settings."""
-    from gateway.db import event_deliveries
+    from gateway.tasks import event_commands
 
     settings = _settings()
     if sink in settings.events.sinks:
         raise click.ClickException(f"the sink {sink} is in the settings; remove it there, and restart all gateways")
-    click.echo(f"deleted rows: {_run(settings, lambda database: event_deliveries.forget(database, sink))}")
+    click.echo(f"deleted rows: {_change(settings, partial(event_commands.forget, sink=sink))}")
 
 
 def _settings() -> Settings:
@@ -124,6 +117,16 @@ def _run(settings: Settings, work: Callable[[Database], Awaitable[_Result]]) -> 
 
     try:
         return asyncio.run(on_database(settings, work))
+    except start_failures() as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _change(settings: Settings, work: Callable[[Database, Door], Awaitable[int]]) -> int:
+    """Return the result of a change, which the audit records. Errors of its start end the command with a message."""
+    from gateway import app
+
+    try:
+        return asyncio.run(app.change_events(settings, work))
     except start_failures() as error:
         raise click.ClickException(str(error)) from None
 

@@ -213,20 +213,17 @@ async def retry_dead_letters(connection: AsyncConnection, sink: str) -> int:
     return await _count(connection, _RETRY, {"sink": sink})
 
 
-async def forget(database: Database, sink: str) -> int:
-    """Delete the waiting rows and dead letters of a sink. Return their number.
-
-    Raises DatabaseUnavailable and CommitUnknown.
-    """
-    async with database.transaction() as connection:
-        waiting = await _count(connection, _FORGET_WAITING, {"sink": sink})
-        return waiting + await _count(connection, _FORGET_DEAD, {"sink": sink})
+async def forget(connection: AsyncConnection, sink: str) -> int:
+    """Delete the waiting rows and dead letters of a sink. Return their number. The caller commits."""
+    waiting = await _count(connection, _FORGET_WAITING, {"sink": sink})
+    return waiting + await _count(connection, _FORGET_DEAD, {"sink": sink})
 
 
 async def delete_old(database: Database, *, age: timedelta, limit: int) -> int:
     """Delete at most `limit` old dead letters and as many old events that wait for no sink. Return their number.
 
-    A replay at the same time waits, so it cannot choose an event that is being deleted. Raises as `forget`.
+    A replay at the same time waits, so it cannot choose an event that is being deleted. Raises DatabaseUnavailable and
+    CommitUnknown.
     """
     parameters: dict[str, Any] = {"age": age, "limit": limit}
     async with database.transaction() as connection:

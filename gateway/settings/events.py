@@ -19,7 +19,8 @@ from gateway.settings.env import PREFIX, SECONDS, Secret, SettingsError
 BUILT_IN: Final = ("kafka", "log", "nats", "webhook")
 _SECRET_BYTES: Final = 16
 _FIXED_OPTIONS: Final = ("acks", "bootstrap.servers", "enable.idempotence", "request.required.acks")
-_SECRET_OPTIONS: Final = ("sasl.password", "ssl.key.password", "ssl.key.pem", "ssl.keystore.password")
+_SECRET_WORDS: Final = ("password", "passphrase", "secret")
+_PUBLIC_PEM: Final = ("ssl.ca.pem", "ssl.certificate.pem")
 
 
 class EventSinkSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,6 +62,13 @@ class EventSinkSettings(msgspec.Struct, frozen=True, kw_only=True):
         tuple[str, ...],
         Meta(description="Options of librdkafka for Kafka, each `name=value`, such as `security.protocol=SASL_SSL`."),
     ] = ()
+    secret_options: Annotated[
+        Secret | None,
+        Meta(
+            description="Secret options of librdkafka for Kafka, as a JSON object of texts, such as "
+            '`{"sasl.oauthbearer.client.secret": "..."}`.'
+        ),
+    ] = None
     tls: Annotated[bool, Meta(description="Require TLS for NATS.")] = False
     timeout: Annotated[
         float,
@@ -73,22 +81,33 @@ class EventSinkSettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = 200
 
     def kafka_options(self) -> dict[str, str]:
-        """Return the options of librdkafka with the user name and the password. Raises ValueError for a wrong form."""
+        """Return the options of librdkafka with those that are secret. Raises ValueError, which contains no value."""
         found: dict[str, str] = {}
         for option in self.options:
             name, equals, value = (part.strip() for part in option.partition("="))
             if not (name and equals):
-                raise ValueError("each option must be name=value")
-            if name in _FIXED_OPTIONS:
-                raise ValueError(f"the option {name} cannot be set, because it keeps events from being lost")
-            if name in _SECRET_OPTIONS:
-                raise ValueError(f"the option {name} is a secret; set PASSWORD, or name a file")
+                raise ValueError("OPTIONS: each option must be name=value")
+            _require_free(name, "OPTIONS")
+            if _is_secret_option(name):
+                raise ValueError(f"OPTIONS: the option {name} is a secret; set SECRET_OPTIONS, or name a file")
+            found[name] = value
+        for name, value in self._secret_options().items():
+            _require_free(name, "SECRET_OPTIONS")
             found[name] = value
         if self.user is not None:
             found["sasl.username"] = self.user
         if self.password is not None:
             found["sasl.password"] = self.password.reveal()
         return found
+
+    def _secret_options(self) -> dict[str, str]:
+        if self.secret_options is None:
+            return {}
+        try:
+            return msgspec.json.decode(self.secret_options.reveal(), type=dict[str, str])
+        except (msgspec.DecodeError, UnicodeError):
+            # The error of the decoder could contain a part of the secret.
+            raise ValueError("SECRET_OPTIONS must be a JSON object whose values are texts") from None
 
     def problems(self) -> list[str]:
         """Return one text for each setting that is missing or unusable."""
@@ -99,12 +118,14 @@ class EventSinkSettings(msgspec.Struct, frozen=True, kw_only=True):
                 needed = {"URL": self.url, "SUBJECT": self.subject}
                 if self.url and not self.url.startswith(("nats://", "tls://")):
                     wrong.append("URL must begin with nats:// or tls://")
+                if self.url and "@" in self.url:
+                    wrong.append("URL must not contain a user, a password or a token; set USER and PASSWORD, or TOKEN")
             case "kafka":
                 needed = {"BOOTSTRAP": self.bootstrap, "TOPIC": self.topic}
                 try:
                     self.kafka_options()
                 except ValueError as error:
-                    wrong.append(f"OPTIONS: {error}")
+                    wrong.append(str(error))
             case "webhook":
                 needed = {"URL": self.url, "SECRET": self.secret}
                 if self.secret and len(self.secret.reveal().encode()) < _SECRET_BYTES:
@@ -158,6 +179,26 @@ class Events(msgspec.Struct, frozen=True, kw_only=True):
             lines.append(f"{PREFIX}EVENTS__MIN_BACKOFF must not exceed {PREFIX}EVENTS__MAX_BACKOFF")
         if lines:
             raise SettingsError("\n".join(lines))
+
+
+def _require_free(name: str, setting: str) -> None:
+    """Raise ValueError for an option of librdkafka that is fixed, or has a setting of its own."""
+    if name.lower() in _FIXED_OPTIONS:
+        raise ValueError(f"{setting}: the option {name} cannot be set, because it keeps events from being lost")
+    if name.lower() == "sasl.password":
+        raise ValueError(f"{setting}: the option {name} is a secret with a setting of its own; set PASSWORD")
+
+
+def _is_secret_option(name: str) -> bool:
+    """Return True if the option of librdkafka contains a secret. The rule also covers options of later versions.
+
+    Source: https://github.com/confluentinc/librdkafka/blob/master/CONFIGURATION.md. Options that end in `pem` contain
+    private keys, except for two with certificates.
+    """
+    lowered = name.lower()
+    if any(word in lowered for word in _SECRET_WORDS):
+        return True
+    return lowered == "ssl_key" or (lowered.endswith(".pem") and lowered not in _PUBLIC_PEM)
 
 
 def _webhook_problem(url: str) -> str | None:

@@ -54,6 +54,9 @@ _UNROUTED: Sequence[Operation] = (
     tasks.ReopenBootstrap(user_id=world.BOB_ID),
     tasks.IssueScimToken("oidc", world.PROJECT_ID, 30),
     tasks.RevokeScimToken(_ID),
+    tasks.ReplayEventsByCommand(sinks=("bus",), start="4711"),
+    tasks.RetryDeadLettersByCommand(sinks=("bus",)),
+    tasks.ForgetEventSink("bus"),
 )
 
 _HEAD = """\

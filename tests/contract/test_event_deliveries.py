@@ -7,9 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
+import msgspec
+import psutil
 import pytest
 
 from tests.contract.world import World, error_triple, unique
+from tests.lakegate_command import run_lakegate
 
 BASE = "/management/v1/events"
 
@@ -17,7 +20,7 @@ BASE = "/management/v1/events"
 @pytest.fixture
 def former_sink(world: World) -> Iterator[str]:
     """Write three events that a sink refused and one that waits for it. The sink is not in the settings."""
-    sink = unique("former")
+    sink = unique("former").replace("_", "-")
     for number in range(4):
         ((sequence,),) = world.sql(
             "insert into events (id, at, type, source, key, attributes, data) values "
@@ -76,3 +79,32 @@ def test_sink_that_is_not_configured_gets_no_events_again(world: World, former_s
 @pytest.mark.parametrize("body", [{}, {"from-sequence": 1, "from-time": "2026-01-01T00:00:00Z"}, {"from-sequence": -1}])
 def test_replay_needs_exactly_one_start(world: World, body: dict[str, Any]) -> None:
     assert world.admin.post(f"{BASE}/replay", body).status_code == 400
+
+
+def test_changes_by_the_command_line_are_audited(world: World, former_sink: str) -> None:
+    """The API records the same changes. A command without a record would let events vanish without a trace."""
+    name = former_sink.replace("-", "_").upper()
+    environment = psutil.Process(world.ready.pids["gateway"][0]).environ()
+    configured = {**environment, f"LAKEGATE__EVENTS__SINKS__{name}__KIND": "log"}
+    retried = run_lakegate("events", "dead-letters", "--retry", "--sink", former_sink, environment=configured)
+    assert retried.stdout == "events that wait again: 3\n", retried.stderr
+    world.sql("delete from event_deliveries where sink = $1", former_sink)
+    replayed = run_lakegate("events", "replay", "--from", "0", "--sink", former_sink, environment=configured)
+    waiting = world.sql("select count(*) from event_deliveries where sink = $1", former_sink)[0][0]
+    assert replayed.stdout == f"events that wait again: {waiting}\n", replayed.stderr
+    forgotten = world.lakegate("events", "forget", "--sink", former_sink)
+    assert forgotten.stdout == f"deleted rows: {waiting}\n", forgotten.stderr
+    records = [
+        (row["operation"], row["actor_id"], msgspec.json.decode(row["record"])["detail"])
+        for row in world.sql(
+            "select operation, actor_id, record from audit_log "
+            "where convert_from(record, 'UTF8') like '%' || $1 || '%' and actor_id like 'system~%' order by at",
+            former_sink,
+        )
+    ]
+    assert records == [
+        ("retry_dead_letters_by_command", "system~event_commands", {"sinks": former_sink, "events": "3"}),
+        ("replay_events_by_command", "system~event_commands",
+         {"sinks": former_sink, "from": "0", "events": str(waiting)}),
+        ("forget_event_sink", "system~event_commands", {"sink": former_sink, "events": str(waiting)}),
+    ]  # fmt: skip

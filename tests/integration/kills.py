@@ -38,6 +38,11 @@ class Killable:
         self._log = log
         self._own: subprocess.Popen[bytes] | None = None
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return the environment of the gateway without the settings of `start`."""
+        return dict(self._environment)
+
     def kill_worker(self, chance: random.Random) -> None:
         """Send SIGKILL to one worker that has run for a while; the gateway replaces it.
 

@@ -91,7 +91,7 @@ def _until(condition: Callable[[], bool]) -> None:
 
 
 def test_a_change_is_announced_although_the_sink_and_the_gateway_failed_meanwhile(
-    killed_stack: Ready, gateway: Killable, world: World, receiver: Receiver
+    gateway: Killable, world: World, receiver: Receiver
 ) -> None:
     gateway.kill()
     gateway.start(**receiver.settings, EVENTS__MAX_BACKOFF="1s")
@@ -118,9 +118,7 @@ def test_a_change_is_announced_although_the_sink_and_the_gateway_failed_meanwhil
     assert created["tabularid"] == table.uuid
     assert created["data"]["name"] == created["name"] == table.name
     assert json.loads(created["actor"]) == {"type": "principal", "principal": world.admin.id}
-    environment = {"LAKEGATE__PG_DATABASE_URL_WRITE": killed_stack.postgres} | {
-        f"LAKEGATE__{name}": value for name, value in receiver.settings.items()
-    }
+    environment = gateway.environment | {f"LAKEGATE__{name}": value for name, value in receiver.settings.items()}
     listed = run_lakegate("events", "sinks", environment=environment)
     assert listed.stdout == "partner: waiting 0, oldest 0 s, dead letters 0\n", listed.stderr
     received = len(receiver.events)

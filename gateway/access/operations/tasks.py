@@ -194,3 +194,46 @@ class RevokeScimToken(SystemTask):
 
     def facts(self) -> Facts:
         return {"about": str(self.id)}
+
+
+@dataclass(frozen=True)
+class _EventCommand(SystemTask, abstract=True):
+    """A change of the outbox of events by the command line. `sinks` are the names of sinks."""
+
+    system_tasks: ClassVar[frozenset[str]] = frozenset({"event_commands"})
+    sinks: tuple[str, ...]
+
+    def facts(self) -> Facts:
+        return {"sinks": self.sinks}
+
+    def audit_details(self) -> Mapping[str, str]:
+        return {"sinks": ",".join(self.sinks)}
+
+
+@dataclass(frozen=True)
+class ReplayEventsByCommand(_EventCommand):
+    """Send all stored events from `start` on again, a sequence or a time."""
+
+    start: str
+
+    def audit_details(self) -> Mapping[str, str]:
+        return {**super().audit_details(), "from": self.start}
+
+
+@dataclass(frozen=True)
+class RetryDeadLettersByCommand(_EventCommand):
+    """Send all events again that the sinks refused."""
+
+
+@dataclass(frozen=True)
+class ForgetEventSink(SystemTask):
+    """Delete the waiting events and dead letters of a sink that is not in the settings."""
+
+    system_tasks: ClassVar[frozenset[str]] = frozenset({"event_commands"})
+    sink: str
+
+    def facts(self) -> Facts:
+        return {"sink": self.sink}
+
+    def audit_details(self) -> Mapping[str, str]:
+        return {"sink": self.sink}

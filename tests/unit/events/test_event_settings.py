@@ -31,6 +31,18 @@ def test_complete_sink_is_accepted(values: dict[str, str]) -> None:
         ({"KIND": "kafka"}, "BOOTSTRAP must be set"),
         ({**_KAFKA, "OPTIONS": "linger.ms"}, "name=value"),
         ({**_KAFKA, "OPTIONS": "sasl.password=x"}, "set PASSWORD"),
+        ({**_KAFKA, "OPTIONS": "ssl.key.password=hunter22"}, "OPTIONS: .* set SECRET_OPTIONS"),
+        ({**_KAFKA, "OPTIONS": "ssl.keystore.password=hunter22"}, "set SECRET_OPTIONS"),
+        ({**_KAFKA, "OPTIONS": "ssl.key.pem=hunter22"}, "set SECRET_OPTIONS"),
+        ({**_KAFKA, "OPTIONS": "sasl.oauthbearer.client.secret=hunter22"}, "set SECRET_OPTIONS"),
+        ({**_KAFKA, "OPTIONS": "sasl.oauthbearer.assertion.private.key.passphrase=hunter22"}, "set SECRET_OPTIONS"),
+        ({**_KAFKA, "OPTIONS": "sasl.oauthbearer.assertion.private.key.pem=hunter22"}, "set SECRET_OPTIONS"),
+        ({**_KAFKA, "SECRET_OPTIONS": "ssl.key.password=hunter22"}, "SECRET_OPTIONS must be a JSON object"),
+        ({**_KAFKA, "SECRET_OPTIONS": '{"ssl.key.password": ["hunter22"]}'}, "SECRET_OPTIONS must be a JSON object"),
+        ({**_KAFKA, "SECRET_OPTIONS": '{"acks": "hunter22"}'}, "SECRET_OPTIONS: the option acks cannot be set"),
+        ({**_KAFKA, "SECRET_OPTIONS": '{"sasl.password": "hunter22"}'}, "set PASSWORD"),
+        ({**_NATS, "URL": "nats://lakegate:hunter22@bus:4222"}, "URL must not contain a user.*set USER and PASSWORD"),
+        ({**_NATS, "URL": "tls://hunter22@bus:4222"}, "or TOKEN"),
         ({**_HOOK, "SECRET": "short"}, "at least 16 bytes"),
         ({**_HOOK, "URL": "http://hook.example/"}, "must begin with https://"),
         ({**_HOOK, "URL": "https://169.254.169.254/latest"}, "metadata"),
@@ -43,6 +55,7 @@ def test_faulty_sink_is_refused_with_its_variable(values: dict[str, str], fault:
     with pytest.raises(SettingsError, match=fault) as refused:
         _checked(values)
     assert "LAKEGATE__EVENTS__SINKS__MAIN_BUS__" in str(refused.value)
+    assert "hunter22" not in str(refused.value)
 
 
 @pytest.mark.parametrize("option", sorted(FIXED_OPTIONS))
@@ -50,6 +63,30 @@ def test_option_of_kafka_that_keeps_events_cannot_be_set(option: str) -> None:
     """The settings and the sink have the same list."""
     with pytest.raises(SettingsError, match=option):
         _checked({**_KAFKA, "OPTIONS": f"{option}=0"})
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "ssl.ca.pem", "ssl.certificate.pem", "ssl.key.location", "ssl.keystore.location",
+        "sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.client.id",
+    ],
+)  # fmt: skip
+def test_option_of_kafka_without_a_secret_can_be_set(option: str) -> None:
+    _checked({**_KAFKA, "OPTIONS": f"{option}=x"})
+
+
+def test_secret_option_reaches_kafka_and_no_text_of_the_settings() -> None:
+    """Without it, a cluster with OAuth cannot be used: its secret is refused in the other options."""
+    secret = '{"sasl.oauthbearer.client.secret": "hunter22,=x"}'
+    variables = {**_KAFKA, "OPTIONS": "sasl.mechanism=OAUTHBEARER", "SECRET_OPTIONS": secret}
+    settings = load({f"LAKEGATE__EVENTS__SINKS__BUS__{name}": value for name, value in variables.items()})
+    settings.events.require_usable()
+    assert settings.events.sinks["bus"].kafka_options() == {
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.client.secret": "hunter22,=x",
+    }
+    assert "hunter22" not in repr(settings)
 
 
 def test_webhook_without_tls_is_accepted_on_loopback_only() -> None:
