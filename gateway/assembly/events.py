@@ -19,10 +19,11 @@ from gateway.db.engine import Database
 from gateway.events.port import EventSink
 from gateway.settings import Secret, Settings, certificate_sources
 from gateway.settings.events import BUILT_IN, EventSinkSettings
+from gateway.settings.postgres_url import asyncpg_url
 from gateway.tasks.event_delivery import EventDelivery, EventKeeping, Pace
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.metrics import Metrics
-from gateway.tls import Trust, trusted
+from gateway.tls import Trust, for_postgres, trusted
 
 _END_SECONDS = 8.0
 _Result = TypeVar("_Result")
@@ -88,6 +89,7 @@ def start_events(
     events = settings.events
     if not events.sinks:
         return
+    sessions = _open_sessions(settings, trust, stack)
     observer = metrics.events
     for name, sink in events.sinks.items():
         pace = Pace(
@@ -98,7 +100,9 @@ def start_events(
             min_backoff=events.min_backoff,
             max_backoff=events.max_backoff,
         )
-        delivery = EventDelivery(database, open_sink(name, sink, trust), observer=observer, pace=pace)
+        delivery = EventDelivery(
+            database, open_sink(name, sink, trust), observer=observer, pace=pace, sessions=sessions
+        )
         health.register("events", name, delivery.check, required=False)
         stack.push_async_callback(_ended, asyncio.create_task(delivery.run(), name=f"events {name}"))
     keeping = EventKeeping(
@@ -111,6 +115,23 @@ async def on_database(settings: Settings, work: Callable[[Database], Awaitable[_
     """Return the result of `work` on the database: `lakegate events`. Raises the errors of `open_database`."""
     async with AsyncExitStack() as stack:
         return await work(await open_database(settings, trusted(*certificate_sources()), stack))
+
+
+def _open_sessions(settings: Settings, trust: Trust, stack: AsyncExitStack) -> Database:
+    """Return the primary database with one connection for each sink. It connects when it is used first.
+
+    A sink occupies its connection while it is called, so sinks that hang would take the connections of requests.
+    """
+    sessions = Database(
+        asyncpg_url(settings.write_url()),
+        # `Database` opens up to twice as many.
+        pool_size=(len(settings.events.sinks) + 1) // 2,
+        acquire_timeout=settings.pg_acquire_timeout,
+        tls=for_postgres(settings.postgres_tls_mode(), trust, settings.pg_ssl_root_cert),
+        direct_reads=False,
+    )
+    stack.push_async_callback(sessions.close)
+    return sessions
 
 
 def _revealed(secret: Secret | None) -> str | None:

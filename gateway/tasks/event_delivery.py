@@ -63,7 +63,11 @@ class Pace:
 
 
 class EventDelivery:
-    """The delivery to one sink by one process."""
+    """The delivery to one sink by one process.
+
+    `sessions` provides the connection that is held while the sink is called, by default `database`. The polls use
+    `database`, so a process that delivers nothing opens no connection of `sessions`.
+    """
 
     def __init__(
         self,
@@ -72,9 +76,11 @@ class EventDelivery:
         *,
         observer: EventObserver,
         pace: Pace,
+        sessions: Database | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._database = database
+        self._sessions = sessions or database
         self._sink = sink
         self._observer = observer
         self._pace = pace
@@ -111,7 +117,7 @@ class EventDelivery:
         Return 0 if another process delivers. Raises DatabaseUnavailable.
         """
         delivered = 0
-        async with event_deliveries.locked_sink(self._database, self._sink.name) as connection:
+        async with event_deliveries.locked_sink(self._sessions, self._sink.name) as connection:
             while connection is not None:
                 found = await event_deliveries.batch(connection, self._sink.name, self._pace.batch)
                 if not found or (count := await self._send(connection, found)) is None:

@@ -7,6 +7,7 @@ import base64
 import hashlib
 import hmac
 import json
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -128,3 +129,38 @@ def test_a_change_is_announced_although_the_sink_and_the_gateway_failed_meanwhil
     _until(lambda: len(receiver.events) >= received + len(expected))
     unknown = run_lakegate("events", "replay", "--from", "0", "--sink", "other", environment=environment)
     assert unknown.returncode == 1 and "no such sink in the settings: other" in unknown.stderr
+
+
+def test_sinks_that_hang_take_no_connection_of_requests(gateway: Killable, world: World) -> None:
+    """As many sinks as the gateway has connections for changes accept a request and never answer."""
+    namespace = world.namespace()
+    gateway.kill()
+    posted: list[socket.socket] = []
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
+        threading.Thread(target=_accept_posts, args=(silent, posted), daemon=True).start()
+        settings: dict[str, str] = {}
+        for name in ("A", "B", "C"):
+            at = f"EVENTS__SINKS__{name}"
+            url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+            settings |= {f"{at}__KIND": "webhook", f"{at}__URL": url, f"{at}__SECRET": SECRET, f"{at}__TIMEOUT": "300"}
+        gateway.start(**settings, PG_WRITE_POOL_CONNECTIONS="2", PG_ACQUIRE_TIMEOUT="2")
+        table = world.table(namespace)
+        _until(lambda: len(posted) == 3)
+        answer = world.admin.post(table.path, {"requirements": [], "updates": []})
+        assert answer.status_code == 200, answer.text
+        gateway.kill()
+    for each in posted:
+        each.close()
+
+
+def _accept_posts(server: socket.socket, posted: list[socket.socket]) -> None:
+    """Accept connections until the server is closed. Keep those with a POST request open, and close the others."""
+    while True:
+        try:
+            connection, _ = server.accept()
+        except OSError:
+            return
+        if connection.recv(4) == b"POST":
+            posted.append(connection)
+        else:
+            connection.close()
