@@ -22,7 +22,7 @@ from gateway.access.change_event import ChangeEvent, EventData, EventDeclaration
 from gateway.access.demand import Fact
 from gateway.access.event_building import CREDENTIALS_VENDED, IssuedData
 from gateway.access.operation import OPERATIONS, UNROUTED, ChangeOperation, SystemTask
-from gateway.access.task_events import GRANT_EXPIRED, ExpiredGrantData
+from gateway.access.task_events import GRANT_EXPIRED, MODEL_ACTIVATED, MODEL_RECORDED, ExpiredGrantData, ModelData
 from gateway.iceberg.codec import plain_descriptions
 from gateway.iceberg.wire import RenameRequest
 
@@ -31,7 +31,7 @@ _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCE: Final = "#/$defs/{name}"
 _OBJECTS: Final = (
     "server", "project", "warehouse", "namespace", "table", "view", "generic_table", "role", "user", "scim_user",
-    "scim_group",
+    "scim_group", "authorization_model",
 )  # fmt: skip
 
 _TEXT: Final[dict[str, Any]] = {"type": "string", "minLength": 1}
@@ -74,6 +74,8 @@ def declared_types() -> dict[str, list[tuple[EventData, Any]]]:
     types: dict[str, list[tuple[EventData, Any]]] = {
         CREDENTIALS_VENDED: [(EventData.BODY, IssuedData)],
         GRANT_EXPIRED: [(EventData.BODY, ExpiredGrantData)],
+        MODEL_RECORDED: [(EventData.BODY, ModelData)],
+        MODEL_ACTIVATED: [(EventData.BODY, ModelData)],
         # The rename of a view has null, as in the reference system. A move of its namespace states both names.
         "renameView": [(EventData.BODY, RenameRequest)],
     }

@@ -10,6 +10,7 @@ from typing import Final
 from uuid import UUID
 
 import msgspec
+from uuid_utils.compat import uuid7
 
 from gateway.access.event_building import NewEvent, described_actor, event_id, new_event, tabular_of
 from gateway.access.refs import ObjectKey, ObjectType, field_of, table_of
@@ -17,6 +18,10 @@ from gateway.access.tuples import Principal
 
 GRANT_EXPIRED: Final = "expireGrant"
 """The type of the event of a grant that expired."""
+
+MODEL_RECORDED: Final = "createAuthorizationModel"
+MODEL_ACTIVATED: Final = "activateAuthorizationModel"
+"""The types of the events of relationship models that are written to OpenFGA, and that decide from then on."""
 
 
 class ExpiredGrantData(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
@@ -32,6 +37,15 @@ class ExpiredGrantData(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"
     expired_at: datetime
     still_granted: bool
     field_id: int | None = None
+
+
+class ModelData(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+    """The data of the events of a relationship model. `previous_id` is the model that was active before it."""
+
+    version: str
+    store_id: str
+    content_hash: str
+    previous_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +80,15 @@ def event_of_expired(grant: ExpiredGrant, *, task: str, trace_id: str) -> NewEve
     common = {"actor": described_actor(task), "traceid": trace_id}
     draft = (GRANT_EXPIRED, place_of(on, grant.project_id, grant.warehouse_id), msgspec.json.encode(data))
     return new_event(event_id(grant.id, 0), draft, common)
+
+
+def event_of_model(event_type: str, model_id: str, data: ModelData, *, by: str) -> NewEvent:
+    """Return the event of a relationship model. `by` is the account that ran the command."""
+    run = uuid7()
+    actor = msgspec.json.encode({"type": "operator", "name": by}).decode()
+    of_object = {"objecttype": "authorization_model", "objectid": model_id}
+    draft = (event_type, of_object, msgspec.json.encode(data))
+    return new_event(run, draft, {"actor": actor, "traceid": f"command-{run}"})
 
 
 def place_of(on: ObjectKey, project_id: str, warehouse_id: UUID | None) -> dict[str, str]:

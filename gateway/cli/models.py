@@ -104,6 +104,7 @@ def model_rollback(by: str | None) -> None:
 @asynccontextmanager
 async def opened_models(settings: Settings) -> AsyncIterator[Models]:
     """Open the primary and the OpenFGA of these settings for changes of models; close them at the end of the block."""
+    from gateway.assembly.adapters import event_outbox
     from gateway.db.engine import Database
     from gateway.settings.postgres_url import asyncpg_url
     from gateway.tasks.model_changes import Models, OpenFgaAddress
@@ -114,6 +115,7 @@ async def opened_models(settings: Settings) -> AsyncIterator[Models]:
         pool_size=2,
         acquire_timeout=settings.pg_acquire_timeout,
         tls=postgres_tls(settings),
+        event_outbox=event_outbox(settings),
     )
     trust_store = trust()
     key = at.api_key.reveal() if at.api_key else None
@@ -131,12 +133,13 @@ def about_models(work: Coroutine[Any, Any, Answer]) -> Answer:
     from gateway.access.dependency_errors import DatabaseUnavailable, DecisionEngineUnavailable
     from gateway.db.models import SwitchedMeanwhile
     from gateway.fga.model import ModelNotReady
+    from gateway.settings import SettingsError
     from gateway.tasks.model_changes import NoSuchModel, TuplesNotWritten
 
     outages = (DatabaseUnavailable, DecisionEngineUnavailable)
     try:
         return asyncio.run(work)
-    except (ModelNotReady, NoSuchModel, SwitchedMeanwhile, TuplesNotWritten, *outages) as error:
+    except (ModelNotReady, NoSuchModel, SettingsError, SwitchedMeanwhile, TuplesNotWritten, *outages) as error:
         raise click.ClickException(str(error)) from None
 
 

@@ -100,12 +100,13 @@ async def read_active_model(database: Database) -> ActiveModel | None:
 
 async def record(
     connection: AsyncConnection, *, model_id: str, store_id: str, version: str, content_hash: str, by: str
-) -> None:
-    """Record a model that was written to OpenFGA. Recording it again changes nothing."""
+) -> bool:
+    """Record a model that was written to OpenFGA. Recording it again changes nothing and returns False."""
     values = {"model_id": model_id, "store_id": store_id, "version": version, "content_hash": content_hash}
-    await connection.execute(
+    result = await connection.execute(
         upsert(relationship_models).values(**values, recorded_by=by).on_conflict_do_nothing(index_elements=["model_id"])
     )
+    return result.rowcount == 1
 
 
 async def recorded(connection: AsyncConnection) -> Sequence[RecordedModel]:

@@ -19,6 +19,7 @@ from uuid import UUID
 from gateway.access.actor import Actor, ActorKind
 from gateway.access.ports import Question
 from gateway.access.relations import ACTIONS
+from gateway.access.task_events import MODEL_ACTIVATED, MODEL_RECORDED, ModelData, event_of_model
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db import models, outbox
 from gateway.db.delivery import TupleDelivery
@@ -124,14 +125,19 @@ class Models:
         at = self._openfga
         pushed = await push_model(at.endpoint, at.api_key, at.store_name, ca_bundle=at.ca_bundle)
         async with self._database.transaction() as connection:
-            await models.record(
+            data = ModelData(
+                version=MODEL_VERSION, store_id=pushed.store_id, content_hash=content_hash(compiled_model())
+            )
+            if await models.record(
                 connection,
                 model_id=pushed.model_id,
-                store_id=pushed.store_id,
-                version=MODEL_VERSION,
-                content_hash=content_hash(compiled_model()),
+                store_id=data.store_id,
+                version=data.version,
+                content_hash=data.content_hash,
                 by=by,
-            )
+            ):
+                event = event_of_model(MODEL_RECORDED, pushed.model_id, data, by=by)
+                await self._database.announce(connection, [event])
         return pushed.model_id
 
     async def upgrade(self, *, by: str) -> str:
@@ -197,7 +203,7 @@ class Models:
         if active is None or active.store_id == chosen.store_id:
             for step in self._steps.get(chosen.version, ()):
                 await self._run_step(step, chosen)
-        await self._switch(to=chosen.model_id, expected=active.model_id if active else None, by=by)
+        await self._switch(chosen, expected=active.model_id if active else None, by=by)
         return chosen.model_id
 
     async def rollback(self, *, by: str) -> str:
@@ -210,7 +216,7 @@ class Models:
             raise NoSuchModel("There is no earlier model to return to.")
         previous = self._chosen(recorded, active.previous_id)
         await self._require(previous)
-        await self._switch(to=previous.model_id, expected=active.model_id, by=by)
+        await self._switch(previous, expected=active.model_id, by=by)
         return previous.model_id
 
     def _chosen(self, recorded: Sequence[RecordedModel], target: str | None) -> RecordedModel:
@@ -228,9 +234,11 @@ class Models:
         found = await read_model(at.endpoint, at.api_key, model.store_id, model.model_id, ca_bundle=at.ca_bundle)
         require_relations(model.model_id, found, self._required)
 
-    async def _switch(self, *, to: str, expected: str | None, by: str) -> None:
+    async def _switch(self, to: RecordedModel, *, expected: str | None, by: str) -> None:
+        data = ModelData(version=to.version, store_id=to.store_id, content_hash=to.content_hash, previous_id=expected)
         async with self._database.transaction() as connection:
-            await models.switch(connection, to=to, expected=expected, by=by)
+            await models.switch(connection, to=to.model_id, expected=expected, by=by)
+            await self._database.announce(connection, [event_of_model(MODEL_ACTIVATED, to.model_id, data, by=by)])
         if expected is not None:
             await asyncio.sleep(2 * self._noticed_within)
 

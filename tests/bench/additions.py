@@ -1,25 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measure the cost of events and verifiers: `python -m tests.bench.additions` compares gateways with and without them.
 
-A webhook in this process receives and drops the events. Its time is part of no process that is compared. With
-`BENCH_BROKERS=1`, a real NATS and a real Kafka receive them too; their own time does not count. The verifiers are two
-built-in ones, which read the metadata document before and after a commit.
+A webhook in this process receives and drops the events. Its time is part of no process that is compared. The verifiers
+are two built-in ones, which read the metadata document before and after a commit.
 """
 
 from __future__ import annotations
 
-import asyncio
-import os
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Final
 
 from tests.bench.traces import compare, dropped
 
-_SINK: Final = "EVENTS__SINKS__DROPPED__"
-_STREAM: Final = "lakegate.events"
+_SINK: Final = "EVENTS__SINKS__DROPPED"
 _VERIFIERS: Final = {
     "VERIFIERS__COMPATIBLE__KIND": "schema",
     "VERIFIERS__KEPT__KIND": "columns",
@@ -27,54 +19,15 @@ _VERIFIERS: Final = {
 }
 
 
-@contextmanager
-def _brokers() -> Iterator[dict[str, Mapping[str, str]]]:
-    """Yield the settings of a sink of each broker, by its name in the tables."""
-    from confluent_kafka.admin import AdminClient
-    from confluent_kafka.cimpl import NewTopic
-
-    from tests import kafka_server, nats_server
-
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        nats_server.running(Path(folder, "nats")) as nats,
-        kafka_server.running(Path(folder, "kafka")) as kafka,
-    ):
-        asyncio.run(_make_stream(nats.url))
-        topics = AdminClient({"bootstrap.servers": kafka.bootstrap}).create_topics([NewTopic("events", 4, 1)])
-        topics["events"].result(60)
-        yield {
-            "a Kafka sink": _sink(KIND="kafka", BOOTSTRAP=kafka.bootstrap, TOPIC="events"),
-            "a NATS sink": _sink(KIND="nats", URL=nats.url, SUBJECT=_STREAM),
-        }
-
-
-async def _make_stream(url: str) -> None:
-    import nats
-    from nats.js.api import StreamConfig
-
-    client = await nats.connect(url)
-    await client.jetstream().add_stream(StreamConfig(name="events", subjects=[_STREAM]))
-    await client.close()
-
-
-def _sink(**settings: str) -> dict[str, str]:
-    return {_SINK + name: value for name, value in settings.items()}
-
-
 def main() -> None:
     """Run the servers, measure, and print the tables."""
     with dropped() as address:
-        webhook = _sink(KIND="webhook", URL=address, SECRET="a key of the measurement")
-        variants: dict[str, Mapping[str, str]] = {
-            "a webhook sink": webhook,
-            "a batched webhook": webhook | _sink(BATCHED="true"),
+        sink = {
+            f"{_SINK}__KIND": "webhook",
+            f"{_SINK}__URL": address,
+            f"{_SINK}__SECRET": "a key of the measurement",
         }
-        if os.environ.get("BENCH_BROKERS"):
-            with _brokers() as brokers:
-                compare(variants | brokers, "no sink")
-        else:
-            compare(variants | {"two verifiers": _VERIFIERS}, "neither")
+        compare({"a webhook sink": sink, "two verifiers": _VERIFIERS}, "neither")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import json
 import os
 import subprocess
 import threading
@@ -19,9 +20,11 @@ import pytest
 from sqlalchemy import text
 
 from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.task_events import MODEL_ACTIVATED
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db import models as rows
 from gateway.db.engine import Connection, Database
+from gateway.db.event_outbox import EventOutbox
 from gateway.db.models import SwitchedMeanwhile
 from gateway.embedded.ready import Ready
 from gateway.fga.compiled import MODEL_VERSION, compiled_model, content_hash
@@ -393,6 +396,35 @@ def test_commands_push_compare_switch_and_roll_back(stack: Ready, ours: str) -> 
     unknown = _lakegate(stack, "model", "migrate", "--to", "nothing")
     assert unknown.returncode == 1
     assert "No model nothing is recorded" in unknown.stderr and "Traceback" not in unknown.stderr
+
+
+def test_a_recorded_model_and_each_switch_are_announced(stack: Ready, ours: str) -> None:
+    """A consumer that mirrors rights must know that another model decides about the same grants."""
+
+    async def run() -> tuple[str, list[Any]]:
+        outbox = EventOutbox(source="uri:iceberg-catalog-service:lake.example", sinks=("tests",))
+        openfga = OpenFgaAddress(stack.openfga.url, stack.openfga.token, STORE, 10.0)
+        database = Database(asyncpg_url(Secret(stack.postgres)), pool_size=2, acquire_timeout=10, event_outbox=outbox)
+        try:
+            models = Models(database, openfga)
+            await models.push(by="ops")
+            other = await recorded(stack, LESS, "announced")
+            await models.migrate(by="ops", target=other)
+            await models.migrate(by="ops", target=other)
+            await models.rollback(by="ops")
+            async with database.transaction() as connection:
+                written = text("select * from events where attributes ->> 'objecttype' = 'authorization_model'")
+                found = (await connection.execute(written)).all()
+                await connection.execute(text("delete from events"))
+            return other, [each for each in found if each.type == MODEL_ACTIVATED]
+        finally:
+            await database.close()
+
+    other, events = asyncio.run(run())
+    assert [each.key for each in events] == [other, ours]
+    assert [json.loads(each.data)["previous-id"] for each in events] == [ours, other]
+    assert json.loads(events[0].data)["version"] == "announced"
+    assert {json.loads(each.attributes["actor"])["name"] for each in events} == {"ops"}
 
 
 def test_the_model_of_this_version_is_recorded_with_its_hash(world: World, ours: str) -> None:

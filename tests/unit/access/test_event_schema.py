@@ -17,7 +17,14 @@ from gateway.access.event_schema import SCHEMA_FILE, declared_types, schema
 from gateway.access.issued_credential import IssuedCredential
 from gateway.access.operation import ChangeOperation
 from gateway.access.refs import ObjectKey, ObjectType, column_key
-from gateway.access.task_events import ExpiredGrant, event_of_expired
+from gateway.access.task_events import (
+    MODEL_ACTIVATED,
+    MODEL_RECORDED,
+    ExpiredGrant,
+    ModelData,
+    event_of_expired,
+    event_of_model,
+)
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.events.cloud_events import structured
 from gateway.events.port import Event
@@ -60,7 +67,9 @@ async def test_each_event_obeys_the_schema(validator: Any, operation: ChangeOper
 async def test_the_examples_announce_every_type_of_the_schema() -> None:
     """A type that no example announces would be in the schema without a proof."""
     announced = {event.type for operation in CHANGES for event in await events_of_example(operation, **NEW)}
-    assert set(declared_types()) - announced == {"vendCredentials", "expireDeletedTabular", "expireGrant"}
+    assert set(declared_types()) - announced == {
+        "vendCredentials", "expireDeletedTabular", "expireGrant", MODEL_RECORDED, MODEL_ACTIVATED,
+    }  # fmt: skip
 
 
 def test_the_event_of_a_credential_obeys_the_schema(validator: Any) -> None:
@@ -114,6 +123,14 @@ def test_the_event_of_an_expired_grant_obeys_the_schema(
     assert (event.key, sent["objecttype"]) == (sent["objectid"], object_type)
     assert sent["data"]["field-id"] == field_id
     assert event.id == event_of_expired(grant, task="system~grant_expiry", trace_id="task-2").id
+
+
+@pytest.mark.parametrize("event_type", [MODEL_RECORDED, MODEL_ACTIVATED])
+def test_the_event_of_a_model_obeys_the_schema(validator: Any, event_type: str) -> None:
+    data = ModelData(version="1.7", store_id="s", content_hash="h", previous_id="m")
+    sent = as_sent(event_of_model(event_type, "01J", data, by="ops"))
+    validator.validate(sent)
+    assert (sent["objectid"], json.loads(sent["actor"])) == ("01J", {"type": "operator", "name": "ops"})
 
 
 def test_the_page_lists_every_type() -> None:
