@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command ``lakegate changes``: list the changes that wait for approval, and decide about them.
+"""The command ``lakegate changes``: list and show the changes that wait for approval, and decide about them.
 
 The commands call the gateway as the user who is logged in, so that the gateway decides and records who approved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
@@ -40,7 +41,7 @@ def _at_a_gateway(command: Command) -> Command:
 
 @click.group()
 def changes() -> None:
-    """List changes that wait for approval, and approve or reject them."""
+    """List and show changes that wait for approval, and approve or reject them."""
 
 
 @changes.command("list")
@@ -66,6 +67,16 @@ def list_changes(warehouse: UUID, gateway: str | None, token: str | None, all_: 
 @changes.command()
 @click.argument("ticket", type=click.UUID)
 @_at_a_gateway
+@click.option("--json", "as_json", is_flag=True, help="Print the ticket as JSON.")
+def show(ticket: UUID, warehouse: UUID, gateway: str | None, token: str | None, as_json: bool) -> None:
+    """Show the change of a ticket: who requested it and when, the reasons of each verifier, and the updates."""
+    found = _send(warehouse, gateway, token, "GET", f"/{ticket}").json()
+    click.echo(json.dumps(found, indent=2) if as_json else "\n".join(ticket_lines(found)))
+
+
+@changes.command()
+@click.argument("ticket", type=click.UUID)
+@_at_a_gateway
 @click.option("--comment", help="Comment for the record.")
 def approve(ticket: UUID, warehouse: UUID, gateway: str | None, token: str | None, comment: str | None) -> None:
     """Approve the change of a ticket. Its requester then runs the statement again."""
@@ -81,6 +92,48 @@ def reject(ticket: UUID, warehouse: UUID, gateway: str | None, token: str | None
     """Reject the change of a ticket. The gateway refuses the statement until the rejection expires."""
     _send(warehouse, gateway, token, "POST", f"/{ticket}/reject", body={"comment": comment} if comment else {})
     click.echo("Rejected.")
+
+
+def ticket_lines(ticket: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines that show a ticket. Texts of clients have no control characters, and updates are ASCII."""
+    change = ticket["change"]
+    kind, object_type = (change["kind"].replace("_", " "), change["object"][0].replace("_", " "))
+    yield f"ticket:    {ticket['id']}"
+    yield f"status:    {ticket['status']}, ends {ticket['expires-at']}"
+    yield f"change:    {kind} of the {object_type} {_printable(ticket['name'])}"
+    if destination := change.get("destination"):
+        yield f"new name:  {_printable('.'.join(destination))}"
+    yield f"requested: by {_printable(ticket['principal'])} at {ticket['created-at']}"
+    if "decided-by" in ticket:
+        comment = f": {_printable(ticket['comment'])}" if ticket.get("comment") else ""
+        yield f"decided:   by {_printable(ticket['decided-by'])} at {ticket['decided-at']}{comment}"
+    if "used-at" in ticket:
+        yield f"used:      at {ticket['used-at']}"
+    yield "reasons:"
+    for verifier, reasons in _by_verifier(ticket["reasons"]).items():
+        yield f"  {_printable(verifier)}:"
+        yield from (f"    - {_printable(reason)}" for reason in reasons)
+    yield "updates:" if change["updates"] else "updates:   none"
+    for update in change["updates"]:
+        action = _printable(str(update.get("action", "update")))
+        members = {name: value for name, value in update.items() if name != "action"}
+        yield f"  - {action}: {json.dumps(members)}" if members else f"  - {action}"
+    for title, member in (("properties", "properties"), ("new object", "new"), ("based on", "base")):
+        if change.get(member):
+            yield f"{title}: {json.dumps(change[member])}"
+
+
+def _by_verifier(reasons: list[str]) -> dict[str, list[str]]:
+    """Return the reasons by the name of the verifier, which is the prefix of each."""
+    found: dict[str, list[str]] = {}
+    for reason in reasons:
+        name, colon, text = reason.partition(": ")
+        found.setdefault(name if colon else "", []).append(text if colon else reason)
+    return found
+
+
+def _printable(text: str) -> str:
+    return "".join(char if char.isprintable() else " " for char in text)
 
 
 def _send(

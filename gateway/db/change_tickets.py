@@ -8,21 +8,28 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, Text, and_, case, cast, delete, func, literal, or_, select, text, update
+from sqlalchemy import ColumnElement, Text, and_, case, cast, delete, func, literal, or_, select, text, update
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
 
-from gateway.access.refs import ObjectKey
+from gateway.access.refs import ObjectKey, ObjectType
 from gateway.db.rows import AnyRow
 from gateway.db.schema.change_tickets import change_tickets
-from gateway.protocol.change_tickets import ChangeTicket, TicketStatus
+from gateway.protocol.change_tickets import ChangeTicket, ChangeTicketSummary, TicketStatus
 
 _OPEN: Final = change_tickets.c.status.in_((TicketStatus.PENDING, TicketStatus.APPROVED, TicketStatus.REJECTED))
 _OPEN_IN_INDEX: Final = text("status in ('pending', 'approved', 'rejected')")
 """The condition of the unique index, without bound parameters: PostgreSQL compares its text."""
 
 _NOW: Final = func.clock_timestamp()
+
+_HEAD: Final = (
+    change_tickets.c.id,
+    change_tickets.c.object_type,
+    change_tickets.c.object_id,
+    change_tickets.c.principal,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +44,15 @@ class NewTicket:
     principal: str
     reasons: Sequence[str]
     change: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class TicketHead:
+    """The part of a ticket that decides who sees it. `on` is the object that the ticket is about."""
+
+    id: UUID
+    on: ObjectKey
+    principal: str
 
 
 async def open_ticket(connection: AsyncConnection, new: NewTicket, *, lifetime: float) -> ChangeTicket:
@@ -115,8 +131,29 @@ async def decide(
 async def get(connection: AsyncConnection, warehouse_id: UUID, id: UUID) -> ChangeTicket | None:
     """Return the ticket of a warehouse, or None."""
     where = (change_tickets.c.warehouse_id == warehouse_id, change_tickets.c.id == id)
-    row = (await connection.execute(_select().where(*where))).one_or_none()
+    row = (await connection.execute(select(*_columns()).where(*where))).one_or_none()
     return None if row is None else _ticket(row)
+
+
+async def head(connection: AsyncConnection, warehouse_id: UUID, id: UUID) -> TicketHead | None:
+    """Return the head of the ticket of a warehouse, or None."""
+    where = (change_tickets.c.warehouse_id == warehouse_id, change_tickets.c.id == id)
+    row = (await connection.execute(select(*_HEAD).where(*where))).one_or_none()
+    return None if row is None else _head(row)
+
+
+async def summaries(
+    connection: AsyncConnection, ids: Sequence[UUID], *, status: TicketStatus | None
+) -> Sequence[ChangeTicketSummary]:
+    """Return these tickets without their updates, the oldest first. Those that lost the `status` are left out."""
+    if not ids:
+        return []
+    columns = [each for each in _columns() if each.name != "change"]
+    terms: list[ColumnElement[bool]] = [change_tickets.c.id.in_(list(ids))]
+    if status is not None:
+        terms.append(_status() == status.value)
+    rows = await connection.execute(select(*columns).where(*terms).order_by(change_tickets.c.id))
+    return [ChangeTicketSummary(**_summary(row)) for row in rows]
 
 
 async def page(
@@ -126,15 +163,17 @@ async def page(
     status: TicketStatus | None,
     after: UUID | None,
     limit: int,
-) -> Sequence[ChangeTicket]:
-    """Return tickets of a warehouse, the oldest first. `after` is the id of the last row of the page before."""
+) -> Sequence[TicketHead]:
+    """Return heads of tickets of a warehouse, the oldest first. `after` is the id of the last row of the page
+    before.
+    """
     terms: list[ColumnElement[bool]] = [change_tickets.c.warehouse_id == warehouse_id]
     if status is not None:
         terms.append(_status() == status.value)
     if after is not None:
         terms.append(change_tickets.c.id > after)
-    rows = await connection.execute(_select().where(*terms).order_by(change_tickets.c.id).limit(limit))
-    return [_ticket(row) for row in rows]
+    rows = await connection.execute(select(*_HEAD).where(*terms).order_by(change_tickets.c.id).limit(limit))
+    return [_head(row) for row in rows]
 
 
 async def waiting(connection: AsyncConnection, warehouse_id: UUID, principal: str) -> int:
@@ -160,10 +199,6 @@ async def sweep(connection: AsyncConnection, *, older_than_days: int, limit: int
     await connection.execute(delete(change_tickets).where(change_tickets.c.id.in_(old.scalar_subquery())))
 
 
-def _select() -> Select[Any]:
-    return select(*_columns())
-
-
 def _columns() -> Sequence[ColumnElement[Any]]:
     return [_status().label("status") if each.name == "status" else each for each in change_tickets.c]
 
@@ -178,22 +213,15 @@ def _seconds(seconds: float) -> ColumnElement[object]:
     return func.make_interval(0, 0, 0, 0, 0, 0, seconds)
 
 
+def _head(row: AnyRow) -> TicketHead:
+    return TicketHead(row.id, ObjectKey(ObjectType(row.object_type), str(row.object_id)), row.principal)
+
+
 def _ticket(row: AnyRow) -> ChangeTicket:
-    return ChangeTicket(
-        id=row.id,
-        status=TicketStatus(row.status),
-        kind=row.kind,
-        object_type=row.object_type,
-        object_id=row.object_id,
-        warehouse_id=row.warehouse_id,
-        name=row.name,
-        principal=row.principal,
-        reasons=row.reasons,
-        change=row.change,
-        created_at=row.created_at,
-        expires_at=row.expires_at,
-        decided_by=row.decided_by,
-        decided_at=row.decided_at,
-        comment=row.comment,
-        used_at=row.used_at,
-    )
+    return ChangeTicket(change=row.change, **_summary(row))
+
+
+def _summary(row: AnyRow) -> dict[str, Any]:
+    """Return the fields that a ticket and its summary share."""
+    fields = {name: getattr(row, name) for name in ChangeTicketSummary.__struct_fields__}
+    return fields | {"status": TicketStatus(row.status)}

@@ -24,8 +24,8 @@ from gateway.access.operations.change_tickets import (
     ticket_object,
 )
 from gateway.access.permit import Permit
-from gateway.access.refs import ObjectKey, ObjectType
 from gateway.db import change_tickets
+from gateway.db.change_tickets import TicketHead
 from gateway.db.engine import Database
 from gateway.governance.errors import OwnChangeForbidden, TicketNotPending
 from gateway.iceberg.errors import InvalidPaginationToken
@@ -46,10 +46,13 @@ class ChangeTickets:
         self._lifetime = lifetime
 
     async def list(self, permit: Permit[ListChangeTickets]) -> ChangeTicketList:
-        """Return the caller's own tickets, and those on whose object the caller is an approver."""
+        """Return the caller's own tickets, and those on whose object the caller is an approver.
+
+        The rows behind the tickets are read after the decision. They may be large.
+        """
         operation = permit.operation
         size = min(operation.page_size or self._page_size, self._page_size)
-        after, kept, read = _uuid(operation.page_token), list[ChangeTicket](), 0
+        after, kept, read = _uuid(operation.page_token), list[UUID](), 0
         while read < _MOST_READ:
             async with self._database.read() as connection:
                 rows = await change_tickets.page(
@@ -61,14 +64,22 @@ class ChangeTickets:
                 )
             for row, seen in zip(rows, await self._seen(permit, rows), strict=True):
                 if seen and len(kept) == size:
-                    return ChangeTicketList(change_tickets=kept, next_page_token=str(after))
+                    return await self._listed(permit, kept, after)
                 after = row.id
                 if seen:
-                    kept.append(row)
+                    kept.append(row.id)
             read += len(rows)
             if len(rows) < _ROWS_AT_ONCE:
-                return ChangeTicketList(change_tickets=kept)
-        return ChangeTicketList(change_tickets=kept, next_page_token=str(after))
+                return await self._listed(permit, kept, None)
+        return await self._listed(permit, kept, after)
+
+    async def _listed(
+        self, permit: Permit[ListChangeTickets], kept: Sequence[UUID], after: UUID | None
+    ) -> ChangeTicketList:
+        """Return the page of these tickets. `after` is the token of the next page, None for the last one."""
+        async with self._database.read() as connection:
+            rows = await change_tickets.summaries(connection, kept, status=permit.operation.status)
+        return ChangeTicketList(change_tickets=list(rows), next_page_token=None if after is None else str(after))
 
     async def find(self, permit: Permit[FindChangeTicket]) -> GetChangeTicket:
         """Return the operation that reads the ticket, for the door to decide. Raises TicketNotFound."""
@@ -126,9 +137,11 @@ class ChangeTickets:
 
     async def _found(self, operation: FindChangeTicket | FindingToDecide) -> FoundTicket:
         warehouse_id = operation.warehouse.warehouse_id
-        row = await self._current(warehouse_id, operation.ticket_id)
-        on = ticket_object(ObjectType(row.object_type), warehouse_id, row.object_id)
-        return FoundTicket(row.id, row.principal, on)
+        async with self._database.read() as connection:
+            head = await change_tickets.head(connection, warehouse_id, operation.ticket_id)
+        if head is None:
+            raise ticket_not_found(operation.ticket_id)
+        return FoundTicket(head.id, head.principal, ticket_object(head.on.type, warehouse_id, UUID(head.on.id)))
 
     async def _current(self, warehouse_id: UUID, id: UUID) -> ChangeTicket:
         async with self._database.read() as connection:
@@ -137,11 +150,10 @@ class ChangeTickets:
             raise ticket_not_found(id)
         return row
 
-    async def _seen(self, permit: Permit[ListChangeTickets], rows: Sequence[ChangeTicket]) -> Sequence[bool]:
+    async def _seen(self, permit: Permit[ListChangeTickets], rows: Sequence[TicketHead]) -> Sequence[bool]:
         if permit.holds(APPROVES, permit.operation.warehouse):
             return [True] * len(rows)
-        keys = [ObjectKey(ObjectType(row.object_type), str(row.object_id)) for row in rows]
-        approves = await self._door.visible(permit, APPROVES, keys) if keys else []
+        approves = await self._door.visible(permit, APPROVES, [row.on for row in rows]) if rows else []
         return [yes or row.principal == permit.actor.id for row, yes in zip(rows, approves, strict=True)]
 
 

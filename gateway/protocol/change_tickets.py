@@ -27,12 +27,12 @@ class TicketStatus(StrEnum):
     """The ticket expired, or the verifiers gave other reasons when the statement was run again."""
 
 
-class ChangeTicket(Answer, frozen=True, omit_defaults=True):
-    """A change that waits for approval.
+class ChangeTicketSummary(Answer, frozen=True, omit_defaults=True, kw_only=True):
+    """A change that waits for approval, without its updates.
 
     `object-type` and `object-id` name the object that the change concerns; for a creation, the container of the new
-    object. `name` is the name in the request. `reasons` are those of the verifiers. `change` has the updates without
-    the values that differ between two runs of one statement. `status` is `lapsed` as soon as `expires-at` has passed.
+    object. `name` is the name in the request. `reasons` are those of the verifiers. `status` is `lapsed` as soon as
+    `expires-at` has passed.
     """
 
     id: UUID
@@ -44,7 +44,6 @@ class ChangeTicket(Answer, frozen=True, omit_defaults=True):
     name: str
     principal: str
     reasons: list[str]
-    change: dict[str, Any]
     created_at: datetime
     expires_at: datetime
     decided_by: str | None = None
@@ -53,10 +52,19 @@ class ChangeTicket(Answer, frozen=True, omit_defaults=True):
     used_at: datetime | None = None
 
 
-class ChangeTicketList(Answer, frozen=True, omit_defaults=True):
-    """Response of `GET …/change-tickets`: the oldest tickets first."""
+class ChangeTicket(ChangeTicketSummary, frozen=True, omit_defaults=True, kw_only=True):
+    """A change that waits for approval.
 
-    change_tickets: list[ChangeTicket]
+    `change` has the updates without the values that differ between two runs of one statement.
+    """
+
+    change: dict[str, Any]
+
+
+class ChangeTicketList(Answer, frozen=True, omit_defaults=True):
+    """Response of `GET …/change-tickets`: the oldest tickets first. A request for one ticket returns its updates."""
+
+    change_tickets: list[ChangeTicketSummary]
     next_page_token: str | None = None
 
 

@@ -61,7 +61,10 @@ class Site:
 
     def only(self, name: str, *, status: str = "pending") -> dict[str, Any]:
         """Return the one ticket about the object of this name."""
-        [ticket] = [each for each in self.tickets(self.world.admin, status=status) if each["name"] == name]
+        [listed] = [each for each in self.tickets(self.world.admin, status=status) if each["name"] == name]
+        # The list has no updates.
+        assert "change" not in listed
+        ticket: dict[str, Any] = self.world.admin.get(f"{self.path}/{listed['id']}").json()
         return ticket
 
     def approve(self, ticket: dict[str, Any], *, by: Person | None = None, expect: int = 204) -> str:

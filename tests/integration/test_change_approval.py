@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -255,6 +256,14 @@ def test_command_lists_approves_and_rejects(site: Site, ns: str) -> None:
         lines = [line.split("\t") for line in listed if f"{ns}.{table.name}" in line]
         assert [line[1:6] for line in lines] == [["pending", "commit", "table", f"{ns}.{table.name}", bob.id]] * 2
         (first, *_), (second, *_) = lines
+        shown = site.command(admin, "show", first)
+        assert f"change:    commit of the table {ns}.{table.name}\n" in shown.output
+        assert "  steward:\n    - wait\n" in shown.output
+        assert '  - set-properties: {"updates": {"a": "b"}}\n' in shown.output
+        assert json.loads(site.command(bob, "show", first, "--json").output)["change"]["updates"][0]["updates"] == {
+            "a": "b"
+        }
+        assert site.command(site.world.alice, "show", first).exit_code == 1
         own = site.command(bob, "approve", first)
         assert own.exit_code == 1
         assert site.command(admin, "approve", first).output == (
