@@ -8,7 +8,7 @@ the settings use, and the entry point refers to a function that opens it. docs/e
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from importlib.metadata import entry_points
 from typing import Any
@@ -31,6 +31,11 @@ class NoSuchExtension(Exception):
 def names_of_extensions(group: ExtensionGroup | str) -> tuple[str, ...]:
     """Return the names that installed packages provide in a group, sorted."""
     return tuple(sorted({entry.name for entry in entry_points(group=str(group))}))
+
+
+def modules_of_extensions(group: ExtensionGroup) -> Mapping[str, str]:
+    """Return the names that installed packages provide in a group, each with the module that an import would run."""
+    return {entry.name: entry.module for entry in entry_points(group=group.value)}
 
 
 def find_extension(group: ExtensionGroup | str, name: str, *, built_in: tuple[str, ...] = ()) -> Callable[..., Any]:

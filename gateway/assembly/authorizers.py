@@ -7,19 +7,27 @@ that returns a `gateway.access.authorizers.Authorizer`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
+from gateway.access.actor import Actor
 from gateway.access.authorizers import Authorizer, NarrowedRelationships
-from gateway.access.ports import Relationships
+from gateway.access.ports import Pin, Question, Relationships
+from gateway.assembly.adapters import open_database, open_openfga
 from gateway.assembly.extensions import ExtensionGroup, NoSuchExtension, find_extension
 from gateway.db.engine import Database
 from gateway.db.held_tuples import HeldTuples
 from gateway.fga.client import FgaClient
+from gateway.fga.relationships import FgaRelationships
 from gateway.fga.row_authorizer import ROWS, FollowedModel, RowAuthorizer
+from gateway.settings import Settings, certificate_sources
 from gateway.telemetry.health import HealthMonitor
+from gateway.tls import trusted
+
+OPENFGA: Final = "openfga"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,3 +69,42 @@ def open_provided_authorizer(name: str) -> Authorizer:
             f"The extension {name!r} of the group {ExtensionGroup.AUTHORIZERS} returned no authorizer with this name."
         )
     return authorizer
+
+
+class OpenFgaAuthorizer:
+    """OpenFGA in the form of an authorizer, for the conformance kit. No setting enables it: OpenFGA always decides."""
+
+    name = OPENFGA
+
+    def __init__(self, client: FgaClient) -> None:
+        self._client = client
+        self._relationships = FgaRelationships(client)
+
+    async def check(
+        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
+    ) -> list[bool]:
+        """Return one answer for each question, in order. Raises the errors of `FgaRelationships`."""
+        return await self._relationships.check(actor, questions, now=now, pin=pin, paced=paced)
+
+    async def ping(self) -> None:
+        """Raise an error if OpenFGA does not answer."""
+        await self._client.ping()
+
+    async def close(self) -> None:
+        """Do nothing: the client is closed by its owner."""
+
+
+@asynccontextmanager
+async def own_authorizer(name: str, settings: Settings) -> AsyncIterator[Callable[[], Authorizer]]:
+    """Yield a function that opens `rows` or `openfga` on the systems of the settings.
+
+    Raises the errors of `open_database` and `open_openfga`.
+    """
+    async with AsyncExitStack() as stack:
+        trust = trusted(*certificate_sources())
+        database = await open_database(settings, trust, stack)
+        fga = await open_openfga(settings, trust, database, stack)
+        if name == OPENFGA:
+            yield lambda: OpenFgaAuthorizer(fga)
+        else:
+            yield lambda: RowAuthorizer(FollowedModel(fga), HeldTuples(database))

@@ -8,7 +8,7 @@ KIND. It refers to a function `open(name, options)` that returns a `gateway.veri
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -100,7 +100,7 @@ def _opened(name: str, each: VerifierSettings, settings: Settings, tls: ssl.SSLC
             return ContractVerifier(name, directory, violation=each.on_violation)
         case "webhook" | "opa":
             return _remote(name, each, settings, tls)
-    return _provided(name, each)
+    return open_provided_verifier(each.kind, name, each.options)
 
 
 def _remote(name: str, each: VerifierSettings, settings: Settings, tls: ssl.SSLContext) -> Verifier:
@@ -123,24 +123,25 @@ def _remote(name: str, each: VerifierSettings, settings: Settings, tls: ssl.SSLC
     )
 
 
-def _provided(name: str, each: VerifierSettings) -> Verifier:
-    """Return the verifier of an installed package. Raises NoSuchExtension and SettingsError."""
-    options: dict[str, str] = {}
-    for entry in each.options:
+def open_provided_verifier(kind: str, name: str, options: Sequence[str]) -> Verifier:
+    """Return the verifier `name` of an installed package, with `options` of the form `key=value`.
+
+    Raises NoSuchExtension, and ValueError for the options.
+    """
+    given: dict[str, str] = {}
+    for entry in options:
         key, equals, value = entry.partition("=")
-        if not equals or key in options:
+        if not equals or key in given:
             raise ValueError(f"OPTIONS must contain each key once as key=value, not {key!r}")
-        options[key] = value
-    opener: Callable[..., Any] = find_extension(ExtensionGroup.VERIFIERS, each.kind, built_in=BUILT_IN)
+        given[key] = value
+    opener: Callable[..., Any] = find_extension(ExtensionGroup.VERIFIERS, kind, built_in=BUILT_IN)
     try:
-        verifier = opener(name, options)
+        verifier = opener(name, given)
     except Exception as error:  # a package's own code runs here: whatever it raises, the operator needs its name
-        raise NoSuchExtension(
-            f"The verifier {each.kind!r} cannot be opened: {type(error).__name__}: {error}"
-        ) from error
+        raise NoSuchExtension(f"The verifier {kind!r} cannot be opened: {type(error).__name__}: {error}") from error
     parts = all(callable(getattr(verifier, part, None)) for part in ("concerns", "verify", "close"))
     if not parts or getattr(verifier, "name", None) != name:
-        raise NoSuchExtension(f"The extension {each.kind!r} returned no verifier with the name {name!r}.")
+        raise NoSuchExtension(f"The extension {kind!r} returned no verifier with the name {name!r}.")
     opened: Verifier = verifier
     return opened
 

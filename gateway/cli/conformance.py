@@ -6,12 +6,19 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Coroutine
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from gateway.cli.common import settings_for, start_failures, trust
+
+if TYPE_CHECKING:
+    from gateway.settings import Settings
+
 _BROKEN = 1
+_NAME = "kit"  # the id of a verifier or sink in the settings, which the author does not choose
 
 
 @click.group()
@@ -46,22 +53,103 @@ def check_secrets(name: str) -> None:
     help="File with a JSON array of answers that the authorizer must give.",
 )
 def check_authorizers(name: str, expected: Path) -> None:
-    """Check the authorizer NAME, as the setting AUTHORIZERS names it. It is asked, and changes nothing."""
+    """Check the authorizer NAME, as the setting AUTHORIZERS names it. It is asked, and changes nothing.
+
+    The names `rows` and `openfga` check Lakegate's own implementations on the systems of the gateway's settings.
+    """
     import msgspec
 
-    from gateway.assembly.authorizers import open_provided_authorizer
+    from gateway.assembly.authorizers import OPENFGA, open_provided_authorizer, own_authorizer
     from gateway.conformance.authorizers import AuthorizerSubject, Expected, check_authorizer
     from gateway.extensions import NoSuchExtension
+    from gateway.fga.row_authorizer import ROWS
 
+    own = name in (ROWS, OPENFGA)
     try:
-        open_provided_authorizer(name)
         answers = msgspec.json.decode(expected.read_bytes(), type=list[Expected])
+        if not own:
+            open_provided_authorizer(name)
     except NoSuchExtension as missing:
         raise click.ClickException(str(missing)) from None
     except (OSError, msgspec.MsgspecError) as error:
         raise click.ClickException(f"the file {expected} has no expected answers: {error}") from None
-    subject = AuthorizerSubject(name, lambda: open_provided_authorizer(name), answers)
-    _run(check_authorizer(subject, passed=_print_passed))
+
+    async def check_own(settings: Settings) -> None:
+        async with own_authorizer(name, settings) as open:
+            await check_authorizer(AuthorizerSubject(name, open, answers), passed=_print_passed)
+
+    if own:
+        _run(check_own(settings_for()))
+    else:
+        subject = AuthorizerSubject(name, lambda: open_provided_authorizer(name), answers)
+        _run(check_authorizer(subject, passed=_print_passed))
+
+
+_OPTIONS = click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="An entry of the setting OPTIONS. Repeat it for several.",
+)
+
+
+@conformance.command("verifiers")
+@click.argument("kind")
+@_OPTIONS
+def check_verifiers(kind: str, options: tuple[str, ...]) -> None:
+    """Check the verifier KIND, as the setting VERIFIERS__<ID>__KIND names it. It is asked about invented changes."""
+    from gateway.assembly.verifiers import open_provided_verifier
+    from gateway.conformance.verifiers import VerifierSubject, check_verifier
+    from gateway.extensions import NoSuchExtension
+
+    try:
+        open_provided_verifier(kind, _NAME, options)
+    except (NoSuchExtension, ValueError) as refused:
+        raise click.ClickException(str(refused)) from None
+    subject = VerifierSubject(_NAME, lambda: open_provided_verifier(kind, _NAME, options))
+    _run(check_verifier(subject, passed=_print_passed))
+
+
+@conformance.command("events")
+@click.argument("kind")
+@click.option(
+    "--reader",
+    required=True,
+    metavar="MODULE:FUNCTION",
+    help="Asynchronous function that returns the (key, event id) of each stored event, in the order of storage.",
+)
+@_OPTIONS
+def check_events(kind: str, reader: str, options: tuple[str, ...]) -> None:
+    """Check the event sink KIND, as the setting EVENTS__SINKS__<ID>__KIND names it. Its storage must be empty.
+
+    The events of the check stay in the storage.
+    """
+    from pkgutil import resolve_name
+
+    from gateway.assembly.events import open_sink
+    from gateway.conformance.events import SinkSubject, check_event_sink
+    from gateway.extensions import NoSuchExtension
+    from gateway.settings.events import EventSinkSettings
+
+    opened = partial(open_sink, _NAME, EventSinkSettings(kind=kind, options=options), trust())
+    try:
+        opened()
+    except NoSuchExtension as missing:
+        raise click.ClickException(str(missing)) from None
+    try:
+        read = resolve_name(reader)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise click.ClickException(f"the reader {reader!r} cannot be imported: {error}") from None
+
+    async def check() -> None:
+        sink = opened()
+        try:
+            await check_event_sink(SinkSubject(sink, read), passed=_print_passed)
+        finally:
+            await sink.close()
+
+    _run(check())
 
 
 @conformance.command("storage")
@@ -126,6 +214,8 @@ def _run(checks: Coroutine[Any, Any, None]) -> None:
 
     try:
         asyncio.run(checks)
+    except start_failures() as error:
+        raise click.ClickException(str(error)) from None
     except ConformanceError as error:
         click.echo(f"BROKEN  {error.rule}")
         click.echo(f"        {error.detail}", err=True)

@@ -7,9 +7,10 @@ await run_kit(SECRET_RULES, SecretSubject(open_store))
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 Subject = TypeVar("Subject")
 
@@ -36,6 +37,25 @@ class Rule(Generic[Subject]):
 
     name: str
     check: Callable[[Subject], Awaitable[None]]
+
+
+class _Closable(Protocol):
+    """The method that extensions of all kinds have."""
+
+    async def close(self) -> None: ...
+
+
+Extension = TypeVar("Extension", bound=_Closable)
+
+
+@asynccontextmanager
+async def opened(open: Callable[[], Extension]) -> AsyncIterator[Extension]:
+    """Yield the extension that `open` returns, and close it afterwards."""
+    extension = open()
+    try:
+        yield extension
+    finally:
+        await extension.close()
 
 
 def require(holds: bool, detail: str) -> None:

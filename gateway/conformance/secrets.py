@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID, uuid4
 
-from gateway.conformance.rules import Broken, Rule, require, run_kit
+from gateway.conformance.rules import Broken, Rule, opened, require, run_kit
 from gateway.secret_stores.port import SecretStore, SecretUnreadable
 
 _LARGE: Final = 32 * 1024  # a service account's key with all its fields has less than 4 KiB
@@ -40,19 +40,10 @@ class SecretSubject:
     new_id: Callable[[], Awaitable[UUID]] = _random_id
 
     @asynccontextmanager
-    async def opened(self) -> AsyncIterator[SecretStore]:
-        """Yield the store, newly opened, and close it afterwards."""
-        store = self.open()
-        try:
-            yield store
-        finally:
-            await store.close()
-
-    @asynccontextmanager
     async def written(self, *contents: bytes) -> AsyncIterator[tuple[SecretStore, list[UUID]]]:
         """Yield (the store, one id for each of `contents`, which are written). The ids are deleted afterwards."""
         ids = [await self.new_id() for _ in contents]
-        async with self.opened() as store:
+        async with opened(self.open) as store:
             try:
                 for id, content in zip(ids, contents, strict=True):
                     await store.put(id, content)
@@ -76,13 +67,13 @@ async def check_secret_store(subject: SecretSubject, *, passed: Callable[[str], 
 
 
 async def _has_its_name(subject: SecretSubject) -> None:
-    async with subject.opened() as store:
+    async with opened(subject.open) as store:
         require(isinstance(store, SecretStore), "the opened object lacks methods of the protocol SecretStore")
         require(store.name == subject.name, f"its name is {store.name!r} and must be {subject.name!r}")
 
 
 async def _reports_that_it_works(subject: SecretSubject) -> None:
-    async with subject.opened() as store:
+    async with opened(subject.open) as store:
         await store.check()
 
 
@@ -95,10 +86,10 @@ async def _returns_what_was_written(subject: SecretSubject) -> None:
 
 
 async def _keeps_content_after_a_restart(subject: SecretSubject) -> None:
-    async with subject.written(content(_FIRST)) as (_, [id]), subject.opened() as second:
+    async with subject.written(content(_FIRST)) as (_, [id]), opened(subject.open) as second:
         require(await second.get(id) == content(_FIRST), "a second process reads other content")
     # The first store was closed with the id deleted: the deletion is durable as well.
-    async with subject.opened() as third:
+    async with opened(subject.open) as third:
         await _require_missing(third, id, "a deleted id")
 
 
@@ -119,7 +110,7 @@ async def _never_replaces_content(subject: SecretSubject) -> None:
 
 
 async def _reports_a_missing_id(subject: SecretSubject) -> None:
-    async with subject.opened() as store:
+    async with opened(subject.open) as store:
         await _require_missing(store, await subject.new_id(), "an id that was never written")
 
 
@@ -134,7 +125,7 @@ async def _deletes_completely(subject: SecretSubject) -> None:
 async def _separates_concurrent_calls(subject: SecretSubject) -> None:
     contents = [content(f"secret-{number}") for number in range(_CONCURRENT)]
     ids = [await subject.new_id() for _ in contents]
-    async with subject.opened() as store:
+    async with opened(subject.open) as store:
         try:
             await asyncio.gather(*map(store.put, ids, contents))
             found = await asyncio.gather(*map(store.get, ids))

@@ -3,21 +3,23 @@
 
 An entry point refers to a function without parameters that returns a `gateway.storage.provider.Provider`. The name of
 the entry point is the `type` of its profiles and credentials, and the only name of its scheme of locations. A package
-is imported only if the operator enabled it, or if a stored profile or location is of its type.
+is imported only if the operator enabled it, or if the profile of a stored warehouse is of its type. A location, which
+clients write, imports nothing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Set
+import sys
+from collections.abc import Mapping, Set
 from functools import lru_cache
 from typing import Final
 
-from gateway.extensions import ExtensionGroup, NoSuchExtension, find_extension, names_of_extensions
+from gateway.extensions import ExtensionGroup, NoSuchExtension, find_extension, modules_of_extensions
 from gateway.scope.rules import StorageRules
 from gateway.storage.provider import Provider
 
-__all__ = ["ProviderUnusable", "is_allowed", "provided", "require_provided"]
+__all__ = ["ProviderUnusable", "imported", "is_allowed", "provided", "require_provided"]
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9+.-]{0,62}", re.ASCII)  # a scheme of RFC 3986, section 3.1, in lower case
 
@@ -41,6 +43,16 @@ def provided(kind: str, *, taken: Set[str]) -> Provider | None:
     return require_provided(kind, taken=taken)
 
 
+def imported(kind: str, *, taken: Set[str]) -> Provider | None:
+    """Return the provider of this type if its package is imported already. None otherwise.
+
+    `open_clients` imports the packages that the operator enabled, before the first request. `taken` is as above.
+    """
+    if sys.modules.get(_installed().get(kind, "")) is None:
+        return None
+    return provided(kind, taken=taken)
+
+
 def require_provided(kind: str, *, taken: Set[str]) -> Provider:
     """Return the provider of this type. Raises ProviderUnusable if there is none, or if it is not valid."""
     if kind in taken:
@@ -52,9 +64,10 @@ def require_provided(kind: str, *, taken: Set[str]) -> Provider:
 
 
 @lru_cache(maxsize=1)
-def _installed() -> frozenset[str]:
+def _installed() -> Mapping[str, str]:
+    """Return the module of each installed type."""
     # Packages do not change while a process runs. The cache keeps unknown schemes in requests cheap.
-    return frozenset(names_of_extensions(ExtensionGroup.STORAGE))
+    return modules_of_extensions(ExtensionGroup.STORAGE)
 
 
 @lru_cache(maxsize=64)

@@ -30,7 +30,7 @@ from gateway.storage.adls.profile import ADLS
 from gateway.storage.gcs.profile import GCS
 from gateway.storage.hdfs.profile import HDFS
 from gateway.storage.local.profile import LOCAL
-from gateway.storage.provided import is_allowed, provided, require_provided
+from gateway.storage.provided import imported, is_allowed, provided, require_provided
 from gateway.storage.provider import ClientOptions, Prove, Provider, StorageClients
 from gateway.storage.s3.profile import S3
 
@@ -179,11 +179,14 @@ def require_same_provider(profile: StorageProfile, credential: Credential | None
 
 @lru_cache(maxsize=2048)
 def parse_location(text: str) -> Location:
-    """Parse a stored location of any provider. Raises InvalidLocation. Cached: loads with credentials need one."""
+    """Parse a stored location of any provider. Raises InvalidLocation. Cached: loads with credentials need one.
+
+    A location of a package that is installed but not enabled is invalid: it must not import the package.
+    """
     for provider in PROVIDERS:
         if provider.scheme.writes(text):
             return provider.scheme.parse(text, escapes_known=True)
-    other = provided(text.partition(":")[0].lower(), taken=_NAMES)
+    other = imported(text.partition(":")[0].lower(), taken=_NAMES)
     if other is not None and other.scheme.writes(text):
         return other.scheme.parse(text, escapes_known=True)
     names = tuple(name for provider in PROVIDERS for name in provider.scheme.names)

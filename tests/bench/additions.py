@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measure the cost of events and verifiers: `python -m tests.bench.additions` compares gateways with and without them.
+"""Measure the cost of additions: `python -m tests.bench.additions [NAME]…` compares gateways with and without them.
 
-A webhook in this process receives and drops the events. Its time is part of no process that is compared. The verifiers
-are two built-in ones, which read the metadata document before and after a commit.
+`events`: a webhook in this process receives and drops them. Its time is part of no process that is compared.
+`verifiers`: two built-in ones, which read the metadata document before and after a commit.
+`rows`: the authorizer over PostgreSQL's grants. Without a name all are measured.
 """
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from typing import Final
 
 from tests.bench.traces import compare, dropped
@@ -19,16 +22,24 @@ _VERIFIERS: Final = {
 }
 
 
-def main() -> None:
-    """Run the servers, measure, and print the tables."""
+_ROWS: Final = {"AUTHORIZERS": "rows"}
+
+
+def main(names: Sequence[str]) -> None:
+    """Run the servers, measure the named additions, and print the tables."""
     with dropped() as address:
         sink = {
             f"{_SINK}__KIND": "webhook",
             f"{_SINK}__URL": address,
             f"{_SINK}__SECRET": "a key of the measurement",
         }
-        compare({"a webhook sink": sink, "two verifiers": _VERIFIERS}, "neither")
+        additions = {
+            "events": ("a webhook sink", sink),
+            "verifiers": ("two verifiers", _VERIFIERS),
+            "rows": ("the authorizer rows", _ROWS),
+        }
+        compare(dict(additions[name] for name in names or additions), "without")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

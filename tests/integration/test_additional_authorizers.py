@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from gateway.conformance.authorizers import AUTHORIZER_RULES
 from gateway.embedded.ready import Ready
 from tests.contract.world import SCHEMA, Person, World, error_triple, unique
 from tests.extensions.installing import install
@@ -83,3 +85,24 @@ def test_authorizers_are_shown_in_health(narrowed: Narrowed) -> None:
     health = httpx.get(f"{narrowed.base}/health", timeout=30, trust_env=False).json()
     services = health.get("services", health)
     assert {each["name"]: each["status"] for each in services["authorizers"]} == {"rows": "ok", "freeze": "ok"}
+
+
+@pytest.mark.parametrize("name", ["rows", "openfga"])
+def test_the_kit_accepts_both_implementations_of_the_repository(narrowed: Narrowed, name: str, tmp_path: Path) -> None:
+    world, stranger = narrowed.world, narrowed.world.stranger()
+    table = world.table(world.namespace()).uuid
+    world.grant("select", stranger, "table", table)
+    answers = [
+        {"user": user, "relation": "can_read_data", "object": f"table:{table}", "allowed": user == stranger.id}
+        for user in (stranger.id, "oidc~unknown")
+    ]
+    expected = tmp_path / "answers.json"
+    expected.write_text(json.dumps(answers))
+    done = world.lakegate("conformance", "authorizers", name, "--expected", str(expected))
+    assert (done.returncode, done.stdout.splitlines()) == (
+        0,
+        [f"holds   {rule.name}" for rule in AUTHORIZER_RULES],
+    ), done.stderr
+    expected.write_text(json.dumps([each | {"allowed": not each["allowed"]} for each in answers]))
+    done = world.lakegate("conformance", "authorizers", name, "--expected", str(expected))
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "BROKEN  the expected answers are given")

@@ -10,6 +10,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from threading import Lock
 from typing import Any, Final, Protocol, cast
 
@@ -139,12 +140,13 @@ class Sts:
         """
         endpoint = profile.sts_endpoint or profile.endpoint
         route = self._route_to(endpoint)
-        client = self._new_client(endpoint, profile.region, temporary, route)
         parameters = {"RoleArn": profile.session_role_arn or _NO_ROLE, "RoleSessionName": "lakegate-check"}
         try:
             async with asyncio.timeout(self._total_seconds):
-                loop = asyncio.get_running_loop()
-                await loop.run_in_executor(self._pool, self._call, client, parameters, time.monotonic(), route)
+                run = partial(asyncio.get_running_loop().run_in_executor, self._pool)
+                # In a thread: the first client reads eight megabytes of files.
+                client = await run(self._new_client, endpoint, profile.region, temporary, route)
+                await run(self._call, client, parameters, time.monotonic(), route)
         except ShortTermCredentialError as error:
             if error.reason in {"refused", "credential"}:
                 return False

@@ -2,12 +2,14 @@
 """AssumeRole with a scripted STS: requests, retries, checked responses and errors."""
 
 import asyncio
+import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import botocore.exceptions
+import msgspec
 import pytest
 from botocore.loaders import JSONFileLoader
 
@@ -203,8 +205,6 @@ async def test_a_hanging_store_times_out_and_is_counted_in_metrics() -> None:
             waiting.wait(60)
             return answer()
 
-    import threading
-
     waiting, outcomes = threading.Event(), []
     sts = Hanging(answer(), total_seconds=0.1, on_latency=lambda seconds, outcome: outcomes.append(outcome))
     started = time.monotonic()
@@ -242,6 +242,27 @@ async def test_clients_are_reused_per_credential_and_bounded() -> None:
     for number in range(MAX_CLIENTS + 5):
         await assume(sts, keys=S3AccessKey(access_key_id=f"AK{number}", secret_access_key="x"))
     assert len(sts._clients) == MAX_CLIENTS
+
+
+async def test_no_client_is_made_and_no_call_sent_on_the_event_loop() -> None:
+    """Both block: the one reads files, the other waits for the store."""
+    threads: list[threading.Thread] = []
+
+    class Noted(Scripted):
+        def _new_client(self, *_: Any) -> Any:
+            threads.append(threading.current_thread())
+            return self
+
+        def assume_role(self, **parameters: Any) -> dict[str, Any]:
+            threads.append(threading.current_thread())
+            return super().assume_role(**parameters)
+
+    sts = Noted(answer())
+    session = await assume(sts)
+    await sts.assume_own_role(msgspec.structs.replace(PROFILE, assume_role_arn=ROLE), KEYS)
+    assert await sts.reassumes(PROFILE, session)
+    assert len(threads) == 5, "the second call reuses the client of the first"
+    assert threading.current_thread() not in threads
 
 
 async def test_all_clients_share_the_botocore_service_data(monkeypatch: pytest.MonkeyPatch) -> None:

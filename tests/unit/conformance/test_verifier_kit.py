@@ -17,11 +17,12 @@ from aiohttp import web
 
 from gateway import settings
 from gateway.assembly.verifiers import open_verifiers
+from gateway.conformance.rules import ConformanceError
+from gateway.conformance.verifiers import LARGE_BYTES, VERIFIER_RULES, VerifierSubject, cases, check_verifier
 from gateway.settings.verifiers import BUILT_IN
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.metrics import Metrics
 from gateway.tls import trusted
-from gateway.verification.conformance import LARGE_BYTES, NotConformant, cases, conforms
 from gateway.verification.opa_rule import OpaRule
 from gateway.verification.panel import Panel
 from gateway.verification.port import Approved, ChangeKind, Pending, ProposedChange, Rejected, Verifier
@@ -40,7 +41,11 @@ async def test_built_in_verifiers_conform(kind: str, tmp_path: Path) -> None:
     more = {"CONTRACTS_DIR": str(tmp_path)} if kind == "contract" else {}
     async with AsyncExitStack() as stack:
         read = settings.load(variables(kind, **more))
-        await conforms(lambda: _of(open_verifiers(read, trusted(None, None), Metrics(), HealthMonitor(), stack)))
+
+        def open() -> Verifier:
+            return _of(open_verifiers(read, trusted(None, None), Metrics(), HealthMonitor(), stack))
+
+        await check_verifier(VerifierSubject("v", open))
 
 
 async def test_webhook_and_rule_in_opa_conform() -> None:
@@ -55,9 +60,11 @@ async def test_webhook_and_rule_in_opa_conform() -> None:
         )
 
     async with serving(judge) as url:
-        await conforms(lambda: Webhook("w", url, KEY, timeout=5, connections=4))
+        await check_verifier(VerifierSubject("w", lambda: Webhook("w", url, KEY, timeout=5, connections=4)))
     async with serving(decide) as url:
-        await conforms(lambda: OpaRule("o", url, "verdict", token=None, timeout=5, connections=4))
+        await check_verifier(
+            VerifierSubject("o", lambda: OpaRule("o", url, "verdict", token=None, timeout=5, connections=4))
+        )
 
 
 class Correct:
@@ -172,39 +179,41 @@ class BreaksAfterCancellation(Correct):
         return Pending(()) if self.broken else Approved()
 
 
-BROKEN: list[tuple[Callable[[], Correct], str]] = [
-    (Hangs, "no verdict within"),
-    (Blocks, "blocked the event loop"),
-    (Alternates, "two questions had the verdicts"),
-    (NeedsBefore, "a new table: verify raised"),
-    (KnowsAllUpdates, "unknown updates: verify raised"),
-    (Boolean, "must be Approved, Rejected or Pending"),
-    (TextReason, "must be a tuple of texts"),
-    (SharesState, "at the same time"),
-    (Modifies, "modified the change"),
-    (ConcernsUnknown, "concerns.*raised"),
-    (ConcernsNothing, "must return True or False"),
-    (NoName, "must be a text"),
-    (ChangesName, "name must stay the same"),
-    (ClosesOnce, "close raised"),
-    (BreaksAfterCancellation, "after a cancelled question"),
+NAME, CONCERNS, VERDICT, CONCURRENT, CANCELLED, CLOSED = (rule.name for rule in VERIFIER_RULES)
+
+BROKEN: list[tuple[Callable[[], Correct], str, str]] = [
+    (NoName, NAME, "its name is ''"),
+    (ChangesName, NAME, "must always be 'third'"),
+    (ConcernsUnknown, CONCERNS, "concerns.*raised"),
+    (ConcernsNothing, CONCERNS, "must return True or False"),
+    (Hangs, VERDICT, "no verdict within"),
+    (Blocks, VERDICT, "blocked the event loop"),
+    (Alternates, VERDICT, "two questions had the verdicts"),
+    (NeedsBefore, VERDICT, "a new table: verify raised"),
+    (KnowsAllUpdates, VERDICT, "unknown updates: verify raised"),
+    (Boolean, VERDICT, "must be Approved, Rejected or Pending"),
+    (TextReason, VERDICT, "must be a tuple of texts"),
+    (Modifies, VERDICT, "modified the change"),
+    (SharesState, CONCURRENT, "at the same time"),
+    (BreaksAfterCancellation, CANCELLED, "after a cancelled question"),
+    (ClosesOnce, CLOSED, "closed already"),
 ]
 
 
-async def test_correct_third_party_conforms() -> None:
-    await conforms(Correct)
-
-    async def opening() -> Correct:
-        return Correct()
-
-    await conforms(opening)
+async def test_a_correct_verifier_keeps_all_rules() -> None:
+    passed = list[str]()
+    await check_verifier(VerifierSubject("third", Correct), passed=passed.append)
+    assert passed == [rule.name for rule in VERIFIER_RULES] == list(dict.fromkeys(rule for _, rule, _ in BROKEN))
 
 
-@pytest.mark.parametrize(("broken", "rule"), BROKEN, ids=[each[0].__name__ for each in BROKEN])
-async def test_broken_verifier_falls_with_the_rule_that_it_breaks(broken: Callable[[], Correct], rule: str) -> None:
-    with pytest.raises(NotConformant, match=rule):
+@pytest.mark.parametrize(("broken", "rule", "detail"), BROKEN, ids=[each[0].__name__ for each in BROKEN])
+async def test_each_rule_detects_a_verifier_that_breaks_it(
+    broken: Callable[[], Correct], rule: str, detail: str
+) -> None:
+    with pytest.raises(ConformanceError, match=detail) as error:
         # Only these two need the end of the timeout.
-        await conforms(broken, seconds=0.2 if broken in (Hangs, Blocks) else 60)
+        await check_verifier(VerifierSubject("third", broken, seconds=0.2 if broken in (Hangs, Blocks) else 60))
+    assert error.value.rule == rule
 
 
 def test_cases_contain_a_new_table_unknown_updates_and_two_megabytes() -> None:
