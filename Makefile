@@ -89,7 +89,7 @@ test-chaos: setup ## Test killed processes, outages, races, metadata bombs and w
 test-long: setup ## Run the long tests, and all Hypothesis tests with a new seed; make test-long SEED=5 repeats a seed
 	$(BIN)/python -m tests.long_run $(if $(SEED),--seed $(SEED)) $(if $(FAILED),--failed) $(if $(MINUTES),--minutes $(MINUTES))
 
-test-events-faults: setup ## Deliver 100,000 events to NATS and Kafka while processes are killed and networks are cut: needs Maven once
+test-events-faults: setup ## Make 100,000 changes whose events go to NATS and Kafka while processes are killed and networks cut: needs Maven once
 	$(BIN)/python -m tests.event_faults $(if $(SEED),--seed $(SEED)) $(if $(EVENTS),--events $(EVENTS))
 
 test-trino: setup ## Run statements of several users on a real Trino: downloads 800 MB once, needs Java 24 and Maven

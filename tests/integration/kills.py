@@ -31,7 +31,7 @@ class Killable:
     """The gateway of a separate stack. Close it before the stack: the stack does not end a gateway started here."""
 
     def __init__(self, ready: Ready, log: Path) -> None:
-        self._base = ready.catalog_uri.removesuffix("/catalog")
+        self.base = ready.catalog_uri.removesuffix("/catalog")
         main = psutil.Process(ready.pids["gateway"][0])
         self._command, self._environment = main.cmdline(), main.environ()
         self._main = main
@@ -71,7 +71,12 @@ class Killable:
         assert not remaining, f"workers without a main process: {remaining}"
 
     def start(self, **settings: str) -> None:
-        """Start the gateway again, with `settings` (without their prefix) changed."""
+        """Start the gateway again, with `settings` (without their prefix) changed, and wait until it serves."""
+        self.begin(**settings)
+        self.serves()
+
+    def begin(self, **settings: str) -> None:
+        """Start the gateway as `start` does, and do not wait."""
         changed = {f"LAKEGATE__{name}": value for name, value in settings.items()}
         with self._log.open("ab") as log:
             self._own = subprocess.Popen(
@@ -84,7 +89,6 @@ class Killable:
                 preexec_fn=die_with_parent(signal.SIGTERM),
             )
         self._main = psutil.Process(self._own.pid)
-        self.serves()
 
     def run(self, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """Run a `lakegate` command with the gateway's own settings, and `variables` of the environment changed."""
@@ -102,7 +106,7 @@ class Killable:
         deadline = time.monotonic() + _START_SECONDS
         while True:
             try:
-                if httpx.get(f"{self._base}/health", timeout=5, trust_env=False).status_code == 200:
+                if httpx.get(f"{self.base}/health", timeout=5, trust_env=False).status_code == 200:
                     return
             except httpx.TransportError:
                 pass
