@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conformance kit for verifiers (`gateway.verification.port.Verifier`).
 
-The changes are a new table, commits, drops, renames, changes of properties, a document of two megabytes, and updates
-that no version of the protocol has. Which verdict is right, only the author's own tests can say.
+The changes are a new table, commits, drops, renames, a restored table, changes of properties, a document of two
+megabytes, and updates that no version of the protocol has. Which verdict is right, only the author's own tests can say.
 """
 
 from __future__ import annotations
