@@ -66,6 +66,26 @@ def test_caller_without_a_right_on_the_server_is_refused(world: World, former_si
     assert caller.post(f"{BASE}/dead-letters/retry", {"sink": former_sink}).status_code == 403
 
 
+@pytest.mark.parametrize(
+    ("privilege", "kind", "expected"),
+    [("operator", "server", 200), ("admin", "server", 200), ("project_admin", "project", 403)],
+)
+def test_events_are_for_administrators_and_operators_of_the_server(
+    world: World, privilege: str, kind: str, expected: int
+) -> None:
+    """Events concern all projects, so an administrator of one project is refused."""
+    caller = world.stranger()
+    world.grant(privilege, caller, kind, world.project if kind == "project" else "")
+    try:
+        assert caller.get(f"{BASE}/sinks").status_code == expected
+        assert caller.get(f"{BASE}/dead-letters").status_code == expected
+        # The sink does not exist, so an admitted request changes nothing.
+        answer = caller.post(f"{BASE}/dead-letters/retry", {"sink": unique("none")})
+        assert answer.status_code == (404 if expected == 200 else 403)
+    finally:
+        world.strip(caller)
+
+
 def test_sink_that_is_not_configured_gets_no_events_again(world: World, former_sink: str) -> None:
     for path, body in (
         ("replay", {"from-sequence": 0, "sink": former_sink}),

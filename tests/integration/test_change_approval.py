@@ -192,8 +192,7 @@ def test_verifier_of_the_settings_holds_a_change_until_its_approval(gateway: Kil
 def _approver(site: Site) -> Person:
     """Return a new user that may approve changes in the warehouse."""
     carol = site.world.stranger("carol")
-    for privilege in ("manage_grants", "describe"):
-        site.world.grant(privilege, carol, "warehouse", site.world.warehouse)
+    site.world.grant("approve_changes", carol, "warehouse", site.world.warehouse)
     return carol
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -348,6 +349,35 @@ def test_the_last_recorded_version_is_the_compiled_model(fga_model: Path, model:
     version, _, _, hashed = (cell.strip() for cell in rows[-1].strip("|").split("|"))
     assert version == MODEL_VERSION
     assert hashed == f"`{content_hash(model)[:12]}`", "a changed model is a new version: add a row to VERSIONS.md"
+
+
+def test_version_1_7_only_adds_to_version_1_6(fga_model: Path, model: Model) -> None:
+    """An installation loses no right by the upgrade, and no principal gets one without a new grant.
+
+    Without the additions the model has the recorded hash of version 1.6.
+    """
+    added = {"approve_changes", "approves", "can_approve_changes", "can_grant_approve_changes", "can_read_events"}
+    former = copy.deepcopy(model)
+    for type_definition in former["type_definitions"]:
+        relations, about = type_definition.get("relations") or {}, (type_definition.get("metadata") or {})
+        for name in added | {"can_manage_events"}:
+            relations.pop(name, None)
+            (about.get("relations") or {}).pop(name, None)
+        arms = (relations.get("describes") or {}).get("union", {}).get("child", [])
+        arms[:] = [arm for arm in arms if arm != {"computedUserset": {"relation": "approve_changes"}}]
+    rows = (fga_model / "VERSIONS.md").read_text(encoding="utf-8").splitlines()
+    (hashed,) = (row.strip("| ").split("|")[-1].strip() for row in rows if row.startswith("| 1.6 "))
+    assert hashed == f"`{content_hash(former)[:12]}`"
+
+
+def test_principals_that_could_decide_before_version_1_7_still_can(model: Model) -> None:
+    types = {each["type"]: each.get("relations", {}) for each in model["type_definitions"]}
+    for name in ("warehouse", "namespace", "table", "view", "generic_table"):
+        arms = types[name]["can_approve_changes"]["union"]["child"]
+        assert types[name]["can_grant_manage_grants"] in arms, name
+    server = types["server"]
+    assert server["can_read_events"] == server["can_list_all_projects"]
+    assert server["can_manage_events"] == server["can_create_project"]
 
 
 def test_the_hash_of_a_model_depends_only_on_its_content(model: Model) -> None:
