@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from gateway.settings.env import PREFIX, SECONDS, Secret
+from gateway.settings.events import webhook_problem
 from gateway.settings.sections import Count
 
 ChangeName = typing.Literal["commit", "create", "drop", "rename", "namespace_properties"]
@@ -171,6 +172,8 @@ def _problems(each: VerifierSettings, max_request_time: float) -> list[str]:
     ]
     if each.kind in BUILT_IN and each.options:
         lines.append(f"OPTIONS is not used by the kind {each.kind}; remove it")
+    if each.kind == "webhook" and each.url and (problem := webhook_problem(each.url)):
+        lines.append(f"URL {problem}")
     if each.timeout >= max_request_time:
         lines.append(f"TIMEOUT must be less than MAX_REQUEST_TIME ({max_request_time:g} seconds)")
     # A name instead of an id would match no warehouse, and the verifier would never be asked.
