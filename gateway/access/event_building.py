@@ -31,6 +31,7 @@ from gateway.access.change_event import (
     NoEvent,
     type_of,
 )
+from gateway.access.event_redaction import without_secrets
 from gateway.access.issued_credential import IssuedCredential
 from gateway.access.operation import ChangeOperation, Operation, SystemTask
 from gateway.access.permit import Permit
@@ -239,7 +240,11 @@ def _draft(operation: ChangeOperation | SystemTask, declared: ChangeEvent, resol
         attributes = _of_row(row)
     else:
         attributes = {"objecttype": declared.kind, "objectid": _id_of(on)}
-    return type_of(declared.type, type(operation).__name__), attributes, _data(operation, declared.data)
+    return (
+        type_of(declared.type, type(operation).__name__),
+        attributes,
+        without_secrets(_data(operation, declared.data)),
+    )
 
 
 def _data(operation: ChangeOperation | SystemTask, data: EventData) -> bytes:

@@ -8,6 +8,8 @@ sink and its settings, that returns a `gateway.events.port.EventSink` with this 
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from datetime import timedelta
@@ -108,7 +110,13 @@ def start_events(
         health.register("events", name, delivery.check, required=False)
         tasks.append(asyncio.create_task(delivery.run(), name=f"events {name}"))
     keeping = EventKeeping(
-        database, events.sink_names(), observer=observer, retention=timedelta(seconds=events.retention)
+        database,
+        events.sink_names(),
+        observer=observer,
+        retention=timedelta(seconds=events.retention),
+        # All workers of a gateway have the same parent.
+        gateway=f"{socket.gethostname()} {os.getppid()}",
+        sessions=sessions,
     )
     tasks.append(asyncio.create_task(keeping.run(), name="events kept"))
 
@@ -120,14 +128,14 @@ async def on_database(settings: Settings, work: Callable[[Database], Awaitable[_
 
 
 def _open_sessions(settings: Settings, trust: Trust, stack: AsyncExitStack) -> Database:
-    """Return the primary database with one connection for each sink. It connects when it is used first.
+    """Return the primary database with a connection for each sink and one for counts. It connects when used first.
 
     A sink occupies its connection while it is called, so sinks that hang would take the connections of requests.
     """
     sessions = Database(
         asyncpg_url(settings.write_url()),
         # `Database` opens up to twice as many.
-        pool_size=(len(settings.events.sinks) + 1) // 2,
+        pool_size=(len(settings.events.sinks) + 2) // 2,
         acquire_timeout=settings.pg_acquire_timeout,
         tls=for_postgres(settings.postgres_tls_mode(), trust, settings.pg_ssl_root_cert),
         direct_reads=False,

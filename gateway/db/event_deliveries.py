@@ -8,7 +8,7 @@ delivered by a later run and never skipped.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -23,6 +23,8 @@ from gateway.db.engine import Database
 _CLASS: Final = 0x1A50
 _KEEPING: Final = 0
 """Number of the lock that a replay and the deletion of old events share. Sinks have the hash of their name."""
+_COUNTING_CLASS: Final = 0x1A52
+"""Class of the locks of the processes that count. Their numbers are hashes of the names of gateways."""
 
 _HAS_WAITING = DirectRead(
     text("select exists (select from event_deliveries where sink = cast(:sink as text)) as waiting")
@@ -56,6 +58,7 @@ _DEAD_LETTERS = text(
 )
 _KEPT = text("select sequence, id, at, type, key from events where sequence > :after order by sequence limit :limit")
 _LOCK_KEEPING = text("select pg_advisory_xact_lock(:class, :number)")
+_TRY_KEEPING = text("select pg_try_advisory_xact_lock(:class, :number)")
 _REPLAY = text(
     "insert into event_deliveries (sink, sequence) select s.sink, e.sequence from events e "
     "cross join unnest(cast(:sinks as text[])) as s (sink) "
@@ -134,21 +137,29 @@ async def has_waiting(database: Database, sink: str) -> bool:
     return bool((await database.read_one(_HAS_WAITING, {"sink": sink}))[0])
 
 
-@asynccontextmanager
-async def locked_sink(database: Database, sink: str) -> AsyncIterator[AsyncConnection | None]:
+def locked_sink(database: Database, sink: str) -> AbstractAsyncContextManager[AsyncConnection | None]:
     """Yield a connection that holds the lock of the sink; None if another process delivers to it.
 
     Each statement on the connection commits by itself, so no transaction is open while the sink is called. A lost
     connection releases the lock and makes the next statement fail. Raises DatabaseUnavailable.
     """
-    parameters = {"class": _CLASS, "sink": sink}
+    return _locked(database, {"class": _CLASS, "sink": sink})
+
+
+def locked_count(database: Database, gateway: str) -> AbstractAsyncContextManager[AsyncConnection | None]:
+    """Yield a connection that holds the lock of counting for this gateway, as `locked_sink`."""
+    return _locked(database, {"class": _COUNTING_CLASS, "sink": gateway})
+
+
+@asynccontextmanager
+async def _locked(database: Database, parameters: Mapping[str, Any]) -> AsyncIterator[AsyncConnection | None]:
     async with database.autocommit() as connection:
-        if not (await connection.execute(_TRY, parameters)).scalar_one():
+        if not (await connection.execute(_TRY, dict(parameters))).scalar_one():
             yield None
             return
         try:
             yield connection
-            await connection.execute(_UNLOCK, parameters)
+            await connection.execute(_UNLOCK, dict(parameters))
         except BaseException:
             # Closing the connection releases the lock in any state.
             await connection.invalidate()
@@ -173,7 +184,12 @@ async def refuse(connection: AsyncConnection, sink: str, sequence: int, reason: 
 async def states(database: Database) -> list[SinkState]:
     """Return the state of each sink that has waiting events or dead letters. Raises DatabaseUnavailable."""
     async with database.read() as connection:
-        return [SinkState(*row) for row in await connection.execute(_STATES)]
+        return await states_on(connection)
+
+
+async def states_on(connection: AsyncConnection) -> list[SinkState]:
+    """Return the same as `states`, read on this connection."""
+    return [SinkState(*row) for row in await connection.execute(_STATES)]
 
 
 async def dead_letters(
@@ -222,12 +238,13 @@ async def forget(connection: AsyncConnection, sink: str) -> int:
 async def delete_old(database: Database, *, age: timedelta, limit: int) -> int:
     """Delete at most `limit` old dead letters and as many old events that wait for no sink. Return their number.
 
-    A replay at the same time waits, so it cannot choose an event that is being deleted. Raises DatabaseUnavailable and
-    CommitUnknown.
+    Return 0 at once while another process deletes or replays. A replay waits for this transaction, so it cannot choose
+    an event that is being deleted. Raises DatabaseUnavailable and CommitUnknown.
     """
     parameters: dict[str, Any] = {"age": age, "limit": limit}
     async with database.transaction() as connection:
-        await connection.execute(_LOCK_KEEPING, {"class": _CLASS, "number": _KEEPING})
+        if not (await connection.execute(_TRY_KEEPING, {"class": _CLASS, "number": _KEEPING})).scalar_one():
+            return 0
         dead = await _count(connection, _OLD_DEAD, parameters)
         return dead + await _count(connection, _OLD_EVENTS, parameters)
 

@@ -130,7 +130,7 @@ class EventSinkSettings(msgspec.Struct, frozen=True, kw_only=True):
                 needed = {"URL": self.url, "SECRET": self.secret}
                 if self.secret and len(self.secret.reveal().encode()) < _SECRET_BYTES:
                     wrong.append(f"SECRET must have at least {_SECRET_BYTES} bytes")
-                if self.url and (problem := _webhook_problem(self.url)):
+                if self.url and (problem := webhook_problem(self.url)):
                     wrong.append(f"URL {problem}")
         return [*(f"{name} must be set" for name, value in needed.items() if not value), *wrong]
 
@@ -201,8 +201,8 @@ def _is_secret_option(name: str) -> bool:
     return lowered == "ssl_key" or (lowered.endswith(".pem") and lowered not in _PUBLIC_PEM)
 
 
-def _webhook_problem(url: str) -> str | None:
-    """Return the fault of a webhook's URL, None for a usable one.
+def webhook_problem(url: str) -> str | None:
+    """Return the fault of a URL of a webhook, of a sink or a verifier; None for a usable one.
 
     The operator sets it, so private addresses are allowed. Metadata services are not: no webhook can be there.
     """

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from gateway.settings.env import PREFIX, SECONDS, Secret
+from gateway.settings.events import webhook_problem
 from gateway.settings.sections import Count
 
 ChangeName = typing.Literal["commit", "create", "drop", "rename", "restore", "namespace_properties"]
@@ -175,6 +176,8 @@ def _problems(each: VerifierSettings, max_request_time: float) -> list[str]:
         lines.append(f"OPTIONS is not used by the kind {each.kind}; remove it")
     if each.kind in BUILT_IN and each.kind not in _REMOTE and each.on_failure == "open":
         lines.append(f"ON_FAILURE must be closed for the kind {each.kind}: only the change can make it fail")
+    if each.kind == "webhook" and each.url and (problem := webhook_problem(each.url)):
+        lines.append(f"URL {problem}")
     if each.timeout >= max_request_time:
         lines.append(f"TIMEOUT must be less than MAX_REQUEST_TIME ({max_request_time:g} seconds)")
     # A name instead of an id would match no warehouse, and the verifier would never be asked.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, Protocol
@@ -21,7 +21,7 @@ import structlog
 from gateway.access.dependency_errors import CommitUnknown, DatabaseUnavailable
 from gateway.db import event_deliveries
 from gateway.db.engine import Connection, Database
-from gateway.db.event_deliveries import StoredEvent
+from gateway.db.event_deliveries import SinkState, StoredEvent
 from gateway.events.port import Event, EventRefused, EventSink, SinkUnavailable
 
 _log = structlog.get_logger("tasks.event_delivery")
@@ -201,34 +201,69 @@ class EventDelivery:
 
 
 class EventKeeping:
-    """Deletion of old events, and the counts of each sink. `sinks` are the configured ones."""
+    """Deletion of old events, and the counts of each sink. `sinks` are the configured ones.
+
+    One worker process counts for its gateway, whose workers share their metrics. It holds the lock of `gateway`, a name
+    that only these workers have, on a connection of `sessions`. Neither work waits for the other or fails with it.
+    """
 
     def __init__(
-        self, database: Database, sinks: Sequence[str], *, observer: EventObserver, retention: timedelta
+        self,
+        database: Database,
+        sinks: Sequence[str],
+        *,
+        observer: EventObserver,
+        retention: timedelta,
+        gateway: str,
+        sessions: Database | None = None,
+        every: float = _KEEPING_SECONDS,
     ) -> None:
         self._database = database
-        self._sinks = sinks
+        self._sessions = sessions or database
+        self._gateway = gateway
         self._observer = observer
         self._retention = retention
+        self._every = every
         self._shown = set(sinks)
 
     async def run(self) -> None:
         """Count and delete until the process ends."""
+        await asyncio.gather(self._repeat(self._delete_all_old), self._repeat(self._count_while_first))
+
+    async def _repeat(self, work: Callable[[], Awaitable[None]]) -> None:
         while True:
             try:
-                await self.count()
-                while await self.delete_old():
-                    pass
+                await work()
             except (DatabaseUnavailable, CommitUnknown) as outage:
                 _log.warning("events.keeping_postponed", reason=str(outage))
             except Exception:
                 # As in `EventDelivery._attempt`.
                 _log.exception("events.keeping_failed")
-            await asyncio.sleep(_KEEPING_SECONDS * random.uniform(0.5, 1.5))  # noqa: S311 - jitter, not a secret
+            await self._pause()
+
+    async def _pause(self, spent: float = 0.0) -> None:
+        """Wait until the next run, ten times as long as the last one took (`spent`, in seconds), or longer."""
+        jitter = random.uniform(0.5, 1.5)  # noqa: S311 - jitter, not a secret
+        await asyncio.sleep(max(self._every * jitter, 10 * spent))
+
+    async def _delete_all_old(self) -> None:
+        while await self.delete_old():
+            pass
+
+    async def _count_while_first(self) -> None:
+        """Count until the connection is lost. Return at once if another worker of this gateway counts."""
+        async with event_deliveries.locked_count(self._sessions, self._gateway) as connection:
+            while connection is not None:
+                began = time.monotonic()
+                self._report(await event_deliveries.states_on(connection))
+                await self._pause(time.monotonic() - began)
 
     async def count(self) -> None:
         """Report the state of all sinks, also of those that are no longer configured. Raises DatabaseUnavailable."""
-        states = {state.sink: state for state in await event_deliveries.states(self._database)}
+        self._report(await event_deliveries.states(self._database))
+
+    def _report(self, found: Sequence[SinkState]) -> None:
+        states = {state.sink: state for state in found}
         self._shown |= set(states)
         for sink in self._shown:
             state = states.get(sink)

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from datetime import timedelta
 
 import httpx2
 import pytest
 from sqlalchemy import text
 
+from gateway.access.dependency_errors import DatabaseUnavailable
 from gateway.db import event_deliveries
 from gateway.db.engine import Database
 from gateway.events.port import Event, EventRefused, SinkUnavailable
@@ -155,7 +156,7 @@ async def test_webhook_that_accepts_few_requests_at_a_time_gets_all_events_once(
 async def test_sink_that_dies_in_a_batch_gets_all_events_again_in_order(database: Database) -> None:
     ids = await put_committed(database, ["a"] * 10, "sink")
     sink = Sink(dies_after=4)
-    delivery = _delivery(database, sink)
+    delivery = EventDelivery(database, sink, observer=Counts(), pace=Pace(batch=10, min_backoff=60))
     assert await delivery.deliver_waiting() == 0
     assert await count_waiting(database, "sink") == 10
     with pytest.raises(SinkUnavailable, match="died"):
@@ -206,7 +207,7 @@ async def test_retention_deletes_old_events_that_wait_for_no_sink(database: Data
     await put_committed(database, ["delivered", "refused"], "sink")
     await _delivery(database, Sink(refused="refused")).deliver_waiting()
     await put_committed(database, ["waiting"], "sink")
-    keeping = EventKeeping(database, ["sink"], observer=Counts(), retention=timedelta(days=1))
+    keeping = EventKeeping(database, ["sink"], observer=Counts(), retention=timedelta(days=1), gateway="g")
     assert not await keeping.delete_old()
     async with database.transaction() as connection:
         await connection.execute(text("update events set at = at - interval '2 days'"))
@@ -222,10 +223,74 @@ async def test_retention_deletes_old_events_that_wait_for_no_sink(database: Data
 async def test_sink_that_is_no_longer_configured_is_counted_until_it_is_forgotten(database: Database) -> None:
     await put_committed(database, ["a", "b"], "former")
     counts = Counts()
-    keeping = EventKeeping(database, ["sink"], observer=counts, retention=timedelta(days=1))
+    keeping = EventKeeping(database, ["sink"], observer=counts, retention=timedelta(days=1), gateway="g")
     await keeping.count()
     assert counts.counted == {"sink": (0, 0), "former": (2, 0)}
     async with database.transaction() as connection:
         assert await event_deliveries.forget(connection, "former") == 2
     await keeping.count()
     assert counts.counted["former"] == (0, 0)
+
+
+class Rounds(Counts):
+    """Observer that counts the rounds of one worker."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rounds = 0
+
+    def events_counted(self, sink: str, waiting: int, dead_letters: int, oldest_seconds: float) -> None:
+        """Count the round."""
+        self.rounds += 1
+
+
+async def test_one_worker_of_a_gateway_counts_until_it_ends(database: Database) -> None:
+    """Without the lock, each worker process counts all waiting events every ten seconds."""
+    observers = [Rounds(), Rounds()]
+    running: list[asyncio.Task[None]] = []
+    for observer in observers:
+        keeping = EventKeeping(
+            database, ["sink"], observer=observer, retention=timedelta(days=1), gateway="g", every=0.01
+        )
+        running.append(asyncio.create_task(keeping.run()))
+        await _until(lambda: any(each.rounds for each in observers))
+    await _until(lambda: observers[0].rounds > 10)
+    assert observers[1].rounds == 0
+    running[0].cancel()
+    await _until(lambda: observers[1].rounds > 0)
+    running[1].cancel()
+    await asyncio.gather(*running, return_exceptions=True)
+
+
+async def test_old_events_are_deleted_although_every_count_fails(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A count of many waiting events may always exceed its time. Then the outbox must not grow without end."""
+
+    async def too_slow(_: object) -> list[event_deliveries.SinkState]:
+        raise DatabaseUnavailable("the statement took too long")
+
+    monkeypatch.setattr(event_deliveries, "states_on", too_slow)
+    await put_committed(database, ["old"])
+    async with database.transaction() as connection:
+        await connection.execute(text("update events set at = at - interval '2 days'"))
+    keeping = EventKeeping(database, ["sink"], observer=Counts(), retention=timedelta(days=1), gateway="g", every=0.01)
+    running = asyncio.create_task(keeping.run())
+    async with asyncio.timeout(60):
+        while await event_deliveries.kept(database, after=0, limit=9):
+            await asyncio.sleep(0.05)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_deletion_does_not_wait_for_a_replay(database: Database) -> None:
+    """All workers would wait for a long replay, each with a connection."""
+    async with database.transaction() as connection:
+        await event_deliveries.replay(connection, ["sink"], sequence=0)
+        assert await event_deliveries.delete_old(database, age=timedelta(days=1), limit=9) == 0
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not condition():
+            await asyncio.sleep(0.02)

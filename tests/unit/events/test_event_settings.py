@@ -7,6 +7,7 @@ import pytest
 
 from gateway.events.kafka import FIXED_OPTIONS
 from gateway.settings import SettingsError, load
+from gateway.settings.verifiers import verifier_problems
 
 _NATS = {"KIND": "nats", "URL": "nats://bus:4222", "SUBJECT": "lakegate.events"}
 _KAFKA = {"KIND": "kafka", "BOOTSTRAP": "bus:9092", "TOPIC": "events"}
@@ -87,6 +88,29 @@ def test_secret_option_reaches_kafka_and_no_text_of_the_settings() -> None:
         "sasl.oauthbearer.client.secret": "hunter22,=x",
     }
     assert "hunter22" not in repr(settings)
+
+
+@pytest.mark.threat("LG-DEC-35")
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://169.254.169.254/latest", "https://[fd00:ec2::254]/latest", "https://metadata.google.internal/",
+        "https://user:hunter22@hook.example/",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("section", ["EVENTS__SINKS", "VERIFIERS"])
+def test_metadata_service_is_no_address_of_a_sink_or_a_verifier(section: str, url: str) -> None:
+    """Such a service acts on requests, and its answers would appear in the reasons of a rejected change."""
+    values = {"KIND": "webhook", "URL": url, "SECRET": "whsec_" + "QUJD" * 10}
+    read = load({f"LAKEGATE__{section}__HOOK__{name}": value for name, value in values.items()})
+    problems = verifier_problems(read.verifiers, 60)
+    try:
+        read.events.require_usable()
+    except SettingsError as error:
+        problems.append(str(error))
+    (problem,) = problems
+    assert problem.startswith(f"LAKEGATE__{section}__HOOK__URL must be https://")
+    assert "hunter22" not in problem
 
 
 def test_webhook_without_tls_is_accepted_on_loopback_only() -> None:

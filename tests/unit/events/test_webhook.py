@@ -174,3 +174,21 @@ async def test_large_events_are_split_and_an_outage_states_how_many_are_stored()
         await server.sink().send(large)
     assert [len(batch) for batch in server.accepted] == [1, 1]
     assert outage.value.stored == 2
+
+
+@pytest.mark.threat("LG-DEC-35")
+async def test_redirect_is_not_followed_and_no_proxy_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The receiver could send the events, or the request, to a server that only the gateway reaches."""
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    asked: list[str] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        asked.append(str(request.url))
+        return httpx2.Response(307, headers={"location": "http://169.254.169.254/latest"})
+
+    sink = WebhookSink("hook", "http://h/", secret=b"key", timeout=5, transport=httpx2.MockTransport(answer))
+    with pytest.raises(SinkUnavailable, match="307"):
+        await sink.send([EVENT])
+    await sink.check()
+    await sink.close()
+    assert asked == ["http://h/", "http://h/"]
