@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
 from gateway.iceberg.codec import ABSENT
 from gateway.iceberg.generic_tables import read_document
 from gateway.iceberg.metadata import TableMetadata, decode_stored_table_metadata
-from gateway.iceberg.schema import MAX_TYPE_DEPTH, Schema
-from gateway.iceberg.types import ListType, MapType, NestedField, StructType, Type
+from gateway.iceberg.schema import Schema
+from gateway.iceberg.types import StructType, Type
 from gateway.iceberg.views import decode_stored_view_metadata
 from gateway.verification.panel import VerifierFailed
 from gateway.verification.port import ProposedChange
@@ -64,38 +64,21 @@ def properties_in(object_type: str, text: msgspec.Raw) -> Mapping[str, str]:
 
 
 def columns_of(schema: Schema) -> Columns:
-    """Return all fields of a schema by id. A parent is before the fields inside it."""
-    return {column.id: column for column in _walk(schema.struct, "", None, 0)}
-
-
-def _walk(kind: Type, prefix: str, parent: int | None, depth: int) -> Iterator[FlatColumn]:
-    if depth > MAX_TYPE_DEPTH:
-        raise DocumentMissing(f"types are nested deeper than {MAX_TYPE_DEPTH} levels")
-    for field in _inner(kind):
-        path = f"{prefix}{field.name}"
-        yield FlatColumn(
+    """Return all fields of a schema by id. A parent is before the fields inside it. Raises BadRequestException."""
+    found: dict[int, FlatColumn] = {}
+    enclosing: list[int] = []
+    for column in schema.columns.values():
+        field = column.field
+        del enclosing[len(column.path) - 1 :]
+        found[field.id] = FlatColumn(
             id=field.id,
             name=field.name,
-            path=path,
-            parent=parent,
+            path=column.dotted,
+            parent=enclosing[-1] if enclosing else None,
             type=field.type,
             required=field.required,
             has_default=field.initial_default != ABSENT,
-            is_field=isinstance(kind, StructType),
+            is_field=isinstance(column.parents[-1][0], StructType),
         )
-        yield from _walk(field.type, f"{path}.", field.id, depth + 1)
-
-
-def _inner(kind: Type) -> tuple[NestedField, ...]:
-    match kind:
-        case StructType():
-            return kind.fields
-        case ListType():
-            return (NestedField(id=kind.element_id, name="element", required=kind.element_required, type=kind.element),)
-        case MapType():
-            return (
-                NestedField(id=kind.key_id, name="key", required=True, type=kind.key),
-                NestedField(id=kind.value_id, name="value", required=kind.value_required, type=kind.value),
-            )
-        case _:
-            return ()
+        enclosing.append(field.id)
+    return found
