@@ -17,6 +17,7 @@ from gateway.db.documents import Document
 from gateway.iceberg.commit import CommitOutcome
 from gateway.iceberg.errors import CommitFailedException
 from gateway.iceberg.metadata import encode_table_metadata
+from gateway.iceberg.updates import TableUpdate, ViewUpdate
 from gateway.verification.port import ChangeKind
 
 _ATTEMPTS: Final = 4
@@ -56,6 +57,11 @@ def require_same_state(approved: Sequence[Change], now: Sequence[Change]) -> Non
     """Raise ApprovedStateChanged if a table has another metadata file than when the verifiers were asked."""
     if [each.previous for each in approved] != [each.previous for each in now]:
         raise ApprovedStateChanged
+
+
+def actions_of(updates: Sequence[TableUpdate | ViewUpdate]) -> frozenset[str]:
+    """Return the kinds of the updates, by their names in the protocol."""
+    return frozenset(str(type(each).__struct_config__.tag) for each in updates)
 
 
 def kind_of(change: Change) -> ChangeKind:

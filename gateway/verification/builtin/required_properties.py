@@ -14,12 +14,13 @@ from typing import Final
 import msgspec
 
 from gateway.verification.builtin.documents import DocumentMissing, properties_in
-from gateway.verification.builtin.rule import Concern
+from gateway.verification.builtin.rule import DATA_UPDATES, STRUCTURE_UPDATES, Concern
 from gateway.verification.port import ChangeKind, ProposedChange
 
 CONCERN: Final = Concern(
     kinds=frozenset({ChangeKind.CREATE, ChangeKind.COMMIT, ChangeKind.NAMESPACE_PROPERTIES}),
     object_types=frozenset({"table", "view", "generic_table", "namespace"}),
+    unaffected=DATA_UPDATES | STRUCTURE_UPDATES,
 )
 
 LONGEST_VALUE: Final = 1024
