@@ -18,6 +18,7 @@ from gateway.iceberg.commit import CommitOutcome
 from gateway.iceberg.errors import CommitFailedException
 from gateway.iceberg.metadata import encode_table_metadata
 from gateway.iceberg.updates import TableUpdate, ViewUpdate
+from gateway.verification.builtin.documents import keep_parsed
 from gateway.verification.port import ChangeKind
 
 _ATTEMPTS: Final = 4
@@ -85,6 +86,12 @@ def _proposal(
     permit: ChangingPermit, change: Change, outcome: CommitOutcome, before: Mapping[UUID, Document]
 ) -> Proposal:
     after = encode_table_metadata(outcome.metadata)
+    proposal = _of_change(permit, change, before, after)
+    keep_parsed(proposal.change, after=outcome.metadata)
+    return proposal
+
+
+def _of_change(permit: ChangingPermit, change: Change, before: Mapping[UUID, Document], after: bytes) -> Proposal:
     if isinstance(change, TableChange):
         return of_object(
             permit,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 import msgspec
 
@@ -44,23 +45,48 @@ def table_before(change: ProposedChange) -> TableMetadata | None:
         if change.object_id is not None:
             raise DocumentMissing("the change has no document of the current state")
         return None
-    return decode_stored_table_metadata(bytes(change.before))
+    return _parsed(change, "before", change.before)
 
 
 def table_after(change: ProposedChange) -> TableMetadata:
     """Return the metadata of a table after the change. Raises DocumentMissing."""
     if change.after is None:
         raise DocumentMissing("the change has no document of the new state")
-    return decode_stored_table_metadata(bytes(change.after))
+    return _parsed(change, "after", change.after)
 
 
-def properties_in(object_type: str, text: msgspec.Raw) -> Mapping[str, str]:
-    """Return the properties in the document of a table, view or generic table."""
+def keep_parsed(change: ProposedChange, *, after: TableMetadata) -> None:
+    """Keep the parsed form of the new document of a table beside the change: the rules need not parse it again."""
+    change.__dict__["parsed_after"] = after
+
+
+def _parsed(change: ProposedChange, member: Literal["before", "after"], text: msgspec.Raw) -> TableMetadata:
+    """Return the parsed document. All rules on one change share it. Two threads may parse it at the same time."""
+    kept: TableMetadata | None = change.__dict__.get(f"parsed_{member}")
+    if kept is None:
+        kept = change.__dict__[f"parsed_{member}"] = decode_stored_table_metadata(bytes(text))
+    return kept
+
+
+def properties_before(change: ProposedChange) -> Mapping[str, str] | None:
+    """Return the current properties of a table, view or generic table; None without a document."""
+    if change.object_type == "table" and change.before is not None:
+        return _parsed(change, "before", change.before).properties
+    return None if change.before is None else _properties_in(change.object_type, change.before)
+
+
+def properties_after(change: ProposedChange) -> Mapping[str, str]:
+    """Return the new properties of a table, view or generic table. Raises DocumentMissing."""
+    if change.object_type == "table" or change.after is None:
+        return table_after(change).properties
+    return _properties_in(change.object_type, change.after)
+
+
+def _properties_in(object_type: str, text: msgspec.Raw) -> Mapping[str, str]:
+    """Return the properties in the document of a view or generic table."""
     if object_type == "generic_table":
         return read_document(bytes(text)).properties
-    if object_type == "view":
-        return decode_stored_view_metadata(bytes(text)).properties
-    return decode_stored_table_metadata(bytes(text)).properties
+    return decode_stored_view_metadata(bytes(text)).properties
 
 
 def columns_of(schema: Schema) -> Columns:

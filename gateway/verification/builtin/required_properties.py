@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from gateway.verification.builtin.documents import DocumentMissing, properties_in
+from gateway.verification.builtin.documents import DocumentMissing, properties_after, properties_before
 from gateway.verification.builtin.rule import DATA_UPDATES, STRUCTURE_UPDATES, Concern
 from gateway.verification.port import ChangeKind, ProposedChange
 
@@ -83,9 +83,7 @@ def _properties(change: ProposedChange) -> tuple[Mapping[str, str] | None, Mappi
     """Return the properties before the change, None for a new object or a namespace, and after it."""
     if change.object_type == "namespace":
         return None, change.properties
-    if change.after is None:
-        raise DocumentMissing("the change has no document of the new state")
-    before = None if change.before is None else properties_in(change.object_type, change.before)
+    after, before = properties_after(change), properties_before(change)
     if before is None and change.object_id is not None:
         raise DocumentMissing("the change has no document of the current state")
-    return before, properties_in(change.object_type, change.after)
+    return before, after
