@@ -74,6 +74,7 @@ def _seat(name: str, each: VerifierSettings, settings: Settings, trust: Trust) -
         questions=each.questions,
         kinds=frozenset(ChangeKind(kind) for kind in each.changes),
         object_types=frozenset(each.objects),
+        unaffected=verifier.unaffected if isinstance(verifier, Rule) else frozenset(),
         configuration=(lambda: stated) if contracts is None else (lambda: stated + contracts.configuration()),
         check=None if contracts is None else contracts.check,
     )

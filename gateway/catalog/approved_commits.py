@@ -17,6 +17,8 @@ from gateway.db.documents import Document
 from gateway.iceberg.commit import CommitOutcome
 from gateway.iceberg.errors import CommitFailedException
 from gateway.iceberg.metadata import encode_table_metadata
+from gateway.iceberg.updates import TableUpdate, ViewUpdate
+from gateway.verification.builtin.documents import keep_parsed
 from gateway.verification.port import ChangeKind
 
 _ATTEMPTS: Final = 4
@@ -58,6 +60,11 @@ def require_same_state(approved: Sequence[Change], now: Sequence[Change]) -> Non
         raise ApprovedStateChanged
 
 
+def actions_of(updates: Sequence[TableUpdate | ViewUpdate]) -> frozenset[str]:
+    """Return the kinds of the updates, by their names in the protocol."""
+    return frozenset(str(type(each).__struct_config__.tag) for each in updates)
+
+
 def kind_of(change: Change) -> ChangeKind:
     """Return the kind of change that the verifiers are asked about."""
     return ChangeKind.COMMIT if isinstance(change, TableChange) else ChangeKind.CREATE
@@ -79,6 +86,12 @@ def _proposal(
     permit: ChangingPermit, change: Change, outcome: CommitOutcome, before: Mapping[UUID, Document]
 ) -> Proposal:
     after = encode_table_metadata(outcome.metadata)
+    proposal = _of_change(permit, change, before, after)
+    keep_parsed(proposal.change, after=outcome.metadata)
+    return proposal
+
+
+def _of_change(permit: ChangingPermit, change: Change, before: Mapping[UUID, Document], after: bytes) -> Proposal:
     if isinstance(change, TableChange):
         return of_object(
             permit,

@@ -100,9 +100,11 @@ class ChangeApproval:
         self._panel = panel
         self._lifetime = lifetime
 
-    def concerns(self, kind: ChangeKind, *types: ObjectType) -> bool:
-        """Return True if verifiers judge such changes of one of these object types."""
-        return self._panel is not None and any(self._panel.concerns(kind, type.value) for type in types)
+    def concerns(self, kind: ChangeKind, *types: ObjectType, updates: frozenset[str] = frozenset()) -> bool:
+        """Return True if verifiers judge such changes of one of these object types. `updates` are the actions of a
+        commit: rules that none of them can break do not count.
+        """
+        return self._panel is not None and any(self._panel.concerns(kind, type.value, updates) for type in types)
 
     async def require(self, permit: ChangingPermit, proposals: Sequence[Proposal]) -> Approval:
         """Return the approval of all changes of one request.

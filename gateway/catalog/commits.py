@@ -20,7 +20,7 @@ from gateway.access.operations.transactions import CommitTransaction
 from gateway.access.permit import Permit
 from gateway.access.refs import ObjectType
 from gateway.access.resolved import ResolvedNamespace
-from gateway.catalog.approved_commits import commit_approved, kind_of, proposals_of, require_same_state
+from gateway.catalog.approved_commits import actions_of, commit_approved, kind_of, proposals_of, require_same_state
 from gateway.catalog.change_approval import Approval, ChangeApproval
 from gateway.catalog.changes import Change, NewTable, TableChange
 from gateway.catalog.chosen_locations import ChosenLocations
@@ -123,9 +123,8 @@ class Commits:
 
     async def _commit(self, permit: AnyCommit, changes: Sequence[Change]) -> list[CommitTableResponse]:
         requests = [change.request.updates if isinstance(change, TableChange) else change.updates for change in changes]
-        permit.pending_audit.add_details(
-            updates=",".join(sorted({_kind(update) for updates in requests for update in updates}))
-        )
+        actions = [actions_of(updates) for updates in requests]
+        permit.pending_audit.add_details(updates=",".join(sorted(frozenset().union(*actions))))
 
         ids = [change.table.id for change in changes if isinstance(change, TableChange)]
 
@@ -143,7 +142,11 @@ class Commits:
             outcomes = await self._outcomes(current, now_ms(permit), before)
             return await self._approval.require(permit, await proposals_of(permit, current, outcomes, before))
 
-        if not any(self._approval.concerns(kind_of(change), ObjectType.TABLE) for change in changes):
+        judged = any(
+            self._approval.concerns(kind_of(change), ObjectType.TABLE, updates=updates)
+            for change, updates in zip(changes, actions, strict=True)
+        )
+        if not judged:
             return await committed(changes, None)
         return await commit_approved(changes, reread=self._reread, approve=approve, commit=committed)
 
@@ -356,8 +359,3 @@ def _require_same_identifier(request: CommitTableRequest, identifier: TableIdent
         raise TableIdentifierMismatch(
             f"The body names {named.dotted} and the path names {identifier.dotted}. They must name the same table."
         )
-
-
-def _kind(update: object) -> str:
-    tag = type(update).__struct_config__.tag  # type: ignore[attr-defined]  # every update is a tagged struct
-    return str(tag)

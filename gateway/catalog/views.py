@@ -20,7 +20,7 @@ from gateway.access.permit import Permit
 from gateway.access.refs import ObjectType
 from gateway.access.resolved import ResolvedNamespace, ResolvedView
 from gateway.access.tuples import Principal
-from gateway.catalog.approved_commits import ApprovedStateChanged, commit_approved
+from gateway.catalog.approved_commits import ApprovedStateChanged, actions_of, commit_approved
 from gateway.catalog.change_approval import UNCONDITIONAL, Approval, ChangeApproval
 from gateway.catalog.change_proposals import of_object
 from gateway.catalog.chosen_locations import ChosenLocations
@@ -163,7 +163,9 @@ class Views:
 
             return await retry_conflicts(self._queue, [view.id], attempt)
 
-        if not self.approval.concerns(ChangeKind.COMMIT, ObjectType.VIEW):
+        if not self.approval.concerns(
+            ChangeKind.COMMIT, ObjectType.VIEW, updates=actions_of(operation.request.updates)
+        ):
             return await committed(first, None)
         return await commit_approved(
             first, reread=partial(self._reread, permit), approve=partial(self._approve, permit), commit=committed

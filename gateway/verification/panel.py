@@ -66,7 +66,8 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
 
     `timeout` is in seconds and includes the time in which the question waits for others. `fail_open`: a failure of the
     verifier counts as an approval, except for CallerCaused ones. `warehouses` are ids; empty means all. `questions` is
-    the number of questions that the verifier receives at the same time. `configuration` returns a text that changes
+    the number of questions that the verifier receives at the same time. A commit with only `unaffected` updates is not
+    judged. `configuration` returns a text that changes
     when the verifier's rules do.
     """
 
@@ -77,6 +78,7 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
     questions: int = 16
     kinds: frozenset[ChangeKind] = frozenset()
     object_types: frozenset[str] = frozenset()
+    unaffected: frozenset[str] = frozenset()
     configuration: Callable[[], str] = no_configuration
     check: Callable[[], Awaitable[None]] | None = None
 
@@ -125,9 +127,9 @@ class Panel:
         ]
         return hashlib.sha256(msgspec.json.encode(described)).hexdigest()
 
-    def concerns(self, kind: ChangeKind, object_type: str) -> bool:
-        """Return True if any verifier judges such changes."""
-        return any(state.concerns(kind, object_type) for state in self._seats)
+    def concerns(self, kind: ChangeKind, object_type: str, updates: frozenset[str] = frozenset()) -> bool:
+        """Return True if any verifier judges such changes. `updates` are the actions of a commit; none means any."""
+        return any(state.concerns(kind, object_type, updates) for state in self._seats)
 
     async def verify_all(self, changes: Sequence[ProposedChange]) -> list[Judgement]:
         """Return the verdict on each change of one request, up to the first group with a rejection.
@@ -190,9 +192,11 @@ class _SeatState:
         self._free = asyncio.Semaphore(seat.questions)
         self._questions = 0
 
-    def concerns(self, kind: ChangeKind, object_type: str) -> bool:
+    def concerns(self, kind: ChangeKind, object_type: str, updates: frozenset[str] = frozenset()) -> bool:
         """Return True if the verifier judges such changes, or fails to say so."""
         seat = self.seat
+        if updates and kind is ChangeKind.COMMIT and updates <= seat.unaffected:
+            return False
         if (seat.kinds and kind not in seat.kinds) or (seat.object_types and object_type not in seat.object_types):
             return False
         try:
@@ -203,7 +207,8 @@ class _SeatState:
     def judges(self, change: ProposedChange) -> bool:
         """Return True if the verifier judges this change."""
         here = not self.seat.warehouses or change.warehouse_id in self.seat.warehouses
-        return here and self.concerns(change.kind, change.object_type)
+        updates = frozenset(str(update.get("action")) for update in change.updates)
+        return here and self.concerns(change.kind, change.object_type, updates)
 
     async def ask(self, change: ProposedChange) -> Verdict | _NoVerdict:
         """Return the verdict. There is none if the verifier failed, did not answer in time, or has too many questions.

@@ -19,7 +19,7 @@ class ChangeKind(StrEnum):
     NAMESPACE_PROPERTIES = "namespace_properties"
 
 
-class ProposedChange(msgspec.Struct, frozen=True, kw_only=True):
+class ProposedChange(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Describe a change that was authorized and is not made yet."""
 
     kind: ChangeKind

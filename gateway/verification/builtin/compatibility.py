@@ -12,10 +12,14 @@ from typing import Final
 
 from gateway.iceberg.types import Type, type_name
 from gateway.verification.builtin.documents import Columns, FlatColumn, columns_of, table_after, table_before
-from gateway.verification.builtin.rule import Concern
+from gateway.verification.builtin.rule import DATA_UPDATES, PROPERTY_UPDATES, Concern
 from gateway.verification.port import ChangeKind, ProposedChange
 
-CONCERN: Final = Concern(kinds=frozenset({ChangeKind.COMMIT}), object_types=frozenset({"table"}))
+CONCERN: Final = Concern(
+    kinds=frozenset({ChangeKind.COMMIT}),
+    object_types=frozenset({"table"}),
+    unaffected=DATA_UPDATES | PROPERTY_UPDATES,
+)
 
 _DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
 _WIDER: Final = {

@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from typing import Literal
 
 import msgspec
 
 from gateway.iceberg.codec import ABSENT
 from gateway.iceberg.generic_tables import read_document
 from gateway.iceberg.metadata import TableMetadata, decode_stored_table_metadata
-from gateway.iceberg.schema import MAX_TYPE_DEPTH, Schema
-from gateway.iceberg.types import ListType, MapType, NestedField, StructType, Type
+from gateway.iceberg.schema import Schema
+from gateway.iceberg.types import StructType, Type
 from gateway.iceberg.views import decode_stored_view_metadata
 from gateway.verification.panel import VerifierFailed
 from gateway.verification.port import ProposedChange
@@ -44,58 +45,66 @@ def table_before(change: ProposedChange) -> TableMetadata | None:
         if change.object_id is not None:
             raise DocumentMissing("the change has no document of the current state")
         return None
-    return decode_stored_table_metadata(bytes(change.before))
+    return _parsed(change, "before", change.before)
 
 
 def table_after(change: ProposedChange) -> TableMetadata:
     """Return the metadata of a table after the change. Raises DocumentMissing."""
     if change.after is None:
         raise DocumentMissing("the change has no document of the new state")
-    return decode_stored_table_metadata(bytes(change.after))
+    return _parsed(change, "after", change.after)
 
 
-def properties_in(object_type: str, text: msgspec.Raw) -> Mapping[str, str]:
-    """Return the properties in the document of a table, view or generic table."""
+def keep_parsed(change: ProposedChange, *, after: TableMetadata) -> None:
+    """Keep the parsed form of the new document of a table beside the change: the rules need not parse it again."""
+    change.__dict__["parsed_after"] = after
+
+
+def _parsed(change: ProposedChange, member: Literal["before", "after"], text: msgspec.Raw) -> TableMetadata:
+    """Return the parsed document. All rules on one change share it. Two threads may parse it at the same time."""
+    kept: TableMetadata | None = change.__dict__.get(f"parsed_{member}")
+    if kept is None:
+        kept = change.__dict__[f"parsed_{member}"] = decode_stored_table_metadata(bytes(text))
+    return kept
+
+
+def properties_before(change: ProposedChange) -> Mapping[str, str] | None:
+    """Return the current properties of a table, view or generic table; None without a document."""
+    if change.object_type == "table" and change.before is not None:
+        return _parsed(change, "before", change.before).properties
+    return None if change.before is None else _properties_in(change.object_type, change.before)
+
+
+def properties_after(change: ProposedChange) -> Mapping[str, str]:
+    """Return the new properties of a table, view or generic table. Raises DocumentMissing."""
+    if change.object_type == "table" or change.after is None:
+        return table_after(change).properties
+    return _properties_in(change.object_type, change.after)
+
+
+def _properties_in(object_type: str, text: msgspec.Raw) -> Mapping[str, str]:
+    """Return the properties in the document of a view or generic table."""
     if object_type == "generic_table":
         return read_document(bytes(text)).properties
-    if object_type == "view":
-        return decode_stored_view_metadata(bytes(text)).properties
-    return decode_stored_table_metadata(bytes(text)).properties
+    return decode_stored_view_metadata(bytes(text)).properties
 
 
 def columns_of(schema: Schema) -> Columns:
-    """Return all fields of a schema by id. A parent is before the fields inside it."""
-    return {column.id: column for column in _walk(schema.struct, "", None, 0)}
-
-
-def _walk(kind: Type, prefix: str, parent: int | None, depth: int) -> Iterator[FlatColumn]:
-    if depth > MAX_TYPE_DEPTH:
-        raise DocumentMissing(f"types are nested deeper than {MAX_TYPE_DEPTH} levels")
-    for field in _inner(kind):
-        path = f"{prefix}{field.name}"
-        yield FlatColumn(
+    """Return all fields of a schema by id. A parent is before the fields inside it. Raises BadRequestException."""
+    found: dict[int, FlatColumn] = {}
+    enclosing: list[int] = []
+    for column in schema.columns.values():
+        field = column.field
+        del enclosing[len(column.path) - 1 :]
+        found[field.id] = FlatColumn(
             id=field.id,
             name=field.name,
-            path=path,
-            parent=parent,
+            path=column.dotted,
+            parent=enclosing[-1] if enclosing else None,
             type=field.type,
             required=field.required,
             has_default=field.initial_default != ABSENT,
-            is_field=isinstance(kind, StructType),
+            is_field=isinstance(column.parents[-1][0], StructType),
         )
-        yield from _walk(field.type, f"{path}.", field.id, depth + 1)
-
-
-def _inner(kind: Type) -> tuple[NestedField, ...]:
-    match kind:
-        case StructType():
-            return kind.fields
-        case ListType():
-            return (NestedField(id=kind.element_id, name="element", required=kind.element_required, type=kind.element),)
-        case MapType():
-            return (
-                NestedField(id=kind.key_id, name="key", required=True, type=kind.key),
-                NestedField(id=kind.value_id, name="value", required=kind.value_required, type=kind.value),
-            )
-        case _:
-            return ()
+        enclosing.append(field.id)
+    return found

@@ -13,12 +13,16 @@ from gateway.iceberg.metadata import TableMetadata
 from gateway.iceberg.partition import PartitionField
 from gateway.iceberg.types import type_name
 from gateway.verification.builtin.documents import table_after, table_before
-from gateway.verification.builtin.rule import Concern
+from gateway.verification.builtin.rule import DATA_UPDATES, PROPERTY_UPDATES, Concern
 from gateway.verification.port import ChangeKind, ProposedChange
 
 PartitionEvolution = Literal["none", "add_only", "any"]
 
-CONCERN: Final = Concern(kinds=frozenset({ChangeKind.CREATE, ChangeKind.COMMIT}), object_types=frozenset({"table"}))
+CONCERN: Final = Concern(
+    kinds=frozenset({ChangeKind.CREATE, ChangeKind.COMMIT}),
+    object_types=frozenset({"table"}),
+    unaffected=DATA_UPDATES | PROPERTY_UPDATES,
+)
 TRANSFORMS: Final = frozenset({"identity", "bucket", "truncate", "year", "month", "day", "hour"})
 
 

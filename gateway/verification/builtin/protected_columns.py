@@ -14,10 +14,14 @@ import msgspec
 
 from gateway.verification.builtin.compatibility import shown
 from gateway.verification.builtin.documents import Columns, FlatColumn, columns_of, table_after, table_before
-from gateway.verification.builtin.rule import Concern
+from gateway.verification.builtin.rule import DATA_UPDATES, PROPERTY_UPDATES, Concern
 from gateway.verification.port import ChangeKind, ProposedChange
 
-CONCERN: Final = Concern(kinds=frozenset({ChangeKind.COMMIT}), object_types=frozenset({"table"}))
+CONCERN: Final = Concern(
+    kinds=frozenset({ChangeKind.COMMIT}),
+    object_types=frozenset({"table"}),
+    unaffected=DATA_UPDATES | PROPERTY_UPDATES,
+)
 
 
 class Protected(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,13 +13,14 @@ from typing import Final
 
 import msgspec
 
-from gateway.verification.builtin.documents import DocumentMissing, properties_in
-from gateway.verification.builtin.rule import Concern
+from gateway.verification.builtin.documents import DocumentMissing, properties_after, properties_before
+from gateway.verification.builtin.rule import DATA_UPDATES, STRUCTURE_UPDATES, Concern
 from gateway.verification.port import ChangeKind, ProposedChange
 
 CONCERN: Final = Concern(
     kinds=frozenset({ChangeKind.CREATE, ChangeKind.COMMIT, ChangeKind.NAMESPACE_PROPERTIES}),
     object_types=frozenset({"table", "view", "generic_table", "namespace"}),
+    unaffected=DATA_UPDATES | STRUCTURE_UPDATES,
 )
 
 LONGEST_VALUE: Final = 1024
@@ -82,9 +83,7 @@ def _properties(change: ProposedChange) -> tuple[Mapping[str, str] | None, Mappi
     """Return the properties before the change, None for a new object or a namespace, and after it."""
     if change.object_type == "namespace":
         return None, change.properties
-    if change.after is None:
-        raise DocumentMissing("the change has no document of the new state")
-    before = None if change.before is None else properties_in(change.object_type, change.before)
+    after, before = properties_after(change), properties_before(change)
     if before is None and change.object_id is not None:
         raise DocumentMissing("the change has no document of the current state")
-    return before, properties_in(change.object_type, change.after)
+    return before, after

@@ -18,11 +18,45 @@ _LARGE: Final = 262_144
 """Bytes of documents from which a rule runs in a thread: reading them would delay other requests."""
 
 
+DATA_UPDATES: Final = frozenset(
+    {
+        "add-snapshot",
+        "set-snapshot-ref",
+        "remove-snapshots",
+        "remove-snapshot-ref",
+        "set-statistics",
+        "remove-statistics",
+        "set-partition-statistics",
+        "remove-partition-statistics",
+    }
+)
+"""Updates of tables that change neither their structure nor their properties."""
+
+PROPERTY_UPDATES: Final = frozenset({"set-properties", "remove-properties"})
+
+STRUCTURE_UPDATES: Final = frozenset(
+    {
+        "add-schema",
+        "set-current-schema",
+        "add-spec",
+        "set-default-spec",
+        "add-sort-order",
+        "set-default-sort-order",
+        "add-view-version",
+        "set-current-view-version",
+    }
+)
+
+
 class Concern(msgspec.Struct, frozen=True, kw_only=True):
-    """The kinds of changes and types of objects that a verifier judges."""
+    """The kinds of changes and types of objects that a verifier judges.
+
+    `unaffected` are updates that cannot break its rule. It does not judge a commit that has no others.
+    """
 
     kinds: frozenset[ChangeKind]
     object_types: frozenset[str]
+    unaffected: frozenset[str] = frozenset()
 
     def covers(self, kind: ChangeKind, object_type: str) -> bool:
         """Return True if the verifier judges such changes."""
@@ -49,6 +83,11 @@ class Rule:
     def name(self) -> str:
         """Return the name in the settings."""
         return self._name
+
+    @property
+    def unaffected(self) -> frozenset[str]:
+        """Return the updates that cannot break the rule."""
+        return self._concern.unaffected
 
     def concerns(self, change_kind: ChangeKind, object_type: str) -> bool:
         """Return True if the rule is about such changes."""
