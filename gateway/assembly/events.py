@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from gateway.assembly.adapters import open_database
 from gateway.assembly.extensions import ExtensionGroup, find_extension
+from gateway.assembly.traced_tasks import traced_sink
 from gateway.db.engine import Database
 from gateway.events.port import EventSink
 from gateway.settings import Secret, Settings, certificate_sources
@@ -22,6 +23,7 @@ from gateway.settings.events import BUILT_IN, EventSinkSettings
 from gateway.tasks.event_delivery import EventDelivery, EventKeeping, Pace
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.tracing import Tracer
 from gateway.tls import Trust, trusted
 
 _END_SECONDS = 8.0
@@ -78,6 +80,7 @@ def start_events(
     database: Database,
     health: HealthMonitor,
     stack: AsyncExitStack,
+    tracer: Tracer | None = None,
 ) -> None:
     """Start the delivery to each sink in this process, if there are sinks. `stack` ends it.
 
@@ -96,7 +99,8 @@ def start_events(
             min_backoff=events.min_backoff,
             max_backoff=events.max_backoff,
         )
-        delivery = EventDelivery(database, open_sink(name, sink, trust), observer=observer, pace=pace)
+        opened = traced_sink(open_sink(name, sink, trust), tracer)
+        delivery = EventDelivery(database, opened, observer=observer, pace=pace)
         health.register("events", name, delivery.check, required=False)
         stack.push_async_callback(_ended, asyncio.create_task(delivery.run(), name=f"events {name}"))
     keeping = EventKeeping(
