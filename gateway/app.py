@@ -132,7 +132,7 @@ async def _assemble(
     await reaches()
     narrowed = open_authorizers(settings.authorizers, database, fga, stack)
     door = build_door(settings, database, fga, reaches, server_id, policies, audit, metrics, tracer, narrowed)
-    delivery = tuple_delivery(settings, database, fga, metrics)
+    delivery = tuple_delivery(settings, database, fga, metrics, tracer)
     # Also in read-only maintenance: acknowledged changes must take effect, and drift may give rights without a grant.
     stack.callback(asyncio.create_task(run_delivery(delivery, database), name="outbox").cancel)
     keeper, reconcile = drift_repair(settings, database, fga, delivery, door, metrics)
@@ -143,12 +143,12 @@ async def _assemble(
     stores = open_stores(settings, trust, metrics, database, sealer, secret_stores, stack, tracer)
     await stores.storage.check()
     watch_secret_stores(health, secret_stores)
-    start_events(settings, trust, metrics, database, health, stack)
+    start_events(settings, trust, metrics, database, health, stack, tracer)
     panel = open_verifiers(settings, trust, metrics, health, stack)
     narrowed.watch(health)
     if settings.maintenance_mode == "off":
-        start_tasks(settings, metrics, database, door, delivery, stores, stack)
-        await start_audit_tasks(settings, trust, health, stack)
+        start_tasks(settings, metrics, database, door, delivery, stores, stack, tracer)
+        await start_audit_tasks(settings, trust, metrics, health, stack, tracer)
         start_counting(settings, database, calls, stack)
     return build_services(
         settings, metrics, database, reads, door, delivery, health, identity, server_id, stores, reaches, refused, panel

@@ -48,6 +48,7 @@ def record_of(context: RequestContext, judged: Sequence[Judged], resolution: Res
             asked_by=actor.asked_by,
         ),
         client_request_id=context.client_request_id,
+        trace_id=context.trace_id,
         user_agent=context.user_agent,
         client_address=context.client_address,
         decisions=tuple(_audited(operation, decision, resolution) for operation, decision in judged),

@@ -44,6 +44,12 @@ class _LogRecord(msgspec.Struct, frozen=True, rename="camel"):
     event_name: str
     body: _Text
     attributes: tuple[_Attribute, ...]
+    trace_id: str | msgspec.UnsetType = msgspec.UNSET
+    """Hexadecimal, which this encoding demands instead of the base64 of protobuf's JSON."""
+
+
+class _Traced(msgspec.Struct, frozen=True):
+    trace_id: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class _Scope(msgspec.Struct, frozen=True):
@@ -133,7 +139,16 @@ def _log(block: Block, record: SealedRecord) -> _LogRecord:
             _text("lakegate.operation", record.operation),
             _text("lakegate.outcome", record.outcome),
         ),
+        trace_id=_trace_of(record.record),
     )
+
+
+def _trace_of(record: bytes) -> str | msgspec.UnsetType:
+    """Return the id of the trace in an audit record, if it has one."""
+    try:
+        return msgspec.json.decode(record, type=_Traced).trace_id
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return msgspec.UNSET
 
 
 def _text(key: str, value: str) -> _Attribute:

@@ -71,6 +71,8 @@ class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     decisions: tuple[AuditedDecision, ...]
     client_request_id: str | None = None
     """The `x-request-id` that the caller sent: any text, and not necessarily unique."""
+    trace_id: str | None = None
+    """The id of the trace, if the request is recorded by a tracer or its client sent the id."""
     user_agent: str | None = None
     client_address: str | None = None
     detail: Mapping[str, str] = {}

@@ -19,6 +19,7 @@ from gateway.access.audit_record import AuditRecord
 from gateway.access.issued_credential import IssuedCredential
 from gateway.access.tuples import TupleKey
 from gateway.assembly.traced_adapters import TracedDatabase, call_hooks, traced_client
+from gateway.assembly.traced_tasks import TracedDelivery
 from gateway.audit.sink import BufferedAudit
 from gateway.db import audit_log, servers
 from gateway.db.credentials import StorageCredentials
@@ -164,7 +165,9 @@ async def open_openfga(
     return client
 
 
-def tuple_delivery(settings: Settings, database: Database, fga: FgaClient, metrics: Metrics) -> TupleDelivery:
+def tuple_delivery(
+    settings: Settings, database: Database, fga: FgaClient, metrics: Metrics, tracer: Tracer | None = None
+) -> TupleDelivery:
     """Create the delivery that writes the tuples that the rows require to OpenFGA."""
 
     async def write_tuples(writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
@@ -173,7 +176,8 @@ def tuple_delivery(settings: Settings, database: Database, fga: FgaClient, metri
 
     settle_seconds = settings.openfga.timeout + settings.openfga.server_timeout + 1.0
     new_tuples = NewTuples(settings.openfga.new_tuples)
-    return TupleDelivery(database, write_tuples, metrics, settle_seconds=settle_seconds, new_tuples=new_tuples)
+    kind = TupleDelivery if tracer is None else partial(TracedDelivery, tracer)
+    return kind(database, write_tuples, metrics, settle_seconds=settle_seconds, new_tuples=new_tuples)
 
 
 def open_opa(settings: Settings, trust: Trust, stack: AsyncExitStack, tracer: Tracer | None = None) -> OpaDecider:

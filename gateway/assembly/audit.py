@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gateway.access.audit_chain import Anchor
 from gateway.assembly.adapters import open_database
+from gateway.assembly.traced_tasks import traced_export
 from gateway.audit.refused_logins import RefusedLogins
 from gateway.audit.sink import BufferedAudit
 from gateway.db.engine import Database
@@ -19,7 +20,9 @@ from gateway.tasks.audit_chain import AuditSealer, Exported, Verified
 from gateway.tasks.audit_export import OTLP, AuditExport
 from gateway.tasks.audit_retention import AuditPartitions, Retention
 from gateway.telemetry.health import HealthMonitor
+from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.otlp_client import JSON, OtlpClient
+from gateway.telemetry.tracing import Tracer
 from gateway.tls import Trust, for_postgres, trusted
 
 _STATEMENT_SECONDS = 600.0
@@ -39,7 +42,14 @@ def count_refused_logins(settings: Settings, audit: BufferedAudit, stack: AsyncE
     return counting
 
 
-async def start_audit_tasks(settings: Settings, trust: Trust, health: HealthMonitor, stack: AsyncExitStack) -> None:
+async def start_audit_tasks(
+    settings: Settings,
+    trust: Trust,
+    metrics: Metrics,
+    health: HealthMonitor,
+    stack: AsyncExitStack,
+    tracer: Tracer | None = None,
+) -> None:
     """Start the tasks of the audit log: its partitions, and sealing and export if they are configured.
 
     They have connections of their own, so a long statement of theirs does not hold one of requests.
@@ -59,7 +69,8 @@ async def start_audit_tasks(settings: Settings, trust: Trust, health: HealthMoni
             timeout=audit.otlp.timeout,
             tls=trust.context,
         )
-        export = AuditExport(of_tasks, await stack.enter_async_context(collector), every=audit.seal_interval)
+        send = traced_export(await stack.enter_async_context(collector), tracer)
+        export = AuditExport(of_tasks, send, every=audit.seal_interval, observer=metrics.audit_export)
         # Requests do not need it, so an outage of the collector keeps the gateway in service.
         health.register("audit", "otlp", export.check, required=False)
         tasks["audit export"] = export.run()

@@ -9,6 +9,7 @@ from datetime import timedelta
 
 from gateway.access.door import Door
 from gateway.assembly.adapters import Stores
+from gateway.assembly.traced_tasks import traced_handlers
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
 from gateway.db.tasks import Queue
@@ -29,6 +30,7 @@ from gateway.tasks.watch import DriftWatch
 from gateway.tasks.worker import Handler, Worker
 from gateway.telemetry.calls import Calls
 from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.tracing import Tracer
 
 
 def drift_repair(
@@ -87,6 +89,7 @@ def start_tasks(
     delivery: TupleDelivery,
     stores: Stores,
     stack: AsyncExitStack,
+    tracer: Tracer | None = None,
 ) -> None:
     """Start the background tasks that change data: task workers, housekeeping and expiry."""
     handlers: dict[Queue, Handler] = {
@@ -103,7 +106,9 @@ def start_tasks(
         Queue.TASK_LOG_CLEANUP: settings.task_log_cleanup_workers,
         Queue.EXPIRE_STAGED_TABLE: settings.task_expire_staged_table_workers,
     }
-    worker = Worker(database, handlers, observer=metrics, slots=slots, every=settings.task_poll_interval)
+    worker = Worker(
+        database, traced_handlers(handlers, tracer), observer=metrics, slots=slots, every=settings.task_poll_interval
+    )
     housekeeping = Housekeeping(
         database=database,
         door=door,

@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from gateway.assembly.adapters import open_database
 from gateway.assembly.extensions import ExtensionGroup, find_extension
+from gateway.assembly.traced_tasks import traced_sink
 from gateway.db.engine import Database
 from gateway.events.port import EventSink
 from gateway.settings import Secret, Settings, certificate_sources
@@ -25,6 +26,7 @@ from gateway.settings.postgres_url import asyncpg_url
 from gateway.tasks.event_delivery import EventDelivery, EventKeeping, Pace
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.tracing import Tracer
 from gateway.tls import Trust, for_postgres, trusted
 
 _END_SECONDS = 8.0
@@ -83,6 +85,7 @@ def start_events(
     database: Database,
     health: HealthMonitor,
     stack: AsyncExitStack,
+    tracer: Tracer | None = None,
 ) -> None:
     """Start the delivery to each sink in this process, if there are sinks. `stack` ends it.
 
@@ -104,9 +107,8 @@ def start_events(
             min_backoff=events.min_backoff,
             max_backoff=events.max_backoff,
         )
-        delivery = EventDelivery(
-            database, open_sink(name, sink, trust), observer=observer, pace=pace, sessions=sessions
-        )
+        opened = traced_sink(open_sink(name, sink, trust), tracer)
+        delivery = EventDelivery(database, opened, observer=observer, pace=pace, sessions=sessions)
         health.register("events", name, delivery.check, required=False)
         tasks.append(asyncio.create_task(delivery.run(), name=f"events {name}"))
     keeping = EventKeeping(

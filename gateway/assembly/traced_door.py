@@ -21,6 +21,7 @@ from gateway.access.refs import Ref
 from gateway.access.request_context import RequestContext
 from gateway.access.resolved import Excerpt, Resolution
 from gateway.iceberg.errors import CatalogError
+from gateway.telemetry.spans import known_trace_id
 from gateway.telemetry.tracing import Tracer
 
 Op = TypeVar("Op", bound=Operation)
@@ -56,7 +57,8 @@ class TracedDoor(Door):
     async def admit_with(
         self, context: RequestContext, operation: Op, extra: Extra | None
     ) -> tuple[Permit[Op], Permit[Extra] | None]:
-        """Return the permits as the door does. A refusal is no failure of the span."""
+        """Return the permits as the door does. A refusal is no failure of the span. Audit records name the trace."""
+        context.trace_id = known_trace_id()
         with self._tracer.span("door.admit", {"lakegate.operation": operation.name()}, refusals=(CatalogError,)):
             return await super().admit_with(context, operation, extra)
 

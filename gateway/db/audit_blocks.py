@@ -38,6 +38,13 @@ _ADVANCE: Final = text(
     "update audit_exports set block = :block where name = :name and holder = :holder and block < :block"
 )
 _RELEASE: Final = text("update audit_exports set holder = null where name = :name and holder = :holder")
+_BACKLOG: Final = text(
+    """
+    select coalesce(sum(b.count), 0)::bigint as records,
+        coalesce(extract(epoch from clock_timestamp() - min(b.sealed_at)), 0)::float8 as oldest_seconds
+    from audit_blocks b where b.number > coalesce((select block from audit_exports where name = :name), 0)
+    """
+)
 
 
 async def lock_chain(connection: AsyncConnection) -> bool:
@@ -126,3 +133,12 @@ async def advance_export(connection: AsyncConnection, name: str, holder: UUID, b
 async def release_export(connection: AsyncConnection, name: str, holder: UUID) -> None:
     """Let another process hold the export at once."""
     await connection.execute(_RELEASE, {"name": name, "holder": holder})
+
+
+async def export_backlog(connection: AsyncConnection, name: str) -> tuple[int, float]:
+    """Return (number of sealed records that were not exported, age of their oldest block in seconds).
+
+    The age is 0 without such records.
+    """
+    row = (await connection.execute(_BACKLOG, {"name": name})).one()
+    return int(row.records), max(0.0, float(row.oldest_seconds))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, Protocol
 from uuid import uuid4
 
 import structlog
@@ -30,6 +30,14 @@ _HELD_SECONDS: Final = 60.0
 _LONGEST_PAUSE: Final = 60.0
 
 
+class ExportObserver(Protocol):
+    """Receiver of the backlog, for metrics."""
+
+    def export_counted(self, export: str, records: int, oldest_seconds: float) -> None:
+        """Set the number of records that wait for an export, and the age of their oldest block in seconds."""
+        ...
+
+
 class AuditExport:
     """The export of one process; one process at a time sends.
 
@@ -37,8 +45,16 @@ class AuditExport:
     `every` is the mean interval in seconds between two searches for new blocks.
     """
 
-    def __init__(self, database: Database, send: Callable[[bytes], Awaitable[bytes]], *, every: float) -> None:
+    def __init__(
+        self,
+        database: Database,
+        send: Callable[[bytes], Awaitable[bytes]],
+        *,
+        every: float,
+        observer: ExportObserver | None = None,
+    ) -> None:
         self._database = database
+        self._observer = observer
         self._send = send
         self._every = every
         self._holder = uuid4()
@@ -53,7 +69,9 @@ class AuditExport:
                 pause = max(pause, self._failed.retry_after)
             await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - jitter, not a secret
             try:
+                await self.count_backlog()
                 await self.export_all()
+                await self.count_backlog()
             except (CollectorUnavailable, DatabaseUnavailable, CommitUnknown) as outage:
                 _log.warning("audit.export_postponed", reason=str(outage))
                 self._failed, failures = outage, min(failures + 1, 10)
@@ -72,6 +90,12 @@ class AuditExport:
         """Raise the error of the last attempt, for the health endpoint."""
         if self._failed is not None:
             raise CollectorUnavailable(str(self._failed))
+
+    async def count_backlog(self) -> None:
+        """Report the records that wait. Raises the errors of the database."""
+        if self._observer is not None:
+            async with self._database.read() as connection:
+                self._observer.export_counted(OTLP, *await audit_blocks.export_backlog(connection, OTLP))
 
     async def export_all(self) -> int:
         """Send all blocks that wait, and return their number. Raises the errors of `send` and of the database."""

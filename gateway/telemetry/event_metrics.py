@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics of the delivery of change events. They have series only in gateways with sinks."""
+"""Metrics of the delivery of change events and audit records. They have series only in gateways that deliver them."""
 
 from __future__ import annotations
 
@@ -59,3 +59,36 @@ class EventMetrics:
         self._waiting.labels(sink).set(waiting)
         self._dead_letters.labels(sink).set(dead_letters)
         self._oldest.labels(sink).set(oldest_seconds)
+
+
+class AuditExportMetrics:
+    """The backlog of the export. All processes read the same rows, so the latest value of any process counts.
+
+    The series appear with the first value: a gateway without an export must not show an empty backlog.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        """Define the metrics in `registry`."""
+        # A constant label: a gauge without a label would have a series from the beginning.
+        self._waiting = Gauge(
+            "lakegate_audit_export_waiting",
+            "Number of sealed audit records that were not exported.",
+            ("export",),
+            multiprocess_mode="mostrecent",
+            registry=registry,
+        )
+        self._oldest = Gauge(
+            "lakegate_audit_export_oldest_seconds",
+            "Age in seconds of the oldest sealed block of audit records that was not exported, 0 without one.",
+            ("export",),
+            multiprocess_mode="mostrecent",
+            registry=registry,
+        )
+
+    def export_counted(self, export: str, records: int, oldest_seconds: float) -> None:
+        """Set the number of records that wait for an export, and the age of the oldest block in seconds.
+
+        `export` is the name of the export. The age counts from the sealing of the block.
+        """
+        self._waiting.labels(export).set(records)
+        self._oldest.labels(export).set(oldest_seconds)

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest, values
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from gateway.telemetry.event_metrics import EventMetrics
+from gateway.telemetry.event_metrics import AuditExportMetrics, EventMetrics
 
 DeterminedBy = Literal["openfga", "opa", "both", "none"]
 Engine = Literal["openfga", "opa", "total"]
@@ -59,6 +59,7 @@ class Metrics:
         self._define_scope()
         self._define_shares()
         self.events = EventMetrics(self._registry)
+        self.audit_export = AuditExportMetrics(self._registry)
         self._define_spans()
         self._define_verifiers()
 

@@ -57,7 +57,7 @@ class SpanEncoding:
         """Return the number of spans that a successful response rejects; 0 if it is malformed."""
         try:
             rejected: int = ExportTraceServiceResponse.FromString(answer).partial_success.rejected_spans
-        except Exception:  # the error of protobuf, whose package is Google's
+        except Exception:  # the error of protobuf; only modules for tokens may import its package
             return 0
         return max(0, rejected)
 

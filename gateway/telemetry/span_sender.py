@@ -102,5 +102,6 @@ class SpanSender:
             except CollectorUnavailable as outage:
                 if attempt == _ATTEMPTS or self._closing:
                     raise
-                await asyncio.sleep(min(outage.retry_after or float(attempt), _LONGEST_PAUSE))
+                pause = float(attempt) if outage.retry_after is None else outage.retry_after
+                await asyncio.sleep(min(pause, _LONGEST_PAUSE))
                 attempt += 1

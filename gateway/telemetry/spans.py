@@ -70,4 +70,16 @@ def current_trace_id() -> str | None:
     current = CURRENT.get()
     if current is None:
         return None
-    return f"{current.trace.id if type(current) is Span else current.id:032x}"
+    return f"{current.trace.id if isinstance(current, Span) else current.id:032x}"
+
+
+def known_trace_id() -> str | None:
+    """Return the id of the current trace if another system may know the trace; None otherwise.
+
+    It is recorded here, or the client sent its id.
+    """
+    current = CURRENT.get()
+    if current is None:
+        return None
+    trace = current.trace if isinstance(current, Span) else current
+    return f"{trace.id:032x}" if isinstance(current, Span) or trace.given else None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measure the cost of traces: `python -m tests.bench.traces` compares gateways with and without them.
 
-All three run on one stack and have one worker process: traces of all requests, of 5 % (the default), and off. A
+All run on one stack and have one worker process: traces of all requests, of 5 % (the default), of 1 %, and off. A
 collector in this process receives and drops the spans. The CPU time of `gateway` includes sending them.
 """
 
@@ -91,7 +91,7 @@ def main() -> None:
         compare(
             {
                 f"traces of {float(ratio):.0%}": {"TRACING__ENDPOINT": address, "TRACING__SAMPLE_RATIO": ratio}
-                for ratio in ("1.0", "0.05")
+                for ratio in ("1.0", "0.05", "0.01")
             },
             "no traces",
         )

@@ -223,6 +223,8 @@ def _finds(rows: list[Any], found: Block, table: Table, reader: Person) -> bool:
     """Return True if the rows of a documented query include the test's actions."""
     if "principal_id" in found.text:
         return (reader.id, "describe") in {(each["principal_id"], each["privilege"]) for each in rows}
+    if "trace_id" in found.text:
+        return (reader.id, "drop_table") in {(each["actor_id"], each["operation"]) for each in rows}
     if "failure" in found.text:
         return (reader.id, "ActionForbidden") in {(each["actor_id"], each["failure"]) for each in rows}
     if "reason" in found.text:

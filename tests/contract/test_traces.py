@@ -7,15 +7,17 @@ import socket
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
+from tests.contract.lifecycle import until
 from tests.contract.world import Person, World
 from tests.integration.toxic import second_gateway
 from tests.otlp import attributes, collector
 
 pytestmark = pytest.mark.servers
 
-LOAD, COMMIT, ABSENT = (f"{digit}af7651916cd43dd8448eb211c80319c" for digit in "012")
+LOAD, COMMIT, ABSENT, UNRECORDED = (f"{digit}af7651916cd43dd8448eb211c80319c" for digit in "0123")
 CLIENT_SPAN = "b7ad6b7169203331"
 ROUTE = "/catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}"
 
@@ -24,6 +26,14 @@ def _edges(spans: list[Any]) -> set[tuple[str, str]]:
     """Return (name of the parent, name) of each span; the parent outside of the gateway is `client`."""
     names = {span.span_id: span.name for span in spans} | {bytes.fromhex(CLIENT_SPAN): "client"}
     return {(names[span.parent_span_id], span.name) for span in spans}
+
+
+def _audited_traces(world: World, answer: httpx.Response) -> set[str | None]:
+    """Return the traces in the audit records of a request. The records of refusals are written later."""
+    statement = "select convert_from(record, 'utf8')::jsonb ->> 'trace_id' as id from audit_log where request_id = $1"
+    request = answer.headers["x-request-id"]
+    until(lambda: bool(world.sql(statement, request)), "the request has no audit record")
+    return {row["id"] for row in world.sql(statement, request)}
 
 
 def _statements(spans: list[Any]) -> set[str]:
@@ -51,6 +61,9 @@ def test_requests_are_traced_with_their_calls_below_them(world: World, ns: str, 
         committed = person.post(table.path, change, headers=parent(COMMIT))
         absent = person.get(f"{table.path}_absent", headers=parent(ABSENT))
         assert [answer.status_code for answer in (loaded, committed, absent)] == [200, 200, 404]
+        unrecorded = person.get(f"{table.path}_absent", headers={"traceparent": f"00-{UNRECORDED}-{CLIENT_SPAN}-00"})
+        traces = {LOAD: loaded, COMMIT: committed, ABSENT: absent, UNRECORDED: unrecorded}
+        assert {trace: _audited_traces(world, answer) for trace, answer in traces.items()} == {t: {t} for t in traces}
 
         load, commit, refused = (received.trace(each, parent=CLIENT_SPAN) for each in (LOAD, COMMIT, ABSENT))
         assert _edges(load) >= {

@@ -205,3 +205,28 @@ async def test_a_running_gateway_exports_its_records(
                 await asyncio.sleep(0.2)
     finally:
         await database.close()
+
+
+async def test_the_backlog_counts_the_sealed_records_that_were_not_exported(
+    database: Database, collector: Collector, send: OtlpClient
+) -> None:
+    """The blocks before the position must not count, and an empty backlog has no age."""
+    counted: list[tuple[str, int, float]] = []
+
+    class Observer:
+        def export_counted(self, export: str, records: int, oldest_seconds: float) -> None:
+            counted.append((export, records, oldest_seconds))
+
+    export = AuditExport(database, send, every=1.0, observer=Observer())
+    await export.count_backlog()
+    await _seal(database, 15)
+    await export.count_backlog()
+    await export.export_all()
+    await export.count_backlog()
+    await _seal(database, 5)
+    async with database.transaction() as connection:
+        await connection.execute(text("update audit_blocks set sealed_at = sealed_at - interval '1 hour'"))
+    await export.count_backlog()
+    assert [(name, records) for name, records, _ in counted] == [("otlp", 0), ("otlp", 15), ("otlp", 0), ("otlp", 5)]
+    assert counted[0][2] == counted[2][2] == 0
+    assert counted[3][2] >= 3600

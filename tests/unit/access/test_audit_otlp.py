@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
+import msgspec
 import pytest
 from google.protobuf import json_format
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
@@ -51,6 +52,16 @@ def test_a_request_has_the_exact_text_and_time_of_each_record() -> None:
         "lakegate.operation": "load_table",
         "lakegate.outcome": "allowed",
     }
+
+
+def test_the_trace_of_a_record_is_that_of_its_log_record() -> None:
+    """OTLP writes ids in hexadecimal. Records before traces, and those that are no objects, have none."""
+    texts = [f'{{"trace_id":"{"0af7" * 8}","actor":{{}}}}', '{"trace_id":5}', "[]"]
+    block = seal([_record(number, text) for number, text in enumerate(texts)], after=None, sealed_at=AT)
+    (body,) = requests_of(block, [_record(number, text) for number, text in enumerate(texts)])
+    (resource,) = msgspec.json.decode(body)["resourceLogs"]
+    records = resource["scopeLogs"][0]["logRecords"]
+    assert [each.get("traceId") for each in records] == ["0af7" * 8, None, None]
 
 
 def test_large_records_are_sent_in_several_requests() -> None:

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traces of background tasks: each run with work to do is a trace of its own. Without a tracer, nothing is wrapped."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from gateway.db.delivery import DeliveryObserver, TupleDelivery
+from gateway.db.engine import Database
+from gateway.db.new_tuple_delivery import NewTuples, WriteTuples
+from gateway.db.task_runs import Task
+from gateway.db.tasks import Queue
+from gateway.events.port import Event, EventSink
+from gateway.tasks.worker import Handler
+from gateway.telemetry.tracing import Tracer
+
+Send = Callable[[bytes], Awaitable[bytes]]
+"""Sends the body of a request to a collector, and returns the response."""
+
+
+def traced_handlers(handlers: Mapping[Queue, Handler], tracer: Tracer | None) -> Mapping[Queue, Handler]:
+    """Return the handlers of tasks, with a span for each run if there is a tracer."""
+    if tracer is None:
+        return handlers
+    return {queue: _traced_handler(handler, tracer) for queue, handler in handlers.items()}
+
+
+def _traced_handler(handler: Handler, tracer: Tracer) -> Handler:
+    async def run(task: Task) -> None:
+        with tracer.task_span(f"task.{task.queue.value}", {"lakegate.attempt": task.attempt}):
+            await handler(task)
+
+    return run
+
+
+class TracedDelivery(TupleDelivery):
+    """Delivery of tuples with a span for each batch of the background task. Deliveries of requests have their spans."""
+
+    def __init__(
+        self,
+        tracer: Tracer,
+        database: Database,
+        write: WriteTuples,
+        observer: DeliveryObserver,
+        *,
+        settle_seconds: float,
+        new_tuples: NewTuples,
+    ) -> None:
+        super().__init__(database, write, observer, settle_seconds=settle_seconds, new_tuples=new_tuples)
+        self._tracer = tracer
+
+    async def deliver_due(self) -> int:
+        """Deliver a batch of due tuples, as `TupleDelivery` does."""
+        with self._tracer.task_span("task.tuple_delivery") as span:
+            count = await super().deliver_due()
+            span.set_attribute("lakegate.tuples", count)
+            return count
+
+
+def traced_sink(sink: EventSink, tracer: Tracer | None) -> EventSink:
+    """Return the sink, with a span for each batch if there is a tracer."""
+    return sink if tracer is None else TracedSink(sink, tracer)
+
+
+class TracedSink:
+    """Event sink with a span for each batch."""
+
+    def __init__(self, sink: EventSink, tracer: Tracer) -> None:
+        self._sink = sink
+        self._tracer = tracer
+
+    @property
+    def name(self) -> str:
+        """Return the name of the sink."""
+        return self._sink.name
+
+    async def send(self, events: Sequence[Event]) -> None:
+        """Store the events, as the sink does."""
+        with self._tracer.task_span(
+            "task.event_delivery", {"lakegate.sink": self.name, "lakegate.events": len(events)}
+        ):
+            await self._sink.send(events)
+
+    async def check(self) -> None:
+        """Check the sink. No span: the health monitor calls this."""
+        await self._sink.check()
+
+    async def close(self) -> None:
+        """Close the sink."""
+        await self._sink.close()
+
+
+def traced_export(send: Send, tracer: Tracer | None) -> Send:
+    """Return the function that sends audit records, with a span for each request if there is a tracer."""
+    if tracer is None:
+        return send
+
+    async def traced(body: bytes) -> bytes:
+        with tracer.task_span("task.audit_export", {"lakegate.bytes": len(body)}):
+            return await send(body)
+
+    return traced
