@@ -18,7 +18,7 @@ from uuid_utils.compat import uuid7
 
 from gateway.access.audit_chain import Anchor
 from gateway.access.audit_months import first_id
-from gateway.access.audit_record import AUDIT_FORMAT, AuditedActor, AuditedDecision, AuditRecord
+from gateway.access.audit_record import AuditRecord
 from gateway.db import audit_log, audit_partitions
 from gateway.db.audit_partitions import Partition
 from gateway.db.engine import Connection, Database
@@ -26,6 +26,7 @@ from gateway.embedded.ready import Ready
 from gateway.settings.env import Secret
 from gateway.settings.postgres_url import asyncpg_url
 from gateway.tasks.audit_chain import AuditSealer, Verified, export, verify, verify_file
+from tests.audit_records import allowed_record
 from tests.integration.kills import Killable
 from tests.integration.parts import Parts, running_parts
 
@@ -54,14 +55,7 @@ async def database(parts: Parts) -> AsyncIterator[Database]:
 
 
 def _record(at: datetime | None = None) -> AuditRecord:
-    return AuditRecord(
-        id=uuid7(),
-        format=AUDIT_FORMAT,
-        at=datetime.now(UTC) if at is None else at,
-        request_id="request",
-        actor=AuditedActor(kind="user", id="oidc~alice"),
-        decisions=(AuditedDecision(operation="load_table", outcome="allowed", determined_by="both"),),
-    )
+    return allowed_record(uuid7(), datetime.now(UTC) if at is None else at)
 
 
 async def _write(database: Database, count: int, at: datetime | None = None) -> list[UUID]:

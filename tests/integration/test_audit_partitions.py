@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from gateway.access.audit_months import Month, first_id, month_of
-from gateway.access.audit_record import AUDIT_FORMAT, AuditedActor, AuditedDecision, AuditRecord
+from gateway.access.audit_record import AuditRecord
 from gateway.db import audit_log, audit_partitions
 from gateway.db.audit_partitions import PartitionBusy
 from gateway.db.engine import Database
@@ -24,6 +24,7 @@ from gateway.settings.env import Secret
 from gateway.settings.postgres_url import asyncpg_url
 from gateway.tasks.audit_chain import AuditSealer, verify
 from gateway.tasks.audit_retention import AuditPartitions, Retention
+from tests.audit_records import allowed_record
 from tests.integration.kills import Killable
 from tests.integration.parts import Parts, running_parts
 from tests.integration.test_migrations import to
@@ -76,14 +77,7 @@ async def _rows(database: Database, statement: str) -> list[tuple[object, ...]]:
 
 
 def _record(at: datetime) -> AuditRecord:
-    return AuditRecord(
-        id=_id(at),
-        format=AUDIT_FORMAT,
-        at=at,
-        request_id="request",
-        actor=AuditedActor(kind="user", id="oidc~alice"),
-        decisions=(AuditedDecision(operation="load_table", outcome="allowed", determined_by="both"),),
-    )
+    return allowed_record(_id(at), at)
 
 
 async def _insert(database: Database, *times: datetime) -> list[UUID]:

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.access._mint import mint
-from gateway.access.audit_record import AuditedActor, AuditedDecision, AuditRecord
 from gateway.access.decision import (
     Decision,
     DemandAnswer,
@@ -29,6 +28,7 @@ from gateway.access.resolved import Resolution
 from gateway.obligations.kinds import NoVending
 from gateway.obligations.merging import Obligations
 from tests.access import world
+from tests.audit_records import allowed_record
 
 demand_answers = st.builds(
     DemandAnswer,
@@ -127,14 +127,7 @@ def test_a_missing_answer_is_a_refusal() -> None:
 
 
 def _pending_audit() -> PendingAudit:
-    record = AuditRecord(
-        id=world.TABLE_ID,
-        format=1,
-        at=world.NOW,
-        request_id="r",
-        actor=AuditedActor(kind="user", id="oidc~alice"),
-        decisions=(AuditedDecision(operation="load_table", outcome="allowed", determined_by="both"),),
-    )
+    record = allowed_record(world.TABLE_ID, world.NOW, request_id="r")
     return PendingAudit(record, Durability.WITH_CHANGE, world.MemoryAudit())
 
 

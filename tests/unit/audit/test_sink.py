@@ -14,23 +14,17 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from gateway.access.audit_record import AuditedActor, AuditedDecision, AuditRecord
+from gateway.access.audit_record import AuditedActor, AuditRecord
 from gateway.access.dependency_errors import AuditShareFull, AuditUnavailable
 from gateway.access.issued_credential import IssuedCredential
 from gateway.audit.sink import BufferedAudit
 from tests.access.world import NOW
+from tests.audit_records import allowed_record
 
 
 def record(number: int) -> AuditRecord:
     """Return a record that is identified by its number."""
-    return AuditRecord(
-        id=UUID(int=number),
-        format=1,
-        at=NOW,
-        request_id=str(number),
-        actor=AuditedActor(kind="user", id="oidc~alice"),
-        decisions=(AuditedDecision(operation="load_table", outcome="allowed", determined_by="both"),),
-    )
+    return allowed_record(UUID(int=number), NOW, request_id=str(number))
 
 
 @dataclass
