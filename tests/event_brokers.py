@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 import nats
@@ -15,6 +16,7 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from nats.js.api import ConsumerConfig, DeliverPolicy, StreamConfig
+from nats.js.errors import BadRequestError
 
 from tests.event_changes import Step
 
@@ -91,13 +93,22 @@ def judge(sink: str, expected: Mapping[str, Sequence[Step]], recorded: set[str],
     )
 
 
-async def prepare(nats_url: str, bootstrap: str) -> None:
-    """Create the stream and the topic."""
-    client = await nats.connect(nats_url)
-    await client.jetstream().add_stream(StreamConfig(name="events", subjects=[SUBJECT]))
+async def prepare_nats(url: str, **options: Any) -> None:
+    """Create the stream with these options, or change its options."""
+    client = await nats.connect(url)
+    config = StreamConfig(name="events", subjects=[SUBJECT], **options)
+    stream = client.jetstream()
+    try:
+        await stream.add_stream(config)
+    except BadRequestError:
+        await stream.update_stream(config)
     await client.close()
+
+
+async def prepare_kafka(bootstrap: str, **options: str) -> None:
+    """Create the topic with these options."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    topic = NewTopic(TOPIC, num_partitions=PARTITIONS, replication_factor=1)
+    topic = NewTopic(TOPIC, num_partitions=PARTITIONS, replication_factor=1, config=options)
     await asyncio.to_thread(admin.create_topics([topic])[TOPIC].result, 60)
 
 

@@ -28,7 +28,7 @@ from gateway.access.event_building import event_id
 from gateway.embedded.ready import Ready
 from tests import kafka_server, nats_server
 from tests.contract.world import World
-from tests.event_brokers import SUBJECT, TOPIC, Result, judge, prepare, read_kafka, read_nats
+from tests.event_brokers import SUBJECT, TOPIC, Result, judge, prepare_kafka, prepare_nats, read_kafka, read_nats
 from tests.event_changes import PATIENCE, Channel, Shared, Step, Tally, Writer, state_of
 from tests.integration.conftest import _up
 from tests.integration.kills import Killable
@@ -152,7 +152,8 @@ def running_faults(folder: Path, longest_cut: float) -> Iterator[tuple[World, Fa
             held.callback(server.kill)
             server.start()
         bootstrap = f"127.0.0.1:{proxies[1].port}"
-        asyncio.run(prepare(to_nats.url, bootstrap))
+        asyncio.run(prepare_nats(to_nats.url))
+        asyncio.run(prepare_kafka(bootstrap))
         gateways = (Killable(world.ready, folder / "first.log"), _OnPort(world.ready, folder / "second.log"))
         settings = _settings(f"nats://127.0.0.1:{proxies[0].port}", bootstrap)
         by_proxy = world.ready.postgres.replace(f":{proxies[2].target}/", f":{proxies[2].port}/")

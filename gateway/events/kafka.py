@@ -39,6 +39,7 @@ class KafkaSink:
         self._name = name
         self._target = target
         self._producer: Producer | None = None
+        self._was_cut_off = False
         self._lock = asyncio.Lock()
 
     @property
@@ -121,7 +122,14 @@ class KafkaSink:
             raise self._unavailable(problem)
 
     def _opened(self) -> Producer:
-        if self._producer is None:
+        """Return the producer, a new one if the former lost its brokers.
+
+        A broker that was restored from an old copy issues producer ids again. It takes events of two producers with the
+        same id for duplicates, and acknowledges them without storing them.
+        """
+        if self._producer is not None:
+            self._producer.poll(0)  # calls `_cut_off` for errors since the last use
+        if self._producer is None or self._was_cut_off:
             from confluent_kafka import Producer
 
             milliseconds = int(self._target.timeout * 1000)
@@ -134,10 +142,15 @@ class KafkaSink:
                 "bootstrap.servers": self._target.bootstrap,
                 "acks": "all",
                 "enable.idempotence": True,
+                "error_cb": self._cut_off,
                 "log_level": 0,  # librdkafka writes to the standard error output; failures are raised instead
             }
+            self._was_cut_off = False
             self._producer = Producer(options)
         return self._producer
+
+    def _cut_off(self, _: object) -> None:
+        self._was_cut_off = True
 
     def _unavailable(self, error: object) -> SinkUnavailable:
         return SinkUnavailable(

@@ -13,7 +13,7 @@ from gateway.db.engine import Connection, Database
 _EVENTS = text(
     "insert into events (id, at, type, source, key, attributes, data) "
     "select id, clock_timestamp(), 'createTable', 'uri:iceberg-catalog-service:test', key, "
-    "jsonb_build_object('tabularid', key), cast('{}' as bytea) "
+    "jsonb_build_object('tabularid', key, 'objectid', key), cast('{}' as bytea) "
     "from unnest(cast(:ids as uuid[]), cast(:keys as text[])) with ordinality as new (id, key, place) "
     "order by place returning sequence, id"
 )
