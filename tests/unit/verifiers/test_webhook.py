@@ -142,6 +142,7 @@ async def _compressed(_request: web.Request) -> web.Response:
     return web.Response(body=gzip.compress(GOOD.encode()), headers=headers)
 
 
+@pytest.mark.threat("LG-DEC-35")
 @pytest.mark.parametrize(
     "handler",
     [
