@@ -112,7 +112,7 @@ class EventDelivery:
             self._failed("an unexpected error, which the log shows")
 
     async def deliver_waiting(self) -> int:
-        """Deliver batches until no event waits or the sink fails. Return the number of delivered events.
+        """Deliver batches until one is not full or the sink fails. Return the number of delivered events.
 
         Return 0 if another process delivers. Raises DatabaseUnavailable.
         """
@@ -123,6 +123,10 @@ class EventDelivery:
                 if not found or (count := await self._send(connection, found)) is None:
                     break
                 delivered += count
+                if count == len(found) < self._pace.batch:
+                    # Under load, each batch would otherwise have only the few events that were written during the
+                    # one before. They wait for the next poll, so that all costs of a batch are shared by many.
+                    break
         return delivered
 
     async def _send(self, connection: Connection, found: Sequence[StoredEvent]) -> int | None:

@@ -35,8 +35,8 @@ def _brokers() -> Iterator[dict[str, Mapping[str, str]]]:
         kafka_server.running(Path(second)) as kafka,
     ):
         asyncio.run(_make_stream(nats.url))
-        topics = AdminClient({"bootstrap.servers": kafka.bootstrap}).create_topics([NewTopic("events", 4, 1)])
-        topics["events"].result(60)
+        admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+        admin.create_topics([NewTopic("events", 4, 1)])["events"].result(60)
         yield {
             "a Kafka sink": _sink(KIND="kafka", BOOTSTRAP=kafka.bootstrap, TOPIC="events"),
             "a NATS sink": _sink(KIND="nats", URL=nats.url, SUBJECT=_STREAM),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from datetime import timedelta
 
@@ -88,9 +89,34 @@ async def database(parts: Parts) -> AsyncIterator[Database]:
     await database.close()
 
 
-def _delivery(database: Database, sink: Sink, batch: int = 10) -> EventDelivery:
+def _delivery(
+    database: Database, sink: Sink, batch: int = 10, clock: Callable[[], float] = time.monotonic
+) -> EventDelivery:
     pace = Pace(batch=batch, every=0.01, min_backoff=0.01, max_backoff=0.05)
-    return EventDelivery(database, sink, observer=Counts(), pace=pace)
+    return EventDelivery(database, sink, observer=Counts(), pace=pace, clock=clock)
+
+
+class BusySink(Sink):
+    """A sink during whose calls another event is written, as under load."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__()
+        self._database = database
+
+    async def send(self, events: Sequence[Event]) -> None:
+        """Store the events, and write another one."""
+        await super().send(events)
+        if len(self.received) < 50:
+            await put_committed(self._database, ["later"], "sink")
+
+
+@pytest.mark.parametrize(("batch", "delivered"), [(10, 3), (3, 4), (1, 52)])
+async def test_events_that_are_written_while_others_are_sent_wait_for_the_next_poll(
+    database: Database, batch: int, delivered: int
+) -> None:
+    """Under load, each would otherwise be a batch of its own. A full batch shows that more wait."""
+    await put_committed(database, ["a", "b", "c"], "sink")
+    assert await _delivery(database, BusySink(database), batch).deliver_waiting() == delivered
 
 
 async def test_concurrent_deliverers_lose_nothing_and_keep_the_order_of_each_key(
@@ -156,7 +182,8 @@ async def test_webhook_that_accepts_few_requests_at_a_time_gets_all_events_once(
 async def test_sink_that_dies_in_a_batch_gets_all_events_again_in_order(database: Database) -> None:
     ids = await put_committed(database, ["a"] * 10, "sink")
     sink = Sink(dies_after=4)
-    delivery = EventDelivery(database, sink, observer=Counts(), pace=Pace(batch=10, min_backoff=60))
+    # The clock stands still, so the backoff of the failure does not end.
+    delivery = _delivery(database, sink, clock=lambda: 0.0)
     assert await delivery.deliver_waiting() == 0
     assert await count_waiting(database, "sink") == 10
     with pytest.raises(SinkUnavailable, match="died"):
