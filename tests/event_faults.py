@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
 import random
 import re
 import sys
@@ -241,10 +242,13 @@ class Load:
         return found
 
 
-def run(count: int, seed: int, pause: float, *, longest_cut: float = 12.0, writers: int = 10) -> Outcome:
+def run(
+    count: int, seed: int, pause: float, *, minutes: float = math.inf, longest_cut: float = 12.0, writers: int = 10
+) -> Outcome:
     """Make at least `count` changes with random faults, and return the comparison of brokers and catalog.
 
     `pause` is the longest time in seconds between two faults. Each kind of fault comes at least once.
+    After `minutes` the run ends with fewer changes.
     """
     began = time.monotonic()
     chance = random.Random(seed)
@@ -253,7 +257,10 @@ def run(count: int, seed: int, pause: float, *, longest_cut: float = 12.0, write
         world, faults = held.enter_context(running_faults(Path(folder), longest_cut))
         before = _records(world)
         load = Load(world, [gateway.base for gateway in faults.gateways], seed, writers)
-        while load.alive() and (load.tally.changes < count or len(faults.counts) < len(KINDS)):
+        until = began + 60 * minutes
+        while load.alive() and (
+            (load.tally.changes < count and time.monotonic() < until) or len(faults.counts) < len(KINDS)
+        ):
             time.sleep(chance.uniform(pause / 2, pause))
             faults.one(chance)
             waiting = world.sql("select sink, count(*) as n from event_deliveries group by sink")
@@ -333,7 +340,8 @@ if __name__ == "__main__":
     parser.add_argument("--events", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--pause", type=float, default=20.0, help="longest time in seconds between two faults")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="make no further changes after this time")
     chosen = parser.parse_args()
-    finished = run(chosen.events, chosen.seed, chosen.pause)
+    finished = run(chosen.events, chosen.seed, chosen.pause, minutes=chosen.minutes)
     print(show(finished))
     sys.exit(0 if finished.right else 1)

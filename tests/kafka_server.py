@@ -31,7 +31,7 @@ _POM = f"""<project><modelVersion>4.0.0</modelVersion>
 <dependency><groupId>org.slf4j</groupId><artifactId>slf4j-simple</artifactId><version>1.7.36</version></dependency>
 </dependencies></project>"""
 _JVM = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
-_SECONDS = 90.0
+_SECONDS = 300.0
 _FETCH_SECONDS = 900.0
 _CLUSTER = "bGFrZWdhdGUtdGVzdHMtMQ"
 
