@@ -16,7 +16,7 @@ REDACTED: Final = "[redacted]"
 
 _SECRET: Final = re.compile(
     r"secret|pass(?:word|wd|phrase|code)|pwd|token|credential|authorization|cookie|signature|connection[-_. ]?string"
-    r"|(?:api|access|account|client|encryption|hmac|master|private|s3|sas|service|session|shared|signing|ssh|storage)"
+    r"|(?:api|access|account|client|encryption|hmac|master|private|sas|service|session|shared|signing|ssh|storage)"
     r"[-_. ]?key",
     re.IGNORECASE,
 )
@@ -24,7 +24,7 @@ _ANY_KEY: Final = re.compile(r"key$", re.IGNORECASE)
 #: Names of keys that order or identify rows.
 _KEY_OF_ROWS: Final = re.compile(
     r"(?:primary|partition|sort|cluster|clustering|distribution|foreign|merge|join|business|natural|surrogate|unique"
-    r"|bucket|order|row|record|shard)[-_. ]?key$",
+    r"|order|row|record|shard)[-_. ]?key$",
     re.IGNORECASE,
 )
 #: Every name of a secret contains one of these, ignoring letter case. `\\u` can write each of them in another way.
