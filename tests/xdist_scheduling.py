@@ -40,6 +40,8 @@ _SHARED = {
         "vault",
         "provided_storage",
         "additional_authorizers",
+        "golden_matrix_over_rows",
+        "verifier_health",
         "embedded_up",
     ),
     "engines": ("tests/e2e/",),

@@ -20,7 +20,10 @@ from tests.openfga_server import KEY, openfga_in_memory
 pytestmark = [pytest.mark.generated, pytest.mark.integration]
 
 WORLDS = 6
-PRIVILEGES = ("ownership", "pass_grants", "manage_grants", "manage_tags", "describe", "select", "create", "modify")
+PRIVILEGES = (
+    *("ownership", "pass_grants", "manage_grants", "approve_changes", "manage_tags"),
+    *("describe", "select", "create", "modify"),
+)
 GRANTABLE = {
     "server": ("admin", "operator"),
     "project": (
@@ -28,6 +31,7 @@ GRANTABLE = {
         "security_admin",
         "data_admin",
         "role_creator",
+        "approve_changes",
         "describe",
         "select",
         "create",
@@ -112,14 +116,14 @@ class Judge:
                 "security_admin": ("project_admin",),
                 "data_admin": ("project_admin",),
                 "role_creator": ("security_admin",),
-                "describe": ("select", "create", "data_admin", "security_admin"),
+                "describe": ("select", "create", "approve_changes", "data_admin", "security_admin"),
                 "select": ("modify",),
                 "create": ("data_admin",),
                 "modify": ("project_admin",),
             }
             return any(self.has(each, object_) for each in implied.get(relation, ()))
         implied = {
-            "describe": ("select", "create") if kind != "table" else ("select",),
+            "describe": ("select", "approve_changes", *(() if kind == "table" else ("create",))),
             "select": ("modify",),
             "create": ("ownership",),
             "modify": ("ownership",),
@@ -128,13 +132,14 @@ class Judge:
             return True
         if kind == "warehouse":
             above = {"modify": ("modify", "data_admin"), "manage_grants": ("security_admin",)}
-            above |= {"manage_tags": ("security_admin",)} | {each: (each,) for each in ("describe", "select", "create")}
+            above |= {"manage_tags": ("security_admin",)}
+            above |= {each: (each,) for each in ("approve_changes", "describe", "select", "create")}
             if relation == "manage_grants" and ("ownership", object_) in self.held:
                 return True
             return any(self.has(each, parent) for each in above.get(relation, ()))
         if relation == "manage_grants" and ("ownership", object_) in self.held and not self.bound(parent):
             return True
-        inherited = ("manage_grants", "manage_tags", "describe", "select", "create", "modify")
+        inherited = ("manage_grants", "approve_changes", "manage_tags", "describe", "select", "create", "modify")
         return relation in inherited and self.has(relation, parent)
 
     def bound(self, container: str) -> bool:
@@ -172,6 +177,7 @@ class Judge:
         }
         common = {"can_get_metadata": has["describe"], "can_manage_tags": has["manage_tags"], **accepted}
         common["can_change_ownership"] = has["manage_grants"]
+        common["can_approve_changes"] = has["approve_changes"] or has["manage_grants"]
         if kind == "table":
             return {**common, "can_read_data": has["select"], "can_commit": has["modify"], "can_drop": has["modify"]}
         return {**common, "can_create_namespace": has["create"], "can_delete": has["modify"]}
