@@ -106,3 +106,32 @@ def test_usual_property_is_kept(name: str) -> None:
     assert not is_secret_name(name)
     data = msgspec.json.encode({name: "value"})
     assert without_secrets(data) == data
+
+
+@pytest.mark.threat("LG-DIS-20")
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"jdbc:postgresql://etl:{PLANTED}@db/sales", f"https://:{PLANTED}@host/path", f"redis://{{}}:{PLANTED}@host",
+        f"jdbc:sqlserver://db:1433;user=etl;password={PLANTED};encrypt=true", f"https://host/?a=1&api_key={PLANTED}",
+        f"https://acct.blob.core.windows.net/c?sv=1&sig={PLANTED}", f"x https://host/?sig={PLANTED * 1000}",
+    ],
+)  # fmt: skip
+def test_secret_in_a_url_is_replaced_whatever_the_name_of_its_property(url: str) -> None:
+    for data in (msgspec.json.encode({"uri": url}), msgspec.json.encode({"updates": [{"comment": url}]})):
+        for encoded in (data, data.replace(b"/", b"\\/"), data.replace(b"@", b"\\u0040").replace(b"=", b"\\u003d")):
+            sent = without_secrets(encoded)
+            assert PLANTED.encode() not in sent
+            assert REDACTED.encode() in sent
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "abfss://container@account.dfs.core.windows.net/x", "s3://bucket/a;b=c/d@e", "mailto:a:b@c", "a@b;sort=1",
+        "https://host:8443/p?signal=2&page=1", "https://host/sig=1", "select 'a:b@c' where sig=1",
+    ],
+)  # fmt: skip
+def test_usual_url_is_kept(url: str) -> None:
+    data = msgspec.json.encode({"location": url})
+    assert without_secrets(data) == data
