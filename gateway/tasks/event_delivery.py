@@ -147,8 +147,11 @@ class EventDelivery:
         except TimeoutError:
             self._failed("no result in time")
             return None
-        except Exception as error:
-            # A sink of another author can raise anything. The events stay in the outbox.
+        except (Exception, asyncio.CancelledError) as error:
+            # A sink of another author can raise anything. The events stay in the outbox. A library that cancels a
+            # future inside of a sink also raises CancelledError here, and must not end the delivery.
+            if isinstance(error, asyncio.CancelledError) and _ends():
+                raise
             _log.exception("event_sink.raised", sink=self._sink.name)
             self._failed(type(error).__name__)
             return None
@@ -279,6 +282,12 @@ class EventKeeping:
     async def delete_old(self) -> bool:
         """Delete a batch of old events and dead letters. Return False if there were none."""
         return bool(await event_deliveries.delete_old(self._database, age=self._retention, limit=_DELETED_AT_ONCE))
+
+
+def _ends() -> bool:
+    """Return True if the current task is cancelled from outside."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
 
 
 def _event(stored: StoredEvent) -> Event:
