@@ -137,6 +137,17 @@ async def test_concurrent_deliverers_lose_nothing_and_keep_the_order_of_each_key
     assert sink.firsts() == ids
 
 
+async def test_lock_of_a_machine_that_has_gone_is_released_soon(database: Database) -> None:
+    """Its connection is never closed. The system's default would keep the lock, and all events, for two hours."""
+    async with event_deliveries.locked_sink(database, "sink") as connection:
+        assert connection is not None
+        shown = [
+            int((await connection.execute(text(f"show tcp_keepalives_{name}"))).scalar_one())
+            for name in ("idle", "interval", "count")
+        ]
+    assert 0 < shown[0] + shown[1] * shown[2] <= 30
+
+
 async def test_second_deliverer_sends_nothing_while_the_first_holds_the_sink(database: Database) -> None:
     await put_committed(database, ["a"], "sink")
     sink = Sink()
