@@ -163,11 +163,11 @@ class EventDelivery:
             return None
         await self._record(connection, stored)
         if refused is not None:
-            sequence = found[len(stored)].sequence
-            await event_deliveries.refuse(connection, self._sink.name, sequence, refused.reason)
+            event = found[len(stored)]
+            await event_deliveries.refuse(connection, self._sink.name, event, refused.reason)
             self._observer.event_failed(self._sink.name, "refused")
             _log.warning(
-                "event.refused", sink=self._sink.name, id=str(refused.event_id), sequence=sequence,
+                "event.refused", sink=self._sink.name, id=str(refused.event_id), sequence=event.sequence,
                 reason=refused.reason,
             )  # fmt: skip
         if self._failures:
@@ -176,7 +176,7 @@ class EventDelivery:
         return len(stored)
 
     async def _record(self, connection: Connection, stored: Sequence[StoredEvent]) -> None:
-        await event_deliveries.remove(connection, self._sink.name, [each.sequence for each in stored])
+        await event_deliveries.remove(connection, self._sink.name, stored)
         self._observer.events_delivered(self._sink.name, len(stored))
 
     async def check(self) -> None:

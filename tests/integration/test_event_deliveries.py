@@ -241,6 +241,38 @@ async def test_replay_sends_the_events_from_a_sequence_or_a_time(database: Datab
     assert [id for _, id in sink.received] == [*ids, *ids]
 
 
+class ReplayedSink(Sink):
+    """A sink during whose second call an operator replays all events."""
+
+    def __init__(self, database: Database, refused: str | None) -> None:
+        super().__init__(refused=refused)
+        self._database = database
+        self._calls = 0
+
+    async def send(self, events: Sequence[Event]) -> None:
+        """Replay, and store the events."""
+        self._calls += 1
+        if self._calls == 2:
+            async with self._database.transaction() as connection:
+                assert await event_deliveries.replay(connection, ["sink"], sequence=0) == 1
+        await super().send(events)
+
+
+@pytest.mark.parametrize("refused", [None, "other"])
+async def test_replay_during_a_call_leaves_the_last_event_of_a_key_last(
+    database: Database, refused: str | None
+) -> None:
+    """Otherwise the sink would end with the state of an earlier event."""
+    sink = ReplayedSink(database, refused)
+    delivery = _delivery(database, sink)
+    first = await put_committed(database, ["key"], "sink")
+    await delivery.deliver_waiting()
+    later = await put_committed(database, ["other", "key"] if refused else ["key"], "sink")
+    while await count_waiting(database, "sink"):
+        await delivery.deliver_waiting()
+    assert [id for key, id in sink.received if key == "key"][-2:] == [first[0], later[-1]]
+
+
 async def test_retention_deletes_old_events_that_wait_for_no_sink(database: Database) -> None:
     await put_committed(database, ["delivered", "refused"], "sink")
     await _delivery(database, Sink(refused="refused")).deliver_waiting()

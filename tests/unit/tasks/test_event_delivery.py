@@ -66,7 +66,7 @@ class CancellingSink:
 @pytest.fixture
 def waiting(monkeypatch: pytest.MonkeyPatch) -> list[StoredEvent]:
     """Replace the outbox by a list of one event."""
-    rows = [StoredEvent(1, uuid7(), datetime.now(UTC), "createTable", "s", "k", {}, b"null")]
+    rows = [StoredEvent(1, uuid7(), datetime.now(UTC), "createTable", "s", "k", {}, b"null", "1")]
 
     @asynccontextmanager
     async def locked(*_: Any) -> AsyncIterator[object]:
