@@ -3,7 +3,7 @@
 
 Users store secrets in properties of tables, views and namespaces against all advice. Sinks are read by more people than
 the catalog, so a value leaves in an event only if the name of its property does not look like that of a secret. A URL
-loses its password and each parameter with such a name, whatever the name of its property.
+or connection string loses its password and each parameter with such a name, whatever the name of its property.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ REDACTED: Final = "[redacted]"
 _SECRET: Final = re.compile(
     r"secret|pass(?:word|wd|phrase|code)|pwd|token|credential|authorization|cookie|signature|connection[-_. ]?string"
     r"|(?:api|access|account|client|encryption|hmac|master|private|s3|sas|service|session|shared|signing|ssh|storage)"
-    r"[-_. ]?key",
+    r"[-_. ]?key|(?<![a-z])pass(?![a-z])",
     re.IGNORECASE,
 )
 _ANY_KEY: Final = re.compile(r"key$", re.IGNORECASE)
@@ -38,8 +38,8 @@ _HINTS: Final = (
 
 #: The password in a URL: `jdbc:postgresql://user:password@host`. A user alone stays: `abfss://container@account`.
 _PASSWORD: Final = re.compile(r"(?<=://)([^\s/:@\"']*):[^\s/@\"']+@")
-#: A parameter of a URL: after `?` and `&`, or in JDBC after `;`.
-_PARAMETER: Final = re.compile(r"([?&;])([^\s?&;=]{1,128})=([^\s&;\"']+)")
+#: A parameter of a URL, a SAS token or a connection string.
+_PARAMETER: Final = re.compile(r"(^|[?&;])([^\s?&;=]{1,128})=([^\s&;\"']+)")
 _SIGNATURE: Final = "sig"
 """The parameter with the signature of a SAS token."""
 
@@ -69,7 +69,7 @@ def _redacted(value: Any) -> Any:
             return {name: _of_member(name, each) for name, each in value.items()}
         case list():
             return [_redacted(each) for each in value]
-        case str() if "://" in value:
+        case str() if "://" in value or "=" in value:
             return _PARAMETER.sub(_parameter, _PASSWORD.sub(rf"\1:{REDACTED}@", value))
     return value
 

@@ -95,11 +95,17 @@ def test_value_is_replaced_at_every_depth_and_in_every_spelling_of_json(name: st
         assert b'"kept"' in without_secrets(encoded)
 
 
+@pytest.mark.parametrize("name", ["pass", "smtp.pass", "DB_PASS", "pass.db"])
+def test_short_name_of_a_password_is_one_of_a_secret(name: str) -> None:
+    assert PLANTED.encode() not in without_secrets(msgspec.json.encode({name: PLANTED}))
+
+
 @pytest.mark.parametrize(
     "name",
     [
         "write.object-storage.enabled", "write.format.default", "owner", "partition", "primary-key", "sort.key",
         "write.distribution.partition-key", "schema.name-mapping.default", "comment", "keyspace", "key-columns",
+        "compass", "bypass.cache", "passenger",
     ],
 )  # fmt: skip
 def test_usual_property_is_kept(name: str) -> None:
@@ -115,6 +121,7 @@ def test_usual_property_is_kept(name: str) -> None:
         f"jdbc:postgresql://etl:{PLANTED}@db/sales", f"https://:{PLANTED}@host/path", f"redis://{{}}:{PLANTED}@host",
         f"jdbc:sqlserver://db:1433;user=etl;password={PLANTED};encrypt=true", f"https://host/?a=1&api_key={PLANTED}",
         f"https://acct.blob.core.windows.net/c?sv=1&sig={PLANTED}", f"x https://host/?sig={PLANTED * 1000}",
+        f"?sv=1&sig={PLANTED}&se=2", f"DefaultEndpointsProtocol=https;AccountKey={PLANTED};x=1", f"password={PLANTED}",
     ],
 )  # fmt: skip
 def test_secret_in_a_url_is_replaced_whatever_the_name_of_its_property(url: str) -> None:
