@@ -2,7 +2,8 @@
 """PURE: removal of secrets from the data of events.
 
 Users store secrets in properties of tables, views and namespaces against all advice. Sinks are read by more people than
-the catalog, so a value leaves in an event only if the name of its property does not look like that of a secret.
+the catalog, so a value leaves in an event only if the name of its property does not look like that of a secret. A URL
+or connection string loses its password and each parameter with such a name, whatever the name of its property.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ REDACTED: Final = "[redacted]"
 _SECRET: Final = re.compile(
     r"secret|pass(?:word|wd|phrase|code)|pwd|token|credential|authorization|cookie|signature|connection[-_. ]?string"
     r"|(?:api|access|account|client|encryption|hmac|master|private|sas|service|session|shared|signing|ssh|storage)"
-    r"[-_. ]?key",
+    r"[-_. ]?key|(?<![a-z])pass(?![a-z])",
     re.IGNORECASE,
 )
 _ANY_KEY: Final = re.compile(r"key$", re.IGNORECASE)
@@ -31,7 +32,16 @@ _KEY_OF_ROWS: Final = re.compile(
 _HINTS: Final = (
     *(b"secret", b"pass", b"pwd", b"token", b"credential", b"authorization", b"cookie", b"signature", b"key"),
     *(b"connection", b"\\u"),
+    # Those of URLs. Parameters have names of secrets, or `sig`.
+    *(b"@", b"sig="),
 )
+
+#: The password in a URL: `jdbc:postgresql://user:password@host`. A user alone stays: `abfss://container@account`.
+_PASSWORD: Final = re.compile(r"(?<=://)([^\s/:@\"']*):[^\s/@\"']+@")
+#: A parameter of a URL, a SAS token or a connection string.
+_PARAMETER: Final = re.compile(r"(^|[?&;])([^\s?&;=]{1,128})=([^\s&;\"']+)")
+_SIGNATURE: Final = "sig"
+"""The parameter with the signature of a SAS token."""
 
 
 def is_secret_name(name: str) -> bool:
@@ -42,7 +52,8 @@ def is_secret_name(name: str) -> bool:
 
 
 def without_secrets(data: bytes) -> bytes:
-    """Return the JSON `data` with `REDACTED` in place of each value whose name looks like that of a secret.
+    """Return the JSON `data` with `REDACTED` in place of each value whose name looks like that of a secret, and of such
+    parts of URLs.
 
     Objects and lists under such a name are replaced as a whole; null and booleans stay, because they are no secrets.
     """
@@ -58,7 +69,15 @@ def _redacted(value: Any) -> Any:
             return {name: _of_member(name, each) for name, each in value.items()}
         case list():
             return [_redacted(each) for each in value]
+        case str() if "://" in value or "=" in value:
+            return _PARAMETER.sub(_parameter, _PASSWORD.sub(rf"\1:{REDACTED}@", value))
     return value
+
+
+def _parameter(match: re.Match[str]) -> str:
+    before, name, value = match.groups()
+    is_secret = is_secret_name(name) or name.lower() == _SIGNATURE
+    return f"{before}{name}={REDACTED if is_secret else value}"
 
 
 def _of_member(name: str, value: Any) -> Any:

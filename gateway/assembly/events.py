@@ -29,7 +29,8 @@ from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.tracing import Tracer
 from gateway.tls import Trust, for_postgres, trusted
 
-_END_SECONDS = 8.0
+_END_SECONDS = 2.0
+"""Limit of the wait at the shutdown. A worker process that needs more than five seconds in total is killed."""
 _Result = TypeVar("_Result")
 
 

@@ -29,15 +29,27 @@ _COUNTING_CLASS: Final = 0x1A52
 _HAS_WAITING = DirectRead(
     text("select exists (select from event_deliveries where sink = cast(:sink as text)) as waiting")
 )
-_TRY = text("select pg_try_advisory_lock(:class, hashtext(:sink))")
+# A machine that loses its power or its network closes no connection. By default, its lock would stay for two hours.
+_TRY = text(
+    "select pg_try_advisory_lock(:class, hashtext(:sink)), set_config('tcp_keepalives_idle', '15', false), "
+    "set_config('tcp_keepalives_interval', '5', false), set_config('tcp_keepalives_count', '3', false)"
+)
 _UNLOCK = text("select pg_advisory_unlock(:class, hashtext(:sink))")
 _BATCH = text(
-    "select e.sequence, e.id, e.at, e.type, e.source, e.key, e.attributes, e.data from event_deliveries d "
+    "select e.sequence, e.id, e.at, e.type, e.source, e.key, e.attributes, e.data, cast(d.xmin as text) "
+    "from event_deliveries d "
     "join events e using (sequence) where d.sink = :sink order by d.sequence limit :limit"
 )
-_REMOVE = text("delete from event_deliveries where sink = :sink and sequence = any(:sequences)")
+# A replay during a call writes a new version of each row, which then stays: the event is sent again, after those before
+# it. Otherwise the replayed earlier events of its key would arrive last.
+_REMOVE = text(
+    "delete from event_deliveries d using unnest(cast(:sequences as bigint[]), cast(:versions as text[])) "
+    "as sent (sequence, version) "
+    "where d.sink = :sink and d.sequence = sent.sequence and cast(d.xmin as text) = sent.version"
+)
 _REFUSE = text(
-    "with refused as (delete from event_deliveries where sink = :sink and sequence = :sequence returning sequence) "
+    "with refused as (delete from event_deliveries where sink = :sink and sequence = :sequence "
+    "and cast(xmin as text) = :version returning sequence) "
     "insert into event_dead_letters (sink, sequence, at, reason) "
     "select :sink, sequence, clock_timestamp(), :reason from refused "
     "on conflict (sink, sequence) do update set at = excluded.at, reason = excluded.reason"
@@ -60,10 +72,12 @@ _KEPT = text("select sequence, id, at, type, key from events where sequence > :a
 _LOCK_KEEPING = text("select pg_advisory_xact_lock(:class, :number)")
 _TRY_KEEPING = text("select pg_try_advisory_xact_lock(:class, :number)")
 _REPLAY = text(
-    "insert into event_deliveries (sink, sequence) select s.sink, e.sequence from events e "
+    "with again as (insert into event_deliveries (sink, sequence) select s.sink, e.sequence from events e "
     "cross join unnest(cast(:sinks as text[])) as s (sink) "
     "where (cast(:sequence as bigint) is null or e.sequence >= :sequence) "
-    "and (cast(:time as timestamptz) is null or e.at >= :time) on conflict do nothing"
+    "and (cast(:time as timestamptz) is null or e.at >= :time) "
+    "on conflict (sink, sequence) do update set sequence = excluded.sequence returning xmax = 0 as added) "
+    "select count(*) filter (where added) from again"
 )
 _RETRY = text(
     "with again as (delete from event_dead_letters where sink = :sink returning sequence) "
@@ -96,6 +110,8 @@ class StoredEvent:
     key: str
     attributes: Mapping[str, str]
     data: bytes
+    version: str
+    """The version of its waiting row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +157,8 @@ def locked_sink(database: Database, sink: str) -> AbstractAsyncContextManager[As
     """Yield a connection that holds the lock of the sink; None if another process delivers to it.
 
     Each statement on the connection commits by itself, so no transaction is open while the sink is called. A lost
-    connection releases the lock and makes the next statement fail. Raises DatabaseUnavailable.
+    connection releases the lock and makes the next statement fail. The server notices within half a minute that a
+    machine has gone. Raises DatabaseUnavailable.
     """
     return _locked(database, {"class": _CLASS, "sink": sink})
 
@@ -171,14 +188,19 @@ async def batch(connection: AsyncConnection, sink: str, limit: int) -> list[Stor
     return [StoredEvent(*row) for row in await connection.execute(_BATCH, {"sink": sink, "limit": limit})]
 
 
-async def remove(connection: AsyncConnection, sink: str, sequences: Sequence[int]) -> None:
-    """Remove deliveries of events that the sink has stored."""
-    await connection.execute(_REMOVE, {"sink": sink, "sequences": list(sequences)})
+async def remove(connection: AsyncConnection, sink: str, stored: Sequence[StoredEvent]) -> None:
+    """Remove deliveries of events that the sink has stored, except those that were replayed meanwhile."""
+    versions = {"sequences": [each.sequence for each in stored], "versions": [each.version for each in stored]}
+    await connection.execute(_REMOVE, {"sink": sink, **versions})
 
 
-async def refuse(connection: AsyncConnection, sink: str, sequence: int, reason: str) -> None:
-    """Make a waiting event a dead letter. PostgreSQL stores no NUL in a text, so it is replaced."""
-    await connection.execute(_REFUSE, {"sink": sink, "sequence": sequence, "reason": reason.replace("\0", "�")[:2000]})
+async def refuse(connection: AsyncConnection, sink: str, event: StoredEvent, reason: str) -> None:
+    """Make a waiting event a dead letter, unless it was replayed meanwhile.
+
+    PostgreSQL stores no NUL in a text, so it is replaced.
+    """
+    values = {"sequence": event.sequence, "version": event.version, "reason": reason.replace("\0", "�")[:2000]}
+    await connection.execute(_REFUSE, {"sink": sink, **values})
 
 
 async def states(database: Database) -> list[SinkState]:
@@ -220,7 +242,8 @@ async def replay(
     Events that wait already are not counted. The caller commits.
     """
     await connection.execute(_LOCK_KEEPING, {"class": _CLASS, "number": _KEEPING})
-    return await _count(connection, _REPLAY, {"sinks": list(sinks), "sequence": sequence, "time": time})
+    values = {"sinks": list(sinks), "sequence": sequence, "time": time}
+    return int((await connection.execute(_REPLAY, values)).scalar_one())
 
 
 async def retry_dead_letters(connection: AsyncConnection, sink: str) -> int:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from ipaddress import ip_address
 from types import MappingProxyType
@@ -19,7 +20,8 @@ from gateway.settings.env import PREFIX, SECONDS, Secret, SettingsError
 BUILT_IN: Final = ("kafka", "log", "nats", "webhook")
 _SECRET_BYTES: Final = 16
 _FIXED_OPTIONS: Final = ("acks", "bootstrap.servers", "enable.idempotence", "request.required.acks")
-_SECRET_WORDS: Final = ("password", "passphrase", "secret")
+_SECRET_WORDS: Final = ("jaas", "password", "passphrase", "secret")
+_SECRET_VALUE: Final = re.compile(r"PRIVATE KEY-|://[^/\s]*:[^/\s]*@")
 _PUBLIC_PEM: Final = ("ssl.ca.pem", "ssl.certificate.pem")
 
 
@@ -88,7 +90,7 @@ class EventSinkSettings(msgspec.Struct, frozen=True, kw_only=True):
             if not (name and equals):
                 raise ValueError("OPTIONS: each option must be name=value")
             _require_free(name, "OPTIONS")
-            if _is_secret_option(name):
+            if _is_secret_option(name) or _SECRET_VALUE.search(value):
                 raise ValueError(f"OPTIONS: the option {name} is a secret; set SECRET_OPTIONS, or name a file")
             found[name] = value
         for name, value in self._secret_options().items():

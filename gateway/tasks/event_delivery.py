@@ -147,8 +147,11 @@ class EventDelivery:
         except TimeoutError:
             self._failed("no result in time")
             return None
-        except Exception as error:
-            # A sink of another author can raise anything. The events stay in the outbox.
+        except (Exception, asyncio.CancelledError) as error:
+            # A sink of another author can raise anything. The events stay in the outbox. A library that cancels a
+            # future inside of a sink also raises CancelledError here, and must not end the delivery.
+            if isinstance(error, asyncio.CancelledError) and _ends():
+                raise
             _log.exception("event_sink.raised", sink=self._sink.name)
             self._failed(type(error).__name__)
             return None
@@ -160,11 +163,11 @@ class EventDelivery:
             return None
         await self._record(connection, stored)
         if refused is not None:
-            sequence = found[len(stored)].sequence
-            await event_deliveries.refuse(connection, self._sink.name, sequence, refused.reason)
+            event = found[len(stored)]
+            await event_deliveries.refuse(connection, self._sink.name, event, refused.reason)
             self._observer.event_failed(self._sink.name, "refused")
             _log.warning(
-                "event.refused", sink=self._sink.name, id=str(refused.event_id), sequence=sequence,
+                "event.refused", sink=self._sink.name, id=str(refused.event_id), sequence=event.sequence,
                 reason=refused.reason,
             )  # fmt: skip
         if self._failures:
@@ -173,7 +176,7 @@ class EventDelivery:
         return len(stored)
 
     async def _record(self, connection: Connection, stored: Sequence[StoredEvent]) -> None:
-        await event_deliveries.remove(connection, self._sink.name, [each.sequence for each in stored])
+        await event_deliveries.remove(connection, self._sink.name, stored)
         self._observer.events_delivered(self._sink.name, len(stored))
 
     async def check(self) -> None:
@@ -279,6 +282,12 @@ class EventKeeping:
     async def delete_old(self) -> bool:
         """Delete a batch of old events and dead letters. Return False if there were none."""
         return bool(await event_deliveries.delete_old(self._database, age=self._retention, limit=_DELETED_AT_ONCE))
+
+
+def _ends() -> bool:
+    """Return True if the current task is cancelled from outside."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
 
 
 def _event(stored: StoredEvent) -> Event:

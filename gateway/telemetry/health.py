@@ -146,8 +146,12 @@ class HealthMonitor:
         try:
             async with asyncio.timeout(self._timeout):
                 await check()
-        except Exception as error:
-            # Client libraries raise exceptions of any type. Each of them means that the dependency does not work.
+        except (Exception, asyncio.CancelledError) as error:
+            # Client libraries raise exceptions of any type. Each of them means that the dependency does not work. A
+            # library that cancels a future of its own raises CancelledError, which would end all checks.
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and (task is None or task.cancelling()):
+                raise
             status, reason = "error", f"{type(error).__name__}: {error}"
         self._results[key] = ("ok" if status == "ok" else "error", self._clock())
         if status != before:

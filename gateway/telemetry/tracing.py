@@ -7,6 +7,7 @@ contain ids, counts and names of operations, never tokens, bodies, queries or lo
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, MutableMapping
 from contextvars import Token
 from time import time_ns
@@ -124,6 +125,8 @@ class Tracer:
 
         from gateway.telemetry.span_encoding import SpanEncoding
 
+        # It would log the text of each malformed `tracestate`, which anybody can send.
+        logging.getLogger("opentelemetry.trace.span").setLevel(logging.CRITICAL)
         self._context_of = trace.get_current_span
         self._propagator = TraceContextTextMapPropagator()
         # As in the SDK: the lower half of a trace id decides, so that gateways with the same ratio agree.

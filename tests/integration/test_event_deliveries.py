@@ -137,6 +137,17 @@ async def test_concurrent_deliverers_lose_nothing_and_keep_the_order_of_each_key
     assert sink.firsts() == ids
 
 
+async def test_lock_of_a_machine_that_has_gone_is_released_soon(database: Database) -> None:
+    """Its connection is never closed. The system's default would keep the lock, and all events, for two hours."""
+    async with event_deliveries.locked_sink(database, "sink") as connection:
+        assert connection is not None
+        shown = [
+            int((await connection.execute(text(f"show tcp_keepalives_{name}"))).scalar_one())
+            for name in ("idle", "interval", "count")
+        ]
+    assert 0 < shown[0] + shown[1] * shown[2] <= 30
+
+
 async def test_second_deliverer_sends_nothing_while_the_first_holds_the_sink(database: Database) -> None:
     await put_committed(database, ["a"], "sink")
     sink = Sink()
@@ -228,6 +239,38 @@ async def test_replay_sends_the_events_from_a_sequence_or_a_time(database: Datab
         assert await event_deliveries.replay(connection, ["sink", "new"], time=kept[0].at) == 4
     await _delivery(database, sink).deliver_waiting()
     assert [id for _, id in sink.received] == [*ids, *ids]
+
+
+class ReplayedSink(Sink):
+    """A sink during whose second call an operator replays all events."""
+
+    def __init__(self, database: Database, refused: str | None) -> None:
+        super().__init__(refused=refused)
+        self._database = database
+        self._calls = 0
+
+    async def send(self, events: Sequence[Event]) -> None:
+        """Replay, and store the events."""
+        self._calls += 1
+        if self._calls == 2:
+            async with self._database.transaction() as connection:
+                assert await event_deliveries.replay(connection, ["sink"], sequence=0) == 1
+        await super().send(events)
+
+
+@pytest.mark.parametrize("refused", [None, "other"])
+async def test_replay_during_a_call_leaves_the_last_event_of_a_key_last(
+    database: Database, refused: str | None
+) -> None:
+    """Otherwise the sink would end with the state of an earlier event."""
+    sink = ReplayedSink(database, refused)
+    delivery = _delivery(database, sink)
+    first = await put_committed(database, ["key"], "sink")
+    await delivery.deliver_waiting()
+    later = await put_committed(database, ["other", "key"] if refused else ["key"], "sink")
+    while await count_waiting(database, "sink"):
+        await delivery.deliver_waiting()
+    assert [id for key, id in sink.received if key == "key"][-2:] == [first[0], later[-1]]
 
 
 async def test_retention_deletes_old_events_that_wait_for_no_sink(database: Database) -> None:

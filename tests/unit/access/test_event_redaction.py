@@ -95,14 +95,50 @@ def test_value_is_replaced_at_every_depth_and_in_every_spelling_of_json(name: st
         assert b'"kept"' in without_secrets(encoded)
 
 
+@pytest.mark.parametrize("name", ["pass", "smtp.pass", "DB_PASS", "pass.db"])
+def test_short_name_of_a_password_is_one_of_a_secret(name: str) -> None:
+    assert PLANTED.encode() not in without_secrets(msgspec.json.encode({name: PLANTED}))
+
+
 @pytest.mark.parametrize(
     "name",
     [
         "write.object-storage.enabled", "write.format.default", "owner", "partition", "primary-key", "sort.key",
         "write.distribution.partition-key", "schema.name-mapping.default", "comment", "keyspace", "key-columns",
+        "compass", "bypass.cache", "passenger",
     ],
 )  # fmt: skip
 def test_usual_property_is_kept(name: str) -> None:
     assert not is_secret_name(name)
     data = msgspec.json.encode({name: "value"})
+    assert without_secrets(data) == data
+
+
+@pytest.mark.threat("LG-DIS-20")
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"jdbc:postgresql://etl:{PLANTED}@db/sales", f"https://:{PLANTED}@host/path", f"redis://{{}}:{PLANTED}@host",
+        f"jdbc:sqlserver://db:1433;user=etl;password={PLANTED};encrypt=true", f"https://host/?a=1&api_key={PLANTED}",
+        f"https://acct.blob.core.windows.net/c?sv=1&sig={PLANTED}", f"x https://host/?sig={PLANTED * 1000}",
+        f"?sv=1&sig={PLANTED}&se=2", f"DefaultEndpointsProtocol=https;AccountKey={PLANTED};x=1", f"password={PLANTED}",
+    ],
+)  # fmt: skip
+def test_secret_in_a_url_is_replaced_whatever_the_name_of_its_property(url: str) -> None:
+    for data in (msgspec.json.encode({"uri": url}), msgspec.json.encode({"updates": [{"comment": url}]})):
+        for encoded in (data, data.replace(b"/", b"\\/"), data.replace(b"@", b"\\u0040").replace(b"=", b"\\u003d")):
+            sent = without_secrets(encoded)
+            assert PLANTED.encode() not in sent
+            assert REDACTED.encode() in sent
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "abfss://container@account.dfs.core.windows.net/x", "s3://bucket/a;b=c/d@e", "mailto:a:b@c", "a@b;sort=1",
+        "https://host:8443/p?signal=2&page=1", "https://host/sig=1", "select 'a:b@c' where sig=1",
+    ],
+)  # fmt: skip
+def test_usual_url_is_kept(url: str) -> None:
+    data = msgspec.json.encode({"location": url})
     assert without_secrets(data) == data

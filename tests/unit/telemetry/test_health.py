@@ -146,3 +146,18 @@ async def test_one_available_identity_provider_of_several_is_healthy() -> None:
     assert not (await monitor.check_now()).healthy
     other.failure, database.failure = None, OSError("down")
     assert not (await monitor.check_now()).healthy, "an unavailable component without an alternative must be unhealthy"
+
+
+async def test_cancelled_future_inside_of_a_check_does_not_end_the_other_checks() -> None:
+    async def cancels() -> None:
+        lost = asyncio.get_running_loop().create_future()
+        lost.cancel()
+        await lost
+
+    monitor, other = HealthMonitor(interval_seconds=0.01), Dependency()
+    monitor.register("events", "sink", cancels, required=False)
+    monitor.register("catalog", "write_pool", other)
+    async with monitor, asyncio.timeout(10):
+        while other.calls < 3:
+            await asyncio.sleep(0.01)
+    assert [each.status for each in monitor.report().services["events"]] == ["error"]

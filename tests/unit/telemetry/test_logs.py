@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 import structlog
 
@@ -54,6 +55,14 @@ def test_an_event_is_one_line_of_json(log: Log) -> None:
         "table": "t-1",
         "updates": 3,
     }
+
+
+async def test_url_of_a_webhook_is_in_no_line(log: Log) -> None:
+    """The path of a webhook is often its secret. The client would also write a line for each event."""
+    transport = httpx2.MockTransport(lambda _: httpx2.Response(204))
+    async with httpx2.AsyncClient(transport=transport) as client:
+        await client.post("https://hooks.example.com/services/hunter22")
+    assert log.lines == []
 
 
 def test_library_log_lines_have_the_same_format(log: Log) -> None:

@@ -148,6 +148,15 @@ async def test_a_malformed_long_or_repeated_parent_starts_a_new_trace(headers: l
     assert (await _request(headers))["load_table"].parent_span_id == b""
 
 
+@pytest.mark.parametrize("state", [b"!!! text of a client", b",".join(b"k%d=v" % number for number in range(40))])
+async def test_a_malformed_state_is_left_out_and_not_logged(state: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    """The header precedes the login: anybody could write a line of the log with each request."""
+    spans = await _request([(b"traceparent", PARENT.encode()), (b"tracestate", state)])
+    assert spans["load_table"].trace_id.hex() == PARENT[3:35]
+    assert spans["load_table"].trace_state == ""
+    assert caplog.records == []
+
+
 async def test_a_failed_span_has_the_type_of_the_error_and_not_its_text() -> None:
     span = (await _request([], fails=True))["openfga.check"]
     assert attributes(span)["error.type"] == "ValueError"
