@@ -36,12 +36,12 @@ _HINTS: Final = (
     *(b"@", b"sig="),
 )
 
-#: The password in a URL: `jdbc:postgresql://user:password@host`. A user alone stays: `abfss://container@account`.
+#: The password in a URL: `jdbc:postgresql://user:password@host`. A user alone stays: `scheme://container@account`.
 _PASSWORD: Final = re.compile(r"(?<=://)([^\s/:@\"']*):[^\s/@\"']+@")
-#: A parameter of a URL, a SAS token or a connection string.
+#: A parameter of a URL, a signed URL or a connection string.
 _PARAMETER: Final = re.compile(r"(^|[?&;])([^\s?&;=]{1,128})=([^\s&;\"']+)")
 _SIGNATURE: Final = "sig"
-"""The parameter with the signature of a SAS token."""
+"""The parameter with the signature of a signed URL."""
 
 
 def is_secret_name(name: str) -> bool:
