@@ -25,7 +25,7 @@ from gateway.fga.model_analysis import FollowedReaches
 from gateway.fga.relationships import FgaRelationships, to_wire
 from tests.openfga_server import KEY, openfga_in_memory
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.generated]
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 PAST, FUTURE = NOW - timedelta(seconds=1), NOW + timedelta(hours=1)

@@ -162,6 +162,7 @@ def ground(world: World) -> tuple[Person, str, dict[str, Any]]:
     return by, namespace, document
 
 
+@pytest.mark.generated
 @pytest.mark.threat("LG-LOC-23")
 @settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(STEP, min_size=4, max_size=10))

@@ -29,6 +29,7 @@ def _changes(entra: Directory) -> list[tuple[str, str, dict[str, Any], str]]:
     return made
 
 
+@pytest.mark.generated
 def test_every_conditional_change_checks_its_version(world: World, entra: Directory) -> None:
     changes = _changes(entra)
     world.quiet()
