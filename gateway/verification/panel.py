@@ -67,8 +67,7 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
     `timeout` is in seconds and includes the time in which the question waits for others. `fail_open`: a failure of the
     verifier counts as an approval, except for CallerCaused ones. `warehouses` are ids; empty means all. `questions` is
     the number of questions that the verifier receives at the same time. A commit with only `unaffected` updates is not
-    judged. `configuration` returns a text that changes
-    when the verifier's rules do.
+    judged. `configuration` returns a text that changes when the verifier's rules do.
     """
 
     verifier: Verifier
