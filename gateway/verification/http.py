@@ -9,7 +9,14 @@ from typing import Final
 
 import aiohttp
 
-from gateway.verification.wire import MOST_ANSWER_BYTES, InvalidAnswer, QuestionRefused, QuestionTooLarge
+from gateway.verification.wire import (
+    MOST_ANSWER_BYTES,
+    ErrorStatus,
+    InvalidAnswer,
+    QuestionRefused,
+    QuestionTooLarge,
+    RefusedByRule,
+)
 
 _CHUNK: Final = 16_384
 _LARGE: Final = 1_048_576
@@ -51,7 +58,8 @@ class JsonPost:
 
         Raises:
         - QuestionTooLarge, QuestionRefused: a status 4xx, or a connection that ended after a large question.
-        - InvalidAnswer: any other response.
+        - RefusedByRule: an answer that is too long.
+        - InvalidAnswer: any other response; ErrorStatus for a status.
         - TimeoutError, and the errors of the connection.
         """
         if self._session is None:
@@ -79,14 +87,14 @@ class JsonPost:
             if 400 <= response.status < 500:
                 raise QuestionRefused(f"the answer has the status {response.status} instead of 200")
             if response.status != 200:
-                raise InvalidAnswer(f"the answer has the status {response.status} instead of 200")
+                raise ErrorStatus(response.status)
             if response.content_type != "application/json":
                 raise InvalidAnswer("the answer has not the type application/json")
             answer = bytearray()
             async for chunk in response.content.iter_chunked(_CHUNK):
                 answer += chunk
                 if len(answer) > MOST_ANSWER_BYTES:
-                    raise InvalidAnswer(f"the answer has more than {MOST_ANSWER_BYTES} bytes")
+                    raise RefusedByRule(f"the answer has more than {MOST_ANSWER_BYTES} bytes")
             return bytes(answer)
 
     async def close(self) -> None:

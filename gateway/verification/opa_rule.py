@@ -2,7 +2,7 @@
 """Ask a rule of the package `lakegate.changes` in OPA about a change.
 
 The rule is an object `{"verdict": ..., "reasons": [...]}`. An undefined rule, another value and an error of the policy
-are failures of the verifier.
+are failures that close: two verdicts for one change, for example, are an error that a caller can choose.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from gateway.verification.port import ChangeKind, ProposedChange, Verdict
 from gateway.verification.webhook import EVERY_CHANGE
 from gateway.verification.wire import (
     Answer,
-    InvalidAnswer,
+    ErrorStatus,
     Question,
+    RefusedByRule,
     encoded,
     question_of,
     refuse_repeated_members,
@@ -29,6 +30,9 @@ from gateway.verification.wire import (
 # The package is a constant and the rule is one name, so that no setting reaches another decision. Without the
 # parameter, an error of a built-in function makes a reason undefined, and a verdict of the others could approve.
 _PATH: Final = "/v1/data/lakegate/changes/{rule}?strict-builtin-errors=true"
+
+# OPA's status for errors of built-in functions and for conflicts, such as two values of one rule.
+_EVALUATION_FAILED: Final = 500
 
 
 class _Input(msgspec.Struct, frozen=True):
@@ -82,16 +86,21 @@ class OpaRule:
     async def verify(self, change: ProposedChange) -> Verdict:
         """Return the verdict of the rule.
 
-        Raises InvalidAnswer, QuestionTooLarge, TimeoutError, and the errors of the connection.
+        Raises RefusedByRule, InvalidAnswer, QuestionTooLarge, TimeoutError, and the errors of the connection.
         """
-        body = await self._post(encoded(_Input(question_of(change, documents=self._documents))))
+        try:
+            body = await self._post(encoded(_Input(question_of(change, documents=self._documents))))
+        except ErrorStatus as error:
+            if error.status == _EVALUATION_FAILED:
+                raise RefusedByRule("OPA cannot evaluate the rule for this change") from error
+            raise
         refuse_repeated_members(body)
         try:
             found = msgspec.json.decode(body, type=_Result, strict=True).result
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            raise InvalidAnswer("the rule has not the form of a verdict") from None
+            raise RefusedByRule("the rule has not the form of a verdict") from None
         if isinstance(found, msgspec.UnsetType):
-            raise InvalidAnswer("the rule is undefined for this change")
+            raise RefusedByRule("the rule is undefined for this change")
         return understood(found)
 
     async def close(self) -> None:

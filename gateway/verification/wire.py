@@ -15,10 +15,24 @@ from gateway.verification.port import Approved, Pending, ProposedChange, Rejecte
 
 MOST_ANSWER_BYTES: Final = 65_536
 MOST_QUESTION_BYTES: Final = 33_554_432
+_MOST_REASONS: Final = 100
+_LONGEST_REASON: Final = 2000
 
 
 class InvalidAnswer(VerifierFailed):
     """The answer is not exactly of the documented form. It is a failure of the verifier, and never an approval."""
+
+
+class RefusedByRule(InvalidAnswer, CallerCaused):
+    """The answer is invalid because of the change: the rule fails for it, or has more reasons than an answer holds."""
+
+
+class ErrorStatus(InvalidAnswer):
+    """The answer has the status 3xx or 5xx."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"the answer has the status {status} instead of 200")
+        self.status = status
 
 
 class QuestionTooLarge(UnfitChange):
@@ -52,7 +66,7 @@ class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The answer of a webhook or of OPA."""
 
     verdict: Literal["approve", "reject", "pending"]
-    reasons: Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=2000)], ...], Meta(max_length=100)] = ()
+    reasons: tuple[Annotated[str, Meta(min_length=1)], ...] = ()
 
 
 def question_of(change: ProposedChange, *, documents: bool = True) -> Question:
@@ -84,7 +98,11 @@ def encoded(question: object) -> bytes:
 
 
 def understood(answer: Answer) -> Verdict:
-    """Return the verdict of an answer."""
+    """Return the verdict of an answer. Raises RefusedByRule for too many or too long reasons."""
+    if len(answer.reasons) > _MOST_REASONS or any(len(reason) > _LONGEST_REASON for reason in answer.reasons):
+        raise RefusedByRule(
+            f"the answer has more than {_MOST_REASONS} reasons, or one of over {_LONGEST_REASON} characters"
+        )
     match answer.verdict:
         case "approve":
             return Approved()

@@ -4,16 +4,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 from aiohttp import web
 
 from gateway import settings
 from gateway.settings.verifiers import verifier_problems
+from gateway.verification.opa_rule import OpaRule
 from gateway.verification.panel import Asked, Judgement, Panel, Seat
 from gateway.verification.port import Approved, ChangeKind, ProposedChange, Rejected
 from gateway.verification.webhook import Webhook
-from gateway.verification.wire import MOST_QUESTION_BYTES
+from gateway.verification.wire import MOST_ANSWER_BYTES, MOST_QUESTION_BYTES
 from tests.unit.verifiers.changes import Scripted, change, document
 from tests.unit.verifiers.servers import KEY, Handler, answering, serving
 
@@ -104,3 +106,38 @@ def test_built_in_rule_cannot_fail_open(kind: str, more: dict[str, str]) -> None
     read = settings.load({f"LAKEGATE__VERIFIERS__V__{name}": value for name, value in given.items()})
     (problem,) = verifier_problems(read.verifiers, read.max_request_time)
     assert "ON_FAILURE must be closed" in problem
+
+
+MANY_REASONS = json.dumps({"verdict": "reject", "reasons": ["a column was dropped"] * 101})
+LONG_REASON = json.dumps({"verdict": "reject", "reasons": ["x" * 2001]})
+
+
+@pytest.mark.parametrize("answer", [MANY_REASONS, LONG_REASON, json.dumps({"reasons": "x" * MOST_ANSWER_BYTES})])
+def test_answer_that_is_too_long_closes(answer: str) -> None:
+    # A caller can choose how many violations a change has.
+    judgement, _, _ = judged(answering(answer))
+    assert judgement.unavailable
+
+
+@pytest.mark.parametrize(
+    ("handler", "closes"),
+    [
+        # OPA's answer if two rules give different verdicts, or a built-in function fails for a value of the change.
+        (answering('{"code":"internal_error","errors":[{"code":"eval_conflict_error"}]}', status=500), True),
+        (answering("{}"), True),
+        (answering('{"result":{"verdict":"maybe"}}'), True),
+        (answering('{"result":{"verdict":"reject","reasons":[""]}}'), True),
+        (answering(f'{{"result":{MANY_REASONS}}}'), True),
+        (answering("", status=503), False),
+    ],
+)
+def test_rule_in_opa_that_fails_for_a_change_closes(handler: Handler, closes: bool) -> None:
+    async def run() -> Judgement:
+        async with serving(handler) as url:
+            rule = OpaRule("o", url, "verdict", token=None, timeout=20, connections=2)
+            panel = Panel([Seat(verifier=rule, timeout=20, fail_open=True)])
+            judgement = await panel.verify(NEW)
+            await panel.close()
+        return judgement
+
+    assert asyncio.run(run()).unavailable is closes
