@@ -7,6 +7,7 @@ approval gets a ticket. The transaction of the approved change marks its ticket 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -160,14 +161,16 @@ class ChangeApproval:
         replaced: ResolvedTable | None = None,
         documents: Documents,
     ) -> Approval:
-        """Return the approval of a registration. Another file is another change. Raises as `require`.
+        """Return the approval of a registration. Another file or content is another change. Raises as `require`.
 
         A `replaced` table is dropped, and its metadata is replaced by that of the file: the verifiers judge both too.
         """
         if not self.concerns(ChangeKind.CREATE, type) and replaced is None:
             return UNCONDITIONAL
         after = registered.text
-        register = {"action": "register", "metadata-location": registered.metadata_location}
+        # A caller with access to the storage can write other content to the same file.
+        content = {"sha256": await offload(lambda: hashlib.sha256(after).hexdigest(), size=len(after))}
+        register = {"action": "register", "metadata-location": registered.metadata_location, **content}
         levels = namespace.namespace.levels
         proposals = [of_new(permit, type, namespace, name, levels=levels, updates=[register], after=after)]
         judged = (ChangeKind.COMMIT, ChangeKind.DROP)
@@ -177,8 +180,9 @@ class ChangeApproval:
             before = None if document is None else document.text
             updates = drop_updates(permit)
             if before is not None:
+                overwrite = [{**update, **content} for update in updates]
                 proposals += [
-                    of_object(permit, ChangeKind.COMMIT, replaced, updates=updates, before=before, after=after),
+                    of_object(permit, ChangeKind.COMMIT, replaced, updates=overwrite, before=before, after=after),
                     of_object(permit, ChangeKind.DROP, replaced, updates=updates, before=before),
                 ]
         return await self.require(permit, proposals)
