@@ -16,7 +16,7 @@ BIN := $(VENV)/bin
 ENVIRONMENT := $(VENV)/.installed-$(firstword $(shell cksum requirements.lock))
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet
 
-.PHONY: help setup demo up test test-unit test-services test-generated test-servers test-engines test-chaos test-long test-events-faults test-trino test-keycloak test-azurite test-browser test-helm test-observability test-wheel test-pythons check house docs model policies identity-attacks soak bench bench-peer bench-versions spec-diff lock wheel clean
+.PHONY: help setup demo up test test-unit test-policies test-services test-generated test-servers test-engines test-chaos test-long test-events-faults test-trino test-keycloak test-azurite test-browser test-helm test-observability test-wheel test-pythons check house docs model policies identity-attacks soak bench bench-peer bench-versions spec-diff lock wheel clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do \
@@ -68,6 +68,9 @@ test: test-unit test-services ## Run the tests without a stack, then those on a 
 
 test-unit: setup ## Run the tests that need no stack
 	$(BIN)/python -m tests.stages unit --processes $(PROCESSES)
+
+test-policies: setup ## Run the tests of the relationship model and the policies on OpenFGA and OPA, with mutants of both
+	$(BIN)/python -m tests.stages policies --processes $(PROCESSES)
 
 test-services: setup ## Run the tests on a running stack: PostgreSQL, OpenFGA, OPA, an object store, an identity provider
 	$(BIN)/python -m tests.stages services --processes $(PROCESSES)
