@@ -12,14 +12,19 @@ from tests.threats import NOT_APPLICABLE, OPEN, REGISTER, cases, marked, with_te
 _TEXT = REGISTER.read_text()
 
 
-def test_each_applicable_case_is_named_by_a_test() -> None:
-    tests = marked()
-    without = {case.id for case in cases(_TEXT) if case.applies and not tests.get(case.id)}
+@pytest.fixture(scope="module")
+def marks() -> dict[str, list[str]]:
+    """Return the tests of each case; reading all test files takes seconds."""
+    return marked()
+
+
+def test_each_applicable_case_is_named_by_a_test(marks: dict[str, list[str]]) -> None:
+    without = {case.id for case in cases(_TEXT) if case.applies and not marks.get(case.id)}
     assert without == set()
 
 
-def test_each_marker_names_an_applicable_case() -> None:
-    assert set(marked()) <= {case.id for case in cases(_TEXT) if case.applies}
+def test_each_marker_names_an_applicable_case(marks: dict[str, list[str]]) -> None:
+    assert set(marks) <= {case.id for case in cases(_TEXT) if case.applies}
 
 
 def test_each_case_id_is_unique_and_every_row_is_read() -> None:
@@ -42,8 +47,8 @@ def test_published_vulnerabilities_link_to_registered_cases() -> None:
     assert named <= known
 
 
-def test_the_register_shows_the_tests_that_name_its_cases() -> None:
-    assert with_tests(_TEXT, marked()) == _TEXT, "run: python -m tests.threats"
+def test_the_register_shows_the_tests_that_name_its_cases(marks: dict[str, list[str]]) -> None:
+    assert with_tests(_TEXT, marks) == _TEXT, "run: python -m tests.threats"
 
 
 @pytest.mark.parametrize("last", ["", f"{NOT_APPLICABLE}no such thing is served here", OPEN])
