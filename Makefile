@@ -16,7 +16,7 @@ BIN := $(VENV)/bin
 ENVIRONMENT := $(VENV)/.installed-$(firstword $(shell cksum requirements.lock))
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet
 
-.PHONY: help setup demo up test test-unit test-policies test-services test-generated test-servers test-engines test-chaos test-long test-events-faults test-trino test-keycloak test-azurite test-browser test-helm test-observability test-wheel test-pythons check house docs model policies identity-attacks soak bench bench-peer bench-versions spec-diff lock wheel clean
+.PHONY: help setup demo up test test-unit test-policies test-services test-generated test-servers test-engines test-chaos test-long test-events-faults test-trino test-keycloak test-azurite test-browser test-helm test-observability test-wheel test-pythons check house docs model policies identity-attacks soak bench bench-peer bench-versions spec-diff lock wheel clean test-lakekeeper-client
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do \
@@ -113,6 +113,9 @@ test-pythons: setup ## Run tests/unit and tests/access on other versions of Pyth
 test-browser: setup ## Test the login pages in a real browser: needs Chromium and its driver
 	LAKEGATE_TEST_BROWSER=1 $(BIN)/python -m pytest tests/e2e/test_browser.py
 
+test-lakekeeper-client: setup ## Test Lakekeeper's Python client on a running stack: downloads 200 MB once
+	LAKEGATE_TEST_LAKEKEEPER_CLIENT=1 $(BIN)/python -m pytest --timeout 1200 tests/e2e/test_pylakekeeper.py
+
 test-helm: setup ## Render the Helm chart and validate it against Kubernetes' schemas: builds Helm once, in five minutes
 	LAKEGATE_TEST_HELM=1 $(BIN)/python -m pytest tests/e2e/test_helm.py
 
@@ -148,6 +151,7 @@ lock: ## Update the lock files of the dependencies (needs uv)
 	$(COMPILE) --upgrade requirements-idp.in -o requirements-idp.lock
 	$(COMPILE) --upgrade requirements-helm.in -o requirements-helm.lock
 	$(COMPILE) --upgrade requirements-go.in -o requirements-go.lock
+	$(COMPILE) --upgrade tests/e2e/pylakekeeper.in -o tests/e2e/pylakekeeper.lock
 
 wheel: setup ## Build the source archive and the wheel in dist/
 	$(BIN)/python -m build --no-isolation

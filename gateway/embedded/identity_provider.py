@@ -4,7 +4,8 @@
 Programs get tokens with the client-credentials grant. There the subject of a token is the client's id (RFC 9068 section
 2.2), so the client ``alice`` gets tokens of ``alice``. Users can also sign in with a browser (authorization code with
 PKCE) or with a device code (RFC 8628). Both use one public client, which has no secret and gets no tokens of its own.
-The password of a user is the secret of the client of that name.
+The password of a user is the secret of the client of that name. A client sends its secret by HTTP Basic or in the body
+of the request (`identity_provider_app`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from gateway.embedded import identity_provider_app
 from gateway.embedded.children import Child, Children, ChildSpec
 from gateway.embedded.errors import StackError
 from gateway.embedded.ports import LOOPBACK
@@ -24,6 +26,8 @@ AUDIENCE = "lakegate"
 PUBLIC_CLIENT = "lakegate-ui"
 """The client of all interactive sign-ins."""
 TOKEN_MINUTES = 60
+SCOPES = ("openid", "profile", "email", "offline_access", "catalog")
+"""The scopes that clients may request. The Iceberg clients request `catalog` unless they are configured otherwise."""
 
 _START_SECONDS = 60.0
 _CALL_SECONDS = 10.0
@@ -51,13 +55,25 @@ class IdentityProvider:
         server = await children.start(
             ChildSpec(
                 name="identity-provider",
-                argv=[str(self._binary), "--config", str(self._data), "--strict-config"],
+                argv=[*self._program(), "--config", str(self._data)],
                 env={"HOME": str(self._data), "PYTHONUNBUFFERED": "1"},
                 cwd=self._data,
             )
         )
         await until_answering(server, self._port, "/.well-known/openid-configuration", timeout=_START_SECONDS)
         return server
+
+    def _program(self) -> list[str]:
+        """Return the command that starts the provider in its own environment, with `identity_provider_app`.
+
+        `NANOIDP_BIN` may name a program outside of a virtual environment. It starts alone, and then its clients send
+        their secrets by HTTP Basic only.
+        """
+        interpreter = self._binary.with_name("python")
+        if not interpreter.is_file():
+            return [str(self._binary), "--strict-config"]
+        # Isolated: the working directory holds the provider's data, and no module is imported from there.
+        return [str(interpreter), "-I", "-u", str(Path(identity_provider_app.__file__).resolve())]
 
     def _people(self) -> dict[str, object]:
         """Return the configuration of the users that are no programs, each with a password."""
@@ -94,6 +110,7 @@ class IdentityProvider:
             "oauth": {
                 "issuer": self.issuer,
                 "audience": AUDIENCE,
+                "scopes_supported": list(SCOPES),
                 "token_expiry_minutes": TOKEN_MINUTES,
                 "clients": clients,
             },

@@ -51,13 +51,27 @@ class Spark:
 
 
 class Session:
-    """One user's Spark session, with a warehouse as the catalog `lake`: the demo's, unless another is named."""
+    """One user's Spark session, with a warehouse as the catalog `lake`: the demo's, unless another is named.
 
-    def __init__(self, spark: Spark, person: Person, label: str = "", *, warehouse: str | None = None) -> None:
+    `credential` is (client id and secret, token endpoint), with which Spark gets a token instead of the user's.
+    """
+
+    def __init__(
+        self,
+        spark: Spark,
+        person: Person,
+        label: str = "",
+        *,
+        warehouse: str | None = None,
+        credential: tuple[str, str] | None = None,
+    ) -> None:
         self._spark = spark
-        self._person = person
-        self._label = f"{person.name} {label} {warehouse}"
+        self._label = f"{person.name} {label} {warehouse} {credential is not None}"
         self._catalog = {} if warehouse is None else {"warehouse": warehouse}
+        if credential is None:
+            self._catalog["token"] = person.token
+        else:
+            self._catalog["credential"], self._catalog["token_endpoint"] = credential
 
     def sql(self, statement: str) -> list[tuple[Any, ...]]:
         """Return the rows of a statement; raises `SparkRefused`."""
@@ -68,7 +82,7 @@ class Session:
         return {location for (location,) in self._send({"orphans": table})}
 
     def _send(self, question: dict[str, str]) -> list[tuple[Any, ...]]:
-        whole = {"session": self._label, "token": self._person.token, **self._catalog, **question}
+        whole = {"session": self._label, **self._catalog, **question}
         return [tuple(row) for row in self._spark.send_message(whole)]
 
     def value(self, statement: str) -> Any:

@@ -66,7 +66,8 @@ def main() -> None:
             who = question["session"]
             if who not in sessions:
                 warehouse = question.get("warehouse", setup["warehouse"])
-                catalog = RestCatalog(uri=setup["uri"], warehouse=warehouse, token=question["token"])
+                login = {name: question[name] for name in ("token", "credential", "token_endpoint") if name in question}
+                catalog = RestCatalog(uri=setup["uri"], warehouse=warehouse, **login)
                 sessions[who] = as_principal(root, catalog)
             print(json.dumps(answer(sessions[who], question)), flush=True)
     finally:
