@@ -19,6 +19,7 @@ import click
 
 from gateway.cli.audit import audit
 from gateway.cli.changes import changes
+from gateway.cli.clients import client
 from gateway.cli.common import settings_for
 from gateway.cli.conformance import conformance
 from gateway.cli.database import migrate, require_our_database, wait_for_db
@@ -46,6 +47,7 @@ for _command in (
     authz,
     events,
     changes,
+    client,
     conformance,
     contracts,
     live_credentials,

@@ -7,36 +7,22 @@ The commands call the gateway as the user who is logged in, so that the gateway 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import click
 
-from gateway.cli.common import settings_for, trust
-from gateway.cli.login import current_token
+from gateway.cli.management import Command, Management, at_a_gateway, printable
 
 if TYPE_CHECKING:
     import httpx2
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 
-_SECONDS = 30.0
-
-
-def _at_a_gateway(command: Command) -> Command:
+def _of_a_warehouse(command: Command) -> Command:
     """Add the options that select the gateway, the warehouse and the user."""
-    for option in (
-        click.option("--warehouse", type=click.UUID, required=True, help="Id of the warehouse."),
-        click.option("--gateway", help="Address of the gateway. Default: the setting BASE_URI."),
-        click.option(
-            "--token",
-            envvar="LAKEGATE_TOKEN",
-            help="Access token. Default: the environment variable LAKEGATE_TOKEN, or else the stored login.",
-        ),
-    ):
-        command = option(command)
-    return command
+    warehouse = click.option("--warehouse", type=click.UUID, required=True, help="Id of the warehouse.")
+    return warehouse(at_a_gateway(command))
 
 
 @click.group()
@@ -45,7 +31,7 @@ def changes() -> None:
 
 
 @changes.command("list")
-@_at_a_gateway
+@_of_a_warehouse
 @click.option("--all", "all_", is_flag=True, help="Also list decided, used and lapsed tickets.")
 def list_changes(warehouse: UUID, gateway: str | None, token: str | None, all_: bool) -> None:
     """List the tickets that you requested or may decide about, the oldest first: a line for each.
@@ -66,7 +52,7 @@ def list_changes(warehouse: UUID, gateway: str | None, token: str | None, all_: 
 
 @changes.command()
 @click.argument("ticket", type=click.UUID)
-@_at_a_gateway
+@_of_a_warehouse
 @click.option("--json", "as_json", is_flag=True, help="Print the ticket as JSON.")
 def show(ticket: UUID, warehouse: UUID, gateway: str | None, token: str | None, as_json: bool) -> None:
     """Show the change of a ticket: who requested it and when, the reasons of each verifier, and the updates."""
@@ -76,7 +62,7 @@ def show(ticket: UUID, warehouse: UUID, gateway: str | None, token: str | None, 
 
 @changes.command()
 @click.argument("ticket", type=click.UUID)
-@_at_a_gateway
+@_of_a_warehouse
 @click.option("--comment", help="Comment for the record.")
 def approve(ticket: UUID, warehouse: UUID, gateway: str | None, token: str | None, comment: str | None) -> None:
     """Approve the change of a ticket. Its requester then runs the statement again."""
@@ -86,7 +72,7 @@ def approve(ticket: UUID, warehouse: UUID, gateway: str | None, token: str | Non
 
 @changes.command()
 @click.argument("ticket", type=click.UUID)
-@_at_a_gateway
+@_of_a_warehouse
 @click.option("--comment", help="Comment that the requester sees.")
 def reject(ticket: UUID, warehouse: UUID, gateway: str | None, token: str | None, comment: str | None) -> None:
     """Reject the change of a ticket. The gateway refuses the statement until the rejection expires."""
@@ -100,22 +86,22 @@ def ticket_lines(ticket: Mapping[str, Any]) -> Iterator[str]:
     kind, object_type = (change["kind"].replace("_", " "), change["object"][0].replace("_", " "))
     yield f"ticket:    {ticket['id']}"
     yield f"status:    {ticket['status']}, ends {ticket['expires-at']}"
-    yield f"change:    {kind} of the {object_type} {_printable(ticket['name'])}"
+    yield f"change:    {kind} of the {object_type} {printable(ticket['name'])}"
     if destination := change.get("destination"):
-        yield f"new name:  {_printable('.'.join(destination))}"
-    yield f"requested: by {_printable(ticket['principal'])} at {ticket['created-at']}"
+        yield f"new name:  {printable('.'.join(destination))}"
+    yield f"requested: by {printable(ticket['principal'])} at {ticket['created-at']}"
     if "decided-by" in ticket:
-        comment = f": {_printable(ticket['comment'])}" if ticket.get("comment") else ""
-        yield f"decided:   by {_printable(ticket['decided-by'])} at {ticket['decided-at']}{comment}"
+        comment = f": {printable(ticket['comment'])}" if ticket.get("comment") else ""
+        yield f"decided:   by {printable(ticket['decided-by'])} at {ticket['decided-at']}{comment}"
     if "used-at" in ticket:
         yield f"used:      at {ticket['used-at']}"
     yield "reasons:"
     for verifier, reasons in _by_verifier(ticket["reasons"]).items():
-        yield f"  {_printable(verifier)}:"
-        yield from (f"    - {_printable(reason)}" for reason in reasons)
+        yield f"  {printable(verifier)}:"
+        yield from (f"    - {printable(reason)}" for reason in reasons)
     yield "updates:" if change["updates"] else "updates:   none"
     for update in change["updates"]:
-        action = _printable(str(update.get("action", "update")))
+        action = printable(str(update.get("action", "update")))
         members = {name: value for name, value in update.items() if name != "action"}
         yield f"  - {action}: {json.dumps(members)}" if members else f"  - {action}"
     for title, member in (("properties", "properties"), ("new object", "new"), ("based on", "base")):
@@ -132,10 +118,6 @@ def _by_verifier(reasons: list[str]) -> dict[str, list[str]]:
     return found
 
 
-def _printable(text: str) -> str:
-    return "".join(char if char.isprintable() else " " for char in text)
-
-
 def _send(
     warehouse: UUID,
     gateway: str | None,
@@ -147,27 +129,5 @@ def _send(
     body: dict[str, str] | None = None,
 ) -> httpx2.Response:
     """Return the answer of the gateway. An error answer ends the command with its message."""
-    import httpx2
-
-    base = gateway or settings_for().base_uri
-    if not base:
-        raise click.ClickException("give the address of the gateway with --gateway, or set LAKEGATE__BASE_URI")
-    url = f"{base.rstrip('/')}/management/v1/warehouse/{warehouse}/change-tickets{path}"
-    headers = {"Authorization": f"Bearer {token or current_token()}"}
-    try:
-        with httpx2.Client(timeout=_SECONDS, verify=trust().context) as client:
-            answer = client.request(method, url, params=query or {}, json=body, headers=headers)
-    except httpx2.TransportError as error:
-        raise click.ClickException(f"the gateway at {base} did not answer: {error}") from None
-    if answer.is_error:
-        raise click.ClickException(_message(answer))
-    return answer
-
-
-def _message(answer: httpx2.Response) -> str:
-    """Return the message of an error answer, or its status if the answer is not of the gateway."""
-    try:
-        error = answer.json()["error"]
-        return f"{error['type']}: {error['message']}"
-    except (ValueError, KeyError, TypeError):
-        return f"the answer has the status {answer.status_code}"
+    api = Management.of(gateway, token)
+    return api.send(method, f"/warehouse/{warehouse}/change-tickets{path}", query=query, body=body)

@@ -315,8 +315,9 @@ async def _require_known(connection: Connection, entries: Sequence[Assignment]) 
     missing += sorted(role_ids - await roles.exist(connection, sorted(role_ids)))
     if missing:
         raise GrantPrincipalUnknown(
-            f"These users or roles do not exist on this server: {', '.join(missing)}. Create them first, or correct "
-            "the ids."
+            f"These users or roles do not exist on this server: {', '.join(missing)}. Correct the ids, or register the "
+            "user first: POST /management/v1/user, or `lakegate client register` for an engine or another machine. "
+            "Users are also registered by their first request."
         )
 
 

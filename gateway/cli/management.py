@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests of subcommands to the management API, with the access token of the user who runs the command.
+
+The gateway decides each request and records the user, as for every other client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from gateway.cli.common import settings_for, trust
+from gateway.cli.login import current_token
+
+if TYPE_CHECKING:
+    import httpx2
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_SECONDS = 30.0
+
+
+def at_a_gateway(command: Command) -> Command:
+    """Add the options that select the gateway and the user. The command gets `gateway` and `token`."""
+    for option in (
+        click.option("--gateway", help="Address of the gateway. Default: the setting BASE_URI."),
+        click.option(
+            "--token",
+            envvar="LAKEGATE_TOKEN",
+            help="Access token. Default: the environment variable LAKEGATE_TOKEN, or else the stored login.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@dataclass(frozen=True, slots=True)
+class Management:
+    """The management API of one gateway, for one user. `project` is the id of the project; None for the default."""
+
+    base: str
+    token: str
+    project: str | None = None
+
+    @classmethod
+    def of(cls, gateway: str | None, token: str | None, project: str | None = None) -> Management:
+        """Return the API at `gateway`, else at the address in the settings. Without `token` the login is used.
+
+        A missing address or login ends the command with a message.
+        """
+        base = gateway or settings_for().base_uri
+        if not base:
+            raise click.ClickException("give the address of the gateway with --gateway, or set LAKEGATE__BASE_URI")
+        return cls(base.rstrip("/"), token or current_token(), project)
+
+    def send(
+        self, method: str, path: str, *, query: Mapping[str, str] | None = None, body: Mapping[str, Any] | None = None
+    ) -> httpx2.Response:
+        """Return the answer to a request below `/management/v1`. An error answer ends the command with its message."""
+        import httpx2
+
+        headers = {"Authorization": f"Bearer {self.token}"}
+        if self.project is not None:
+            headers["X-Project-ID"] = self.project
+        url = f"{self.base}/management/v1{path}"
+        try:
+            with httpx2.Client(timeout=_SECONDS, verify=trust().context) as client:
+                answer = client.request(method, url, params=dict(query or {}), json=body, headers=headers)
+        except httpx2.TransportError as error:
+            raise click.ClickException(f"the gateway at {self.base} did not answer: {error}") from None
+        if answer.is_error:
+            raise click.ClickException(error_message(answer))
+        return answer
+
+
+def error_message(answer: httpx2.Response) -> str:
+    """Return the message of an error answer, or its status if the answer is not of the gateway."""
+    try:
+        error = answer.json()["error"]
+        return f"{error['type']}: {error['message']}"
+    except (ValueError, KeyError, TypeError):
+        return f"the answer has the status {answer.status_code}"
+
+
+def printable(text: str) -> str:
+    """Return the text with a space for each control character, which could change what a terminal shows."""
+    return "".join(char if char.isprintable() else " " for char in text)
