@@ -8,64 +8,103 @@ from pathlib import Path
 
 import click
 
+_DIRECTORY = click.Path(file_okay=False, path_type=Path, resolve_path=True)
+
 
 @click.group()
 def policy() -> None:
-    """Check and test the policies, and bundle the bridge to Trino."""
+    """Check and test the policies, and write them as bundles for OPA."""
 
 
 @policy.command("check")
-@click.option(
-    "--policies",
-    type=click.Path(exists=True, file_okay=False, path_type=Path, resolve_path=True),
-    help="Directory of the policies. Default: the policies that this version contains.",
-)
-def policy_check(policies: Path | None) -> None:
+@click.argument("directory", type=_DIRECTORY, required=False)
+@click.option("--policies", type=_DIRECTORY, help="The same as DIRECTORY.")
+def policy_check(directory: Path | None, policies: Path | None) -> None:
     """Compile the policies strictly against their input schema, and check the rules of guardrails.
+
+    DIRECTORY is a policy repository (`lakegate init policies`); its policies are checked together with those of this
+    version. Default: the policies that this version contains.
 
     Reports unused rules, references to missing rules and policy data, and denials and obligations that do not match the
     output schema.
     """
     from gateway.embedded.policies import check_policies
-    from gateway.embedded.toolchain import shipped
 
-    sys.exit(check_policies(policies or shipped() / "policies"))
+    sys.exit(check_policies(directory or policies))
 
 
 @policy.command("test")
-def policy_test() -> None:
-    """Run the tests of the policies that this version contains."""
+@click.argument("directory", type=_DIRECTORY, required=False)
+def policy_test(directory: Path | None) -> None:
+    """Run the tests of the policy repository DIRECTORY. Default: those of the policies that this version contains."""
     from gateway.embedded.policies import test_policies
 
-    sys.exit(test_policies())
+    sys.exit(test_policies(directory))
 
 
 @policy.command("bundle")
 @click.option(
+    "--directory",
+    type=_DIRECTORY,
+    help="Policy repository, or complete directory of policies. Default: the policies that this version contains.",
+)
+@click.option(
+    "--for",
+    "name",
+    type=click.Choice(["gateway", "trino"]),
+    default="trino",
+    show_default=True,
+    help="The OPA that loads the bundle: that of the gateway, or that of Trino.",
+)
+@click.option(
+    "--signing-key",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File with the private key (PEM), for HS256 with the secret. Without it the bundle is not signed.",
+)
+@click.option(
+    "--signing-algorithm",
+    type=click.Choice(["RS256", "ES256", "HS256"]),
+    default="RS256",
+    show_default=True,
+    help="Algorithm of the signature.",
+)
+@click.option(
+    "--no-check", is_flag=True, help="Do not run `lakegate policy check`. It needs the program OPA, this command not."
+)
+@click.option(
     "--output",
     "-o",
     type=click.Path(dir_okay=False, path_type=Path),
-    default=Path("lakegate-trino.tar.gz"),
-    show_default=True,
-    help="File to write.",
+    help="File to write. Default: lakegate-gateway.tar.gz or lakegate-trino.tar.gz.",
 )
-def policy_bundle(output: Path) -> None:
-    """Write the bridge to Trino as a bundle for OPA. The same policies give the same file.
+def policy_bundle(
+    directory: Path | None,
+    name: str,
+    signing_key: Path | None,
+    signing_algorithm: str,
+    no_check: bool,
+    output: Path | None,
+) -> None:
+    """Write policies as a bundle for OPA. The same policies and key give the same file, except with ES256.
 
     If `lakegate policy check` finds a fault, no bundle is written.
     """
-    from gateway.embedded.bundle import bridge_bundle
-    from gateway.embedded.errors import StackError
     from gateway.embedded.policies import check_policies
-    from gateway.embedded.toolchain import shipped
+    from gateway.opa.bundle import BundleName, InvalidSigningKey, SigningAlgorithm, SigningKey
+    from gateway.opa.bundle import policy_bundle as build
+    from gateway.opa.policy_files import InvalidPolicies, policy_files
 
-    if check_policies(shipped() / "policies"):
+    if not no_check and check_policies(directory):
         raise click.ClickException(
             "The policies are invalid; no bundle was written. Correct the faults that are listed above."
         )
+    written = output or Path(f"lakegate-{name}.tar.gz")
     try:
-        packed, revision = bridge_bundle(shipped() / "policies")
-        output.write_bytes(packed)
-    except (StackError, OSError) as error:
+        key = SigningKey(SigningAlgorithm(signing_algorithm), signing_key.read_text()) if signing_key else None
+        built = build(policy_files(directory), BundleName(name), key)
+        written.write_bytes(built.content)
+    except InvalidSigningKey as invalid:
+        raise click.ClickException(f"{signing_key}: {invalid}") from None
+    except (InvalidPolicies, OSError, UnicodeDecodeError) as error:
         raise click.ClickException(str(error)) from None
-    click.echo(f"{output}: revision {revision}")
+    click.echo(f"{written}: revision {built.revision}")

@@ -17,6 +17,7 @@ from gateway import settings as all_settings
 from gateway.embedded import toolchain
 from gateway.embedded.errors import StackError, ToolMissing
 from gateway.embedded.guardrails import check_guardrails
+from gateway.embedded.policy_repository import check_repository, test_repository
 
 MODEL_TESTS = "fga_model/tests/*.fga.yaml"
 COVERAGE_PERCENT = 90
@@ -40,10 +41,10 @@ def commands(checkout: Path, opa: Path, fga: Path) -> list[list[str]]:
     return [_model_test(checkout, fga), *_policy_checks(opa), *_policy_tests(opa)]
 
 
-def _policy_checks(opa: Path, policies: str = "policies") -> list[list[str]]:
+def _policy_checks(opa: Path) -> list[list[str]]:
     return [
-        [str(opa), "check", "--strict", "--schema", f"{policies}/schemas", policies],
-        [str(opa), "fmt", "--list", "--fail", policies],
+        [str(opa), "check", "--strict", "--schema", "policies/schemas", "policies"],
+        [str(opa), "fmt", "--list", "--fail", "policies"],
     ]
 
 
@@ -55,17 +56,17 @@ def _policy_tests(opa: Path) -> list[list[str]]:
     return [[*test, "policies"], [*test, *covered, "policies"]]
 
 
-def check_policies(policies: Path) -> int:
-    """Compile the policies of a folder, check their format and the rules of guardrails; return 0 if no fault was
-    found.
+def check_policies(directory: Path | None) -> int:
+    """Compile policies, check their format and the rules of guardrails; return 0 if no fault was found.
+
+    `directory` is a policy repository or a complete set of policies, None for the policies of the package alone.
     """
-    failed = _run(lambda: _policy_checks(toolchain.locate_opa(all_settings.load()), str(policies)))
-    return failed or _run_guardrails(policies)
+    return _print_faults(lambda opa: check_repository(opa, directory))
 
 
-def _run_guardrails(policies: Path) -> int:
+def _print_faults(find: Callable[[Path], list[str]]) -> int:
     try:
-        faults = check_guardrails(toolchain.locate_opa(all_settings.load()), policies)
+        faults = find(toolchain.locate_opa(all_settings.load()))
     except (StackError, all_settings.SettingsError) as error:
         faults = [str(error)]
     for fault in faults:
@@ -73,8 +74,18 @@ def _run_guardrails(policies: Path) -> int:
     return 1 if faults else 0
 
 
-def test_policies() -> int:
-    """Run the tests of the policies; return 0 if all passed and the coverage is high enough."""
+def test_policies(directory: Path | None = None) -> int:
+    """Run the tests of policies; return 0 if all passed.
+
+    None: the tests of the package's policies. They also fail if the coverage is too low.
+    """
+    if directory is not None:
+        try:
+            passed, output = test_repository(toolchain.locate_opa(all_settings.load()), directory)
+        except (StackError, all_settings.SettingsError) as error:
+            passed, output = False, str(error)
+        print(output, file=sys.stdout if passed else sys.stderr)
+        return 0 if passed else 1
     return _run(lambda: _policy_tests(toolchain.locate(all_settings.load()).opa))
 
 
@@ -99,7 +110,7 @@ def _model_test(checkout: Path, fga: Path) -> list[str]:
 def main() -> int:
     """Run every check, even after a failure; return 0 if all passed."""
     failed = _run(lambda: commands(toolchain.shipped(), toolchain.locate(all_settings.load()).opa, _fga()))
-    return _run_guardrails(toolchain.shipped() / "policies") or failed
+    return _print_faults(lambda opa: check_guardrails(opa, toolchain.shipped() / "policies")) or failed
 
 
 def _run(find: Callable[[], list[list[str]]]) -> int:

@@ -11,7 +11,6 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -32,7 +31,6 @@ _TESTED = {
     ("docs/operator.md", "endpoint-statistics"): "test_documented_statistics_request_returns_counts",
     ("docs/operator.md", "/bootstrap"): "test_documented_bootstrap_is_refused_on_a_bootstrapped_server",
     ("deploy/README.md", "/bootstrap"): "test_documented_bootstrap_is_refused_on_a_bootstrapped_server",
-    ("docs/policy-author.md", "policy_data/contractors"): "test_documented_policy_data_request_replaces_the_data",
     ("docs/policy-author.md", "columns/{column}/grants"): "test_documented_column_grant_is_accepted",
     ("docs/trino.md", "inspector"): "test_documented_privileges_of_programs_can_be_granted",
     ("docs/token-exchange.md", '"delegate"'): "test_documented_privileges_of_programs_can_be_granted",
@@ -129,22 +127,6 @@ def test_documented_bootstrap_is_refused_on_a_bootstrapped_server(world: World, 
     script = found.script.replace("lakegate migrate && lakegate serve", "").replace(gateway, world.base)
     [(status, body)] = _sent(script, TOKEN=world.admin.token)
     assert (status, json.loads(body)["error"]["type"]) == ("400", "CatalogAlreadyBootstrapped")
-
-
-def test_documented_policy_data_request_replaces_the_data(world: World, tmp_path: Path) -> None:
-    shipped = Path(__file__).parents[2] / "policies" / "policy_data" / "contractors" / "data.json"
-    (tmp_path / "contractors.json").write_bytes(shipped.read_bytes())
-    opa = world.ready.opa
-    path = f"{opa.url}/v1/data/policy_data/contractors"
-    operator = {"Authorization": f"Bearer {opa.token}"}
-    before = httpx.get(path, headers=operator, trust_env=False).json().get("result")
-    script = block("docs/policy-author.md", "policy_data/contractors").script
-    try:
-        [(status, body)] = _sent(f"cd {tmp_path}\n{script}", OPA_OPERATOR_TOKEN=opa.token, OPA=opa.url)
-        assert (status, body) == ("204", "")
-    finally:
-        if before is not None:
-            httpx.put(path, headers=operator, json=before, trust_env=False).raise_for_status()
 
 
 def test_documented_column_grant_is_accepted(world: World, ns: str) -> None:

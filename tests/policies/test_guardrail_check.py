@@ -176,9 +176,8 @@ def test_invalid_policies_produce_no_bundle(
     binary: Path, copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LAKEGATE__EMBEDDED__OPA_BIN", str(binary))
-    monkeypatch.setattr("gateway.embedded.toolchain.shipped", lambda: copied.parent)
     (copied / "gateway" / "guardrails" / "mine.rego").write_text(HEAD + "steady := true\n")
-    done = CliRunner().invoke(main, ["policy", "bundle", "-o", str(tmp_path / "b.tar.gz")])
+    done = CliRunner().invoke(main, ["policy", "bundle", "--directory", str(copied), "-o", str(tmp_path / "b.tar.gz")])
     assert done.exit_code == 1
     assert "no bundle was written" in done.output
     assert not (tmp_path / "b.tar.gz").exists()

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Policies as an OPA bundle: one reproducible file, which can be signed.
+
+The bundle of the gateway's OPA contains the rules and the policy data. It owns both, so OPA refuses to change them by
+its data API. The bundle of the OPA beside Trino contains the bridge.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NoReturn
+
+from joserfc import jws
+from joserfc.errors import JoseError
+from joserfc.jwk import ECKey, OctKey, RSAKey
+
+from gateway.opa.policy_files import InvalidPolicies, package_of
+
+_TRINO = "trino/"
+_TESTS = "_test.rego"
+_DATA = "data.json"
+_SHORTEST_SECRET = 32
+
+
+class BundleName(StrEnum):
+    """The bundles: for the OPA of the gateway, and for the OPA beside Trino."""
+
+    GATEWAY = "gateway"
+    TRINO = "trino"
+
+
+class SigningAlgorithm(StrEnum):
+    """The algorithms of signatures that OPA verifies and that this module writes."""
+
+    RS256 = "RS256"
+    ES256 = "ES256"
+    HS256 = "HS256"
+
+
+class InvalidSigningKey(Exception):
+    """The key is not one of the algorithm. The message does not contain the key."""
+
+
+@dataclass(frozen=True, slots=True)
+class SigningKey:
+    """A key for the signatures of bundles. `key` is a private key in PEM form, for HS256 a secret."""
+
+    algorithm: SigningAlgorithm
+    key: str = field(repr=False)
+
+    def __post_init__(self) -> None:
+        """Raise InvalidSigningKey if the key is not one of the algorithm."""
+        self.sign(b"{}")
+
+    def sign(self, payload: bytes) -> str:
+        """Return a compact JSON web signature of `payload`. Raise InvalidSigningKey."""
+        try:
+            key = self._imported()
+            return jws.serialize_compact({"alg": self.algorithm}, payload, key, algorithms=[self.algorithm])
+        except (ValueError, TypeError, JoseError):
+            raise InvalidSigningKey(
+                f"the signing key is not a key for {self.algorithm}. {_WANTED[self.algorithm]}"
+            ) from None
+
+    @property
+    def fingerprint(self) -> str:
+        """Return a short digest of the algorithm and the key, to recognise a replaced key."""
+        return hashlib.sha256(f"{self.algorithm}\0{self.key}".encode()).hexdigest()[:8]
+
+    def _imported(self) -> RSAKey | ECKey | OctKey:
+        match self.algorithm:
+            case SigningAlgorithm.RS256:
+                key: RSAKey | ECKey | OctKey = RSAKey.import_key(self.key)
+            case SigningAlgorithm.ES256:
+                key = ECKey.import_key(self.key)
+            case SigningAlgorithm.HS256:
+                if len(self.key.strip()) < _SHORTEST_SECRET or "PRIVATE KEY" in self.key:
+                    raise ValueError
+                key = OctKey.import_key(self.key.strip())
+        if not key.is_private:
+            raise ValueError
+        return key
+
+
+_WANTED = {
+    SigningAlgorithm.RS256: "Create one with `openssl genrsa -out key.pem 3072`.",
+    SigningAlgorithm.ES256: "Create one with `openssl ecparam -name prime256v1 -genkey -noout -out key.pem`.",
+    SigningAlgorithm.HS256: f"It must be a secret of at least {_SHORTEST_SECRET} characters, and no private key.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyBundle:
+    """A bundle file. The revision is a digest of its rules and data; OPA writes it to its decision log.
+
+    `entity_tag` is equal for equal content and the same key, in every process.
+    """
+
+    content: bytes = field(repr=False)
+    revision: str
+    entity_tag: str
+
+
+def policy_bundle(files: Mapping[str, bytes], name: BundleName, key: SigningKey | None = None) -> PolicyBundle:
+    """Return the bundle `name` of these policies, without tests. Equal files give equal bytes, unless ES256 signs them.
+
+    `files` come from :func:`gateway.opa.policy_files.policy_files`.
+
+    Raises:
+        InvalidPolicies: the files contain no policies for this bundle, or policy data that is not JSON.
+    """
+    packed = {
+        file: _canonical(json_of(file, content)) if file.endswith(_DATA) else content
+        for file, content in sorted(files.items())
+        if file.startswith(_TRINO) == (name is BundleName.TRINO)
+        and not file.startswith("schemas/")
+        and not file.endswith(_TESTS)
+    }
+    rules = [(file, content) for file, content in packed.items() if file.endswith(".rego")]
+    if not rules:
+        raise InvalidPolicies(f"the directory contains no policies for {name.title()}; install Lakegate again.")
+    roots = {_root(package_of(file, content)) for file, content in rules}
+    if name is BundleName.GATEWAY:
+        roots.add("policy_data")
+    digest = hashlib.sha256()
+    for file, content in packed.items():
+        digest.update(f"{file}\0{len(content)}\0".encode() + content)
+    revision = digest.hexdigest()[:32]
+    manifest = {"revision": revision, "roots": sorted(roots), "rego_version": 1}
+    packed = {".manifest": _canonical(manifest), **packed}
+    if key is not None:
+        packed[".signatures.json"] = _signatures(packed, key)
+    return PolicyBundle(_archive(packed), revision, f"{revision}.{key.fingerprint}" if key else revision)
+
+
+def json_of(file: str, content: bytes) -> Any:
+    """Return the value of a file of policy data.
+
+    Raises:
+        InvalidPolicies: the file is not JSON.
+    """
+
+    def refuse(text: str) -> NoReturn:
+        raise ValueError(f"{text} is not a JSON number")
+
+    try:
+        return json.loads(content, parse_constant=refuse)
+    except json.JSONDecodeError as error:
+        raise InvalidPolicies(f"{file}:{error.lineno}: the file is not valid JSON: {error.msg}; correct it.") from None
+    except (ValueError, RecursionError) as error:
+        raise InvalidPolicies(f"{file}: the file is not valid JSON: {error}; correct it.") from None
+
+
+def _root(package: str) -> str:
+    """Return the root that contains a package. OPA keeps data of its own below `system`, so that is not one root."""
+    parts = package.split(".")
+    return "/".join(parts[:2]) if parts[0] == "system" else parts[0]
+
+
+def _canonical(value: Any) -> bytes:
+    """Return the form of a JSON document that OPA hashes: sorted keys, no spaces, and Go's escapes."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029").encode()
+
+
+def _signatures(files: Mapping[str, bytes], key: SigningKey) -> bytes:
+    """Return `.signatures.json` (https://www.openpolicyagent.org/docs/management-bundles#signing).
+
+    Structured files are in their canonical form already, so the hash of each file is that of its bytes.
+    """
+    hashes = [
+        {"name": file, "hash": hashlib.sha256(content).hexdigest(), "algorithm": "SHA-256"}
+        for file, content in sorted(files.items())
+    ]
+    return _canonical({"signatures": [key.sign(_canonical({"files": hashes}))]})
+
+
+def _archive(files: Mapping[str, bytes]) -> bytes:
+    """Return a compressed archive without modification times and owners."""
+    packed = io.BytesIO()
+    with (
+        gzip.GzipFile(fileobj=packed, mode="wb", filename="", mtime=0) as compressed,
+        tarfile.open(fileobj=compressed, mode="w", format=tarfile.USTAR_FORMAT) as archive,
+    ):
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(content), 0o644
+            archive.addfile(entry, io.BytesIO(content))
+    return packed.getvalue()

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files of the policies: those of the package, and those of a policy repository, which are added to them.
+
+A policy repository adds guardrails, a package `lakegate.changes`, tests, and policy data. It replaces no rule of the
+package. A directory that contains `gateway/main.rego` is a complete set of policies, and nothing is added to it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+_PACKAGE = re.compile(r"^package[ \t]+([A-Za-z_][\w.]*)", re.MULTILINE)
+_DATA = "data.json"
+_ENTRY = "gateway/main.rego"
+_SCHEMAS = "schemas/"
+_ADDED_PACKAGES = ("gateway.guardrails.", "gateway_test.guardrails.", "lakegate.", "lakegate_test.")
+#: The limit of one file. A larger one is no policy, and would be held in memory by every process.
+_LARGEST = 16 * 1024 * 1024
+
+
+class InvalidPolicies(Exception):
+    """The policies of a directory cannot be used; the message names the file and what to do."""
+
+
+def shipped_policies() -> Path:
+    """Return the directory of the package's policies: in an installed wheel `gateway/bundled/policies`."""
+    package = Path(__file__).parents[1]
+    bundled = package / "bundled" / "policies"
+    return bundled if bundled.is_dir() else package.parent / "policies"
+
+
+def policy_directory(directory: Path) -> Path:
+    """Return the directory of the policies in a policy repository: its folder `policies`, or the directory itself.
+
+    Raises:
+        InvalidPolicies: the directory does not exist.
+    """
+    if not directory.is_dir():
+        raise InvalidPolicies(f"{directory} is not a directory; create one with `lakegate init policies {directory}`.")
+    inner = directory / "policies"
+    return inner if inner.is_dir() else directory
+
+
+def policy_files(directory: Path | None) -> dict[str, bytes]:
+    """Return the content of all files by their path. None: the policies of the package alone.
+
+    Tests are included. The tests of the package are left out if a policy repository adds guardrails, because they
+    describe the package's own rules.
+
+    Raises:
+        InvalidPolicies: a file has a form or a place in which OPA would ignore it, or replaces a rule of the package.
+    """
+    if directory is None:
+        return _read(shipped_policies())
+    source = policy_directory(directory)
+    added = _read(source)
+    shipped = _read(shipped_policies())
+    if _ENTRY in added:
+        return {name: content for name, content in shipped.items() if name.startswith(_SCHEMAS)} | added
+    for name, content in added.items():
+        _check_addition(source / name, name, content, shipped)
+    return {name: content for name, content in shipped.items() if not name.endswith("_test.rego")} | added
+
+
+def package_of(file: str, content: bytes) -> str:
+    """Return the name of a module's package.
+
+    Raises:
+        InvalidPolicies: the file has no package.
+    """
+    found = _PACKAGE.search(content.decode("utf-8", "replace"))
+    if found is None:
+        raise InvalidPolicies(f"{file}:1: the file has no line `package …`; write it before the first rule.")
+    return found.group(1)
+
+
+def _read(source: Path) -> dict[str, bytes]:
+    files = {}
+    for file in sorted(source.rglob("*")):
+        name = file.relative_to(source).as_posix()
+        if not file.is_file() or any(part.startswith(".") for part in file.relative_to(source).parts):
+            continue
+        if file.suffix in (".yaml", ".yml") or (file.suffix == ".json" and file.name != _DATA):
+            if name.startswith(_SCHEMAS):
+                files[name] = _content(file)
+                continue
+            raise InvalidPolicies(
+                f"{file}: OPA ignores this file in a bundle. Policy data must be in files policy_data/<name>/data.json."
+            )
+        if file.suffix == ".rego" or file.name == _DATA:
+            files[name] = _content(file)
+    return files
+
+
+def _content(file: Path) -> bytes:
+    try:
+        if file.stat().st_size > _LARGEST:
+            raise InvalidPolicies(f"{file} is larger than {_LARGEST} bytes; divide it into smaller files.")
+        return file.read_bytes()
+    except OSError as error:
+        raise InvalidPolicies(f"{file} cannot be read: {error.strerror}; correct its permissions.") from error
+
+
+def _check_addition(file: Path, name: str, content: bytes, shipped: Mapping[str, bytes]) -> None:
+    """Raise InvalidPolicies if a file of a policy repository replaces a rule, or is in a place that no rule reads."""
+    if file.name == _DATA:
+        if not name.startswith("policy_data/") or name.count("/") < 2:
+            raise InvalidPolicies(f"{file}: policy data must be in a file policy_data/<name>/data.json; move it there.")
+        return
+    if not name.endswith(".rego"):
+        raise InvalidPolicies(f"{file}: schemas belong to the package; remove the file.")
+    if name in shipped:
+        raise InvalidPolicies(f"{file}: the package contains a file of this name; choose another name.")
+    package = package_of(str(file), content)
+    if not package.startswith(_ADDED_PACKAGES):
+        line = content[: content.find(b"package")].count(b"\n") + 1
+        raise InvalidPolicies(
+            f"{file}:{line}: a policy repository cannot add the package {package}. A guardrail is a package "
+            "gateway.guardrails.<name>, its test gateway_test.guardrails.<name>, an approval rule lakegate.changes."
+        )
+    owned = {package_of(each, text) for each, text in shipped.items() if each.endswith(".rego")}
+    if package in owned:
+        raise InvalidPolicies(f"{file}: the package {package} is part of Lakegate; choose another name.")
