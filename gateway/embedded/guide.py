@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from rich.console import Console
@@ -109,3 +110,12 @@ def show(console: Console, ready: Ready, data: Path) -> None:
     for title, template in (("Spark", _SPARK), ("PyIceberg", _PYICEBERG), ("DuckDB", _DUCKDB), ("Trino", _TRINO)):
         _block(console, title, template.format(**fields))
     console.rule("Ctrl-C stops everything", style="dim")
+
+
+def show_replaced_ports(console: Console, replaced: Mapping[str, tuple[int, int]]) -> None:
+    """Print the parts that do not have their fixed port. ``replaced``: (fixed port, port in use) by part."""
+    for part, (fixed, used) in replaced.items():
+        name = part.replace("_", " ")
+        console.print(
+            Text(f"Port {fixed} was not free, so the {name} uses {used}. Documented examples need this change.")
+        )

@@ -39,13 +39,15 @@ class Plan:
     """The configuration of a stack: data directory, programs, and settings.
 
     ``fast``: PostgreSQL does not wait for the disk. ``with_gateway``: False leaves the gateway out, for tests of the
-    other parts. ``gateway_settings``: settings of the gateway without the prefix ``LAKEGATE__``; they have precedence.
+    other parts. ``free_ports``: False prefers the ports of ``ports.FIRST_CHOICES``. ``gateway_settings``: settings of
+    the gateway without the prefix ``LAKEGATE__``; they have precedence.
     """
 
     data: Path
     tools: Tools
     fast: bool = False
     with_gateway: bool = True
+    free_ports: bool = True
     gateway_settings: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -182,14 +184,16 @@ def _assemble(plan: Plan, chosen: Ports, secrets: Secrets, children: Children, s
     )
 
 
-def _choose_ports(data: Path) -> Ports:
-    """Select the ports for this start, and store them. Those of the previous start are preferred while they are free.
+def _choose_ports(data: Path, *, free: bool) -> Ports:
+    """Select the ports for this start, and store them.
+
+    ``free``: prefer the ports of the previous start to the first choices.
 
     Raises:
         StackError: another program uses the object store's port. Existing warehouses contain that address.
     """
     kept = ports.load(data / "ports.json")
-    chosen = ports.pick(kept)
+    chosen = ports.pick(kept, first=None if free else ports.FIRST_CHOICES)
     if kept is not None and chosen.s3 != kept.s3 and (data / "served").exists():
         raise StackError(
             f"the warehouse of {data} needs the port {kept.s3}, which another program uses now; stop that program, "
@@ -223,7 +227,7 @@ async def running(plan: Plan) -> AsyncIterator[Stack]:
         secrets = load_or_generate(plan.data / "secrets.json")
         started = False
         for attempt in range(1, _STARTS + 1):
-            chosen = _choose_ports(plan.data)
+            chosen = _choose_ports(plan.data, free=plan.free_ports)
             sockets = _socket_directory()
             remove = [sockets, *object_store.sockets_left_behind(chosen)]
             children = Children(logs, keep_open=[lock_descriptor], remove=remove)

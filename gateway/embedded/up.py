@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from gateway.embedded import bootstrap, guide, ready, stack, toolchain
+from gateway.embedded import bootstrap, guide, ports, ready, stack, toolchain
 from gateway.embedded.children import Child
 from gateway.embedded.errors import StackError
 from gateway.embedded.stack import Plan, Stack
@@ -35,6 +35,7 @@ async def run(settings: Settings, *, data: Path, ready_file: Path | None, empty:
         data=data,
         tools=toolchain.locate(settings),
         fast=settings.embedded.fast,
+        free_ports=settings.embedded.free_ports,
         gateway_settings={name: listed for name, listed in allowed.items() if listed} | settings.storage.variables(),
     )
     up = asyncio.Event()
@@ -90,6 +91,8 @@ async def _stay(plan: Plan, ready_file: Path | None, empty: bool, up: asyncio.Ev
             status.stop()
             up.set()
             guide.show(Console(), described, plan.data)
+            if not plan.free_ports:
+                guide.show_replaced_ports(Console(), ports.replaced(running.ports))
             await _watch(running, console)
     finally:
         status.stop()

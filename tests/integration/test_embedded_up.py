@@ -77,7 +77,7 @@ def test_an_empty_stack_waits_for_its_bootstrap(start_stack: StartStack) -> None
 def _up(data: Path, ready_file: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-m", "gateway.cli", "up", "--data", str(data), "--ready-file", str(ready_file)],
-        env=os.environ | {"LAKEGATE__EMBEDDED__FAST": "true"},
+        env=os.environ | {"LAKEGATE__EMBEDDED__FAST": "true", "LAKEGATE__EMBEDDED__FREE_PORTS": "true"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
