@@ -94,10 +94,10 @@ class Stack:
         child = await starting
         self.running[child.name] = child
 
-    async def ready(self, warehouse: str | None) -> Ready:
+    async def ready(self, warehouse: str | None, warehouse_id: str | None = None) -> Ready:
         """Return the description of the stack, with a new token for each user.
 
-        ``warehouse``: name of its warehouse, if any.
+        ``warehouse``, ``warehouse_id``: name and id of its warehouse, if any.
         """
         store, model = await self.openfga.store_and_model() if self.plan.with_gateway else ("", "")
         tokens = await asyncio.gather(*map(self.identity_provider.token, self.secrets.clients))
@@ -113,6 +113,7 @@ class Stack:
             token_endpoint=self.identity_provider.token_endpoint,
             project_id=DEFAULT_PROJECT,
             warehouse=warehouse,
+            warehouse_id=warehouse_id,
             users=users,
             s3=ObjectStoreAccess(
                 endpoint=self.object_store.url,
@@ -125,6 +126,7 @@ class Stack:
             postgres=postgres.url(postgres.GATEWAY_ROLE, self.secrets.postgres_gateway, self.ports.postgres),
             openfga=OpenFgaAccess(url=self.openfga.url, store_id=store, model_id=model, token=self.secrets.openfga),
             opa=OpaAccess(url=self.opa.url, token=self.secrets.opa_operator),
+            bridge_key=self.secrets.bridge_key,
             pids={name: _with_workers(child) for name, child in self.running.items()},
         )
 

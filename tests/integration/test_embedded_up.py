@@ -32,11 +32,13 @@ _KEYS = {
     "token_endpoint": str,
     "project_id": str,
     "warehouse": str,
+    "warehouse_id": str,
     "users": dict,
     "s3": dict,
     "postgres": str,
     "openfga": dict,
     "opa": dict,
+    "bridge_key": str,
     "pids": dict,
 }
 

@@ -56,7 +56,7 @@ async def run(settings: Settings, *, data: Path = DATA) -> int:
         started = time.monotonic()
         console.print("Starting PostgreSQL, OpenFGA, OPA, the object store, the identity provider and the gateway …")
         async with stack.running(plan) as running:
-            ready = await running.ready(await bootstrap.run(running))
+            ready = await running.ready(*await bootstrap.run(running))
             console.print(f"The stack is up after {time.monotonic() - started:.0f} s; its logs are in {home / 'logs'}")
             scene = Scene(ready, running.children, spark, home / "logs")
             status.append(await demonstrate(scene, console))
