@@ -10,13 +10,21 @@ import httpx2
 
 from gateway.embedded.errors import StackError
 from gateway.embedded.object_store import BUCKET
+from gateway.embedded.secrets import PROGRAMS, TRINO, TRINO_BRIDGE, write_private
 from gateway.embedded.stack import DEFAULT_PROJECT, Stack
 
 WAREHOUSE = "demo"
 ADMINISTRATOR = "admin"
 
-_PROGRAMS = ("etl",)
-_GRANTS = (("select", "alice"), ("modify", "bob"), ("create", "bob"))
+_GRANTS = (
+    ("select", "alice"),
+    ("modify", "bob"),
+    ("create", "bob"),
+    ("describe", TRINO),
+    ("delegate", TRINO),
+    ("enforcer", TRINO),
+    ("inspector", TRINO_BRIDGE),
+)
 _CALL_SECONDS = 60.0
 
 
@@ -69,18 +77,19 @@ class Management:
         return answer
 
 
-async def run(stack: Stack) -> str:
+async def run(stack: Stack) -> tuple[str, str]:
     """Bootstrap the server as ``admin``, register all users, create the warehouse, and make the first grants.
 
-    Return the warehouse's name. In it ``alice`` may read everything, ``bob`` may also write, ``carol`` has no right. A
-    marker file makes further calls return at once.
+    Return the warehouse's name and id. In it ``alice`` may read everything, ``bob`` may also write, ``carol`` has no
+    right. Trino may act for users there, and the OPA beside it may query their rights. A marker file with the id makes
+    further calls return at once.
 
     Raises:
         StackError: the gateway refused a step.
     """
     done = stack.plan.data / "bootstrapped"
-    if done.exists():
-        return WAREHOUSE
+    if done.exists() and (known := done.read_text()):  # earlier versions wrote an empty file
+        return WAREHOUSE, known
     token = await stack.identity_provider.token(ADMINISTRATOR)
     async with Management(stack.gateway.url, token) as admin:
         if not (await admin.get("info"))["bootstrapped"]:
@@ -91,12 +100,12 @@ async def run(stack: Stack) -> str:
             body = {"writes": [{"type": privilege, "user": f"oidc~{user}"}]}
             path = f"permissions/warehouse/{warehouse}/assignments"
             await admin.post(path, body, already=httpx2.codes.CONFLICT)
-    done.touch(mode=0o600)
-    return WAREHOUSE
+    write_private(done, warehouse.encode())
+    return WAREHOUSE, warehouse
 
 
 async def _register(stack: Stack, name: str) -> None:
-    kind = "application" if name in _PROGRAMS else "human"
+    kind = "application" if name in PROGRAMS else "human"
     async with Management(stack.gateway.url, await stack.identity_provider.token(name)) as user:
         await user.post("user", {"name": name, "user-type": kind, "update-if-exists": True})
 

@@ -3,53 +3,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from gateway.embedded.engines import EngineFile
 from gateway.embedded.ready import Ready
 from gateway.embedded.secrets import write_private
 
-_SPARK = """\
-spark.sql.extensions=org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions
-spark.sql.catalog.lakegate=org.apache.iceberg.spark.SparkCatalog
-spark.sql.catalog.lakegate.type=rest
-spark.sql.catalog.lakegate.uri={catalog}
-spark.sql.catalog.lakegate.warehouse={warehouse}
-spark.sql.catalog.lakegate.rest.auth.type=oauth2
-spark.sql.catalog.lakegate.token=$TOKEN
-spark.sql.catalog.lakegate.token-refresh-enabled=false
-spark.sql.catalog.lakegate.header.X-Iceberg-Access-Delegation=vended-credentials
-spark.sql.catalog.lakegate.rest-catalog-purge=true"""
-
-_PYICEBERG = """\
-load_catalog("lakegate", type="rest", uri="{catalog}", warehouse="{warehouse}", token=os.environ["TOKEN"])"""
-
-_DUCKDB = """\
-CREATE SECRET lakegate (TYPE ICEBERG, TOKEN '…');
-ATTACH '{warehouse}' AS lakegate (TYPE ICEBERG, ENDPOINT '{catalog}', SECRET lakegate,
-                          ACCESS_DELEGATION_MODE 'vended_credentials');"""
-
-_TRINO = """\
-connector.name=iceberg
-iceberg.catalog.type=rest
-iceberg.rest-catalog.uri={catalog}
-iceberg.rest-catalog.warehouse={warehouse}
-iceberg.rest-catalog.security=OAUTH2
-iceberg.rest-catalog.oauth2.token=…
-iceberg.rest-catalog.session=USER
-iceberg.rest-catalog.vended-credentials-enabled=true
-iceberg.rest-catalog.nested-namespace-enabled=true
-iceberg.metadata-cache.enabled=false
-fs.native-s3.enabled=true
-s3.endpoint={endpoint}
-s3.region={region}
-s3.path-style-access=true"""
-
 _SIGN_IN = """\
 alice's password is what follows the colon in {clients}/alice"""
+
+_TRINO = """\
+sh {directory}/opa.sh    # in a terminal of its own
+set -a; . {directory}/trino.env; set +a    # before Trino's launcher; copy the two properties files to its etc/"""
 
 _EXAMPLE_COMMAND = """\
 TOKEN=$(curl -s -K {clients}/alice -d grant_type=client_credentials {endpoint} \\
@@ -87,8 +57,8 @@ def _block(console: Console, title: str, text: str) -> None:
     console.print(Text(text), soft_wrap=True)
 
 
-def show(console: Console, ready: Ready, data: Path) -> None:
-    """Print the guide, and write the clients' files.
+def show(console: Console, ready: Ready, data: Path, files: Sequence[EngineFile]) -> None:
+    """Print the guide with these files of engines, which are in ``data``, and write the clients' files.
 
     No secret and no token is printed, only the path of a password's file.
     """
@@ -100,12 +70,17 @@ def show(console: Console, ready: Ready, data: Path) -> None:
     _block(console, "With a browser", _SIGN_IN.format(clients=clients))
     title = f"A token of alice, good for one hour (in her place: {others})"
     _block(console, title, _EXAMPLE_COMMAND.format(clients=clients, endpoint=ready.token_endpoint))
-    fields = {
-        "catalog": ready.catalog_uri,
-        "warehouse": ready.warehouse or "WAREHOUSE",
-        "endpoint": ready.s3.endpoint,
-        "region": ready.s3.region,
-    }
-    for title, template in (("Spark", _SPARK), ("PyIceberg", _PYICEBERG), ("DuckDB", _DUCKDB), ("Trino", _TRINO)):
-        _block(console, title, template.format(**fields))
+    for file in files:
+        _block(console, f"{file.engine}: {data / 'engines' / file.path}", file.text.rstrip())
+    if ready.warehouse_id is not None:
+        _block(console, "Trino with its OPA", _TRINO.format(directory=data / "engines" / "trino"))
     console.rule("Ctrl-C stops everything", style="dim")
+
+
+def show_replaced_ports(console: Console, replaced: Mapping[str, tuple[int, int]]) -> None:
+    """Print the parts that do not have their fixed port. ``replaced``: (fixed port, port in use) by part."""
+    for part, (fixed, used) in replaced.items():
+        name = part.replace("_", " ")
+        console.print(
+            Text(f"Port {fixed} was not free, so the {name} uses {used}. Documented examples need this change.")
+        )

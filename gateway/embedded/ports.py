@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Selection of free loopback ports.
+"""Selection of loopback ports: fixed first choices, and free ports in place of those that are taken.
 
-The ports are below 32768, outside of the range that common systems use for outgoing connections. A port from "bind to
+All ports are below 32768, outside of the range that common systems use for outgoing connections. A port from "bind to
 0" is inside that range, where an outgoing connection can take it before the child binds it. Two stacks can still select
 the same port at the same moment; the stack then starts again with other ports.
 """
@@ -42,6 +42,25 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     metrics: int
 
 
+FIRST_CHOICES = Ports(
+    gateway=8181,
+    metrics=8182,
+    identity_provider=8183,
+    opa=8184,
+    openfga_http=8185,
+    openfga_grpc=8186,
+    postgres=8187,
+    s3=8188,
+    store_master=8189,
+    store_volume=8190,
+    store_filer=8191,
+    store_admin=8192,
+)
+"""Ports that do not change between two starts, so that the configuration of clients stays valid."""
+
+BINDING = ("s3",)
+"""Ports that existing warehouses contain. They stay, whatever the first choices are."""
+
 _WITH_GRPC = ("s3", "store_master", "store_volume", "store_filer", "store_admin")
 
 
@@ -61,8 +80,11 @@ def _fits(name: str, port: int) -> bool:
     return is_free(port) and (name not in _WITH_GRPC or is_free(port + GRPC_OFFSET))
 
 
-def pick(kept: Ports | None = None) -> Ports:
-    """Return free ports. Ports of ``kept`` are preferred while they are free.
+def pick(kept: Ports | None = None, *, first: Ports | None = None) -> Ports:
+    """Return ports that are free now.
+
+    ``kept``: ports of the previous start. ``first``: ports to prefer to them, except the ports in ``BINDING``. Other
+    free ports replace preferred ports that are taken.
 
     Raises:
         StackError: no free port was found in the range.
@@ -72,16 +94,17 @@ def pick(kept: Ports | None = None) -> Ports:
 
     def claim(name: str, port: int) -> bool:
         needed = {port, port + GRPC_OFFSET} if name in _WITH_GRPC else {port}
-        if needed & taken or not _fits(name, port):
+        if name in chosen or needed & taken or not _fits(name, port):
             return False
         taken.update(needed)
         chosen[name] = port
         return True
 
     names = Ports.__struct_fields__
-    if kept is not None:
-        for name in names:
-            claim(name, getattr(kept, name))
+    for preferred, of in ((kept, BINDING), (first, names), (kept, names)):
+        if preferred is not None:
+            for name in of:
+                claim(name, getattr(preferred, name))
     for name in names:
         highest = _HIGHEST - GRPC_OFFSET if name in _WITH_GRPC else _HIGHEST
         tries = iter(range(_TRIES))
@@ -90,6 +113,12 @@ def pick(kept: Ports | None = None) -> Ports:
                 raise StackError(f"no free loopback port found between {_LOWEST} and {highest} for {name}")
             claim(name, random.randint(_LOWEST, highest))  # noqa: S311 - a port number is no secret
     return Ports(**chosen)
+
+
+def replaced(chosen: Ports) -> dict[str, tuple[int, int]]:
+    """Return the parts that do not have their first choice: (first choice, chosen port) by name."""
+    pairs = {name: (getattr(FIRST_CHOICES, name), getattr(chosen, name)) for name in Ports.__struct_fields__}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
 def load(path: Path) -> Ports | None:

@@ -64,7 +64,8 @@ class OpaAccess(msgspec.Struct, frozen=True, kw_only=True):
 class Ready(msgspec.Struct, frozen=True, kw_only=True):
     """A running stack.
 
-    ``warehouse`` is null if the stack was started empty. ``postgres`` is the URL for the gateway's role.
+    ``warehouse`` and ``warehouse_id`` are null if the stack was started empty. ``postgres`` is the URL for the
+    gateway's role. ``bridge_key`` is the secret with which Trino proves its identity to the OPA beside it.
     """
 
     catalog_uri: str
@@ -74,11 +75,13 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
     token_endpoint: str
     project_id: str
     warehouse: str | None
+    warehouse_id: str | None
     users: dict[str, User]
     s3: ObjectStoreAccess
     postgres: str
     openfga: OpenFgaAccess
     opa: OpaAccess
+    bridge_key: str
     pids: dict[str, list[int]]
 
     def __repr__(self) -> str:

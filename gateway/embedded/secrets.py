@@ -12,9 +12,11 @@ import msgspec
 
 from gateway.embedded.errors import StackError
 
-USERS = ("admin", "alice", "bob", "carol", "etl", "analyst", "steward", "contractor")
+TRINO, TRINO_BRIDGE = "trino", "trino-bridge"
+"""The clients of Trino itself, and of the OPA beside it."""
+USERS = ("admin", "alice", "bob", "carol", "etl", "analyst", "steward", "contractor", TRINO, TRINO_BRIDGE)
 """The users and programs of the demonstration; each is a confidential client of the identity provider."""
-PROGRAMS = ("etl",)
+PROGRAMS = ("etl", TRINO, TRINO_BRIDGE)
 """The clients that are programs; they have no interactive sign-in."""
 
 
@@ -35,6 +37,7 @@ class Secrets(msgspec.Struct, frozen=True, kw_only=True):
     identity_session: str
     identity_management: str
     clients: dict[str, str]
+    bridge_key: str = ""
 
     def __repr__(self) -> str:
         return "Secrets(…)"
@@ -58,7 +61,15 @@ def generate() -> Secrets:
         identity_session=token(32),
         identity_management=token(32),
         clients={name: token(24) for name in USERS},
+        bridge_key=token(24),
     )
+
+
+def _completed(kept: Secrets) -> Secrets:
+    """Return the secrets of an earlier version with those that this version needs in addition."""
+    made = generate()
+    clients = made.clients | kept.clients
+    return msgspec.structs.replace(kept, clients=clients, bridge_key=kept.bridge_key or made.bridge_key)
 
 
 def write_private(path: Path, content: bytes) -> None:
@@ -80,13 +91,16 @@ def load_or_generate(path: Path) -> Secrets:
         StackError: the file exists but cannot be read. Without it, the data directory is unusable.
     """
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Secrets)
+        kept = msgspec.json.decode(path.read_bytes(), type=Secrets)
+        made = _completed(kept)
+        if made == kept:
+            return kept
     except FileNotFoundError:
         made = generate()
-        write_private(path, msgspec.json.encode(made))
-        return made
     except (OSError, msgspec.DecodeError) as error:
         raise StackError(
             f"the file with the secrets of this data directory, {path}, cannot be read: {type(error).__name__}; "
             "remove the whole directory to start again without data"
         ) from error
+    write_private(path, msgspec.json.encode(made))
+    return made

@@ -39,13 +39,15 @@ class Plan:
     """The configuration of a stack: data directory, programs, and settings.
 
     ``fast``: PostgreSQL does not wait for the disk. ``with_gateway``: False leaves the gateway out, for tests of the
-    other parts. ``gateway_settings``: settings of the gateway without the prefix ``LAKEGATE__``; they have precedence.
+    other parts. ``free_ports``: False prefers the ports of ``ports.FIRST_CHOICES``. ``gateway_settings``: settings of
+    the gateway without the prefix ``LAKEGATE__``; they have precedence.
     """
 
     data: Path
     tools: Tools
     fast: bool = False
     with_gateway: bool = True
+    free_ports: bool = True
     gateway_settings: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -92,10 +94,10 @@ class Stack:
         child = await starting
         self.running[child.name] = child
 
-    async def ready(self, warehouse: str | None) -> Ready:
+    async def ready(self, warehouse: str | None, warehouse_id: str | None = None) -> Ready:
         """Return the description of the stack, with a new token for each user.
 
-        ``warehouse``: name of its warehouse, if any.
+        ``warehouse``, ``warehouse_id``: name and id of its warehouse, if any.
         """
         store, model = await self.openfga.store_and_model() if self.plan.with_gateway else ("", "")
         tokens = await asyncio.gather(*map(self.identity_provider.token, self.secrets.clients))
@@ -111,6 +113,7 @@ class Stack:
             token_endpoint=self.identity_provider.token_endpoint,
             project_id=DEFAULT_PROJECT,
             warehouse=warehouse,
+            warehouse_id=warehouse_id,
             users=users,
             s3=ObjectStoreAccess(
                 endpoint=self.object_store.url,
@@ -123,6 +126,7 @@ class Stack:
             postgres=postgres.url(postgres.GATEWAY_ROLE, self.secrets.postgres_gateway, self.ports.postgres),
             openfga=OpenFgaAccess(url=self.openfga.url, store_id=store, model_id=model, token=self.secrets.openfga),
             opa=OpaAccess(url=self.opa.url, token=self.secrets.opa_operator),
+            bridge_key=self.secrets.bridge_key,
             pids={name: _with_workers(child) for name, child in self.running.items()},
         )
 
@@ -182,14 +186,16 @@ def _assemble(plan: Plan, chosen: Ports, secrets: Secrets, children: Children, s
     )
 
 
-def _choose_ports(data: Path) -> Ports:
-    """Select the ports for this start, and store them. Those of the previous start are preferred while they are free.
+def _choose_ports(data: Path, *, free: bool) -> Ports:
+    """Select the ports for this start, and store them.
+
+    ``free``: prefer the ports of the previous start to the first choices.
 
     Raises:
         StackError: another program uses the object store's port. Existing warehouses contain that address.
     """
     kept = ports.load(data / "ports.json")
-    chosen = ports.pick(kept)
+    chosen = ports.pick(kept, first=None if free else ports.FIRST_CHOICES)
     if kept is not None and chosen.s3 != kept.s3 and (data / "served").exists():
         raise StackError(
             f"the warehouse of {data} needs the port {kept.s3}, which another program uses now; stop that program, "
@@ -223,7 +229,7 @@ async def running(plan: Plan) -> AsyncIterator[Stack]:
         secrets = load_or_generate(plan.data / "secrets.json")
         started = False
         for attempt in range(1, _STARTS + 1):
-            chosen = _choose_ports(plan.data)
+            chosen = _choose_ports(plan.data, free=plan.free_ports)
             sockets = _socket_directory()
             remove = [sockets, *object_store.sockets_left_behind(chosen)]
             children = Children(logs, keep_open=[lock_descriptor], remove=remove)

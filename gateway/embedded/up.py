@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from gateway.embedded import bootstrap, guide, ready, stack, toolchain
+from gateway.embedded import bootstrap, engines, guide, ports, ready, stack, toolchain
 from gateway.embedded.children import Child
 from gateway.embedded.errors import StackError
 from gateway.embedded.stack import Plan, Stack
@@ -35,6 +35,7 @@ async def run(settings: Settings, *, data: Path, ready_file: Path | None, empty:
         data=data,
         tools=toolchain.locate(settings),
         fast=settings.embedded.fast,
+        free_ports=settings.embedded.free_ports,
         gateway_settings={name: listed for name, listed in allowed.items() if listed} | settings.storage.variables(),
     )
     up = asyncio.Event()
@@ -83,13 +84,15 @@ async def _stay(plan: Plan, ready_file: Path | None, empty: bool, up: asyncio.Ev
     status.start()
     try:
         async with stack.running(plan) as running:
-            warehouse = None if empty else await bootstrap.run(running)
-            described = await running.ready(warehouse)
+            described = await running.ready(*((None, None) if empty else await bootstrap.run(running)))
+            files = engines.write(described, plan.data / "engines", plan.tools)
             if ready_file is not None:
                 ready.write(ready_file, described)
             status.stop()
             up.set()
-            guide.show(Console(), described, plan.data)
+            guide.show(Console(), described, plan.data, files)
+            if not plan.free_ports:
+                guide.show_replaced_ports(Console(), ports.replaced(running.ports))
             await _watch(running, console)
     finally:
         status.stop()

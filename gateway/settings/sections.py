@@ -298,3 +298,10 @@ class Embedded(msgspec.Struct, frozen=True, kw_only=True):
     fast: Annotated[
         bool, Meta(description="Do not wait for writes to the disk. Only for tests: a power failure loses data.")
     ] = False
+    free_ports: Annotated[
+        bool,
+        Meta(
+            description="Use any free ports. Otherwise the gateway has port 8181 and the other parts 8182 to 8192, if "
+            "they are free."
+        ),
+    ] = False

@@ -20,7 +20,7 @@ _PREFIX = "LAKEGATE__"
 
 async def _run(plan: Plan, ready_file: Path) -> None:
     async with stack.running(plan) as running:
-        ready.write(ready_file, await running.ready(await bootstrap.run(running)))
+        ready.write(ready_file, await running.ready(*await bootstrap.run(running)))
         await asyncio.Event().wait()
 
 

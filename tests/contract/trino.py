@@ -17,6 +17,7 @@ from typing import Any
 import httpx
 
 from gateway.embedded.bundle import bridge_bundle
+from gateway.embedded.trino_config import OPA_OPTIONS
 from tests.contract.world import Person, World
 from tests.integration.parts import free_port
 
@@ -93,13 +94,9 @@ def bridged(
                 "run",
                 "--server",
                 f"--addr=127.0.0.1:{port}",
-                "--authorization=basic",
+                *OPA_OPTIONS,
                 "--disable-telemetry",
                 "--log-level=error",
-                "--set=default_authorization_decision=/trino/authz/allow",
-                "--set=decision_logs.mask_decision=/trino/log/mask",
-                "--set=decision_logs.console=true",
-                "--set=nd_builtin_cache=true",
                 *arguments,
                 "--bundle",
                 str(folder / "bundle.tar.gz"),

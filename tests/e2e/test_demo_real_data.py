@@ -51,7 +51,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ready]:
     with (home / "up.log").open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", "gateway.cli", *command],
-            env=os.environ | {"LAKEGATE__EMBEDDED__FAST": "true"},
+            env=os.environ | {"LAKEGATE__EMBEDDED__FAST": "true", "LAKEGATE__EMBEDDED__FREE_PORTS": "true"},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

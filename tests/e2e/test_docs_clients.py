@@ -38,23 +38,30 @@ def environment(world: World, rows: pa.Table, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("TOKEN", world.admin.token)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/data-engineer.md"])
-def test_the_example_for_pyiceberg_reads_the_table(world: World, rows: pa.Table, page: str) -> None:
-    text = block(page, "load_table(").text.replace(_ADDRESS, world.ready.catalog_uri)
-    read = run_python(text, TOKEN=world.admin.token)
-    assert isinstance(read, pa.Table)
-    assert read.to_pylist() == rows.to_pylist()
-
-
-def test_the_statements_for_duckdb_read_the_table(world: World, rows: pa.Table) -> None:
-    text = block("README.md", "CREATE SECRET").text
-    assert _ADDRESS in text
+def test_the_examples_of_the_readme_write_and_read_a_table_on_a_new_stack(world: World) -> None:
+    text = block("README.md", "load_table(").text.replace(_ADDRESS, world.ready.catalog_uri)
+    for _ in range(2):  # a second run gives the same rows
+        read = run_python(text, TOKEN=world.admin.token)
+        assert isinstance(read, pa.Table)
+        rows = [tuple(row.values()) for row in read.to_pylist()]
+        assert rows == [("Bern", "CH"), ("Oslo", "NO")]
+    statements = block("README.md", "CREATE SECRET").text
+    assert _ADDRESS in statements
+    statements = statements.replace(_ADDRESS, world.ready.catalog_uri).replace("<bearer token>", world.admin.token)
     connection = duckdb.connect()
     for name in ("avro", "httpfs", "aws", "iceberg"):
         connection.execute(f"LOAD '{_extension(name)}'")
-    connection.execute(text.replace(_ADDRESS, world.ready.catalog_uri).replace("<bearer token>", world.admin.token))
-    assert connection.fetchall() == [tuple(row.values()) for row in rows.to_pylist()]
+    connection.execute(statements)
+    assert connection.fetchall() == rows
     connection.close()
+    catalog_of(world, world.admin).drop_table("samples.cities")
+
+
+def test_the_example_for_pyiceberg_reads_the_table(world: World, rows: pa.Table) -> None:
+    text = block("docs/data-engineer.md", "load_table(").text.replace(_ADDRESS, world.ready.catalog_uri)
+    read = run_python(text, TOKEN=world.admin.token)
+    assert isinstance(read, pa.Table)
+    assert read.to_pylist() == rows.to_pylist()
 
 
 def test_the_example_for_duckdb_reads_the_table(rows: pa.Table) -> None:

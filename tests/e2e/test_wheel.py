@@ -39,7 +39,8 @@ def _environment() -> dict[str, str]:
     dropped = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PWD", "OLDPWD")
     kept = {name: value for name, value in os.environ.items() if name not in dropped and "LAKEGATE" not in name}
     # Share this account's cache, which already contains the built programs.
-    return kept | {"LAKEGATE__EMBEDDED__CACHE_DIR": cache_directory(load()), "LAKEGATE__EMBEDDED__FAST": "true"}
+    own = {"CACHE_DIR": cache_directory(load()), "FAST": "true", "FREE_PORTS": "true"}
+    return kept | {f"LAKEGATE__EMBEDDED__{name}": value for name, value in own.items()}
 
 
 def _run(argv: list[str | Path], where: Path) -> str:

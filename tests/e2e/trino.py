@@ -25,7 +25,7 @@ from urllib.parse import quote
 import httpx
 import psutil
 
-from gateway.embedded import jdk
+from gateway.embedded import jdk, trino_config
 from tests.contract.trino import KEY, Bridge
 from tests.contract.world import Person, World
 from tests.integration.parts import free_port
@@ -66,30 +66,6 @@ _JVM = """\
 -XX:ReservedCodeCacheSize=128M
 --enable-native-access=ALL-UNNAMED
 -Djdk.attach.allowAttachSelf=true
-"""
-_CATALOG = """\
-connector.name=iceberg
-iceberg.catalog.type=rest
-iceberg.rest-catalog.uri={catalog}
-iceberg.rest-catalog.warehouse={warehouse}
-iceberg.rest-catalog.security=OAUTH2
-iceberg.rest-catalog.oauth2.token={token}
-iceberg.rest-catalog.session=USER
-iceberg.rest-catalog.vended-credentials-enabled=true
-iceberg.rest-catalog.view-endpoints-enabled=true
-iceberg.rest-catalog.nested-namespace-enabled=true
-fs.native-s3.enabled=true
-s3.endpoint={endpoint}
-s3.region={region}
-s3.path-style-access=true
-"""
-_ACCESS = """\
-access-control.name=opa
-opa.policy.uri={opa}/v1/data/trino/allow?key={key}
-opa.policy.batched-uri={opa}/v1/data/trino/batch?key={key}
-opa.policy.row-filters-uri={opa}/v1/data/trino/row_filters?key={key}
-opa.policy.batch-column-masking-uri={opa}/v1/data/trino/batch_column_masks?key={key}
-opa.allow-permission-management-operations=false
 """
 
 
@@ -176,18 +152,19 @@ class Trino:
         extra: Mapping[str, str] | None = None,
         source: str = "",
         session: Mapping[str, str] | None = None,
+        catalog: str = "ice",
     ) -> list[list[Any]]:
         """Run a statement as this user and return its rows. Trino acts for the user at the catalog by an exchanged
         token.
 
         `extra` are further credentials that the user sends. `source` names a session to reuse. `session` are session
-        properties of the query. Raises Refused.
+        properties of the query, `catalog` is its default catalog. Raises Refused.
         """
         headers = {
             "X-Trino-User": person.id.removeprefix("oidc~"),
             # A new catalog session for each statement: Trino keys sessions by user and source.
             "X-Trino-Source": source or secrets.token_hex(8),
-            "X-Trino-Catalog": "ice",
+            "X-Trino-Catalog": catalog,
             # Otherwise Trino rejects `SET SESSION AUTHORIZATION` for this client before it checks the permission.
             "X-Trino-Client-Capabilities": "SESSION_AUTHORIZATION",
         }
@@ -236,31 +213,40 @@ def trino_server(world: World, bridge: Bridge, folder: Path, service: Person, **
     the caches are off, as `docs/trino.md` demands.
     """
     properties = properties or {"iceberg__metadata_cache__enabled": "false"}
-    java, server = java_home(), installed()
-    port = free_port()
-    etc = folder / "etc"
     files = {
-        "config.properties": _CONFIG.format(port=port),
-        "node.properties": _NODE.format(data=folder / "data", plugins=server / "plugin"),
-        "jvm.config": _JVM,
-        "catalog/ice.properties": _CATALOG.format(
+        "catalog/ice.properties": trino_config.catalog_properties(
             catalog=world.ready.catalog_uri,
-            warehouse=world.ready.warehouse,
+            warehouse=world.ready.warehouse or "",
             token=service.token,
             endpoint=world.ready.s3.endpoint,
             region=world.ready.s3.region,
         )
         + "".join(f"{_property(name)}={value}\n" for name, value in properties.items()),
-        "access-control.properties": _ACCESS.format(opa=bridge.url, key=KEY),
+        "access-control.properties": trino_config.access_control_properties(bridge.url, KEY),
     }
-    for name, text in files.items():
+    with launched(folder, files) as trino:
+        yield trino
+
+
+@contextmanager
+def launched(folder: Path, files: Mapping[str, str], **variables: str) -> Iterator[Trino]:
+    """Run Trino with these files of `etc/` and with these variables in its environment."""
+    java, server = java_home(), installed()
+    port = free_port()
+    etc = folder / "etc"
+    own = {
+        "config.properties": _CONFIG.format(port=port),
+        "node.properties": _NODE.format(data=folder / "data", plugins=server / "plugin"),
+        "jvm.config": _JVM,
+    }
+    for name, text in {**own, **files}.items():
         (etc / name).parent.mkdir(parents=True, exist_ok=True)
         (etc / name).write_text(text)
     log = folder / "trino.log"
     with log.open("wb") as written:
         process = subprocess.Popen(
             [str(server / "bin" / "launcher"), "run", f"--etc-dir={etc}"],
-            env={"PATH": f"{java / 'bin'}:{os.environ['PATH']}", "JAVA_HOME": str(java)},
+            env={**variables, "PATH": f"{java / 'bin'}:{os.environ['PATH']}", "JAVA_HOME": str(java)},
             stdout=written,
             stderr=subprocess.STDOUT,
         )

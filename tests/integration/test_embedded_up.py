@@ -32,11 +32,13 @@ _KEYS = {
     "token_endpoint": str,
     "project_id": str,
     "warehouse": str,
+    "warehouse_id": str,
     "users": dict,
     "s3": dict,
     "postgres": str,
     "openfga": dict,
     "opa": dict,
+    "bridge_key": str,
     "pids": dict,
 }
 
@@ -77,7 +79,7 @@ def test_an_empty_stack_waits_for_its_bootstrap(start_stack: StartStack) -> None
 def _up(data: Path, ready_file: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-m", "gateway.cli", "up", "--data", str(data), "--ready-file", str(ready_file)],
-        env=os.environ | {"LAKEGATE__EMBEDDED__FAST": "true"},
+        env=os.environ | {"LAKEGATE__EMBEDDED__FAST": "true", "LAKEGATE__EMBEDDED__FREE_PORTS": "true"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

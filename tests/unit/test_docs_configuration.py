@@ -5,20 +5,21 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 import yaml
 
 from gateway import settings
-from gateway.embedded import guide
+from gateway.embedded import bootstrap, engines, object_store, trino_config
+from gateway.embedded.ports import FIRST_CHOICES
 from gateway.pipeline.config import PipelineConfig, RestCatalog, parse_config
 from gateway.pipeline.session import catalog_options
 from gateway.settings.env import PREFIX
 from gateway.storage.registry import decode_profile
 from gateway.storage.s3.profile import S3Profile
-from tests.docs_commands import Block, block, blocks
-from tests.e2e import trino
+from tests.docs_commands import ROOT, Block, block, blocks
 
 _PREFIX = "spark.sql.catalog."
 _OWN = ("uri", "warehouse", "token")
@@ -37,9 +38,39 @@ def _without_own(properties: dict[str, str], catalog: str) -> dict[str, str]:
     }
 
 
+_FIELDS = {"catalog": f"http://127.0.0.1:{FIRST_CHOICES.gateway}/catalog", "warehouse": bootstrap.WAREHOUSE}
+_STORE = {"endpoint": f"http://127.0.0.1:{FIRST_CHOICES.s3}", "region": object_store.REGION}
+_CATALOG = trino_config.catalog_properties(**_FIELDS, **_STORE) + trino_config.CACHES_OFF
+
+
 def test_the_readme_shows_the_spark_settings_that_lakegate_up_prints() -> None:
     shown = _properties(block("README.md", "spark.sql.extensions").text)
-    assert _without_own(shown, "lakegate") == _without_own(_properties(guide._SPARK), "lakegate")
+    assert shown == _properties(engines.SPARK.format(**_FIELDS).replace("<bearer token>", "<bearer-token>"))
+
+
+@pytest.mark.parametrize(
+    ("holding", "printed"), [("load_catalog", engines.PYICEBERG), ("CREATE SECRET", engines.DUCKDB)]
+)
+def test_the_readme_contains_what_lakegate_up_prints(holding: str, printed: str) -> None:
+    shown = block("README.md", holding).text
+    assert set(printed.format(**_FIELDS).splitlines()) <= set(shown.splitlines())
+
+
+def test_the_readme_shows_the_catalog_of_trino_that_lakegate_up_prints() -> None:
+    assert _properties(block("README.md", "connector.name=iceberg").text) == _properties(_CATALOG)
+
+
+def test_the_page_of_trino_starts_opa_with_the_options_of_lakegate_up() -> None:
+    shown = shlex.split(block("docs/trino.md", "opa run --server").text)
+    assert set(trino_config.OPA_OPTIONS) <= set(shown)
+    assert f"--addr={trino_config.BRIDGE.removeprefix('http://')}" in shown
+
+
+def test_lakegate_up_sets_documented_variables_of_the_bridge() -> None:
+    client = trino_config.BridgeClient(token_endpoint="e", client_id="i", client_secret="s")
+    page = (ROOT / "docs" / "trino.md").read_text()
+    for name in trino_config.bridge_variables("http://g", {"ice": "w"}, client, "key"):
+        assert f"`{name}`" in page or f"`…{name.removeprefix('LAKEGATE_BRIDGE')}`" in page
 
 
 def test_the_example_for_spark_has_the_settings_that_the_pipeline_runs_with() -> None:
@@ -57,24 +88,15 @@ def test_the_example_for_spark_has_the_settings_that_the_pipeline_runs_with() ->
     assert _without_own(shown, "lake") == _without_own(expected, "lake")
 
 
-_CATALOG = trino._CATALOG.format(
-    catalog="http://127.0.0.1:8181/catalog",
-    warehouse="demo",
-    token="<Trino's own token>",
-    endpoint="<address of the object store>",
-    region="us-east-1",
-)
-_ACCESS = trino._ACCESS.format(opa="http://127.0.0.1:8282", key="…")
-
-
 @pytest.mark.parametrize(
     ("page", "holding", "tested"),
-    [("README.md", "connector.name=iceberg", _CATALOG), ("docs/trino.md", "access-control.name=opa", _ACCESS)],
+    [
+        ("docs/trino.md", "access-control.name=opa", trino_config.access_control_properties(key="…")),
+        ("docs/trino.md", "iceberg.rest-catalog.security", _CATALOG),
+    ],
 )
 def test_trino_tests_use_the_documented_properties(page: str, holding: str, tested: str) -> None:
-    shown, used = _properties(block(page, holding).text), _properties(tested)
-    caches = _properties(block("docs/trino.md", "iceberg.metadata-cache.enabled").text)
-    assert shown.items() <= (used | caches).items()
+    assert _properties(block(page, holding).text).items() <= _properties(tested).items()
 
 
 def _settings() -> list[Block]:

@@ -43,6 +43,7 @@ def test_settings_without_variables_have_their_defaults() -> None:
         ("MAX_REQUEST_TIME", "2m", "max_request_time", 120.0),
         ("MAX_REQUEST_TIME", "45", "max_request_time", 45.0),
         ("EMBEDDED__FAST", "true", "embedded.fast", True),
+        ("EMBEDDED__FREE_PORTS", "true", "embedded.free_ports", True),
     ],
 )
 def test_a_variable_sets_its_field(variable: str, text: str, path: str, expected: object) -> None:

@@ -49,12 +49,14 @@ async def run(settings: Settings, *, data: Path = DATA) -> int:
         work_dir=home / "spark",
     )
     status: list[int] = []
+    embedded = settings.embedded
+    plan = Plan(data=home, tools=tools, fast=embedded.fast, free_ports=embedded.free_ports)
 
     async def work() -> None:
         started = time.monotonic()
         console.print("Starting PostgreSQL, OpenFGA, OPA, the object store, the identity provider and the gateway …")
-        async with stack.running(Plan(data=home, tools=tools, fast=settings.embedded.fast)) as running:
-            ready = await running.ready(await bootstrap.run(running))
+        async with stack.running(plan) as running:
+            ready = await running.ready(*await bootstrap.run(running))
             console.print(f"The stack is up after {time.monotonic() - started:.0f} s; its logs are in {home / 'logs'}")
             scene = Scene(ready, running.children, spark, home / "logs")
             status.append(await demonstrate(scene, console))

@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import io
+import re
 import stat
+import subprocess
 from pathlib import Path
 
 import msgspec
 import pytest
 from rich.console import Console
 
-from gateway.embedded import guide, ready
+from gateway.embedded import engines, guide, ready, toolchain
 from gateway.embedded.ready import ObjectStoreAccess, OpaAccess, OpenFgaAccess, Ready, User
 
 
@@ -25,7 +27,11 @@ def described() -> Ready:
         token_endpoint="http://127.0.0.1:2/token",
         project_id="p",
         warehouse="demo",
-        users={"alice": User(id="oidc~alice", token="s3cret-t", client_id="alice", client_secret="s3cret-c")},
+        warehouse_id="0192",
+        users={
+            name: User(id=f"oidc~{name}", token=f"s3cret-t-{name}", client_id=name, client_secret="s3cret-c")
+            for name in ("alice", "trino", "trino-bridge")
+        },
         s3=ObjectStoreAccess(
             endpoint="http://127.0.0.1:3",
             region="r",
@@ -37,13 +43,16 @@ def described() -> Ready:
         postgres="postgresql://lakegate:s3cret-p@127.0.0.1:4/lakegate",
         openfga=OpenFgaAccess(url="http://127.0.0.1:5", store_id="s", model_id="m", token="s3cret-f"),
         opa=OpaAccess(url="http://127.0.0.1:6", token="s3cret-o"),
+        bridge_key="s3cret-k",
         pids={},
     )
 
 
 def _shown(described: Ready, data: Path) -> str:
     output = io.StringIO()
-    guide.show(Console(file=output, width=100), described, data)
+    guide.show(
+        Console(file=output, width=100), described, data, engines.engine_files(described, data / "e", Path("opa"))
+    )
     return output.getvalue()
 
 
@@ -62,9 +71,41 @@ def test_the_guide_has_complete_settings_for_every_engine(described: Ready, tmp_
         "ATTACH 'demo' AS lakegate (TYPE ICEBERG, ENDPOINT 'http://127.0.0.1:1/catalog', SECRET lakegate,",
         "iceberg.rest-catalog.uri=http://127.0.0.1:1/catalog",
         "s3.endpoint=http://127.0.0.1:3",
+        "iceberg.rest-catalog.nested-namespace-enabled=true",
+        "iceberg.rest-catalog.view-endpoints-enabled=true",
+        "access-control.name=opa",
+        f"  --bundle={tmp_path}/e/trino/lakegate-trino.tar.gz",
     ):
         assert line in text.splitlines()
     assert 'load_catalog("lakegate", type="rest", uri="http://127.0.0.1:1/catalog", warehouse="demo"' in text
+
+
+def test_the_files_of_trino_refer_to_variables_that_are_written(described: Ready, tmp_path: Path) -> None:
+    tools = toolchain.Tools(
+        opa=Path("/opt/opa"),
+        openfga=Path(),
+        weed=Path(),
+        nanoidp=Path(),
+        policies=toolchain.shipped() / "policies",
+        postgres_directory=None,
+    )
+    files = engines.write(described, tmp_path, tools)
+    assert all((tmp_path / file.path).read_text() == file.text for file in files)
+    trino = tmp_path / "trino"
+    own, bridge = (_variables(trino / name) for name in ("trino.env", "bridge.env"))
+    used = re.findall(r"\$\{ENV:(\w+)\}", "".join(path.read_text() for path in trino.glob("**/*.properties")))
+    assert set(used) == set(own)
+    assert own["LAKEGATE_BRIDGE_ENGINE_KEY"] == bridge["LAKEGATE_BRIDGE_ENGINE_KEY"] == "s3cret-k"
+    assert bridge["LAKEGATE_BRIDGE_CATALOGS"] == '{"lakegate": "0192"}'
+    assert bridge["LAKEGATE_BRIDGE_CLIENT_ID"] == "trino-bridge"
+    assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in trino.glob("*.*"))
+
+
+def _variables(path: Path) -> dict[str, str]:
+    """Return the variables that a shell reads from a file."""
+    script = f"set -a; . {path}; env"
+    found = subprocess.run(["sh", "-c", script], env={}, capture_output=True, text=True, check=True).stdout
+    return dict(line.split("=", 1) for line in found.splitlines() if line.startswith("LAKEGATE_"))
 
 
 def test_a_client_secret_is_stored_in_a_private_file_for_curl(described: Ready, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from gateway.embedded import ports
 from gateway.embedded.errors import StackError
-from gateway.embedded.ports import GRPC_OFFSET, Ports
+from gateway.embedded.ports import FIRST_CHOICES, GRPC_OFFSET, Ports
 
 
 def _numbers(chosen: Ports) -> list[int]:
@@ -71,3 +71,31 @@ def test_an_unreadable_port_file_is_ignored(content: str, tmp_path: Path) -> Non
     (tmp_path / "ports.json").write_text(content)
     assert ports.load(tmp_path / "ports.json") is None
     assert ports.load(tmp_path / "absent.json") is None
+
+
+def test_a_stack_has_the_fixed_ports_while_they_are_free(all_free: set[int]) -> None:
+    first = ports.pick(first=FIRST_CHOICES)
+    assert first == FIRST_CHOICES
+    assert first.gateway == 8181
+    assert ports.replaced(first) == {}
+
+
+def test_a_fixed_port_in_use_is_replaced_and_named(all_free: set[int]) -> None:
+    all_free.add(8181)
+    chosen = ports.pick(first=FIRST_CHOICES)
+    assert msgspec.structs.replace(chosen, gateway=8181) == FIRST_CHOICES
+    assert ports.replaced(chosen) == {"gateway": (8181, chosen.gateway)}
+    all_free.clear()
+    assert ports.pick(chosen, first=FIRST_CHOICES) == FIRST_CHOICES
+
+
+def test_the_port_that_warehouses_contain_is_kept_before_the_fixed_one(all_free: set[int]) -> None:
+    kept = ports.pick()
+    chosen = ports.pick(kept, first=FIRST_CHOICES)
+    assert chosen == msgspec.structs.replace(FIRST_CHOICES, s3=kept.s3)
+
+
+def test_the_previous_port_replaces_a_fixed_port_in_use(all_free: set[int]) -> None:
+    kept = ports.pick()
+    all_free.add(FIRST_CHOICES.opa)
+    assert ports.pick(kept, first=FIRST_CHOICES).opa == kept.opa

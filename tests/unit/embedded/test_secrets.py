@@ -30,6 +30,17 @@ def test_the_second_start_uses_the_secrets_of_the_first(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+def test_secrets_of_an_earlier_version_are_kept_and_completed(tmp_path: Path) -> None:
+    path = tmp_path / "secrets.json"
+    made = secrets.load_or_generate(path)
+    clients = {name: secret for name, secret in made.clients.items() if "trino" not in name}
+    path.write_bytes(msgspec.json.encode(msgspec.structs.replace(made, clients=clients, bridge_key="")))
+    completed = secrets.load_or_generate(path)
+    assert completed.clients.items() > clients.items() and completed.clients.keys() == made.clients.keys()
+    assert completed.bridge_key and completed.postgres_gateway == made.postgres_gateway
+    assert secrets.load_or_generate(path) == completed
+
+
 def test_unreadable_secrets_are_an_error_and_are_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "secrets.json"
     path.write_text("{}")

@@ -47,11 +47,13 @@ def ready() -> Ready:
         token_endpoint="http://idp/token",
         project_id="p",
         warehouse="demo",
+        warehouse_id=None,
         users={},
         s3=store,
         postgres="",
         openfga=OpenFgaAccess(url="http://fga", store_id="s", model_id="m", token="t"),
         opa=OpaAccess(url="http://opa", token="operator"),
+        bridge_key="",
         pids={},
     )
 
