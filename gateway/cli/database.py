@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
@@ -15,12 +16,28 @@ from gateway.cli.models import about_models, opened_models, operator
 if TYPE_CHECKING:
     from gateway.settings import Settings
 
+_SECONDS_BETWEEN_CHECKS = 2.0
+
 
 @click.command()
-def migrate() -> None:
+@click.option("--check", "only_check", is_flag=True, help="Change nothing. Exit with 1 unless this version can serve.")
+@click.option(
+    "--wait",
+    "seconds",
+    default=0.0,
+    show_default=True,
+    type=click.FloatRange(min=0),
+    help="With --check: seconds to wait for the database and for a migration by another process.",
+)
+def migrate(only_check: bool, seconds: float) -> None:
     """Upgrade the database schema and the relationship model, and activate the model. Repeated and concurrent runs are
     safe.
     """
+    if only_check:
+        _check(seconds)
+        return
+    if seconds:
+        raise click.UsageError("--wait needs --check: a migration itself waits for no other version")
     from gateway.db.migrate import SchemaMismatch, run_migrations
     from gateway.settings import Settings
     from gateway.settings.postgres_url import asyncpg_url
@@ -37,6 +54,34 @@ def migrate() -> None:
     except SchemaMismatch as refused:
         raise click.ClickException(str(refused)) from None
     click.echo(f"the database has the newest schema; the relationship model is {model}")
+
+
+def _check(seconds: float) -> None:
+    """Exit with 1 unless the database has the schema that this version needs, after at most `seconds` of waiting."""
+    from gateway.access.dependency_errors import DatabaseUnavailable
+    from gateway.db.migrate import SchemaBehind, SchemaMismatch, require_current_schema
+    from gateway.settings import Settings
+    from gateway.settings.postgres_url import asyncpg_url
+
+    settings = settings_for(Settings.write_url)
+    deadline = time.monotonic() + seconds
+
+    async def check() -> None:
+        while True:
+            try:
+                await require_current_schema(asyncpg_url(settings.write_url()), tls=postgres_tls(settings))
+                return
+            except (SchemaBehind, DatabaseUnavailable):
+                # A newer schema ends the wait at once: no migration by this version can mend it.
+                if time.monotonic() >= deadline:
+                    raise
+            await asyncio.sleep(_SECONDS_BETWEEN_CHECKS)
+
+    try:
+        asyncio.run(check())
+    except (DatabaseUnavailable, SchemaMismatch) as refused:
+        raise click.ClickException(f"this version cannot serve: {refused}") from None
+    click.echo("the database has the schema of this version")
 
 
 @click.command("wait-for-db")

@@ -27,6 +27,10 @@ class SchemaMismatch(Exception):
     """The schema of the database is not the one that this version needs."""
 
 
+class SchemaBehind(SchemaMismatch):
+    """The database has no schema yet or an older one, and `lakegate migrate` of this version upgrades it."""
+
+
 def _config() -> Config:
     from alembic.config import Config
 
@@ -87,7 +91,8 @@ def _upgrade(connection: Connection) -> None:
 async def require_current_schema(url: str, *, tls: ssl.SSLContext | str = "prefer") -> None:
     """Raise SchemaMismatch unless the database has exactly this version's schema.
 
-    Raises DatabaseUnavailable if the database does not answer.
+    Raises SchemaBehind if a migration by this version mends it. Raises DatabaseUnavailable if the database does not
+    answer.
     """
     engine = create_async_engine(url, connect_args={"timeout": _CONNECT_SECONDS, "ssl": tls})
     try:
@@ -100,10 +105,10 @@ async def require_current_schema(url: str, *, tls: ssl.SSLContext | str = "prefe
     if found == expected:
         return
     if found is None:
-        raise SchemaMismatch("the database has no schema; run `lakegate migrate` first")
+        raise SchemaBehind("the database has no schema; run `lakegate migrate` first")
     if found not in _known():
         raise SchemaMismatch(_foreign(found))
-    raise SchemaMismatch(
+    raise SchemaBehind(
         f"the database has schema {found}, but this version needs schema {expected}; run `lakegate migrate` of this "
         "version first"
     )
@@ -134,6 +139,8 @@ def _foreign(found: str) -> str:
             "that of this version (docs/operator.md, Upgrades)"
         )
     return (
-        f"the database has schema {found}, which a newer version created. Use that version, or restore the backup "
-        "from before its upgrade; a schema cannot be downgraded"
+        f"the database has schema {found}, which a newer version created; this version needs schema {max(_known())}. "
+        "A schema cannot be downgraded, and nothing was changed. Run the newer version again; after a rollback with "
+        "Helm, roll back to the release that ran it. Or stop all gateways and restore the backup from before its "
+        "upgrade (docs/operator.md, Going back)"
     )

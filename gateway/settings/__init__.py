@@ -30,6 +30,7 @@ from gateway.settings.env import SettingsError as SettingsError
 from gateway.settings.events import Events
 from gateway.settings.identity import KubernetesCluster
 from gateway.settings.memory import Memory
+from gateway.settings.secret_files import with_files
 from gateway.settings.sections import (
     Count,
     Drift,
@@ -71,6 +72,13 @@ class Settings(StoreSettings, frozen=True, kw_only=True):
         typing.Literal["debug", "info", "warning", "error"],
         Meta(description="Minimum severity of log events. Events below it are not written."),
     ] = "info"
+    settings_directory: Annotated[
+        str | None,
+        Meta(
+            description="Directory with one file for each further setting, such as mounted secrets. The name of a file "
+            "is that of the variable without `LAKEGATE__`. White space around the value is removed."
+        ),
+    ] = None
     server_id: Annotated[
         uuid.UUID | None,
         Meta(description="Id of this server. By default `migrate` creates one and stores it in the database."),
@@ -268,13 +276,13 @@ class Settings(StoreSettings, frozen=True, kw_only=True):
 
 
 def load(environment: Mapping[str, str] | None = None) -> Settings:
-    """Read all settings from ``environment`` (default: that of the process).
+    """Read all settings from ``environment`` (default: that of the process) and from its settings directory.
 
     Raises:
         SettingsError: lists all removed variables with their replacements, unknown variables with the nearest known
-            name, required variables that are missing, and invalid values.
+            name, required variables that are missing, and invalid values; or the files that cannot be read.
     """
-    return read(Settings, os.environ if environment is None else environment, REMOVED)
+    return read(Settings, with_files(os.environ if environment is None else environment), REMOVED)
 
 
 def rows() -> list[SettingRow]:
