@@ -16,7 +16,7 @@ BIN := $(VENV)/bin
 ENVIRONMENT := $(VENV)/.installed-$(firstword $(shell cksum requirements.lock))
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet
 
-.PHONY: help setup demo up test test-unit test-services test-generated test-servers test-engines test-chaos test-long test-events-faults test-trino test-keycloak test-azurite test-browser test-helm test-observability test-wheel test-pythons check house docs model policies identity-attacks soak bench bench-peer bench-versions spec-diff lock wheel clean
+.PHONY: help setup demo up test test-unit test-services test-generated test-servers test-engines test-chaos test-long test-events-faults test-trino test-engine test-keycloak test-azurite test-browser test-helm test-observability test-wheel test-pythons check house docs model policies identity-attacks soak bench bench-peer bench-versions spec-diff lock wheel clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do \
@@ -94,6 +94,9 @@ test-events-faults: setup ## Make 100,000 changes whose events go to NATS and Ka
 
 test-trino: setup ## Run statements of several users on a real Trino: downloads 800 MB once, needs Java 24 and Maven
 	LAKEGATE_TEST_TRINO=1 $(BIN)/python -m pytest --timeout 1200 tests/e2e/test_trino.py tests/e2e/test_trino_agreement.py tests/e2e/test_trino_columns.py tests/e2e/test_trino_caches.py
+
+test-engine: setup ## Test one real engine and record the result; make test-engine ENGINE=flink. docs/engines.md lists the engines
+	$(BIN)/python -m tests.e2e.engines $(ENGINE)
 
 test-keycloak: setup ## Test logins, groups and key rotation on a real Keycloak: downloads 180 MB once, needs Maven and Java 17 or 21
 	LAKEGATE_TEST_KEYCLOAK=1 $(BIN)/python -m pytest tests/e2e/test_keycloak.py
