@@ -7,7 +7,9 @@ Unknown fields are refused: ignoring a misspelled `key-prefix` would put a wareh
 import re
 from enum import StrEnum
 from functools import lru_cache
+from ipaddress import ip_address
 from typing import Any, ClassVar, Final
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -270,10 +272,22 @@ def decode_s3_profile(fields: dict[str, Any], rules: StorageRules) -> S3Profile:
             if not isinstance(fields[name], str):
                 raise InvalidStorageProfile(f"Storage profile field {name!r} must be a string")
             fields[name] = check_endpoint(fields[name], name, rules.endpoints)
+    if not fields.get("path-style-access", False) and _is_address(fields.get("endpoint")):
+        # A bucket cannot be part of an IP address. The AWS clients use path style there too, without a setting.
+        fields["path-style-access"] = True
     try:
         return msgspec.convert(fields, type=S3Profile)
     except msgspec.ValidationError as error:
         raise InvalidStorageProfile(f"Invalid storage profile: {error}") from None
+
+
+def _is_address(endpoint: str | None) -> bool:
+    """Return True if the host of a checked endpoint is an IP address."""
+    try:
+        ip_address(urlsplit(endpoint or "").hostname or "")
+    except ValueError:
+        return False
+    return True
 
 
 def _resolve_aliases(fields: dict[str, Any]) -> None:

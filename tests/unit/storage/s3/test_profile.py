@@ -54,6 +54,21 @@ def test_deprecated_field_aliases_are_accepted() -> None:
     assert found.remote_signing_url_style is SigningUrlStyle.PATH
 
 
+@pytest.mark.parametrize(
+    ("endpoint", "path_style"),
+    [
+        ("http://192.0.2.7:9000", True),
+        ("https://[2001:db8::7]:9000", True),
+        ("https://s3.example.com", False),
+        (None, False),
+    ],
+)
+def test_an_endpoint_at_an_ip_address_uses_path_style(endpoint: str | None, path_style: bool) -> None:
+    for given in ({}, {"path_style_access": False}):
+        assert profile(endpoint=endpoint, **given).path_style_access is path_style
+    assert profile(endpoint=endpoint, path_style_access=True).path_style_access is True
+
+
 def test_a_profile_round_trips() -> None:
     found = profile(
         sts_enabled=True, sts_role_arn=ROLE, key_prefix="a", sts_session_tags={"team": "x y"},
