@@ -17,6 +17,7 @@ from typing import Any
 
 import click
 
+from gateway.cli.apply import apply, apply_schema, export
 from gateway.cli.audit import audit
 from gateway.cli.changes import changes
 from gateway.cli.clients import client
@@ -43,9 +44,12 @@ def main() -> None:
 
 
 for _command in (
+    apply,
+    apply_schema,
     audit,
     authz,
     events,
+    export,
     changes,
     client,
     conformance,

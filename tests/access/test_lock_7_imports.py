@@ -34,6 +34,7 @@ PLANTED = {
     "Only use cases and the composition root": ("api/endpoints/tables.py", "import gateway.db.engine"),
     "Only the command line imports the conformance kits": ("api/endpoints/tables.py", "import gateway.conformance"),
     "The conformance kits import ports": ("conformance/secrets.py", "import gateway.db.engine"),
+    "Apply reaches the catalog by HTTP only": ("apply/planner.py", "import gateway.governance.checks"),
     "Only the door mints permits": ("governance/checks.py", "from gateway.access import _mint"),
 }
 
@@ -62,6 +63,7 @@ _MODULES = (
     ),
     *("catalog.tables", "catalog.commits", "catalog.config", "catalog.credentials", "catalog.metadata_files"),
     *("governance.grants", "governance.checks"),
+    "apply.planner",
     *("conformance.secrets", "secret_stores.vault", "events.kafka", "events.nats"),
 )
 

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A client of the gateway's HTTP API for one caller: JSON, pages, retries, and errors that say what to do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import quote
+from uuid import uuid4
+
+if TYPE_CHECKING:
+    import ssl
+
+    import httpx2
+
+_SECONDS = 60.0
+_ATTEMPTS = 5
+_LONGEST_WAIT = 5.0
+_RETRIED = frozenset({429, 503})
+_NOT_FOUND, _CONFLICT, _UNAUTHORIZED = 404, 409, 401
+FORBIDDEN = 403
+
+_REMEDIES = {
+    _UNAUTHORIZED: " Log in again with `lakegate login`, or renew the token in LAKEGATE_TOKEN.",
+    FORBIDDEN: " The user who runs apply needs this right; an administrator of the object can grant it.",
+    _CONFLICT: " The state may have changed since the plan was made. Run the command again to get a new plan.",
+}
+
+
+class ApiError(Exception):
+    """An error answer of the gateway, or none. `status` is 0 if the gateway did not answer."""
+
+    def __init__(self, method: str, path: str, status: int, message: str) -> None:
+        answered = f"{method} {path} was answered with {status}" if status else f"{method} {path} got no answer"
+        super().__init__(f"{answered}: {message}{_REMEDIES.get(status, '')}")
+        self.status = status
+
+
+class Api:
+    """Requests of one caller. `transport` replaces the network in tests."""
+
+    def __init__(
+        self,
+        base: str,
+        token: str,
+        *,
+        tls: ssl.SSLContext | bool = True,
+        transport: httpx2.BaseTransport | None = None,
+    ) -> None:
+        import httpx2
+
+        self._http = httpx2.Client(
+            base_url=base.rstrip("/"),
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=_SECONDS,
+            verify=tls,
+            transport=transport,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._http.close()
+
+    def get(self, path: str, *, project: str | None = None, query: Mapping[str, str] | None = None) -> Any:
+        """Return the JSON answer of a GET request. Raises ApiError."""
+        return self._send("GET", path, project=project, query=query)
+
+    def find(self, path: str, *, project: str | None = None) -> Any | None:
+        """Return the JSON answer of a GET request, or None for 404. Raises ApiError."""
+        try:
+            return self.get(path, project=project)
+        except ApiError as error:
+            if error.status == _NOT_FOUND:
+                return None
+            raise
+
+    def pages(
+        self, path: str, member: str, *, project: str | None = None, query: Mapping[str, str] | None = None
+    ) -> Iterator[Any]:
+        """Yield the entries of all pages of a list. Raises ApiError."""
+        asked = dict(query or {})
+        while True:
+            page = self.get(path, project=project, query=asked)
+            yield from page[member]
+            token = page.get("next-page-token")
+            if not token:
+                return
+            asked["pageToken"] = token
+
+    def change(self, method: str, path: str, body: Any = None, *, project: str | None = None) -> Any:
+        """Send a change with an idempotency key, and return its JSON answer or None. Raises ApiError."""
+        return self._send(method, path, project=project, body=body, key=str(uuid4()))
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        project: str | None = None,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        key: str | None = None,
+    ) -> Any:
+        import httpx2
+
+        headers = {} if project is None else {"x-project-id": project}
+        if key is not None:
+            headers["Idempotency-Key"] = key
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                answer = self._http.request(method, path, params=query, json=body, headers=headers)
+            except httpx2.TransportError as error:
+                raise ApiError(method, path, 0, f"{str(error) or type(error).__name__}.") from None
+            if answer.status_code not in _RETRIED or attempt == _ATTEMPTS:
+                break
+            time.sleep(_wait(answer.headers.get("retry-after"), attempt))
+        if answer.is_error:
+            raise ApiError(method, path, answer.status_code, _message(answer))
+        return answer.json() if answer.content else None
+
+
+def segment(text: str) -> str:
+    """Return a text as one segment of a path."""
+    return quote(text, safe="")
+
+
+def _wait(retry_after: str | None, attempt: int) -> float:
+    """Return the seconds before the next attempt."""
+    given = float(retry_after) if retry_after is not None and retry_after.isdigit() else 0.25 * 2**attempt
+    return min(given, _LONGEST_WAIT)
+
+
+def _message(answer: httpx2.Response) -> str:
+    try:
+        error = answer.json()["error"]
+        return f"{error['type']}: {error['message']}"
+    except (ValueError, KeyError, TypeError):
+        return "the answer is not one of the gateway. Check the address."

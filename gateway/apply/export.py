@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Write the present state of projects as a file that `lakegate apply` accepts and that changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gateway.apply.client import FORBIDDEN, Api, ApiError
+from gateway.apply.located import MANAGEMENT, Located
+from gateway.apply.reader import namespaces_of, read_state, tabulars_of
+from gateway.apply.state import SERVER, Address, Kind, Resource, Scope, State, namespace_address
+from gateway.protocol.roles import OWN_PROVIDER
+
+_TABULARS = {Kind.TABLE: "tables", Kind.VIEW: "views", Kind.GENERIC_TABLE: "generic-tables"}
+
+#: Values that a new object has. They are left out of the file.
+_DEFAULTS: Mapping[str, Any] = {
+    "protected": False,
+    "managed-access": False,
+    "managed-by": "self-managed",
+    "delete-profile": {"type": "hard"},
+    "allowed-format-versions": [1, 2, 3],
+}
+
+
+class NoSuchProject(Exception):
+    """The caller sees no project with this id or name."""
+
+
+def export(api: Api, project: str | None, notes: list[str]) -> dict[str, Any]:
+    """Return the content of a file for one project, or for the server and all projects that the caller sees.
+
+    `notes` receives what is left out. Raises ApiError and NoSuchProject.
+    """
+    everything = _Skeleton(api).of(project)
+    present, _ = read_state(api, everything, refused=notes)
+    users = State({each: Resource(each) for each in sorted(_users(present), key=str)})
+    known, _ = read_state(api, users)
+    return _document(State({**known.resources, **present.resources}, present.scopes))
+
+
+class _Skeleton:
+    """Finds the addresses of everything to export. Their fields are read afterwards, as for `apply`."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._located = Located()
+        self._resources: dict[Address, Resource] = {}
+        self._scopes: set[Scope] = set()
+
+    def of(self, project: str | None) -> State:
+        """Return the addresses, each with its grants as a complete list. Raises ApiError and NoSuchProject."""
+        listed = self._api.get(f"{MANAGEMENT}/project-list")["projects"]
+        if project is None:
+            self._add(SERVER, "")
+        else:
+            named = [each for each in listed if project in (each["project-id"], each["project-name"])]
+            listed = [each for each in named if each["project-id"] == project] or named
+        if project is not None and len(listed) != 1:
+            found = "several projects have" if listed else "you see no project with"
+            raise NoSuchProject(f"{found} the id or name {project!r}. `lakegate export` without --project writes all.")
+        for each in listed:
+            self._project(Address(Kind.PROJECT, each["project-id"]), each["project-id"])
+        return State(self._resources, frozenset(self._scopes))
+
+    def _project(self, address: Address, id: str) -> None:
+        self._add(address, id)
+        self._scopes |= {(Kind.ROLE, address), (Kind.WAREHOUSE, address)}
+        for role in self._api.pages(f"{MANAGEMENT}/role", "roles", project=id):
+            self._add(here := Address(Kind.ROLE, role["name"], address), role["id"])
+            self._scopes.add((Kind.MEMBER, here))
+        for row in self._api.get(f"{MANAGEMENT}/warehouse", project=id)["warehouses"]:
+            self._warehouse(Address(Kind.WAREHOUSE, row["name"], address), row["warehouse-id"])
+
+    def _warehouse(self, address: Address, id: str) -> None:
+        self._add(address, id)
+        self._scopes.add((Kind.NAMESPACE, address))
+        for levels, namespace_id in namespaces_of(self._api, self._located.catalog(address)):
+            namespace = namespace_address(address, levels)
+            self._add(namespace, namespace_id)
+            for kind in _TABULARS:
+                for name, tabular_id in tabulars_of(self._api, self._located, namespace, kind).items():
+                    self._add(tabular := Address(kind, name, namespace), tabular_id)
+                    if kind is Kind.TABLE:
+                        self._columns(tabular)
+
+    def _columns(self, table: Address) -> None:
+        """Add the columns that have grants, if the caller may read them."""
+        path = f"{self._located.path(table)}/columns/grants"
+        try:
+            columns = {each["resource"]["column"] for each in self._api.pages(path, "grants") if _current(each)}
+        except ApiError as error:
+            if error.status != FORBIDDEN:
+                raise
+            return
+        for column in columns:
+            self._add(Address(Kind.COLUMN, column, table), "")
+
+    def _add(self, address: Address, id: str) -> None:
+        self._located.add(address, id)
+        found = id if address.kind is Kind.PROJECT else None
+        open_prefixes = ("properties.",) if address.kind is Kind.NAMESPACE else ()
+        self._resources[address] = Resource(address, id=found, open_prefixes=open_prefixes)
+        self._scopes.add((Kind.GRANT, address))
+
+
+def _current(grant: Mapping[str, Any]) -> bool:
+    """Return whether the column of a grant still exists."""
+    resource = grant["resource"]
+    return "column" in resource and not resource.get("dropped", False)
+
+
+def _users(state: State) -> Iterator[Address]:
+    """Yield the users that grants and members name."""
+    for each in state.of_kind(Kind.GRANT, Kind.MEMBER):
+        name = each.address.name
+        principal = name.partition(" ")[2] if each.address.kind is Kind.GRANT else name
+        kind, _, id = principal.partition(":")
+        if kind == "user":
+            yield Address(Kind.USER, id)
+
+
+def _document(state: State) -> dict[str, Any]:
+    """Return the state in the form of the file."""
+    document: dict[str, Any] = {"version": 1}
+    if state.has_scope(Kind.GRANT, SERVER):
+        document["server"] = _grants(state, SERVER)
+    if users := state.of_kind(Kind.USER):
+        document["users"] = [{"id": each.address.name, **_stated(each.fields)} for each in users]
+    document["projects"] = [_project(state, each) for each in state.of_kind(Kind.PROJECT)]
+    return document
+
+
+def _project(state: State, project: Resource) -> dict[str, Any]:
+    address = project.address
+    return {
+        "id": project.id,
+        "name": project.fields["name"],
+        **_grants(state, address),
+        "roles": [_role(state, each) for each in _children(state, Kind.ROLE, address)],
+        "warehouses": [_warehouse(state, each) for each in _children(state, Kind.WAREHOUSE, address)],
+    }
+
+
+def _role(state: State, role: Resource) -> dict[str, Any]:
+    fields = dict(role.fields)
+    if fields["provider-id"] == OWN_PROVIDER and fields["source-id"] == role.id:
+        del fields["provider-id"], fields["source-id"]
+    members = [_principal(each.address.name) for each in _children(state, Kind.MEMBER, role.address)]
+    # Another provider manages the members of its roles.
+    own = {} if role.keep is not None else {"members": members}
+    return {**_stated(fields), **own, **_grants(state, role.address)}
+
+
+def _warehouse(state: State, warehouse: Resource) -> dict[str, Any]:
+    storage = _below("storage.", warehouse.fields)
+    fields = {name: value for name, value in warehouse.fields.items() if not name.startswith("storage.")}
+    # The gateway never returns secrets.
+    fields.pop("credential")
+    return {
+        **_stated(fields, versions=fields.get("default-format-version") is not None),
+        "storage": storage,
+        **_grants(state, warehouse.address),
+        "namespaces": [
+            _namespace(state, each)
+            for each in state.of_kind(Kind.NAMESPACE)
+            if each.address.within(Kind.WAREHOUSE) == warehouse.address
+        ],
+    }
+
+
+def _namespace(state: State, namespace: Resource) -> dict[str, Any]:
+    levels = namespace.address.levels
+    fields = {name: value for name, value in namespace.fields.items() if not name.startswith("properties.")}
+    found: dict[str, Any] = {
+        "name": levels[0] if len(levels) == 1 else list(levels),
+        "properties": _below("properties.", namespace.fields),
+        **_stated(fields),
+        **_grants(state, namespace.address),
+    }
+    for kind, name in _TABULARS.items():
+        tabulars = [_tabular(state, each) for each in _children(state, kind, namespace.address)]
+        if stated := [each for each in tabulars if each != {"name": each["name"], "grants": []}]:
+            found[name] = stated
+    return found
+
+
+def _tabular(state: State, tabular: Resource) -> dict[str, Any]:
+    address = tabular.address
+    columns = {
+        each.address.name: _grants(state, each.address).get("grants", [])
+        for each in _children(state, Kind.COLUMN, address)
+    }
+    with_columns = {"columns": columns} if columns else {}
+    return {"name": address.name, **_stated(tabular.fields), **_grants(state, address), **with_columns}
+
+
+def _grants(state: State, on: Address) -> dict[str, Any]:
+    """Return the member `grants` of an object, or nothing if the caller may not read them."""
+    if not state.has_scope(Kind.GRANT, on):
+        return {}
+    found = []
+    for each in _children(state, Kind.GRANT, on):
+        privilege, _, principal = each.address.name.partition(" ")
+        until, reason = each.fields["expires-at"], each.fields["reason"]
+        entry = {"privilege": privilege, **_principal(principal)}
+        entry |= {} if until is None else {"expires-at": until.isoformat()}
+        found.append(entry | ({} if reason is None else {"reason": reason}))
+    return {"grants": found}
+
+
+def _principal(text: str) -> dict[str, str]:
+    kind, _, name = text.partition(":")
+    return {kind: name}
+
+
+def _children(state: State, kind: Kind, parent: Address) -> list[Resource]:
+    return [each for each in state.of_kind(kind) if each.address.parent == parent]
+
+
+def _below(prefix: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name.removeprefix(prefix): value
+        for name, value in fields.items()
+        if name.startswith(prefix) and value is not None
+    }
+
+
+def _stated(fields: Mapping[str, Any], *, versions: bool = False) -> dict[str, Any]:
+    """Return the fields without defaults. With `versions`, the allowed format versions are always stated."""
+    return {
+        name: value
+        for name, value in fields.items()
+        if value is not None and (_DEFAULTS.get(name) != value or (versions and name == "allowed-format-versions"))
+    }

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read the grants on an object: one resource for each privilege and principal, whatever the number of grantors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from gateway.apply.client import Api
+from gateway.apply.located import MANAGEMENT, Located
+from gateway.apply.state import Address, Kind, Resource, State
+
+_OWNERSHIP, _ASSIGNEE = "ownership", "assignee"
+
+
+class GrantReader:
+    """Reads grants for the caller of `api`, under the names that the file uses."""
+
+    def __init__(self, api: Api, wanted: State, located: Located) -> None:
+        self._api = api
+        self._wanted = wanted
+        self._located = located
+
+    @cached_property
+    def caller(self) -> str:
+        """The id of the caller."""
+        return str(self._api.get(f"{MANAGEMENT}/whoami")["id"])
+
+    @cached_property
+    def _caller_roles(self) -> frozenset[str]:
+        user = Address(Kind.USER, self.caller)
+        roles = self._api.get(f"{self._located.path(user)}/roles/transitive")["roles"]
+        return frozenset(each["id"] for each in roles)
+
+    def on(self, address: Address) -> Iterator[Resource]:
+        """Yield the grants on an object. Members of a role are not grants of the file."""
+        found: dict[Address, list[Mapping[str, Any]]] = {}
+        project = self._located.project(address)
+        for grant in self._api.pages(f"{self._located.path(address)}/grants", "grants", project=project):
+            if address.kind is Kind.ROLE and grant["privilege"] == _ASSIGNEE:
+                continue
+            name = f"{grant['privilege']} {self.principal(address, grant['principal'])}"
+            found.setdefault(Address(Kind.GRANT, name, address), []).append(grant)
+        owned = any(
+            each.parent == address and each.name.startswith(f"{_OWNERSHIP} ")
+            for each in self._wanted.resources
+            if each.kind is Kind.GRANT
+        )
+        for at, entries in found.items():
+            yield self._resource(at, entries, owned=owned)
+
+    def principal(self, on: Address, answer: Mapping[str, str]) -> str:
+        """Return a principal of an answer in the form of the file.
+
+        A role has the name under which the file describes it, or its UUID if the file uses that.
+        """
+        if "user" in answer:
+            return f"user:{answer['user']}"
+        id = answer["role"]
+        if id in self._spelled or on.kind is Kind.SERVER:
+            return f"role:{id}"
+        return f"role:{self._located.role_names(on.within(Kind.PROJECT)).get(id, id)}"
+
+    @cached_property
+    def _spelled(self) -> frozenset[str]:
+        """The ends of principals in the file: among them the UUIDs of the roles that it names so."""
+        kinds = (Kind.GRANT, Kind.MEMBER)
+        return frozenset(each.name.rpartition("role:")[2] for each in self._wanted.resources if each.kind in kinds)
+
+    def _resource(self, at: Address, entries: list[Mapping[str, Any]], *, owned: bool) -> Resource:
+        """Return the grant in effect: it lasts as long as the entry that expires last.
+
+        Its `spec` has the ends of the entries that other users granted.
+        """
+        ends = [_time(each.get("expires-at")) for each in entries]
+        last = None if None in ends else max(end for end in ends if end is not None)
+        lasting = [each for each, end in zip(entries, ends, strict=True) if end == last]
+        stated = self._wanted.resources.get(at)
+        reasons = [each.get("reason") for each in lasting]
+        wanted_reason = None if stated is None else stated.fields.get("reason")
+        reason = wanted_reason if wanted_reason in reasons else next((each for each in reasons if each), None)
+        fields = {"expires-at": last, "reason": reason}
+        others = tuple(end for each, end in zip(entries, ends, strict=True) if each["granted-by"] != self.caller)
+        return Resource(at, fields, spec=others, keep=self._reason_to_keep(entries[0], owned=owned))
+
+    def _reason_to_keep(self, grant: Mapping[str, Any], *, owned: bool) -> str | None:
+        """Return why pruning leaves a grant, or None."""
+        principal = grant["principal"]
+        if not grant.get("recognized", True):
+            return "this gateway does not know the privilege"
+        if principal.get("user") == self.caller or principal.get("role") in self._caller_roles:
+            return "it is a right of the caller"
+        if grant["privilege"] == _OWNERSHIP and not owned:
+            return "the file names no owner of the object"
+        return None
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else msgspec.convert(text, datetime).astimezone(UTC)

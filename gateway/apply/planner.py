@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compute the changes that lead from the present state to the desired state. Pure: no request is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from gateway.apply.state import ANCHORS, CONTAINERS, RANK, Address, Kind, Resource, State
+
+
+class Action(StrEnum):
+    """What a change does. The value is its sign in a printed plan."""
+
+    CREATE = "+"
+    UPDATE = "~"
+    REMOVE = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """A field with its value before and after the change. None as `after` removes a property."""
+
+    name: str
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change of one resource. `desired` is None for a removal."""
+
+    action: Action
+    address: Address
+    fields: tuple[FieldChange, ...] = ()
+    desired: Resource | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A resource that the file does not declare and that stays, with the reason."""
+
+    address: Address
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The changes in the order in which they are made, and the undeclared resources that stay."""
+
+    changes: tuple[Change, ...] = ()
+    kept: tuple[Kept, ...] = ()
+
+
+class MissingObjects(Exception):
+    """The file names objects that do not exist and that it cannot create."""
+
+    def __init__(self, missing: list[Address]) -> None:
+        super().__init__(
+            "these objects do not exist, and apply does not create them: "
+            + ", ".join(str(each) for each in missing)
+            + ". Create them first, or remove them from the file."
+        )
+        self.missing = missing
+
+
+def plan(desired: State, present: State, *, prune: bool = False, prune_containers: bool = False) -> Plan:
+    """Return the changes that make the present state agree with the desired one.
+
+    Fields and resources that the file does not state stay. With `prune`, resources that are missing in a list of the
+    file are removed. Warehouses and namespaces are removed only with `prune_containers` too. Raises MissingObjects.
+    """
+    missing = [each.address for each in desired.of_kind(*ANCHORS) if each.address not in present.resources]
+    if missing:
+        raise MissingObjects(missing)
+    changes: list[Change] = []
+    for resource in desired.resources.values():
+        found = present.resources.get(resource.address)
+        if found is None:
+            changes.append(_creation(resource))
+        elif fields := _field_changes(resource, found, prune=prune):
+            changes.append(Change(Action.UPDATE, resource.address, fields, resource))
+    removed, kept = _removals(desired, present, prune=prune, prune_containers=prune_containers)
+    changes += (Change(Action.REMOVE, address) for address in removed)
+    return Plan(tuple(sorted(changes, key=_order)), tuple(sorted(kept, key=lambda each: str(each.address))))
+
+
+def _creation(resource: Resource) -> Change:
+    fields = tuple(FieldChange(name, None, value) for name, value in resource.fields.items() if value is not None)
+    return Change(Action.CREATE, resource.address, fields, resource)
+
+
+def _field_changes(desired: Resource, present: Resource, *, prune: bool) -> tuple[FieldChange, ...]:
+    """Return the stated fields that differ and, with `prune`, the unstated fields of open prefixes."""
+    found = [
+        FieldChange(name, present.fields.get(name), value)
+        for name, value in desired.fields.items()
+        if present.fields.get(name) != value
+    ]
+    if prune:
+        found += [
+            FieldChange(name, value, None)
+            for name, value in present.fields.items()
+            if name.startswith(desired.open_prefixes) and name not in desired.fields and value is not None
+        ]
+    return tuple(sorted(found, key=lambda each: each.name))
+
+
+def _removals(
+    desired: State, present: State, *, prune: bool, prune_containers: bool
+) -> tuple[list[Address], list[Kept]]:
+    """Return (removed, kept) of the present resources that are missing in a complete list of the file.
+
+    What is below a removed resource goes with it. Only namespaces are listed there too, because the server removes
+    none that contains another.
+    """
+    removed: set[Address] = set()
+    kept: list[Kept] = []
+    for resource in present.of_kind(*Kind):
+        address = resource.address
+        if address in desired.resources or address.parent is None or address.kind in ANCHORS:
+            continue
+        below_removed = any(each in removed for each in address.ancestors())
+        if below_removed and address.kind not in CONTAINERS:
+            continue
+        if not below_removed and not desired.has_scope(address.kind, address.parent):
+            continue
+        if (reason := _reason_to_keep(resource, prune=prune, containers=prune_containers)) is not None:
+            kept.append(Kept(address, reason))
+        elif _contains(address, desired.resources):
+            kept.append(Kept(address, "the file declares objects within it"))
+        else:
+            removed.add(address)
+    holding = [each for each in removed if _contains(each, [other.address for other in kept])]
+    kept += (Kept(each, "it contains objects that stay") for each in holding)
+    return [each for each in removed if each not in holding], kept
+
+
+def _contains(address: Address, others: Iterable[Address]) -> bool:
+    return any(address in each.ancestors() for each in others)
+
+
+def _reason_to_keep(resource: Resource, *, prune: bool, containers: bool) -> str | None:
+    if resource.keep is not None:
+        return resource.keep
+    if not prune:
+        return "it is not in the file; --prune removes it"
+    if resource.address.kind in CONTAINERS and not containers:
+        return "it is not in the file; --prune --prune-containers removes it if it is empty"
+    return None
+
+
+def _order(change: Change) -> tuple[int, int, int, str]:
+    """Order creations before removals, parents before children in creations, and children first in removals."""
+    rank, depth = RANK[change.address.kind], change.address.depth
+    if change.action is Action.REMOVE:
+        return 1, -rank, -depth, str(change.address)
+    return 0, rank, depth, str(change.address)

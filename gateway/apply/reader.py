@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read the present state of the resources that a file names, and of the lists that it declares completely."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from gateway.apply.client import FORBIDDEN, Api, ApiError
+from gateway.apply.grant_reading import GrantReader
+from gateway.apply.located import MANAGEMENT, Located
+from gateway.apply.profiles import present_profile_fields
+from gateway.apply.state import SERVER, Address, Kind, Resource, State, namespace_address
+from gateway.protocol.roles import OWN_PROVIDER
+
+_LISTS = {Kind.TABLE: "tables", Kind.VIEW: "views", Kind.GENERIC_TABLE: "generic-tables"}
+
+#: Properties that the server sets. They are never written.
+SYNTHETIC = frozenset({"namespace_id", "managed_access", "location"})
+
+
+class Inactive(Exception):
+    """The file names contents of a warehouse that is inactive, so the catalog does not serve it."""
+
+
+def read_state(
+    api: Api, wanted: State, *, containers: bool = False, refused: list[str] | None = None
+) -> tuple[State, Located]:
+    """Return the present state of everything that `wanted` names, and the ids. Raises ApiError and Inactive.
+
+    With `containers`, also the warehouses and namespaces that the lists of `wanted` leave out. With a list `refused`,
+    grants that the caller may not read are left out and described there.
+    """
+    reader = _Reader(api, wanted, containers=containers)
+    reader.read()
+    scopes = set(wanted.scopes)
+    for scope in sorted(wanted.scopes, key=lambda each: (each[0], str(each[1]))):
+        try:
+            reader.grants(*scope)
+        except ApiError as error:
+            if refused is None or error.status != FORBIDDEN:
+                raise
+            refused.append(f"the grants on {scope[1]} are left out, because you may not read them")
+            scopes.discard(scope)
+    return State(reader.found, frozenset(scopes)), reader.located
+
+
+class _Reader:
+    """Collects resources from the top to the bottom, each list of the API once."""
+
+    def __init__(self, api: Api, wanted: State, *, containers: bool) -> None:
+        self._containers = containers
+        self.found: dict[Address, Resource] = {}
+        self.located = Located()
+        self._grants = GrantReader(api, wanted, self.located)
+        self._api = api
+        self._wanted = wanted
+
+    def read(self) -> None:
+        """Read all resources except grants."""
+        if SERVER in self._wanted.resources:
+            self._add(SERVER, "", {})
+        for user in self._wanted.of_kind(Kind.USER):
+            self._user(user.address)
+        if projects := self._wanted.of_kind(Kind.PROJECT):
+            listed = self._api.get(f"{MANAGEMENT}/project-list")["projects"]
+            for project in projects:
+                self._project(project, listed)
+        for namespace in self._wanted.of_kind(Kind.NAMESPACE):
+            self._namespace(namespace.address)
+        for kind in _LISTS:
+            self._tabulars(kind)
+        for column in self._wanted.of_kind(Kind.COLUMN):
+            self._column(column.address)
+
+    def grants(self, kind: Kind, on: Address) -> None:
+        """Read the grants on an object if the list of this kind has grants. Raises ApiError."""
+        if kind is Kind.GRANT and self.located.knows(on):
+            self.found |= {each.address: each for each in self._grants.on(on)}
+
+    def _user(self, address: Address) -> None:
+        found = self._api.find(self.located.path(address))
+        if found is not None:
+            fields = {"name": found["name"], "type": found["user-type"], "email": found.get("email")}
+            self._add(address, found["id"], fields)
+
+    def _project(self, project: Resource, listed: Iterable[Mapping[str, Any]]) -> None:
+        names = {"project-id": project.id} if project.id is not None else {"project-name": project.address.name}
+        found = next((each for each in listed if names.items() <= each.items()), None)
+        if found is None:
+            return
+        self._add(project.address, found["project-id"], {"name": found["project-name"]})
+        self._roles(project.address, found["project-id"])
+        self._warehouses(project.address, found["project-id"])
+
+    def _roles(self, project: Address, id: str) -> None:
+        wanted = self._children(Kind.ROLE, project)
+        scoped = self._wanted.has_scope(Kind.ROLE, project)
+        listed = list(self._api.pages(f"{MANAGEMENT}/role", "roles", project=id)) if self._names_roles(project) else []
+        for role in listed:
+            address = _address(wanted, Kind.ROLE, project, role["id"], role["name"])
+            self.located.add_role(project, role["name"], role["id"])
+            if address not in self._wanted.resources and not scoped:
+                continue
+            provider = role["provider-id"]
+            keep = None if provider == OWN_PROVIDER else f"the provider {provider} manages it"
+            fields = {"name": role["name"], "description": role.get("description"), "provider-id": provider}
+            self._add(address, role["id"], {**fields, "source-id": role["source-id"]}, keep=keep)
+        for role in wanted:
+            if self._wanted.has_scope(Kind.MEMBER, role.address) and self.located.knows(role.address):
+                self._members(role.address, id)
+
+    def _names_roles(self, project: Address) -> bool:
+        """Return whether the file describes roles of the project, or names principals that may be its roles."""
+        return any(
+            each.kind in (Kind.ROLE, Kind.GRANT) and project in each.ancestors() for each in self._wanted.resources
+        ) or any(on == project or project in on.ancestors() for _, on in self._wanted.scopes)
+
+    def _members(self, role: Address, project: str) -> None:
+        keep = self.found[role].keep
+        for member in self._api.pages(f"{self.located.path(role)}/members", "members", project=project):
+            principal = self._grants.principal(role, {member["type"]: member["id"]})
+            address = Address(Kind.MEMBER, principal, role)
+            own = member["id"] == self._grants.caller and "this is the caller"
+            self.found[address] = Resource(address, keep=keep or own or None)
+
+    def _warehouses(self, project: Address, id: str) -> None:
+        wanted = self._children(Kind.WAREHOUSE, project)
+        scoped = self._containers and self._wanted.has_scope(Kind.WAREHOUSE, project)
+        if not wanted and not scoped:
+            return
+        query = {"warehouseStatus": "active,inactive"}
+        for row in self._api.get(f"{MANAGEMENT}/warehouse", project=id, query=query)["warehouses"]:
+            address = _address(wanted, Kind.WAREHOUSE, project, row["warehouse-id"], row["name"])
+            if address not in self._wanted.resources:
+                if scoped:
+                    self._undeclared_warehouse(address, row)
+                continue
+            if row["status"] != "active" and self._children(Kind.NAMESPACE, address):
+                raise Inactive(f"the {address} is inactive, so its namespaces cannot be read. Activate it first.")
+            access = self._api.get(f"{MANAGEMENT}/permissions/warehouse/{row['warehouse-id']}")
+            self._add(address, row["warehouse-id"], _warehouse_fields(row) | _managed(access))
+            if self._containers and self._wanted.has_scope(Kind.NAMESPACE, address):
+                self._undeclared_namespaces(address)
+
+    def _undeclared_warehouse(self, address: Address, row: Mapping[str, Any]) -> None:
+        self._add(address, row["warehouse-id"], {"name": row["name"]})
+        inactive = row["status"] != "active"
+        keep = "it is inactive" if inactive else None
+        if not inactive and namespaces_of(self._api, self.located.catalog(address)):
+            keep = "it contains namespaces"
+        self._add(address, row["warehouse-id"], {"name": row["name"]}, keep=keep)
+
+    def _undeclared_namespaces(self, warehouse: Address) -> None:
+        """Add the namespaces that the file leaves out, and keep those with tables or views."""
+        for levels, id in namespaces_of(self._api, self.located.catalog(warehouse)):
+            address = namespace_address(warehouse, levels)
+            if address not in self._wanted.resources:
+                used = any(tabulars_of(self._api, self.located, address, kind) for kind in _LISTS)
+                self._add(address, id, {}, keep="it contains tables or views" if used else None)
+
+    def _namespace(self, address: Address) -> None:
+        if not self.located.knows(address.within(Kind.WAREHOUSE)):
+            return
+        found = self._api.find(self.located.namespace_path(address))
+        if found is None:
+            return
+        properties = found["properties"]
+        id = properties["namespace_id"]
+        fields = {f"properties.{key}": value for key, value in properties.items() if key not in SYNTHETIC}
+        if "properties.location" in self._wanted.resources[address].fields:
+            fields["properties.location"] = properties.get("location")
+        self._add(address, id, fields)
+        protection = self._api.get(f"{self.located.path(address)}/protection")
+        access = self._api.get(f"{MANAGEMENT}/permissions/namespace/{id}")
+        self._add(address, id, {**fields, "protected": protection["protected"], **_managed(access)})
+
+    def _tabulars(self, kind: Kind) -> None:
+        """Read the tables or views that the file names, with one list for each namespace."""
+        by_namespace: dict[Address, list[Address]] = {}
+        for each in self._wanted.of_kind(kind):
+            if each.address.parent is not None:
+                by_namespace.setdefault(each.address.parent, []).append(each.address)
+        for namespace, addresses in by_namespace.items():
+            if not self.located.knows(namespace):
+                continue
+            ids = tabulars_of(self._api, self.located, namespace, kind)
+            for address in addresses:
+                if (id := ids.get(address.name)) is not None:
+                    self._add(address, id, {})
+                    protection = self._api.get(f"{self.located.path(address)}/protection")
+                    self._add(address, id, {"protected": protection["protected"]})
+
+    def _column(self, address: Address) -> None:
+        table = address.parent
+        if table is None or not self.located.knows(table):
+            return
+        if self._api.find(f"{self.located.path(address)}/grants") is not None:
+            self._add(address, "", {})
+
+    def _children(self, kind: Kind, parent: Address) -> list[Resource]:
+        return [each for each in self._wanted.of_kind(kind) if each.address.parent == parent]
+
+    def _add(self, address: Address, id: str, fields: Mapping[str, Any], *, keep: str | None = None) -> None:
+        self.located.add(address, id)
+        self.found[address] = Resource(address, fields, id=id, keep=keep)
+
+
+def namespaces_of(api: Api, catalog: str, parent: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], str]]:
+    """Return (levels, id) of every namespace that the caller sees in a warehouse, parents before children."""
+    found: list[tuple[tuple[str, ...], str]] = []
+    query = {"returnUuids": "true", **({"parent": "\x1f".join(parent)} if parent else {})}
+    while True:
+        page = api.get(f"{catalog}/namespaces", query=query)
+        for levels, id in zip(page["namespaces"], page["namespace-uuids"], strict=True):
+            found += [(tuple(levels), id), *namespaces_of(api, catalog, tuple(levels))]
+        if not page.get("next-page-token"):
+            return found
+        query["pageToken"] = page["next-page-token"]
+
+
+def tabulars_of(api: Api, located: Located, namespace: Address, kind: Kind) -> dict[str, str]:
+    """Return {name: id} of the tables, views or generic tables that the caller sees in a namespace."""
+    path = f"{located.namespace_path(namespace)}/{_LISTS[kind]}"
+    if kind is Kind.GENERIC_TABLE:
+        path = path.replace("/catalog/", "/lakekeeper/", 1)
+    found: dict[str, str] = {}
+    query = {"returnUuids": "true"}
+    while True:
+        page = api.get(path, query=query)
+        names = [each["name"] for each in page["identifiers"]]
+        found |= dict(zip(names, page.get("table-uuids") or [], strict=True)) if names else {}
+        if not page.get("next-page-token"):
+            return found
+        query["pageToken"] = page["next-page-token"]
+
+
+def _address(wanted: Iterable[Resource], kind: Kind, parent: Address, id: str, name: str) -> Address:
+    """Return the address under which the file names an object: by its id, or else by its name."""
+    by_id = next((each.address for each in wanted if each.id == id), None)
+    return by_id or Address(kind, name, parent)
+
+
+def _managed(access: Mapping[str, Any]) -> dict[str, Any]:
+    return {"managed-access": access["managed-access"]}
+
+
+def _warehouse_fields(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a warehouse under the names of the file."""
+    kind = row.get("storage-credential-type")
+    return {
+        **present_profile_fields(row["storage-profile"]),
+        "name": row["name"],
+        "credential": f"{kind['type']}/{kind['credential-type']}" if kind else None,
+        "delete-profile": row["delete-profile"],
+        "managed-by": row["managed-by"],
+        "allowed-format-versions": sorted(row["allowed-format-versions"]),
+        "default-format-version": row.get("default-format-version"),
+        "protected": row["protected"],
+    }

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read YAML safely, with the line of each value. Duplicate keys are refused, and dates stay texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+Path = tuple[str | int, ...]
+
+_MERGE, _TIMESTAMP = "tag:yaml.org,2002:merge", "tag:yaml.org,2002:timestamp"
+
+
+class InvalidSource(Exception):
+    """A file that cannot be used. The message names the file, the line, the path of the field and the remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The parsed file: its name, its value and the line of each path."""
+
+    name: str
+    value: Any
+    lines: Mapping[Path, int]
+
+    def error(self, path: Path, problem: str) -> InvalidSource:
+        """Return the error about the value at a path, or at the nearest path above it that has a line."""
+        known = path
+        while known and known not in self.lines:
+            known = known[:-1]
+        where = f"{path_text(path)}: " if path else ""
+        return InvalidSource(f"{self.name}, line {self.lines.get(known, 1)}: {where}{problem}")
+
+
+def path_text(path: Path) -> str:
+    """Return a path as `projects[0].warehouses[2].storage`."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return text.removeprefix(".")
+
+
+class _Loader(yaml.SafeLoader):
+    """The safe loader. It reads timestamps as texts, because the form of the file defines their type."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag not in (_TIMESTAMP, _MERGE)]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def read_source(name: str, text: str) -> Source:
+    """Parse a file. Raises InvalidSource for text that is not YAML, several documents, and duplicate keys."""
+    lines: dict[Path, int] = {}
+    try:
+        loader = _Loader(text)
+        try:
+            root = loader.get_single_node()
+            value = _value(loader, name, root, (), lines, frozenset()) if root is not None else {}
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark is not None else 1
+        raise InvalidSource(f"{name}, line {line}: the file is not valid YAML: {error.problem}") from None
+    except yaml.YAMLError as error:
+        raise InvalidSource(f"{name}: the file is not valid YAML: {error}") from None
+    return Source(name, value, lines)
+
+
+def _value(
+    loader: _Loader, name: str, node: yaml.Node, path: Path, lines: dict[Path, int], above: frozenset[int]
+) -> Any:
+    """Return the value of a node and record its line. `above` are the nodes that contain it."""
+    lines.setdefault(path, node.start_mark.line + 1)
+    if id(node) in above:
+        raise InvalidSource(f"{name}, line {node.start_mark.line + 1}: an alias refers to a value that contains it")
+    above |= {id(node)}
+    if isinstance(node, yaml.SequenceNode):
+        return [_value(loader, name, each, (*path, place), lines, above) for place, each in enumerate(node.value)]
+    if isinstance(node, yaml.MappingNode):
+        found: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            key, line = str(key_node.value), key_node.start_mark.line + 1
+            if key in found:
+                raise InvalidSource(
+                    f"{name}, line {line}: {path_text((*path, key))}: this key is given twice. Keep one of them."
+                )
+            lines[(*path, key)] = line
+            found[key] = _value(loader, name, value_node, (*path, key), lines, above)
+        return found
+    return loader.construct_object(node)

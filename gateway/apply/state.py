@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The state that the planner compares: resources by their address, and the lists that the file declares completely."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Kind(StrEnum):
+    """The kinds of resources, in the order in which they are created."""
+
+    SERVER = "server"
+    USER = "user"
+    PROJECT = "project"
+    ROLE = "role"
+    MEMBER = "member"
+    WAREHOUSE = "warehouse"
+    NAMESPACE = "namespace"
+    TABLE = "table"
+    VIEW = "view"
+    GENERIC_TABLE = "generic-table"
+    COLUMN = "column"
+    GRANT = "grant"
+
+
+RANK: Mapping[Kind, int] = {kind: place for place, kind in enumerate(Kind)}
+
+#: Resources that the file names but never creates or removes.
+ANCHORS = frozenset({Kind.SERVER, Kind.TABLE, Kind.VIEW, Kind.GENERIC_TABLE, Kind.COLUMN})
+
+#: Resources that contain data. They are removed only with a flag of their own.
+CONTAINERS = frozenset({Kind.WAREHOUSE, Kind.NAMESPACE})
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """The place of a resource: its kind, its name within the parent, and the parent.
+
+    The name of a member is its principal (`user:oidc~ann`, `role:analysts`), that of a grant is the privilege, a space
+    and the principal.
+    """
+
+    kind: Kind
+    name: str
+    parent: Address | None = None
+
+    def ancestors(self) -> Iterator[Address]:
+        """Yield the parent, its parent, and so on."""
+        above = self.parent
+        while above is not None:
+            yield above
+            above = above.parent
+
+    @property
+    def depth(self) -> int:
+        """The number of ancestors."""
+        return sum(1 for _ in self.ancestors())
+
+    def within(self, kind: Kind) -> Address:
+        """Return the nearest of this address and its ancestors that has the kind. Raises LookupError without one."""
+        for each in (self, *self.ancestors()):
+            if each.kind is kind:
+                return each
+        raise LookupError(f"{self} is not within a {kind}")
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The levels of the nearest namespace, from the top."""
+        return tuple(each.name for each in reversed((self, *self.ancestors())) if each.kind is Kind.NAMESPACE)
+
+    def __str__(self) -> str:
+        if self.kind is Kind.SERVER:
+            return "server"
+        if self.kind is Kind.GRANT and self.parent is not None:
+            privilege, _, principal = self.name.partition(" ")
+            return f"grant {privilege} on {self.parent} to {principal.replace(':', ' ', 1)}"
+        if self.kind is Kind.MEMBER and self.parent is not None:
+            return f"member {self.name.replace(':', ' ', 1)} of {self.parent}"
+        if self.kind in (Kind.USER, Kind.PROJECT):
+            return f"{self.kind} {self.name}"
+        return f"{self.kind} {'/'.join(self._path())}"
+
+    def _path(self) -> Iterator[str]:
+        """Yield the parts of the path; the levels of a namespace are joined by dots."""
+        for kind in (Kind.PROJECT, Kind.ROLE, Kind.WAREHOUSE):
+            yield from (each.name for each in (self, *self.ancestors()) if each.kind is kind)
+        if self.levels:
+            yield ".".join(self.levels)
+        below = (Kind.TABLE, Kind.VIEW, Kind.GENERIC_TABLE, Kind.COLUMN)
+        yield from (each.name for each in reversed((self, *self.ancestors())) if each.kind in below)
+
+
+SERVER = Address(Kind.SERVER, "")
+
+
+def namespace_address(warehouse: Address, levels: Iterable[str]) -> Address:
+    """Return the address of a namespace by its levels, from the top."""
+    address = warehouse
+    for level in levels:
+        address = Address(Kind.NAMESPACE, level, address)
+    return address
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A resource with the fields that are compared. A desired resource has only the fields that the file states.
+
+    `id` finds the resource instead of its name, so that it can be renamed. `spec` is the entry of the file, which the
+    executor needs. `open_prefixes` begin the names of fields that the file declares completely: with pruning, other
+    present fields with such a prefix are removed. `keep` is the reason why this present resource is never removed.
+    """
+
+    address: Address
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    id: str | None = None
+    spec: Any = field(default=None, compare=False, repr=False)
+    open_prefixes: tuple[str, ...] = ()
+    keep: str | None = None
+
+
+Scope = tuple[Kind, Address]
+"""A complete list of the file: the resources of this kind directly below the address."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Resources by their address, and the lists that the file declares completely."""
+
+    resources: Mapping[Address, Resource] = field(default_factory=dict)
+    scopes: frozenset[Scope] = frozenset()
+
+    def of_kind(self, *kinds: Kind) -> list[Resource]:
+        """Return the resources of the kinds, parents before their children."""
+        found = [each for each in self.resources.values() if each.address.kind in kinds]
+        return sorted(found, key=lambda each: (each.address.depth, str(each.address)))
+
+    def has_scope(self, kind: Kind, parent: Address) -> bool:
+        """Return whether the file declares the resources of this kind below the address completely."""
+        return (kind, parent) in self.scopes

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of `lakegate apply`: what is accepted, and errors with line, path, allowed values and a suggestion."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from gateway.apply.desired import desired_state, read_all
+from gateway.apply.document import schema
+from gateway.apply.profiles import SecretMissing, read_credential
+from gateway.apply.source import InvalidSource
+from gateway.apply.state import Address, Kind, State
+
+ROOT = Path(__file__).parents[3]
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+PROJECT = Address(Kind.PROJECT, "Shop")
+
+_S3 = "storage: {type: s3, bucket: lake, region: eu, sts-enabled: false, %s}"
+
+
+def _desired(*texts: str, rotate: bool = False) -> State:
+    files = {f"file{place}.yaml": text for place, text in enumerate(texts)}
+    return desired_state(read_all(files), now=NOW, rotate=rotate)
+
+
+def _warehouse(fields: str) -> str:
+    return f"projects:\n- name: Shop\n  warehouses:\n  - name: main\n    {fields}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("projects:\n- name: Shop\n  rolse: []", "line 3: projects[0].rolse: this key is unknown. Did you mean 'roles'"),
+        (_warehouse("protectd: true"), "line 5: projects[0].warehouses[0].protectd: this key is unknown."),
+        (_warehouse(_S3 % "buket: x"), "line 5: projects[0].warehouses[0].storage: Invalid storage profile"),
+        (_warehouse("protected: maybe"), "line 5: projects[0].warehouses[0].protected: Expected `bool"),
+        (_warehouse("name: other"), "line 5: projects[0].warehouses[0].name: this key is given twice"),
+        (_warehouse("default-format-version: 2"), "default-format-version: this field needs allowed-format-versions"),
+        (_warehouse("credential: {secret-access-key: abc}"), "secrets do not belong into this file"),
+        (_warehouse("credential: {secret-access-key: {}}"), "give exactly one of env and file"),
+        (_warehouse("id: main"), "warehouses[0].id: 'main' is not a UUID"),
+        (
+            _warehouse("grants:\n    - {privilege: selct, user: oidc~ann}"),
+            "line 6: projects[0].warehouses[0].grants[0].privilege: 'selct' cannot be granted here. Did you mean "
+            "'select'? Allowed: ownership,",
+        ),
+        (_warehouse("grants: [{privilege: select}]"), "grants[0]: give exactly one of user and role"),
+        (_warehouse("grants: [{privilege: select, user: ann}]"), "grants[0].user: Expected `str` matching"),
+        (
+            _warehouse("grants: [{privilege: select, user: oidc~a, expires-at: 2027-01-01T00:00:00}]"),
+            "expires-at: Expected `datetime` with a timezone component",
+        ),
+        (
+            _warehouse("grants: [{privilege: select, user: oidc~a}, {privilege: select, user: oidc~a}]"),
+            "grants[1]: grant select on warehouse Shop/main to user oidc~a is stated twice",
+        ),
+        ("server: {grants: [{privilege: admin, role: leads}]}", "a role on the server is given by its UUID"),
+        ("projects: [{name: a, roles: [{name: b, grants: [{privilege: assignee, user: oidc~a}]}]}]", "`members`"),
+        ("projects: [\n", "line 2: the file is not valid YAML"),
+        ("a: &a [*a]", "an alias refers to a value that contains it"),
+        ("projects: !!python/object:os.system x", "not valid YAML: could not determine a constructor"),
+        ("version: 2", "version: Invalid enum value 2"),
+        ("- a", "file0.yaml, line 1: Expected `object`, got `array`"),
+    ],
+)
+def test_an_invalid_file_is_refused_with_place_and_remedy(text: str, message: str) -> None:
+    with pytest.raises(InvalidSource) as refused:
+        _desired(text)
+    assert message in str(refused.value)
+
+
+def test_an_unstated_field_or_list_is_not_declared_and_an_empty_list_is() -> None:
+    open_, closed = _desired("projects: [{name: Shop}]"), _desired("projects: [{name: Shop, grants: [], roles: []}]")
+    assert open_.scopes == frozenset()
+    assert closed.scopes == {(Kind.GRANT, PROJECT), (Kind.ROLE, PROJECT)}
+    assert open_.resources[PROJECT].fields == {"name": "Shop"}
+
+
+def test_two_files_may_divide_a_project_and_may_not_describe_one_object_differently() -> None:
+    first, second = _warehouse("protected: true"), "projects: [{name: Shop, roles: [{name: leads}]}]"
+    assert len(_desired(first, second).resources) == 3
+    with pytest.raises(InvalidSource, match="file1.yaml, line 1: warehouse Shop/main is described in another file"):
+        _desired(first, _warehouse("protected: false"))
+
+
+def test_an_expired_grant_of_the_file_is_not_desired() -> None:
+    """The gateway would refuse to grant it, so each run after its expiry would fail."""
+    text = _warehouse("grants: [{privilege: select, user: oidc~a, expires-at: '2025-12-31T23:59:59Z'}]")
+    assert not _desired(text).of_kind(Kind.GRANT)
+
+
+def test_equal_profiles_in_different_forms_do_not_differ() -> None:
+    """Aliases and defaults are resolved as in the gateway; otherwise each plan would have a change."""
+    [one] = _desired(_warehouse(_S3 % "key-prefix: a/")).of_kind(Kind.WAREHOUSE)
+    [other] = _desired(_warehouse(_S3 % "key-prefix: a, path-style-access: false")).of_kind(Kind.WAREHOUSE)
+    assert one.fields == other.fields
+
+
+def test_secrets_are_compared_by_their_kind_only_and_rotation_always_differs() -> None:
+    text = _warehouse("credential: {type: s3, credential-type: access-key, secret-access-key: {env: A}}")
+    [kept] = _desired(text).of_kind(Kind.WAREHOUSE)
+    [rotated] = _desired(text, rotate=True).of_kind(Kind.WAREHOUSE)
+    assert kept.fields["credential"] == "s3/access-key"
+    assert rotated.fields["credential"] == "s3/access-key (new secrets)"
+
+
+def test_secrets_are_read_from_variables_and_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    [found] = _desired(
+        _warehouse("credential: {type: s3, access-key-id: {env: KEY_ID}, secret-access-key: {file: key}}")
+    ).of_kind(Kind.WAREHOUSE)
+    with pytest.raises(SecretMissing, match="KEY_ID is not set"):
+        read_credential(found.spec.credential, base=tmp_path)
+    monkeypatch.setenv("KEY_ID", "id")
+    with pytest.raises(SecretMissing, match="cannot be read: No such file"):
+        read_credential(found.spec.credential, base=tmp_path)
+    (tmp_path / "key").write_text("secret\n")
+    assert read_credential(found.spec.credential, base=tmp_path)["secret-access-key"] == "secret"
+
+
+def test_the_published_schema_is_the_one_of_the_form() -> None:
+    """Editors use the file. Regenerate it with `lakegate apply-schema > docs/apply.schema.json`."""
+    assert json.loads((ROOT / "docs/apply.schema.json").read_text()) == json.loads(json.dumps(schema()))
