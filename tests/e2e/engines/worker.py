@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Serve one engine to a test: read a command a line from standard input, write a result a line to standard output.
 
-This file and the `drive_*.py` files run in the environment of the engine. They import the standard library and the engine.
+This file and the `drive_*.py` files run in the environment of the engine and import only it and the standard library.
 A driver defines `Lake`: its constructor connects as the user of `TOKEN`, and each command is a method.
 """
 
