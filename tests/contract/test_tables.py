@@ -33,7 +33,7 @@ def test_load_with_credentials_has_the_fields_that_clients_read(world: World, ns
     assert loaded.status_code == 200
     config, (credential,) = loaded.json()["config"], loaded.json()["storage-credentials"]
     assert config["s3.region"] == config["client.region"] == world.ready.s3.region
-    assert config["s3.endpoint"] == world.ready.s3.endpoint
+    assert config["s3.endpoint"] == f"{world.ready.s3.endpoint}/"
     assert config["s3.path-style-access"] == "true"
     assert credential["prefix"] == f"{table.location}/"
     assert all(credential["config"][name] == config[name] for name in _SECRET)
@@ -74,7 +74,7 @@ def test_a_client_that_manages_its_storage_gets_region_and_endpoint_and_no_keys(
     table = world.table(ns)
     loaded = world.alice.get(table.path, headers={"X-Iceberg-Access-Delegation": "client-managed"}).json()
     assert loaded["config"]["s3.region"] == world.ready.s3.region
-    assert loaded["config"]["s3.endpoint"] == world.ready.s3.endpoint
+    assert loaded["config"]["s3.endpoint"] == f"{world.ready.s3.endpoint}/"
     assert not set(_SECRET) & set(loaded["config"])
     assert not loaded.get("storage-credentials")
     both = world.alice.get(table.path, headers={"X-Iceberg-Access-Delegation": "client-managed, vended-credentials"})

@@ -219,7 +219,8 @@ class S3Profile(
             "region": self.region,  # DuckDB
         }
         if self.endpoint is not None:
-            properties["s3.endpoint"] = self.endpoint
+            # ClickHouse needs the slash: it removes this text from a location to find the key (ClickHouse issue 93283).
+            properties["s3.endpoint"] = f"{self.endpoint}/" if self.path_style_access else self.endpoint
         # Without path style a client resolves the bucket as part of a host name, which fails for a store at an IP
         # address or a plain host name.
         if self.path_style_access:

@@ -31,7 +31,7 @@ def test_properties_with_credentials_have_the_names_of_every_client() -> None:
         "s3.region": "local",
         "client.region": "local",
         "region": "local",
-        "s3.endpoint": "http://127.0.0.1:9000",
+        "s3.endpoint": "http://127.0.0.1:9000/",
         "s3.path-style-access": "true",
         "s3.force-virtual-addressing": "false",
         "s3.access-key-id": "ASIA",

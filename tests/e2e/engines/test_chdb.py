@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The row of ClickHouse, as the library chDB, in docs/engines.md."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.contract.world import World
+from tests.e2e.engine_results import opt_in
+from tests.e2e.engines.cells import make_row
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300), opt_in("chdb")]
+
+
+_CREATE = "it writes the files of a new table before it calls the catalog, which needs storage keys of its own"
+
+
+def test_chdb(world: World, ns: str) -> None:
+    page = "engines-python.md#clickhouse"
+    make_row("chdb", "ClickHouse (chDB)", page, world, ns, impossible={"create": _CREATE})

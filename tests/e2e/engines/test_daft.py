@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The row of Daft in docs/engines.md."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.contract.world import World
+from tests.e2e.engine_results import opt_in
+from tests.e2e.engines.cells import make_row
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300), opt_in("daft")]
+
+
+def test_daft(world: World, ns: str) -> None:
+    make_row("daft", "Daft", "engines-python.md#daft", world, ns)

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The row of DuckDB in docs/engines.md."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.contract.world import World
+from tests.e2e.engines.cells import make_row
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+def test_duckdb(world: World, ns: str) -> None:
+    make_row("duckdb", "DuckDB", "data-engineer.md#duckdb", world, ns)

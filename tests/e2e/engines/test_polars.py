@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The row of Polars in docs/engines.md."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.contract.world import World
+from tests.e2e.engine_results import opt_in
+from tests.e2e.engines.cells import make_row
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300), opt_in("polars")]
+
+
+def test_polars(world: World, ns: str) -> None:
+    make_row("polars", "Polars", "engines-python.md#polars", world, ns)
