@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -101,7 +100,7 @@ def _content(world: World, reader: Person, writer: Person) -> dict[str, Any]:
     }
     project = {
         "id": unique("shop").replace("_", "-"),
-        "name": "Shop",
+        "name": unique("Shop"),
         "grants": [{"privilege": "describe", "role": "leads"}],
         "roles": [
             {"name": "analysts", "description": "read", "members": [{"user": reader.id}, {"role": "leads"}]},
@@ -128,3 +127,160 @@ def test_apply_creates_everything_once_and_then_changes_nothing(desk: Desk) -> N
     again = desk.apply("--yes", "--prune", "--prune-containers", "--plan")
     assert again.returncode == 0, again.stdout + again.stderr
     assert "No changes" in again.stdout
+    assert desk.agrees("--prune", "--prune-containers")
+
+
+def test_edits_of_grants_properties_and_fields_are_shown_and_made(desk: Desk) -> None:
+    desk.applied()
+    desk.warehouse["grants"][0]["expires-at"] = "2080-01-01T00:00:00Z"
+    desk.warehouse["protected"] = False
+    desk.namespace["properties"]["zone"] = "us"
+    desk.namespace["managed-access"] = False
+    desk.project["roles"][0]["description"] = "read and report"
+    planned = desk.apply("--plan")
+    assert planned.returncode == CHANGES
+    assert 'properties.zone: "eu" -> "us"' in planned.stdout
+    assert "expires-at: 2089-12-31T23:00:00+00:00 -> 2080-01-01T00:00:00+00:00" in planned.stdout
+    assert "protected: true -> false" in planned.stdout
+    assert "0 to create, 4 to change, 0 to remove" in planned.stdout
+    desk.applied()
+    assert desk.agrees()
+    namespace = desk.world.admin.get(f"/catalog/v1/{_warehouse_id(desk)}/namespaces/sales").json()
+    assert namespace["properties"]["zone"] == "us"
+
+
+def test_a_grant_of_another_grantor_that_lasts_longer_is_revoked(desk: Desk, world: World) -> None:
+    """The grant with the earlier expiry alone would leave the other grant in effect."""
+    desk.applied()
+    other, holder = world.stranger("other"), desk.warehouse["grants"][0]["user"]
+    path = f"/management/v1/warehouse/{_warehouse_id(desk)}/grants"
+    manager = {"privilege": "manage_grants", "principal": {"user": other.id}}
+    assert world.admin.post(path, {"writes": [manager]}).status_code == 204
+    longer = {"privilege": "create", "principal": {"user": holder}}
+    assert send_until_decided(lambda: other.post(path, {"writes": [longer]})).status_code == 204
+    assert "expires-at: (none) -> 2089-12-31T23:00:00+00:00" in desk.apply("--plan").stdout
+    desk.applied()
+    assert desk.agrees()
+
+
+def test_prune_removes_only_what_the_lists_of_the_file_leave_out(desk: Desk, world: World) -> None:
+    desk.applied()
+    writer, lead = desk.warehouse["grants"][0]["user"], desk.project["roles"].pop(1)["name"]
+    desk.project["roles"][0]["members"] = []
+    del desk.project["grants"]
+    desk.warehouse["grants"] = []
+    desk.namespace["properties"].pop("zone")
+    del desk.warehouse["namespaces"][1]
+    unpruned = desk.apply("--plan")
+    assert unpruned.returncode == 0, unpruned.stdout
+    assert "not in the file stay. --prune" in unpruned.stdout
+    output = desk.applied("--prune")
+    assert f"- grant create on warehouse {desk.project['id']}/main to user {writer}" in output
+    assert f"- role {desk.project['id']}/{lead}" in output
+    assert 'properties.zone: "eu" -> (none)' in output
+    # The caller owns what it created.
+    assert f"grant ownership on warehouse {desk.project['id']}/main to user {world.admin.id} stays" in output
+    assert world.admin.get(f"/catalog/v1/{_warehouse_id(desk)}/namespaces/sales%1Fraw").status_code == 200
+    assert desk.agrees("--prune")
+
+
+def test_containers_are_removed_with_their_flag_and_only_without_contents(desk: Desk, world: World) -> None:
+    desk.warehouse["namespaces"] += [{"name": "empty"}, {"name": ["empty", "below"]}, {"name": "used"}]
+    desk.applied()
+    root = f"/catalog/v1/{_warehouse_id(desk)}/namespaces"
+    made = world.admin.post(f"{root}/used/tables", {"name": "t", "schema": SCHEMA})
+    assert made.status_code == 200, made.text
+    del desk.warehouse["namespaces"][2:]
+    assert desk.agrees("--prune")
+    output = desk.applied("--prune", "--prune-containers")
+    done = [line.rpartition("/")[2] for line in output.splitlines() if line.startswith("done: - namespace")]
+    assert done == ["empty.below", "empty"]
+    assert "main/used stays: it contains tables or views" in output
+    assert [world.admin.get(f"{root}/{name}").status_code for name in ("empty", "used")] == [404, 200]
+
+
+def test_columns_tables_and_renames_by_id(desk: Desk, world: World) -> None:
+    desk.applied()
+    warehouse, reader = _warehouse_id(desk), desk.project["roles"][0]["members"][0]["user"]
+    made = world.admin.post(f"/catalog/v1/{warehouse}/namespaces/sales/tables", {"name": "orders", "schema": SCHEMA})
+    assert made.status_code == 200, made.text
+    grants = [{"privilege": "select", "user": reader}]
+    desk.namespace["tables"] = [{"name": "orders", "protected": True, "grants": [], "columns": {"word": grants}}]
+    desk.warehouse.update(id=warehouse, name="renamed")
+    output = desk.applied()
+    assert f"+ grant select on column {desk.project['id']}/renamed/sales/orders/word to user {reader}" in output
+    assert 'name: "main" -> "renamed"' in output
+    assert desk.agrees("--prune")
+    desk.namespace["tables"][0]["columns"]["absent"] = grants
+    refused = desk.apply("--yes")
+    assert refused.returncode == 1
+    assert "these objects do not exist, and apply does not create them: column" in refused.stderr
+
+
+def test_an_exported_project_changes_nothing_when_it_is_applied(desk: Desk, world: World) -> None:
+    desk.namespace["grants"][0]["expires-at"] = "2090-01-01T00:00:00Z"
+    desk.applied()
+    warehouse = _warehouse_id(desk)
+    for name in ("plain", "granted"):
+        body = {"name": name, "schema": SCHEMA}
+        assert world.admin.post(f"/catalog/v1/{warehouse}/namespaces/sales/tables", body).status_code == 200
+    desk.namespace["tables"] = [{"name": "granted", "columns": {"id": [{"privilege": "select", "role": "analysts"}]}}]
+    desk.applied()
+    exported = desk.run("export", "--project", desk.project["id"])
+    assert exported.returncode == 0, exported.stderr
+    assert world.ready.s3.secret_key not in exported.stdout
+    copy = Desk(world, desk.file.with_name("copy.yaml"), yaml.safe_load(exported.stdout))
+    planned = copy.apply("--plan", "--prune", "--prune-containers")
+    assert planned.returncode == 0, planned.stdout + planned.stderr
+    tables = {each["name"]: each for each in copy.namespace["tables"]}
+    assert list(tables["granted"]["columns"]) == ["id"]
+    assert copy.warehouse["storage"]["bucket"] == world.bucket
+    second = desk.run("export", "--project", "Shop-that-does-not-exist")
+    assert second.returncode == 1 and "you see no project" in second.stderr
+
+
+def test_a_caller_without_the_right_is_refused_with_the_reason_and_changes_nothing(desk: Desk, world: World) -> None:
+    before = world.rows()
+    del desk.content["users"]
+    refused = desk.apply("--yes", by=world.stranger("newcomer"))
+    assert refused.returncode == 1
+    assert "was answered with 403" in refused.stderr
+    assert "0 of 11 changes were made. The next one failed: + project" in refused.stderr
+    assert "an administrator of the object can grant it" in refused.stderr
+    assert {name for name, rows in world.rows().items() if rows != before[name]} <= {"users"}
+
+
+def test_a_run_after_a_partial_failure_completes_the_changes(desk: Desk) -> None:
+    desk.warehouse["namespaces"].append({"name": ["absent", "below"]})
+    failed = desk.apply("--yes")
+    assert failed.returncode == 1
+    assert "changes were made. The next one failed: + namespace" in failed.stderr
+    desk.warehouse["namespaces"].append({"name": "absent"})
+    output = desk.applied()
+    assert "done: + project" not in output
+    assert desk.agrees("--prune", "--prune-containers")
+
+
+def test_secrets_are_missing_before_the_first_change_and_rotate_on_demand(desk: Desk, world: World) -> None:
+    desk.warehouse["credential"]["secret-access-key"] = {"env": "ABSENT_KEY"}
+    refused = desk.apply("--yes")
+    assert refused.returncode == 1
+    assert "the environment variable ABSENT_KEY is not set" in refused.stderr
+    assert desk.project["id"] not in world.admin.get("/management/v1/project-list").text
+    desk.warehouse["credential"]["secret-access-key"] = {"env": "WAREHOUSE_KEY"}
+    desk.applied()
+    assert "1 changes were made" in desk.applied("--rotate-secrets")
+    assert desk.agrees()
+
+
+def test_without_a_terminal_or_the_flag_nothing_is_changed_and_usage_errors_are_not_changes(desk: Desk) -> None:
+    refused = desk.apply()
+    assert refused.returncode == 1
+    assert "give --yes" in refused.stderr
+    assert desk.run("apply", "--plann").returncode == 1
+
+
+def _warehouse_id(desk: Desk) -> str:
+    listed = desk.world.admin.get("/management/v1/warehouse", headers={"x-project-id": desk.project["id"]})
+    [found] = listed.json()["warehouses"]
+    return str(found["warehouse-id"])
