@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import yaml
 
 from tests.contract.warehouses import profile
 from tests.contract.world import SCHEMA, Person, World, send_until_decided, unique
+from tests.docs_commands import block
 from tests.lakegate_command import run_lakegate
 
 CHANGES = 2
@@ -278,6 +280,40 @@ def test_without_a_terminal_or_the_flag_nothing_is_changed_and_usage_errors_are_
     assert refused.returncode == 1
     assert "give --yes" in refused.stderr
     assert desk.run("apply", "--plann").returncode == 1
+
+
+def test_the_documented_example_is_applied_as_it_is(desk: Desk, world: World) -> None:
+    """Only the names that are unique on a server, the store and the secrets are replaced."""
+    project, user = unique("shop").replace("_", "-"), unique("user")
+    text = block("docs/apply.md", "version: 1").text.replace("id: shop", f"id: {project}")
+    content = yaml.safe_load(text.replace("oidc~", f"oidc~{user}").replace("name: Shop", f"name: {project}"))
+    [warehouse] = content["projects"][0]["warehouses"]
+    warehouse["storage"] = profile(world)
+    warehouse["credential"]["access-key-id"] = world.ready.s3.access_key
+    warehouse["credential"]["secret-access-key"] = {"env": "WAREHOUSE_KEY"}
+    example = Desk(world, desk.file, content)
+    example.applied()
+    assert example.agrees("--prune", "--prune-containers")
+
+
+def test_two_runs_at_once_leave_one_of_each_object(desk: Desk, world: World) -> None:
+    """The run that loses a race stops with a conflict, and completes when it is repeated."""
+    desk.file.write_text(yaml.safe_dump(desk.content, sort_keys=False))
+    with ThreadPoolExecutor(2) as both:
+        done = list(both.map(lambda _: desk.run("apply", "-f", str(desk.file), "--yes"), range(2)))
+    for each in done:
+        assert each.returncode == 0 or "Run the command again" in each.stderr, each.stdout + each.stderr
+    desk.applied()
+    assert desk.agrees("--prune", "--prune-containers")
+    assert _warehouse_id(desk)
+
+
+def test_roles_of_another_provider_and_their_members_stay(desk: Desk) -> None:
+    desk.project["roles"].append({"name": "directory", "provider-id": "entra", "source-id": "group-1"})
+    desk.applied()
+    desk.project["roles"].pop()
+    output = desk.applied("--prune")
+    assert f"role {desk.project['id']}/directory stays: the provider entra manages it" in output
 
 
 def _warehouse_id(desk: Desk) -> str:
