@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.contract.test_views import version
 from tests.contract.warehouses import profile
 from tests.contract.world import SCHEMA, Person, World, send_until_decided, unique
 from tests.docs_commands import block
@@ -226,6 +227,9 @@ def test_an_exported_project_changes_nothing_when_it_is_applied(desk: Desk, worl
     for name in ("plain", "granted"):
         body = {"name": name, "schema": SCHEMA}
         assert world.admin.post(f"/catalog/v1/{warehouse}/namespaces/sales/tables", body).status_code == 200
+    _make_view_and_files(desk, warehouse)
+    desk.namespace["views"] = [{"name": "report", "protected": True}]
+    desk.namespace["generic-tables"] = [{"name": "files", "grants": [{"privilege": "select", "role": "leads"}]}]
     desk.namespace["tables"] = [{"name": "granted", "columns": {"id": [{"privilege": "select", "role": "analysts"}]}}]
     desk.applied()
     exported = desk.run("export", "--project", desk.project["id"])
@@ -236,6 +240,8 @@ def test_an_exported_project_changes_nothing_when_it_is_applied(desk: Desk, worl
     assert planned.returncode == 0, planned.stdout + planned.stderr
     tables = {each["name"]: each for each in copy.namespace["tables"]}
     assert list(tables["granted"]["columns"]) == ["id"]
+    assert [each["name"] for each in copy.namespace["views"] if each.get("protected")] == ["report"]
+    assert {"privilege": "select", "role": "leads"} in copy.namespace["generic-tables"][0]["grants"]
     assert copy.warehouse["storage"]["bucket"] == world.bucket
     second = desk.run("export", "--project", "Shop-that-does-not-exist")
     assert second.returncode == 1 and "you see no project" in second.stderr
@@ -314,6 +320,17 @@ def test_roles_of_another_provider_and_their_members_stay(desk: Desk) -> None:
     desk.project["roles"].pop()
     output = desk.applied("--prune")
     assert f"role {desk.project['id']}/directory stays: the provider entra manages it" in output
+
+
+def _make_view_and_files(desk: Desk, warehouse: str) -> None:
+    """Create the view `report` and the generic table `files` in the first namespace."""
+    schema = {"schema-id": 0, **SCHEMA}
+    view = {"name": "report", "schema": schema, "view-version": version("select 1"), "properties": {}}
+    made = desk.world.admin.post(f"/catalog/v1/{warehouse}/namespaces/sales/views", view)
+    assert made.status_code == 200, made.text
+    path = f"/lakekeeper/v1/{warehouse}/namespaces/sales/generic-tables"
+    made = desk.world.admin.post(path, {"name": "files", "format": "csv"})
+    assert made.status_code == 200, made.text
 
 
 def _warehouse_id(desk: Desk) -> str:

@@ -151,3 +151,10 @@ def test_absent_objects_that_apply_cannot_create_are_reported_before_any_change(
     with pytest.raises(MissingObjects) as refused:
         plan(_of(PROJECT, WAREHOUSE, SALES, anchor), _of(PROJECT))
     assert refused.value.missing == [anchor]
+
+
+def test_a_rename_precedes_the_creation_of_an_object_with_the_freed_name() -> None:
+    renamed, new = Address(Kind.ROLE, "zebra", PROJECT), Address(Kind.ROLE, "analysts", PROJECT)
+    desired = State({PROJECT: Resource(PROJECT), renamed: Resource(renamed, {"name": "zebra"}), new: Resource(new)})
+    present = State({PROJECT: Resource(PROJECT), renamed: Resource(renamed, {"name": "analysts"})})
+    assert [each.address for each in plan(desired, present).changes] == [renamed, new]
