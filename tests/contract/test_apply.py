@@ -269,6 +269,39 @@ def test_a_run_after_a_partial_failure_completes_the_changes(desk: Desk) -> None
     assert desk.agrees("--prune", "--prune-containers")
 
 
+def test_a_project_administrator_needs_no_right_on_the_server(desk: Desk, world: World) -> None:
+    """Reading and changing a project must not need the server's lists of users or grants."""
+    manager = world.stranger("manager")
+    desk.project["grants"].append({"privilege": "project_admin", "user": manager.id})
+    desk.applied()
+    del desk.content["users"]
+    desk.namespace["properties"]["zone"] = "us"
+    desk.project["roles"].append({"name": "guests", "members": [{"user": manager.id}]})
+    desk.warehouse["grants"].append({"privilege": "select", "role": "guests"})
+    done = desk.apply("--yes", "--prune", by=manager)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert desk.apply("--plan", "--prune", by=manager).returncode == 0
+    # The manager is not the creator, so the ownership of the creator is not "a right of the caller".
+    assert f"user {world.admin.id} stays: the file names no owner of the object" in done.stdout
+
+
+def test_a_change_that_is_refused_midway_is_completed_by_a_caller_with_the_right(desk: Desk, world: World) -> None:
+    helper = world.stranger("helper")
+    desk.project["grants"].append({"privilege": "security_admin", "user": helper.id})
+    desk.applied()
+    del desk.content["users"]
+    desk.namespace["grants"].append({"privilege": "describe", "role": "leads"})
+    desk.project["roles"].append({"name": "guests"})
+    desk.warehouse["namespaces"].append({"name": "new"})
+    refused = desk.apply("--yes", by=helper)
+    assert refused.returncode == 1, refused.stdout
+    assert "1 of 3 changes were made. The next one failed: + namespace" in refused.stderr
+    assert "was answered with 403" in refused.stderr
+    output = desk.applied()
+    assert "2 changes were made" in output
+    assert desk.agrees("--prune")
+
+
 def test_secrets_are_missing_before_the_first_change_and_rotate_on_demand(desk: Desk, world: World) -> None:
     desk.warehouse["credential"]["secret-access-key"] = {"env": "ABSENT_KEY"}
     refused = desk.apply("--yes")
