@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -168,8 +168,9 @@ class _Builder:
         for place, grant in enumerate(grants or ()):
             at = (*path, *member, place)
             self._check_privilege(at, type, grant.privilege)
-            fields: dict[str, Any] = {"expires-at": grant.expires_at, **_given(reason=grant.reason)}
-            if grant.expires_at is not None and grant.expires_at <= self._now:
+            until = None if grant.expires_at is None else grant.expires_at.astimezone(UTC)
+            fields: dict[str, Any] = {"expires-at": until, **_given(reason=grant.reason)}
+            if until is not None and until <= self._now:
                 continue
             address = Address(Kind.GRANT, f"{grant.privilege} {self._principal(at, on, grant)}", on)
             self._add(at, Resource(address, fields, spec=grant))

@@ -10,7 +10,7 @@ from typing import Any
 from gateway.apply.client import Api, segment
 from gateway.apply.located import MANAGEMENT, Located
 from gateway.apply.planner import Action, Change
-from gateway.apply.profiles import read_credential
+from gateway.apply.profiles import Variables, read_credential
 from gateway.apply.state import Address, Kind, Resource, State
 from gateway.apply.warehouse_changes import create_warehouse, require_complete, update_warehouse
 
@@ -18,14 +18,16 @@ from gateway.apply.warehouse_changes import create_warehouse, require_complete, 
 class Executor:
     """Makes changes for the caller of `api`.
 
-    `present` is the state that the plan was made from. Files with secrets are relative to `base`.
+    `present` is the state that the plan was made from. Files with secrets are relative to `base`, and `variables`
+    returns environment variables.
     """
 
-    def __init__(self, api: Api, present: State, located: Located, *, base: Path) -> None:
+    def __init__(self, api: Api, present: State, located: Located, *, base: Path, variables: Variables) -> None:
         self._api = api
         self._present = present
         self._located = located
         self._base = base
+        self._variables = variables
         self._credentials: dict[Address, Mapping[str, str]] = {}
 
     def prepare(self, changes: Sequence[Change]) -> None:
@@ -39,8 +41,9 @@ class Executor:
             require_complete(change)
             storage = any(each.name == "credential" or each.name.startswith("storage.") for each in change.fields)
             if change.desired.spec.credential is not None and storage:
-                credential = read_credential(change.desired.spec.credential, base=self._base)
-                self._credentials[change.address] = credential
+                self._credentials[change.address] = read_credential(
+                    change.desired.spec.credential, base=self._base, variables=self._variables
+                )
 
     def run(self, changes: Sequence[Change]) -> Iterator[Change]:
         """Yield each change after it was made. Raises ApiError and UnknownRole."""

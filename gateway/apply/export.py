@@ -80,8 +80,8 @@ class _Skeleton:
             namespace = namespace_address(address, levels)
             self._add(namespace, namespace_id)
             for kind in _TABULARS:
-                for name, tabular_id in tabulars_of(self._api, self._located, namespace, kind).items():
-                    self._add(tabular := Address(kind, name, namespace), tabular_id)
+                for name, found in tabulars_of(self._api, self._located, namespace, kind).items():
+                    self._add(tabular := Address(kind, name, namespace), found.id)
                     if kind is Kind.TABLE:
                         self._columns(tabular)
 
@@ -138,8 +138,8 @@ def _project(state: State, project: Resource) -> dict[str, Any]:
         "id": project.id,
         "name": project.fields["name"],
         **_grants(state, address),
-        "roles": [_role(state, each) for each in _children(state, Kind.ROLE, address)],
-        "warehouses": [_warehouse(state, each) for each in _children(state, Kind.WAREHOUSE, address)],
+        "roles": [_role(state, each) for each in state.children(Kind.ROLE, address)],
+        "warehouses": [_warehouse(state, each) for each in state.children(Kind.WAREHOUSE, address)],
     }
 
 
@@ -147,7 +147,7 @@ def _role(state: State, role: Resource) -> dict[str, Any]:
     fields = dict(role.fields)
     if fields["provider-id"] == OWN_PROVIDER and fields["source-id"] == role.id:
         del fields["provider-id"], fields["source-id"]
-    members = [_principal(each.address.name) for each in _children(state, Kind.MEMBER, role.address)]
+    members = [_principal(each.address.name) for each in state.children(Kind.MEMBER, role.address)]
     # Another provider manages the members of its roles.
     own = {} if role.keep is not None else {"members": members}
     return {**_stated(fields), **own, **_grants(state, role.address)}
@@ -180,7 +180,7 @@ def _namespace(state: State, namespace: Resource) -> dict[str, Any]:
         **_grants(state, namespace.address),
     }
     for kind, name in _TABULARS.items():
-        tabulars = [_tabular(state, each) for each in _children(state, kind, namespace.address)]
+        tabulars = [_tabular(state, each) for each in state.children(kind, namespace.address)]
         if stated := [each for each in tabulars if each != {"name": each["name"], "grants": []}]:
             found[name] = stated
     return found
@@ -190,7 +190,7 @@ def _tabular(state: State, tabular: Resource) -> dict[str, Any]:
     address = tabular.address
     columns = {
         each.address.name: _grants(state, each.address).get("grants", [])
-        for each in _children(state, Kind.COLUMN, address)
+        for each in state.children(Kind.COLUMN, address)
     }
     with_columns = {"columns": columns} if columns else {}
     return {"name": address.name, **_stated(tabular.fields), **_grants(state, address), **with_columns}
@@ -201,7 +201,7 @@ def _grants(state: State, on: Address) -> dict[str, Any]:
     if not state.has_scope(Kind.GRANT, on):
         return {}
     found = []
-    for each in _children(state, Kind.GRANT, on):
+    for each in state.children(Kind.GRANT, on):
         privilege, _, principal = each.address.name.partition(" ")
         until, reason = each.fields["expires-at"], each.fields["reason"]
         entry = {"privilege": privilege, **_principal(principal)}
@@ -213,10 +213,6 @@ def _grants(state: State, on: Address) -> dict[str, Any]:
 def _principal(text: str) -> dict[str, str]:
     kind, _, name = text.partition(":")
     return {kind: name}
-
-
-def _children(state: State, kind: Kind, parent: Address) -> list[Resource]:
-    return [each for each in state.of_kind(kind) if each.address.parent == parent]
 
 
 def _below(prefix: str, fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -46,9 +46,7 @@ class GrantReader:
             name = f"{grant['privilege']} {self.principal(address, grant['principal'])}"
             found.setdefault(Address(Kind.GRANT, name, address), []).append(grant)
         owned = any(
-            each.parent == address and each.name.startswith(f"{_OWNERSHIP} ")
-            for each in self._wanted.resources
-            if each.kind is Kind.GRANT
+            each.address.name.startswith(f"{_OWNERSHIP} ") for each in self._wanted.children(Kind.GRANT, address)
         )
         for at, entries in found.items():
             yield self._resource(at, entries, owned=owned)

@@ -152,9 +152,12 @@ def _reason_to_keep(resource: Resource, *, prune: bool, containers: bool) -> str
     return None
 
 
-def _order(change: Change) -> tuple[int, int, int, str]:
-    """Order creations before removals, parents before children in creations, and children first in removals."""
+def _order(change: Change) -> tuple[int, int, int, bool, str]:
+    """Order creations before removals, parents before children in creations, and children first in removals.
+
+    Changes precede creations of the same kind, because a rename can free the name of a new object.
+    """
     rank, depth = RANK[change.address.kind], change.address.depth
     if change.action is Action.REMOVE:
-        return 1, -rank, -depth, str(change.address)
-    return 0, rank, depth, str(change.address)
+        return 1, -rank, -depth, False, str(change.address)
+    return 0, rank, depth, change.action is Action.CREATE, str(change.address)

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,14 +40,20 @@ def present_profile_fields(profile: Mapping[str, Any]) -> dict[str, Any]:
         return _named(profile)
 
 
-def read_credential(credential: Mapping[str, str | SecretRef], *, base: Path) -> dict[str, str]:
+Variables = Callable[[str], str | None]
+"""Returns the environment variable of a name; None if it is not set."""
+
+
+def read_credential(credential: Mapping[str, str | SecretRef], *, base: Path, variables: Variables) -> dict[str, str]:
     """Return the credential with its secrets. Paths of files are relative to `base`. Raises SecretMissing."""
-    return {name: value if isinstance(value, str) else _secret(value, base) for name, value in credential.items()}
+    return {
+        name: value if isinstance(value, str) else _secret(value, base, variables) for name, value in credential.items()
+    }
 
 
-def _secret(ref: SecretRef, base: Path) -> str:
+def _secret(ref: SecretRef, base: Path, variables: Variables) -> str:
     if ref.env is not None:
-        if not (found := os.environ.get(ref.env)):
+        if not (found := variables(ref.env)):
             raise SecretMissing(f"the environment variable {ref.env} is not set. Set it to the secret.")
         return found
     path = base / (ref.file or "")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from gateway.apply.client import FORBIDDEN, Api, ApiError
@@ -184,12 +185,10 @@ class _Reader:
         for namespace, addresses in by_namespace.items():
             if not self.located.knows(namespace):
                 continue
-            ids = tabulars_of(self._api, self.located, namespace, kind)
+            listed = tabulars_of(self._api, self.located, namespace, kind)
             for address in addresses:
-                if (id := ids.get(address.name)) is not None:
-                    self._add(address, id, {})
-                    protection = self._api.get(f"{self.located.path(address)}/protection")
-                    self._add(address, id, {"protected": protection["protected"]})
+                if (found := listed.get(address.name)) is not None:
+                    self._add(address, found.id, {"protected": found.protected})
 
     def _column(self, address: Address) -> None:
         table = address.parent
@@ -199,7 +198,7 @@ class _Reader:
             self._add(address, "", {})
 
     def _children(self, kind: Kind, parent: Address) -> list[Resource]:
-        return [each for each in self._wanted.of_kind(kind) if each.address.parent == parent]
+        return self._wanted.children(kind, parent)
 
     def _add(self, address: Address, id: str, fields: Mapping[str, Any], *, keep: str | None = None) -> None:
         self.located.add(address, id)
@@ -219,17 +218,27 @@ def namespaces_of(api: Api, catalog: str, parent: tuple[str, ...] = ()) -> list[
         query["pageToken"] = page["next-page-token"]
 
 
-def tabulars_of(api: Api, located: Located, namespace: Address, kind: Kind) -> dict[str, str]:
-    """Return {name: id} of the tables, views or generic tables that the caller sees in a namespace."""
+@dataclass(frozen=True, slots=True)
+class Tabular:
+    """A table, view or generic table in a list."""
+
+    id: str
+    protected: bool
+
+
+def tabulars_of(api: Api, located: Located, namespace: Address, kind: Kind) -> dict[str, Tabular]:
+    """Return the tables, views or generic tables that the caller sees in a namespace, by their names."""
+    generic = kind is Kind.GENERIC_TABLE
     path = f"{located.namespace_path(namespace)}/{_LISTS[kind]}"
-    if kind is Kind.GENERIC_TABLE:
-        path = path.replace("/catalog/", "/lakekeeper/", 1)
-    found: dict[str, str] = {}
-    query = {"returnUuids": "true"}
+    path = path.replace("/catalog/", "/lakekeeper/", 1) if generic else path
+    found: dict[str, Tabular] = {}
+    query = {"returnProtectionStatus": "true", **({} if generic else {"returnUuids": "true"})}
     while True:
         page = api.get(path, query=query)
-        names = [each["name"] for each in page["identifiers"]]
-        found |= dict(zip(names, page.get("table-uuids") or [], strict=True)) if names else {}
+        entries = page["identifiers"]
+        ids = [each["id"] for each in entries] if generic else page["table-uuids"]
+        for entry, id, protected in zip(entries, ids, page["protection-status"], strict=True):
+            found[entry["name"]] = Tabular(id, protected)
         if not page.get("next-page-token"):
             return found
         query["pageToken"] = page["next-page-token"]

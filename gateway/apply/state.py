@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 
@@ -125,7 +126,7 @@ Scope = tuple[Kind, Address]
 """A complete list of the file: the resources of this kind directly below the address."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class State:
     """Resources by their address, and the lists that the file declares completely."""
 
@@ -136,6 +137,18 @@ class State:
         """Return the resources of the kinds, parents before their children."""
         found = [each for each in self.resources.values() if each.address.kind in kinds]
         return sorted(found, key=lambda each: (each.address.depth, str(each.address)))
+
+    def children(self, kind: Kind, parent: Address) -> list[Resource]:
+        """Return the resources of a kind directly below an address, ordered by their names."""
+        return self._children.get((kind, parent), [])
+
+    @cached_property
+    def _children(self) -> Mapping[Scope, list[Resource]]:
+        found: dict[Scope, list[Resource]] = {}
+        for each in sorted(self.resources.values(), key=lambda each: each.address.name):
+            if each.address.parent is not None:
+                found.setdefault((each.address.kind, each.address.parent), []).append(each)
+        return found
 
     def has_scope(self, kind: Kind, parent: Address) -> bool:
         """Return whether the file declares the resources of this kind below the address completely."""

@@ -39,8 +39,8 @@ class _Command(click.Command):
         try:
             return super().make_context(info_name, args, parent, **extra)
         except click.UsageError as error:
-            error.show()
-            raise click.exceptions.Exit(_FAILED) from None
+            error.exit_code = _FAILED  # type: ignore[misc]  # click reads the attribute of the error
+            raise
 
 
 def _at_a_gateway(command: Wrapped) -> Wrapped:
@@ -91,6 +91,7 @@ def apply(
     from gateway.apply.planner import plan
     from gateway.apply.reader import read_state
     from gateway.apply.rendering import plan_lines
+    from gateway.settings import variable
 
     if prune_containers and not prune:
         raise click.ClickException("--prune-containers needs --prune")
@@ -101,7 +102,7 @@ def apply(
             def compare() -> tuple[Plan, Executor]:
                 present, located = read_state(api, desired, containers=prune_containers)
                 found = plan(desired, present, prune=prune, prune_containers=prune_containers)
-                return found, Executor(api, present, located, base=Path())
+                return found, Executor(api, present, located, base=Path(), variables=variable)
 
             planned, executor = compare()
             click.echo("\n".join(plan_lines(planned, prune=prune)))

@@ -340,6 +340,11 @@ def state_directory() -> str:
     return os.path.join(base, "lakegate")
 
 
+def variable(name: str) -> str | None:
+    """Return an environment variable that a file of `lakegate apply` names for a secret; None if it is empty."""
+    return os.environ.get(name) or None
+
+
 def search_path() -> str:
     """Return the ``PATH`` in which programs are searched."""
     return os.environ.get("PATH", os.defpath)

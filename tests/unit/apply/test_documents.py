@@ -34,7 +34,10 @@ def _warehouse(fields: str) -> str:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("projects:\n- name: Shop\n  rolse: []", "line 3: projects[0].rolse: this key is unknown. Did you mean 'roles'"),
+        (
+            "projects:\n- name: Shop\n  rolse: []",
+            "line 3: projects[0].rolse: this key is unknown. Did you mean 'roles'",
+        ),
         (_warehouse("protectd: true"), "line 5: projects[0].warehouses[0].protectd: this key is unknown."),
         (_warehouse(_S3 % "buket: x"), "line 5: projects[0].warehouses[0].storage: Invalid storage profile"),
         (_warehouse("protected: maybe"), "line 5: projects[0].warehouses[0].protected: Expected `bool"),
@@ -108,17 +111,22 @@ def test_secrets_are_compared_by_their_kind_only_and_rotation_always_differs() -
     assert rotated.fields["credential"] == "s3/access-key (new secrets)"
 
 
-def test_secrets_are_read_from_variables_and_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_secrets_are_read_from_variables_and_files(tmp_path: Path) -> None:
     [found] = _desired(
         _warehouse("credential: {type: s3, access-key-id: {env: KEY_ID}, secret-access-key: {file: key}}")
     ).of_kind(Kind.WAREHOUSE)
+    variables: dict[str, str] = {}
+
+    def read() -> dict[str, str]:
+        return read_credential(found.spec.credential, base=tmp_path, variables=variables.get)
+
     with pytest.raises(SecretMissing, match="KEY_ID is not set"):
-        read_credential(found.spec.credential, base=tmp_path)
-    monkeypatch.setenv("KEY_ID", "id")
+        read()
+    variables["KEY_ID"] = "id"
     with pytest.raises(SecretMissing, match="cannot be read: No such file"):
-        read_credential(found.spec.credential, base=tmp_path)
+        read()
     (tmp_path / "key").write_text("secret\n")
-    assert read_credential(found.spec.credential, base=tmp_path)["secret-access-key"] == "secret"
+    assert read() == {"type": "s3", "access-key-id": "id", "secret-access-key": "secret"}
 
 
 def test_the_published_schema_is_the_one_of_the_form() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Properties of the planner: its changes reach the desired state, in an order that the server accepts, and no others."""
+"""Properties of the planner: it reaches the desired state in an order that the server accepts, and changes no more."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def states(draw: st.DrawFn, *, scoped: bool = True) -> State:
     return State(found, frozenset(draw(st.sets(st.sampled_from(sorted(scopes, key=str)))) if scopes else scopes))
 
 
-def _server(present: State, planned: Plan) -> dict[Address, Mapping[str, Any]]:
+def _server(present: State, planned: Plan) -> Mapping[Address, Mapping[str, Any]]:
     """Make the changes as the server does: it refuses to create without a parent, and to remove what has namespaces."""
-    found = {each.address: dict(each.fields) for each in present.resources.values()}
+    found: dict[Address, dict[str, Any]] = {each.address: dict(each.fields) for each in present.resources.values()}
     for change in planned.changes:
         address = change.address
         if change.action is Action.REMOVE:
@@ -64,9 +64,9 @@ def _server(present: State, planned: Plan) -> dict[Address, Mapping[str, Any]]:
         assert address.parent is None or address.parent in found, f"{address} has no parent yet"
         assert (address in found) is (change.action is Action.UPDATE)
         fields = found.setdefault(address, {})
-        for each in change.fields:
-            assert fields.get(each.name) == each.before
-            fields[each.name] = each.after
+        for field in change.fields:
+            assert fields.get(field.name) == field.before
+            fields[field.name] = field.after
         found[address] = {name: value for name, value in fields.items() if value is not None}
     return found
 
@@ -151,3 +151,10 @@ def test_absent_objects_that_apply_cannot_create_are_reported_before_any_change(
     with pytest.raises(MissingObjects) as refused:
         plan(_of(PROJECT, WAREHOUSE, SALES, anchor), _of(PROJECT))
     assert refused.value.missing == [anchor]
+
+
+def test_a_rename_precedes_the_creation_of_an_object_with_the_freed_name() -> None:
+    renamed, new = Address(Kind.ROLE, "zebra", PROJECT), Address(Kind.ROLE, "analysts", PROJECT)
+    desired = State({PROJECT: Resource(PROJECT), renamed: Resource(renamed, {"name": "zebra"}), new: Resource(new)})
+    present = State({PROJECT: Resource(PROJECT), renamed: Resource(renamed, {"name": "analysts"})})
+    assert [each.address for each in plan(desired, present).changes] == [renamed, new]

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The client of apply: retries with one idempotency key, pages, and errors with a remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import httpx2
+import pytest
+
+from gateway.apply.client import Api, ApiError
+
+Handler = Callable[[httpx2.Request], httpx2.Response]
+
+
+def _api(handler: Handler) -> Api:
+    return Api("http://gateway/", "secret-token", transport=httpx2.MockTransport(handler))
+
+
+@pytest.fixture(autouse=True)
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Record the waits between attempts instead of sleeping."""
+    found: list[float] = []
+    monkeypatch.setattr("time.sleep", found.append)
+    return found
+
+
+def test_a_change_is_repeated_with_the_same_idempotency_key(waits: list[float]) -> None:
+    """With another key, a change whose answer was lost would be made twice."""
+    seen: list[httpx2.Request] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        seen.append(request)
+        if len(seen) < 3:
+            return httpx2.Response(503, headers={"retry-after": "2"})
+        return httpx2.Response(201, json={"project-id": "shop"})
+
+    assert _api(answer).change("POST", "/management/v1/project", {"project-name": "Shop"}, project="p") == {
+        "project-id": "shop"
+    }
+    assert len({each.headers["idempotency-key"] for each in seen}) == 1
+    assert {each.headers["x-project-id"] for each in seen} == {"p"}
+    assert waits == [2.0, 2.0]
+
+
+def test_retries_end_and_long_waits_are_shortened(waits: list[float]) -> None:
+    with pytest.raises(ApiError, match="was answered with 429"):
+        _api(lambda request: httpx2.Response(429, headers={"retry-after": "3600"})).get("/management/v1/whoami")
+    assert waits == [5.0] * 4
+
+
+def test_all_pages_of_a_list_are_read() -> None:
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        token = request.url.params.get("pageToken")
+        return httpx2.Response(200, json={"roles": [token], **({} if token else {"next-page-token": "2"})})
+
+    assert list(_api(answer).pages("/management/v1/role", "roles")) == [None, "2"]
+
+
+@pytest.mark.parametrize(
+    ("status", "remedy"),
+    [
+        (401, "Log in again with `lakegate login`"),
+        (403, "an administrator of the object can grant it"),
+        (409, "Run the command again to get a new plan"),
+    ],
+)
+def test_an_error_names_the_request_the_message_and_the_remedy(status: int, remedy: str) -> None:
+    body = {"error": {"type": "WarehouseActionForbidden", "message": "You lack it.", "code": status}}
+    with pytest.raises(ApiError) as refused:
+        _api(lambda request: httpx2.Response(status, json=body)).get("/management/v1/warehouse")
+    text = str(refused.value)
+    assert f"GET /management/v1/warehouse was answered with {status}: WarehouseActionForbidden: You lack it." in text
+    assert remedy in text
+    assert "secret-token" not in text
+
+
+def test_an_answer_of_another_server_and_no_answer_are_explained() -> None:
+    with pytest.raises(ApiError, match="not one of the gateway. Check the address"):
+        _api(lambda request: httpx2.Response(502, text="<html>")).get("/management/v1/whoami")
+
+    def fail(request: httpx2.Request) -> httpx2.Response:
+        raise httpx2.ConnectError("connection refused")
+
+    with pytest.raises(ApiError, match="GET /management/v1/whoami got no answer: connection refused"):
+        _api(fail).find("/management/v1/whoami")
