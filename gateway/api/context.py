@@ -25,12 +25,14 @@ from gateway.access.tuples import Principal
 from gateway.api.binding import Inputs, bind
 from gateway.api.early_refusal import authorizations_of, credential_of
 from gateway.api.forms import MAX_FORM, Form, UnreadableForm, read_form
+from gateway.api.header_values import printable
 from gateway.api.idempotency import parse_key
 from gateway.api.latch import CLIENT_REQUEST_ID, DEADLINE, LEASE, REQUEST_CONTEXT, REQUEST_ID, announced_bytes
 from gateway.api.path_refs import read_path, referenced_views
 from gateway.api.raw_path import refuse_in_body
 from gateway.api.serves import INPUTS, OPERATIONS_OF
 from gateway.api.services import Services
+from gateway.api.warehouse_names import resolve_prefix
 from gateway.governance.errors import ProjectIdMissing
 from gateway.governance.principals import other_principal, principal_of
 from gateway.iceberg.errors import BadRequestException, InvalidPaginationToken
@@ -333,7 +335,7 @@ class Ctx:
 async def provide_ctx(request: Request[Any, Any, Any]) -> Ctx:
     """Authenticate the caller, take a slot of its share, assume the requested role, and return the handler's context.
 
-    Raises 401 and 503 of authentication, ShareExceeded, and the errors of `_assume`.
+    Raises 401 and 503 of authentication, ShareExceeded, and the errors of `_assume` and `resolve_prefix`.
     """
     services: Services = request.app.state.services
     operations = request.route_handler.opt.get(OPERATIONS_OF, frozenset())
@@ -351,7 +353,7 @@ async def provide_ctx(request: Request[Any, Any, Any]) -> Ctx:
         actor=actor,
         request_id=state[REQUEST_ID],
         client_request_id=state[CLIENT_REQUEST_ID],
-        user_agent=_printable(request.headers.get("user-agent")),
+        user_agent=printable(request.headers.get("user-agent")),
         client_address=request.client.host if request.client is not None else None,
         deadline=state[DEADLINE],
     )
@@ -362,6 +364,7 @@ async def provide_ctx(request: Request[Any, Any, Any]) -> Ctx:
     if role_headers and lease is not None:
         await lease.charge_questions(1)
         await _assume(services.door, request_context, role_headers, request.headers.get("x-project-id"), operations)
+    await resolve_prefix(request, services, request_context.actor)
     return Ctx(services, request_context, request, lease)
 
 
@@ -391,10 +394,3 @@ async def _assume(
     except DecisionUnavailable:
         # The operation of the request decides the status: 429 for a catalog mutation, else 503.
         raise unavailable(any(operation.is_catalog_mutation() for operation in operations)) from None
-
-
-def _printable(text: str | None) -> str | None:
-    """Return at most 256 printable characters of an unverified header."""
-    if text is None:
-        return None
-    return "".join(character for character in text if character.isprintable())[:256]

@@ -23,6 +23,7 @@ from gateway.access.dependency_errors import (
 )
 from gateway.access.operation import HttpOperation
 from gateway.api.serves import OPERATIONS_OF
+from gateway.api.warehouse_names import by_name
 from gateway.iceberg.errors import (
     BadRequestException,
     CatalogError,
@@ -74,7 +75,7 @@ class RequestTooSlow(CatalogError, code=408, type="RequestTimeoutException"):
 
 def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
     """Return the error response for an exception, and log it. This is the exception handler of Litestar."""
-    error_answer = catalog_error(error, catalog_mutation=is_catalog_mutation(request.scope))
+    error_answer = by_name(request.scope, catalog_error(error, catalog_mutation=is_catalog_mutation(request.scope)))
     if isinstance(error_answer, NoSuchRoute | MethodNotAllowed):
         error_answer = not_supported(request.scope["path"]) or error_answer
     error_id = str(uuid7())

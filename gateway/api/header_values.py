@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parse the request headers `X-Iceberg-Access-Delegation` and `X-Lakegate-Adopt`."""
+"""Parse the request headers `X-Iceberg-Access-Delegation`, `X-Lakegate-Adopt` and `User-Agent`."""
 
 from __future__ import annotations
 
@@ -49,3 +49,10 @@ def parse_adopt_header(header: str | None) -> bool:
             return False
         case other:
             raise BadRequestException(f"The header X-Lakegate-Adopt must be true or false, not {other[:40]!r}")
+
+
+def printable(text: str | None) -> str | None:
+    """Return at most 256 printable characters of an unverified header."""
+    if text is None:
+        return None
+    return "".join(character for character in text if character.isprintable())[:256]

@@ -137,7 +137,7 @@ def _older(described: dict[str, Any], path: str) -> dict[str, Any]:
 
 def _path_parameters(path: str) -> Iterator[dict[str, Any]]:
     for name in re.findall(r"\{(\w+)\}", path):
-        uuid = {"format": "uuid"} if name == "prefix" or (name.endswith("_id") and name in _UUIDS) else {}
+        uuid = {"format": "uuid"} if name.endswith("_id") and name in _UUIDS else {}
         yield _parameter(name, "path", {"type": "string", **uuid}, required=True)
 
 

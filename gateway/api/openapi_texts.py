@@ -33,7 +33,8 @@ PARAMETERS: Final[Mapping[str, str]] = {
     "pageSize": "The largest number of entries in the response. The server has a limit of its own.",
     "pageToken": "`next-page-token` of the previous response; empty for the first page.",
     "parent": "The namespace of the listed children, in the form of a path.",
-    "prefix": "The `prefix` that `GET /catalog/v1/config` returns: the id of the warehouse.",
+    "prefix": "The id of the warehouse, as `GET /catalog/v1/config` returns it, or its name in the project of "
+    "the header `x-project-id`.",
     "principalRole": "The role to check instead of the caller.",
     "principalUser": "The user to check instead of the caller: `<provider>~<subject>`.",
     "project-id": "As `projectId`.",

@@ -10,6 +10,7 @@ from gateway.access.actor import Actor
 from gateway.access.door import Door
 from gateway.access.idempotency import IdempotencyStore
 from gateway.access.shares import Shares
+from gateway.access.warehouse_names import WarehouseNames
 from gateway.audit.refused_logins import RefusedLogins
 from gateway.catalog.commits import Commits
 from gateway.catalog.config import Configurations
@@ -69,6 +70,7 @@ class Services:
     actor_of: Callable[[VerifiedToken], Actor]
     exchanges: TokenExchange
     health: HealthMonitor
+    warehouse_names: WarehouseNames
     page_size_max: int
     max_view_depth: int
     """The largest number of views in `referenced-by`."""

@@ -11,6 +11,7 @@ from gateway.access.actor import Actor, provisioner_of
 from gateway.access.door import Door
 from gateway.access.list_visibility import ReachesInUse
 from gateway.access.shares import ShareLimits, Shares
+from gateway.access.warehouse_names import WarehouseNames
 from gateway.api.services import Services
 from gateway.assembly.adapters import Stores, delegated_tokens
 from gateway.assembly.change_approval import open_change_approval
@@ -41,6 +42,7 @@ from gateway.db.engine import Database
 from gateway.db.idempotency import Idempotency
 from gateway.db.pending_files import PendingFiles
 from gateway.db.read_pool import ReadPool
+from gateway.db.resolver import DatabaseResolver
 from gateway.db.scim_tokens import ScimTokens
 from gateway.governance.change_tickets import ChangeTickets
 from gateway.governance.checks import Checks
@@ -195,6 +197,7 @@ def build_services(
         actor_of=actor_of,
         exchanges=TokenExchange(database=database, door=door, tokens=delegated),
         health=health,
+        warehouse_names=WarehouseNames(DatabaseResolver(database)),
         swagger_ui=settings.serve_swagger_ui,
         ui=settings.ui.enabled,
         sign_in=identity.sign_in,

@@ -27,6 +27,7 @@ from gateway.access.operations.change_tickets import (
 from gateway.access.operations.task_control import ControlTasks, FindTask, FindTasks, FoundTask, GetTask
 from gateway.access.refs import ObjectType, Table, TabularRef
 from gateway.access.shares import ShareLimits, Shares
+from gateway.access.warehouse_names import WarehouseNames
 from gateway.api.build import build_api
 from gateway.api.services import Services
 from gateway.iceberg.limits import Limits
@@ -144,6 +145,7 @@ def parts(door_fixture: DoorFixture, spy: Spy) -> Services:
         "verify": verify,
         "actor_of": lambda token: Actor.user(token.user_id),
         "health": HealthMonitor(interval_seconds=3600),
+        "warehouse_names": WarehouseNames(door_fixture.resolver),
         "page_size_max": 1000,
         "limits": Limits(),
         "default_project_id": world.PROJECT_ID,

@@ -245,7 +245,9 @@ async def _by_request(app: Running) -> AsyncIterator[_Answer]:
         "body too large": b" " * 1_000_001,
     }.items():
         yield situation, create, await app.client.post(create.url, headers=headers, content=body)
-    elsewhere = create.url.replace(create.path["prefix"], "lake")
+    elsewhere = create.url.replace(create.path["prefix"], "pond")
+    yield "name of no warehouse as prefix", create, await app.client.post(elsewhere, headers=headers, json=create.body)
+    elsewhere = create.url.replace(create.path["prefix"], "l" * 129)
     yield "prefix that is no warehouse id", create, await app.client.post(elsewhere, headers=headers, json=create.body)
     key = {**headers, "idempotency-key": "not a key"}
     yield "malformed idempotency key", create, await app.client.post(create.url, headers=key, json=create.body)

@@ -36,10 +36,11 @@ def by_id(world: World, person: Person) -> dict[str, Any]:
     return {"base": world.base, "warehouse": world.warehouse, "token": person.token}
 
 
-@pytest.fixture(params=["id"])
+@pytest.fixture(params=["id", "name"])
 def at(request: pytest.FixtureRequest, world: World) -> dict[str, Any]:
-    """Return the arguments of a client of the administrator."""
-    return by_id(world, world.admin)
+    """Return the arguments of a client of the administrator, with the id or the name of the warehouse."""
+    found = by_id(world, world.admin)
+    return found if request.param == "id" else {**found, "warehouse": world.ready.warehouse, "project": world.project}
 
 
 def test_whoami_is_the_user_of_the_token(world: World, python: Path) -> None:

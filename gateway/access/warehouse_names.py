@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Find the warehouse that a request names as its `{prefix}`.
+
+Clients use the id that `GET /v1/config` returns. Some, such as Lakekeeper's Python client, use the warehouse's name.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from gateway.access.actor import Actor
+from gateway.access.ports import Resolver
+from gateway.access.refs import UNUSED_ID, WarehouseNameRef
+from gateway.access.resolved import ResolvedWarehouse
+
+
+class WarehouseNames:
+    """Reads the ids of warehouses by their names, on the primary database.
+
+    Nothing is cached: after a rename, the old name must not reach the warehouse, and the new one must.
+    """
+
+    def __init__(self, resolver: Resolver) -> None:
+        self._resolver = resolver
+
+    async def id_of(self, ref: WarehouseNameRef, caller: Actor) -> UUID:
+        """Return the id of a warehouse; the id that no warehouse has if there is none of this name.
+
+        This decides nothing. The door answers the same for a warehouse that is absent and for one that the caller may
+        not see.
+        """
+        found = (await self._resolver.resolve((ref,), caller)).get(ref)
+        return found.id if isinstance(found, ResolvedWarehouse) else UUID(UNUSED_ID)

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Replace the name of a warehouse in the path by its id, before anything else reads the path.
+
+Idempotency keys, entity tags, audit records and page tokens then depend on the id alone. Only the answer for a
+warehouse that the caller may not see repeats the name: the id would show that the warehouse exists.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from uuid import UUID
+
+from litestar import Request
+from litestar.types import Scope
+
+from gateway.access.actor import Actor, ActorKind
+from gateway.access.refs import WarehouseNameRef
+from gateway.api.services import Services
+from gateway.governance.errors import ProjectIdMissing
+from gateway.iceberg.errors import CatalogError, NoSuchWarehouseException, PrefixIsNotWarehouseID
+
+_GIVEN_NAME: Final = "warehouse_name"
+#: The first segment that can be the prefix: `/catalog/v1/{prefix}/…`, `/lakekeeper/v1/{prefix}/…`.
+_FIRST_SEGMENT: Final = 3
+#: No warehouse has a longer name.
+_LONGEST_NAME: Final = 128
+
+
+async def resolve_prefix(request: Request[Any, Any, Any], services: Services, actor: Actor) -> None:
+    """Replace the name of a warehouse in the request's path by its id. Requests with an id stay as they are.
+
+    The name belongs to the project of the header `x-project-id`, or to the one that token or role limit the caller to,
+    or to the default project. A text in the form of a UUID is always an id. Raises ProjectIdMissing, and
+    PrefixIsNotWarehouseID for a text that is neither.
+    """
+    name = request.path_params.get("prefix")
+    if not name or actor.kind is ActorKind.ANONYMOUS or _is_uuid(name):
+        return
+    if len(name) > _LONGEST_NAME:
+        raise PrefixIsNotWarehouseID(
+            "The prefix in the path must be the id of a warehouse, as GET /v1/config returns it, or its name. "
+            f"A name has at most {_LONGEST_NAME} characters."
+        )
+    # Several headers name no project: an id contains no comma.
+    project = ", ".join(request.headers.getall("x-project-id", [])) or actor.within or services.default_project_id
+    if project is None:
+        raise ProjectIdMissing(
+            "The path names the warehouse by its name. Name its project with the header x-project-id, or use the id of "
+            "the warehouse."
+        )
+    id = str(await services.warehouse_names.id_of(WarehouseNameRef(project, name), actor))
+    request.scope["state"][_GIVEN_NAME] = name
+    # A new dict: the router caches its own by path, and the next request with this path would get the id.
+    request.scope["path_params"] = {**request.path_params, "prefix": id}
+    request.scope["path"] = _with_id(request.scope["path"], name, id)
+
+
+def by_name(scope: Scope, error: CatalogError) -> CatalogError:
+    """Return the answer to a request that named its warehouse: the one for an absent warehouse repeats the name."""
+    name = (scope.get("state") or {}).get(_GIVEN_NAME)
+    if name is None or not isinstance(error, NoSuchWarehouseException):
+        return error
+    return NoSuchWarehouseException(f"Warehouse does not exist: {name}")
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _with_id(path: str, name: str, id: str) -> str:
+    """Return the path with the id instead of the name."""
+    segments = path.split("/")
+    at = segments.index(name, _FIRST_SEGMENT)
+    return "/".join([*segments[:at], id, *segments[at + 1 :]])
