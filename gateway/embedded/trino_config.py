@@ -103,6 +103,7 @@ def environment_file(variables: Mapping[str, str]) -> str:
 
 def opa_command(opa: Path, directory: Path, address: str = BRIDGE) -> str:
     """Return shell commands that run the bridge's OPA with the bundle and the variables in ``directory``."""
-    options = [f"--addr={address.removeprefix('http://')}", *OPA_OPTIONS, f"--bundle={directory / BUNDLE}"]
+    options = [f"--addr={address.removeprefix('http://')}", *OPA_OPTIONS, "--bundle"]
     command = " \\\n  ".join([f"exec {shlex.quote(str(opa))} run --server", *map(shlex.quote, options)])
+    command += f" {shlex.quote(str(directory / BUNDLE))}"
     return f"set -a; . {shlex.quote(str(directory / 'bridge.env'))}; set +a\n{command}\n"

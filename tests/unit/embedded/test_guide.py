@@ -74,7 +74,7 @@ def test_the_guide_has_complete_settings_for_every_engine(described: Ready, tmp_
         "iceberg.rest-catalog.nested-namespace-enabled=true",
         "iceberg.rest-catalog.view-endpoints-enabled=true",
         "access-control.name=opa",
-        f"  --bundle={tmp_path}/e/trino/lakegate-trino.tar.gz",
+        f"  --bundle {tmp_path}/e/trino/lakegate-trino.tar.gz",
     ):
         assert line in text.splitlines()
     assert 'load_catalog("lakegate", type="rest", uri="http://127.0.0.1:1/catalog", warehouse="demo"' in text

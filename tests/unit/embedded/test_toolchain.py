@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from gateway import settings
-from gateway.embedded import install, toolchain
+from gateway.embedded import go_build, install, toolchain
 from gateway.embedded.errors import ToolMissing
 from gateway.embedded.toolchain import GO_TOOLS, OPA, Cache
 
@@ -58,6 +58,29 @@ def test_a_changed_lock_file_gives_another_environment(tmp_path: Path, monkeypat
     assert Cache(tmp_path).environment("idp") != first
 
 
+def test_servers_come_from_the_cache_where_the_extra_is_not_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = _cache_with_everything(tmp_path)
+    assert not toolchain.needs_servers(_settings(tmp_path))
+    monkeypatch.setattr("gateway.embedded.object_store.installed", lambda: None)
+    monkeypatch.setattr("gateway.embedded.postgres.is_installed", lambda: False)
+    assert toolchain.needs_servers(_settings(tmp_path))
+    with pytest.raises(ToolMissing, match="weed is missing .*lakegate setup"):
+        toolchain.locate(_settings(tmp_path))
+    kept.weed().parent.mkdir(parents=True)
+    kept.weed().touch()
+    found = toolchain.locate(_settings(tmp_path))
+    assert (found.weed, found.postgres_directory) == (kept.weed(), str(kept.postgres()))
+
+
+def test_the_servers_in_the_cache_have_the_versions_of_the_extra() -> None:
+    root = Path(__file__).parents[3]
+    extra = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]["embedded"]
+    lines = (root / "requirements-servers.in").read_text().splitlines()
+    assert [line for line in lines if not line.startswith("#")] == extra
+
+
 @pytest.mark.parametrize(
     ("output", "version"),
     [("go version go1.26.8 linux/amd64", (1, 26)), ("go version go1.9 x/y", (1, 9)), ("no", None)],
@@ -66,13 +89,14 @@ def test_go_versions_are_compared_as_numbers(output: str, version: tuple[int, in
     program = tmp_path / "go"
     program.write_text(f"#!/bin/sh\necho '{output}'\n")
     program.chmod(0o755)
-    assert install.go_version(str(program)) == version
+    assert go_build.go_version(str(program)) == version
     assert version is None or (version >= toolchain.OLDEST_GO) is (version == (1, 26))
 
 
 _GO = """#!/bin/sh
 case "$1" in
 version) echo "go version go1.26.8 linux/amd64" ;;
+list) printf 'example.com/a\nexample.com/b\n' ;;
 mod) test "$4" = "example.com/module@v1.2.3" && printf '{\n\t"Dir": "{directory}",\n\t"Sum": "h1:x"\n}\n' ;;
 build) test "$2 $3" = "-C {directory}" && test "$8" = ./cmd/tool && echo built > "$7" ;;
 install) exit 1 ;;
@@ -97,7 +121,7 @@ def test_a_module_that_replaces_others_is_built_in_its_own_directory(
 
 _LOCKS = (
     "requirements",
-    *(f"requirements-{name}" for name in ("serve", "embedded", "build", "idp", "go", "login", "helm")),
+    *(f"requirements-{name}" for name in ("serve", "embedded", "servers", "build", "idp", "go", "login", "helm")),
 )
 
 
@@ -123,3 +147,9 @@ def test_every_locked_package_is_pinned_by_hash_and_names_no_index(name: str) ->
     for number in pins:
         assert "==" in lines[number] and lines[number + 1].startswith("    --hash=sha256:"), lines[number]
     assert not [line for line in lines if "://" in line or "index" in line]
+
+
+def test_the_readme_names_the_versions_of_the_built_programs() -> None:
+    page = (toolchain.shipped() / "README.md").read_text()
+    for tool in GO_TOOLS:
+        assert f"[{'OPA' if tool is OPA else 'OpenFGA'} {tool.version.removeprefix('v')}]({tool.releases})" in page

