@@ -91,16 +91,18 @@ allow if {
 }
 
 # METADATA
-# description: The token of the gateway; empty if it is not configured.
+# description: |
+#   The token of the gateway; empty if it is not configured. Many tools end a secret with a newline, which is no part of
+#   the token. The gateway sends none.
 default _gateway_token := ""
 
-_gateway_token := opa.runtime().env.LAKEGATE_OPA_GATEWAY_TOKEN
+_gateway_token := trim_space(opa.runtime().env.LAKEGATE_OPA_GATEWAY_TOKEN)
 
 # METADATA
 # description: The token of the operator; empty if it is not configured.
 default _operator_token := ""
 
-_operator_token := opa.runtime().env.LAKEGATE_OPA_OPERATOR_TOKEN
+_operator_token := trim_space(opa.runtime().env.LAKEGATE_OPA_OPERATOR_TOKEN)
 
 # METADATA
 # description: |

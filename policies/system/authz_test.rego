@@ -278,3 +278,16 @@ test_one_token_for_both_is_no_operator if {
 	may("one", "POST", decisions, same)
 	not may("one", "PUT", contractors, same)
 }
+
+test_white_space_around_a_configured_token_is_no_part_of_it if {
+	padded := {"env": {"LAKEGATE_OPA_GATEWAY_TOKEN": " one\n", "LAKEGATE_OPA_OPERATOR_TOKEN": "two\r\n"}}
+	may("one", "POST", decisions, padded)
+	not may(" one\n", "POST", decisions, padded)
+	may("two", "PUT", contractors, padded)
+	not may("two\r\n", "PUT", contractors, padded)
+	equal := {"env": {"LAKEGATE_OPA_GATEWAY_TOKEN": "one\n", "LAKEGATE_OPA_OPERATOR_TOKEN": "one"}}
+	not may("one", "PUT", contractors, equal)
+	blank := {"env": {"LAKEGATE_OPA_GATEWAY_TOKEN": "\n", "LAKEGATE_OPA_OPERATOR_TOKEN": "\n"}}
+	not may("", "POST", decisions, blank)
+	not may("", "PUT", contractors, blank)
+}

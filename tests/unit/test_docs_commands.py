@@ -71,13 +71,13 @@ def _pytest(arguments: Sequence[str], strict: bool) -> None:
 
 
 def _kubectl(arguments: Sequence[str], strict: bool) -> None:
-    """Check that the keys of the secret are settings."""
+    """Check that the keys of the secret are settings, or the one that OpenFGA reads."""
     known = {row.variable for row in settings.rows()}
     keys = [
         word.removeprefix("--from-file=").partition("=")[0] for word in arguments if word.startswith("--from-file=")
     ]
     assert keys
-    assert {PREFIX + key for key in keys} <= known
+    assert {PREFIX + key for key in keys} - {PREFIX + "OPENFGA_DATASTORE_URI"} <= known
 
 
 def _helm(arguments: Sequence[str], strict: bool) -> None:

@@ -77,7 +77,7 @@ def test_commands_of_the_image_and_its_services_exist() -> None:
         commands += [
             json.loads(found) for found in re.findall(r"^ *args: (\[.+\])$", template.read_text(), re.MULTILINE)
         ]
-    assert sorted(words[0] for words in commands) == ["healthcheck", "migrate", "migrate", "serve", "serve", "serve"]
+    assert sorted(words[0] for words in commands) == ["healthcheck", "migrate", "serve", "serve", "serve"]
     assert {words[0] for words in commands} <= set(main.commands)
 
 
@@ -89,8 +89,8 @@ def test_probes_use_the_served_port_and_need_no_token() -> None:
     probed = {port for _, port in requested} | set(re.findall(r"tcpSocket: \{port: (\w+)\}", deployment))
     assert probed == {"http"}
     (port,) = re.findall(r"- name: http\n\s+containerPort: (\d+)", deployment)
-    configured = (DEPLOY / "helm" / "templates" / "configmap.yaml").read_text()
-    assert f'LAKEGATE__LISTEN_PORT: "{port}"' in configured
+    configured = (DEPLOY / "helm" / "templates" / "_helpers.tpl").read_text()
+    assert f'{{name: LAKEGATE__LISTEN_PORT, value: "{port}"}}' in configured
     assert f"EXPOSE {port}" in (DEPLOY / "Dockerfile").read_text()
     assert any(f":{port}" in each for service in SERVICES.values() for each in service.get("ports", []))
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,8 @@ CHART = Path(__file__).resolve().parents[3] / "deploy" / "helm"
 TEMPLATES = sorted((CHART / "templates").iterdir())
 VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
+EXAMPLES = sorted((CHART / "examples").iterdir())
+POLICIES = CHART.parents[1] / "policies"
 VARIABLES = {row.variable for row in settings.rows()}
 
 
@@ -38,6 +42,15 @@ def test_default_values_satisfy_the_schema_that_lists_each_of_them() -> None:
         {"maintenanceMode": "readonly"},
         {"baseUri": "https://lake.example/"},
         {"secretName": ""},
+        {"secretSettings": ["PG_ENCRYPTION_KEY"]},
+        {"openfga": {"enabled": False}},
+        {"openfga": {"image": "openfga/openfga"}},
+        {"opa": {"enabled": False}},
+        {"opa": {"files": {"../authz.rego": "x"}}},
+        {"opa": {"files": {"gateway/.hidden.rego": "x"}}},
+        {"opa": {"files": {"gateway__main.rego": "x"}}},
+        {"postgres": {"embeded": True}},
+        {"gatewayApi": {"enabled": True, "parentRefs": []}},
         {"openfga": {"endpoint": "openfga:8080"}},
         {"settings": {"PG_PASSWORD": "x"}},
         {"settings": {"OPENFGA__API_KEY": "x"}},
@@ -75,23 +88,92 @@ def test_every_block_is_closed_and_every_helper_is_defined(template: Path) -> No
     assert set(re.findall(r'include "([^"]+)"', text)) <= defined
 
 
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_each_example_satisfies_the_schema_and_names_only_settings(example: Path) -> None:
+    values = yaml.safe_load(example.read_text())
+    jsonschema_rs.validator_for(SCHEMA).validate(_merged(VALUES, values))
+    named = {f"LAKEGATE__{name}" for name in (*values.get("settings", {}), *values.get("secretSettings", []))}
+    assert named <= VARIABLES
+
+
+def test_there_is_an_example_for_each_platform() -> None:
+    assert {each.stem for each in EXAMPLES} == {"aws", "azure", "gcp", "on-premises", "trial"}
+    trials = {each.stem for each in EXAMPLES if yaml.safe_load(each.read_text()).get("postgres", {}).get("embedded")}
+    assert trials == {"trial"}, "the PostgreSQL of the chart is for trials only"
+
+
+def _merged(default: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+    """Merge values as Helm does: mappings key by key, all other values whole."""
+    both = {
+        name: _merged(default[name], value)
+        if isinstance(default.get(name), dict) and isinstance(value, dict)
+        else value
+        for name, value in values.items()
+    }
+    return default | both
+
+
+def test_the_policies_of_the_chart_are_those_of_the_repository() -> None:
+    left_out = ("_test.rego", "README.md")
+    ours = {
+        str(each.relative_to(POLICIES)): each.read_bytes()
+        for each in POLICIES.rglob("*")
+        if each.is_file() and not each.name.endswith(left_out) and each.parent.name != "schemas"
+    }
+    copied = {
+        str(each.relative_to(CHART / "policies")): each.read_bytes()
+        for each in (CHART / "policies").rglob("*")
+        if each.is_file()
+    }
+    assert copied == ours, "run `make chart-policies`"
+    assert "system/authz.rego" in copied
+
+
 def test_every_variable_is_a_setting_of_the_gateway() -> None:
     named = {name for each in TEMPLATES for name in re.findall(r"(LAKEGATE__[A-Z_]+[A-Z])\b", each.read_text())}
-    named |= {
-        f"LAKEGATE__{name}" for name in re.findall(r'"((?:PG|OPENFGA|OPA|KV2)_[A-Z_]+)"', text_of("_helpers.tpl"))
-    }
-    assert named
+    (secrets,) = re.findall(r"concat \(list (.+?)\) \.Values\.secretSettings", text_of("_helpers.tpl"))
+    named |= {f"LAKEGATE__{name}" for name in re.findall(r'"([A-Z_]+)"', secrets)}
+    assert len(named) > 10
     assert named <= VARIABLES, "an unknown variable makes every command fail"
 
 
-def test_secrets_come_from_a_secret_and_no_template_holds_one() -> None:
-    secret = {"PG_DATABASE_URL_WRITE", "PG_ENCRYPTION_KEY", "PG_ENCRYPTION_KEY_OTHER", "OPENFGA__API_KEY", "OPA__TOKEN"}
-    secret |= {"KV2__PASSWORD", "KV2__SECRET_ID"}
-    for name in secret:
-        assert name not in text_of("configmap.yaml")
-        assert name in text_of("_helpers.tpl")
-    assert text_of("_helpers.tpl").count("secretKeyRef") == 2
-    assert not any("kind: Secret" in each.read_text() for each in TEMPLATES)
+def test_the_gateway_reads_secrets_as_files_and_never_as_variables() -> None:
+    helpers = text_of("_helpers.tpl")
+    assert "LAKEGATE__SETTINGS_DIRECTORY, value: /etc/lakegate/secrets" in helpers
+    assert "secretKeyRef" not in helpers
+    # OPA and PostgreSQL cannot read files.
+    assert [each.name for each in TEMPLATES if "secretKeyRef" in each.read_text()] == ["opa.yaml", "postgres.yaml"]
+    (made,) = (each for each in TEMPLATES if "kind: Secret" in each.read_text())
+    assert "if not .Values.secretName" in made.read_text()
+    assert "helm.sh/resource-policy: keep" in made.read_text(), "the volume of PostgreSQL needs its password later"
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_the_configuration_of_openfga_contains_no_line_break_of_the_secret(tmp_path: Path, end: str) -> None:
+    (tmp_path / "OPENFGA_DATASTORE_URI").write_text(f"postgres://db/openfga{end}")
+    (tmp_path / "OPENFGA__API_KEY").write_text(f"key{end}")
+    written = tmp_path / "config.yaml"
+    script = [sys.executable, str(CHART / "files" / "configure.py"), str(tmp_path), str(written)]
+    subprocess.run(script, check=True, timeout=60)
+    assert yaml.safe_load(written.read_text()) == {
+        "datastore": {"engine": "postgres", "uri": "postgres://db/openfga"},
+        "authn": {"method": "preshared", "preshared": {"keys": ["key"]}},
+    }
+    (tmp_path / "OPENFGA__API_KEY").write_text("\n")
+    refused = subprocess.run(script, capture_output=True, text=True, timeout=60)
+    assert refused.returncode == 1
+    assert "must not be empty" in refused.stderr
+
+
+def test_the_images_of_the_chart_are_those_of_compose() -> None:
+    services = yaml.safe_load((CHART.parent / "compose.yaml").read_text())["services"]
+    for part in ("postgres", "openfga", "opa"):
+        assert VALUES[part]["image"] == services[part]["image"]
+    assert VALUES["image"] == {"repository": "lakegate", "tag": "", "pullPolicy": "IfNotPresent", "pullSecrets": []}
+    version = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
+    for page in (CHART.parent / "README.md", CHART / "README.md"):
+        named = set(re.findall(r"docker (?:build|push) .*?\b(lakegate(?::\S+)?)(?= |`)", page.read_text()))
+        assert named == {f"lakegate:{version}"}, f"{page}: the chart runs this image"
 
 
 def test_pods_run_unprivileged_with_a_read_only_filesystem() -> None:
@@ -105,14 +187,13 @@ def test_pods_run_unprivileged_with_a_read_only_filesystem() -> None:
         'drop: ["ALL"]',
     ):
         assert line in helpers
-    for name in ("deployment.yaml", "migration.yaml"):
+    for name in ("deployment.yaml", "_helpers.tpl", "openfga.yaml", "opa.yaml", "postgres.yaml"):
         text = text_of(name)
-        assert "lakegate.podSecurity" in text
-        assert "lakegate.containerSecurity" in text
-        assert ".Values.resources" in text
+        assert "lakegate.podSecurity" in text or "runAsNonRoot: true" in text or "lakegate.openfgaPod" in text
+        assert "lakegate.containerSecurity" in text or "lakegate.openfgaContainer" in text
     assert VALUES["kubernetesAuthentication"]["enabled"] is False
     assert "automountServiceAccountToken: {{ .Values.kubernetesAuthentication.enabled }}" in text_of("deployment.yaml")
-    for name in ("serviceaccount.yaml", "migration.yaml"):
+    for name in ("serviceaccount.yaml", "_helpers.tpl", "opa.yaml", "postgres.yaml"):
         assert "automountServiceAccountToken: false" in text_of(name)
 
 
@@ -123,14 +204,21 @@ def test_the_chart_migrates_first_stays_available_and_restricts_the_network() ->
         "ClusterRoleBinding",
         "ConfigMap",
         "Deployment",
+        "HTTPRoute",
+        "HorizontalPodAutoscaler",
         "Ingress",
         "Job",
         "NetworkPolicy",
         "PodDisruptionBudget",
+        "Secret",
         "Service",
         "ServiceAccount",
+        "ServiceMonitor",
+        "StatefulSet",
     }
-    assert "helm.sh/hook: pre-install,pre-upgrade" in text_of("migration.yaml")
+    assert '"pre-install,pre-upgrade"' in text_of("migration.yaml")
+    assert '"pre-rollback"' in text_of("rollback-check.yaml")
+    assert '"migrate" "--check"' in text_of("rollback-check.yaml")
     for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
         assert probe in text_of("deployment.yaml")
     assert "maxUnavailable: 0" in text_of("deployment.yaml")

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# METADATA
+# title: Queries to the gateway
+# description: |
+#   The only package that queries the gateway. The gateway answers by relationships and guardrails, as for a request of
+#   the user. The bridge authenticates as itself and needs `inspector` on the warehouses. Answers are not cached. An
+#   incomplete or malformed answer allows nothing.
+package trino.gateway
+
+import data.trino.settings
+
+# METADATA
+# description: The maximum number of checks in one request to the gateway.
+_most := 1000
+
+# METADATA
+# description: |
+#   Returns the checks (a set) that the gateway allows for this user, with their extent: `"all"`, or the set of readable
+#   columns if only those may be read. Column names are in Trino's notation.
+holding(user, checks) := {check: extent |
+	count(checks) > 0
+	asked := [check | some check in checks]
+	some first in numbers.range_step(0, count(asked) - 1, _most)
+	some check, extent in _allowed(user, array.slice(asked, first, first + _most))
+}
+
+# METADATA
+# description: |
+#   Returns the allowed checks of a list of at most `_most` checks. The result is empty unless every check has a valid
+#   answer under its own index.
+_allowed(user, checks) := {checks[index]: extent |
+	some index, result in answer.body.results
+	result.allowed
+	extent := _extent(result)
+	extent != set()
+} if {
+	answer := http.send(_request(user, checks))
+	answer.status_code == 200
+	count(answer.body.results) == count(checks)
+	every index, result in answer.body.results {
+		is_boolean(result.allowed)
+		result.id == format_int(index, 10)
+		_is_clear(checks[index], result)
+	}
+} else := {}
+
+# METADATA
+# description: An answer without a list of columns is about the whole object.
+_is_clear(_, result) if not "columns" in object.keys(result)
+
+# METADATA
+# description: Only the answer to a check about columns contains columns, as a list of names.
+_is_clear(check, result) if {
+	check.table.action.action == "read_columns"
+	is_array(result.columns)
+	every name in result.columns { is_string(name) }
+}
+
+# METADATA
+# description: |
+#   The extent of an answer. Trino writes column names in lower case. Java and OPA convert two letters to lower case
+#   differently, so that such a name could match another column. A column with one of these letters is not readable.
+_extent(result) := {lower(name) | some name in result.columns; not regex.match(`[\x{130}\x{3a3}]`, name)} if {
+	"columns" in object.keys(result)
+} else := "all"
+
+# METADATA
+# description: The request to the gateway. Each check names the user.
+_request(user, checks) := object.union(settings.transport, {
+	"method": "POST",
+	"url": concat("", [settings.url, "/management/v1/action/batch-check"]),
+	"headers": {
+		"Authorization": concat(" ", ["Bearer", settings.token]),
+		# The id connects OPA's decision log with the gateway's audit.
+		"X-Request-ID": uuid.rfc4122("trino"),
+	},
+	"body": {"delegated": true, "checks": [asked |
+		some index, check in checks
+		asked := {"id": format_int(index, 10), "identity": {"user": principal(user)}, "operation": check}
+	]},
+})
+
+# METADATA
+# description: |
+#   The user id at the gateway of a Trino user. With one provider, every user belongs to that provider. With several
+#   providers, the name must contain the provider: `<provider>~<name>`.
+principal(user) := concat("~", [settings.providers[0], user]) if {
+	count(settings.providers) == 1
+	trim_space(user) != ""
+} else := user if {
+	count(settings.providers) > 1
+	at := indexof(user, "~")
+	substring(user, 0, at) in settings.providers
+	trim_space(substring(user, at + 1, -1)) != ""
+}

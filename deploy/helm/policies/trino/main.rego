@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# METADATA
+# title: Entry points for Trino
+# description: |
+#   The entry points of Trino's access control (`opa.policy.*` in its configuration). Each query of Trino causes at most
+#   one request to the gateway per thousand checks. The bridge denies everything that the gateway does not clearly
+#   allow.
+package trino
+
+import data.trino.gateway
+import data.trino.operations
+
+# METADATA
+# description: Requests that no rule below allows are denied.
+default allow := false
+
+# METADATA
+# description: True if the user may do the operation (`opa.policy.uri`).
+# entrypoint: true
+allow if {
+	not startswith(_operation, "Filter")
+	0 in _allowed([object.get(input.action, "resource", {})])
+}
+
+# METADATA
+# description: The indexes of the objects that the user may see (`opa.policy.batched-uri`).
+# entrypoint: true
+default batch := []
+
+batch := [index | some index, _ in input.action.filterResources; index in _allowed(input.action.filterResources)] if {
+	startswith(_operation, "Filter")
+	_operation != "FilterColumns"
+}
+
+# METADATA
+# description: |
+#   For columns: the indexes in the list of columns of the only table.
+batch := [index | some index, name in input.action.filterResources[0].table.columns; _within(name, extent)] if {
+	_operation == "FilterColumns"
+	count(input.action.filterResources) == 1
+	extent := _extents(input.action.filterResources)[0]
+}
+
+# METADATA
+# description: |
+#   The row filters of a table (`opa.policy.row-filters-uri`): no filter, or one that hides all rows.
+# entrypoint: true
+default row_filters := [{"expression": "false"}]
+
+row_filters := [] if {
+	_operation == "GetRowFilters"
+	0 in _allowed([input.action.resource])
+}
+
+# METADATA
+# description: |
+#   The mask of a column (`opa.policy.column-masking-uri`): NULL if the user may not read the column.
+# entrypoint: true
+default column_mask := {"expression": "NULL"}
+
+column_mask := {} if {
+	_is_readable(input.action.resource)
+} else := _null(input.action.resource)
+
+# METADATA
+# description: The masks of all columns of a table (`opa.policy.batch-column-masking-uri`).
+# entrypoint: true
+batch_column_masks := [{"index": index, "viewExpression": _null(thing)} |
+	some index, thing in input.action.filterResources
+	not _is_readable(thing)
+]
+
+# METADATA
+# description: The tables of the requested columns, with the extent that the user may read.
+_readable[tables[place]] := extent if {
+	_operation == "GetColumnMask"
+	single := object.get(input.action, "resource", {})
+	things := array.concat([single], object.get(input.action, "filterResources", []))
+	tables := [table | some table in {_table_of(thing) | some thing in things}]
+	some place, extent in _extents(tables)
+}
+
+# METADATA
+# description: True if the column belongs to one of these tables and is readable.
+_is_readable(thing) if _within(thing.column.columnName, _readable[_table_of(thing)])
+
+# METADATA
+# description: The table of a column.
+_table_of(thing) := {"table": object.remove(thing.column, ["columnName", "columnType"])}
+
+# METADATA
+# description: A NULL expression of the column's type.
+_null(thing) := {"expression": sprintf("CAST(NULL AS %s)", [thing.column.columnType])} if {
+	is_string(thing.column.columnType)
+} else := {"expression": "NULL"}
+
+# METADATA
+# description: The operation that Trino checks.
+_operation := input.action.operation
+
+# METADATA
+# description: |
+#   The indexes of the objects that the user may access, with all requested columns. If only some columns are readable,
+#   a query without columns (`count(*)`) is allowed: it reveals the number of rows. If no column is readable, it is
+#   denied.
+_allowed(things) := {place |
+	some place, extent in _extents(things)
+	every name in object.get(things[place], ["table", "columns"], []) { _within(name, extent) }
+}
+
+# METADATA
+# description: The extent that the user may access, by the index of the object. Objects without access are absent.
+_extents(things) := {place: extent | some place, verdict in verdicts; extent := _extent(verdict, holding)} if {
+	trim_space(input.context.identity.user) != ""
+	verdicts := {place: verdict |
+		some place, thing in things
+		verdict := operations.verdict(_operation, thing, object.get(input.action, "targetResource", {}))
+	}
+	asked := {check | some check in verdicts[_].needs[_]}
+	holding := gateway.holding(input.context.identity.user, asked)
+} else := {}
+
+# METADATA
+# description: True if the extent contains the column.
+_within(name, extent) if {
+	extent == "all"
+} else if {
+	name in extent
+}
+
+# METADATA
+# description: |
+#   `"all"` if every need is met completely; a set of columns if the only need is met for those columns.
+_extent(verdict, holding) := "all" if {
+	verdict.free
+} else := "all" if {
+	every alternatives in verdict.needs {
+		some check in alternatives
+		holding[check] == "all"
+	}
+} else := columns if {
+	[alternatives] := verdict.needs
+	columns := union({holding[check] | some check in alternatives})
+	count(columns) > 0
+}
