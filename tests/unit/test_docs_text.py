@@ -43,7 +43,7 @@ _ACTORS = re.compile(
     r"\b(?:whoever|whomever|somebody|someone|nobody|everybody|everyone|anybody|anyone|oneself)\b", re.I
 )
 _PRIVATE = re.compile(
-    r"\b(?:code-style|lakekeeper|infrastructure|engines|iceberg-rest|design|plain-english)\.md\b"
+    r"\b(?:code-style|lakekeeper|infrastructure|iceberg-rest|design|plain-english)\.md\b"
     r"|\breference/|\bdecision \d+\b|section \d+ of the design|\breference system\b"
 )
 _FENCED = re.compile(r"^( *)```.*?^\1```", re.MULTILINE | re.DOTALL)
