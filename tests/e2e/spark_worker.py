@@ -69,6 +69,8 @@ def main() -> None:
                 login = {name: question[name] for name in ("token", "credential", "token_endpoint") if name in question}
                 catalog = RestCatalog(uri=setup["uri"], warehouse=warehouse, **login)
                 sessions[who] = as_principal(root, catalog)
+                for key, value in question.get("options", {}).items():
+                    sessions[who].conf.set(key, value)
             print(json.dumps(answer(sessions[who], question)), flush=True)
     finally:
         root.stop()
