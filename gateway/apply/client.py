@@ -19,8 +19,8 @@ _SECONDS = 60.0
 _ATTEMPTS = 5
 _LONGEST_WAIT = 5.0
 _RETRIED = frozenset({429, 503})
-_NOT_FOUND, _CONFLICT, _UNAUTHORIZED = 404, 409, 401
-FORBIDDEN = 403
+_CONFLICT, _UNAUTHORIZED = 409, 401
+FORBIDDEN, NOT_FOUND = 403, 404
 
 _REMEDIES = {
     _UNAUTHORIZED: " Log in again with `lakegate login`, or renew the token in LAKEGATE_TOKEN.",
@@ -76,7 +76,7 @@ class Api:
         try:
             return self.get(path, project=project)
         except ApiError as error:
-            if error.status == _NOT_FOUND:
+            if error.status == NOT_FOUND:
                 return None
             raise
 

@@ -165,7 +165,8 @@ def read_document(source: Source) -> Document:
 def _explained(source: Source, message: str) -> InvalidSource:
     """Return the error with line and path. An unknown field gets the allowed fields and a suggestion."""
     placed = _PLACE.search(message)
-    path = _path(placed["path"]) if placed is not None else ()
+    # msgspec names no keys of objects with any key. The line of the object is the best known.
+    path = tuple(step for step in _path(placed["path"]) if step != "...") if placed is not None else ()
     problem = message[: placed.start()] if placed is not None else message
     unknown = re.fullmatch(r"Object contains unknown field `(?P<name>.*)`", problem)
     if unknown is not None:

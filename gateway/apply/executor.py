@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gateway.apply.client import Api, segment
+from gateway.apply.client import NOT_FOUND, Api, ApiError, segment
 from gateway.apply.located import MANAGEMENT, Located
 from gateway.apply.planner import Action, Change
 from gateway.apply.profiles import Variables, read_credential
@@ -105,6 +105,14 @@ class Executor:
                 raise LookupError(f"{address} has no fields")
 
     def _remove(self, address: Address) -> None:
+        """Remove a resource. One that another run has removed meanwhile is no error."""
+        try:
+            self._send_removal(address)
+        except ApiError as error:
+            if error.status != NOT_FOUND:
+                raise
+
+    def _send_removal(self, address: Address) -> None:
         on = address.parent
         match address.kind:
             case Kind.GRANT if on is not None:

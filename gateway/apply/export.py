@@ -37,7 +37,7 @@ def export(api: Api, project: str | None, notes: list[str]) -> dict[str, Any]:
     present, _ = read_state(api, everything, refused=notes)
     users = State({each: Resource(each) for each in sorted(_users(present), key=str)})
     known, _ = read_state(api, users)
-    return _document(State({**known.resources, **present.resources}, present.scopes))
+    return document_of(State({**known.resources, **present.resources}, present.scopes))
 
 
 class _Skeleton:
@@ -121,7 +121,7 @@ def _users(state: State) -> Iterator[Address]:
             yield Address(Kind.USER, id)
 
 
-def _document(state: State) -> dict[str, Any]:
+def document_of(state: State) -> dict[str, Any]:
     """Return the state in the form of the file."""
     document: dict[str, Any] = {"version": 1}
     if state.has_scope(Kind.GRANT, SERVER):
