@@ -49,7 +49,7 @@ PARAMETERS: Final[Mapping[str, str]] = {
     "scim_id": "The `id` of the resource, from the response to its creation.",
     "snapshots": "`all`, or `refs` for the snapshots of branches and tags.",
     "startIndex": "The first resource to return, counted from 1.",
-    "user_id": "`<provider>~<subject>`.",
+    "user_id": "`<provider>~<subject>`, with each slash as `%2F`.",
     "warehouse": "The name of the warehouse, or `<project-id>/<name>`.",
     "warehouseStatus": "`active`, `inactive` or both.",
 }

@@ -24,6 +24,7 @@ from gateway.access.refs import (
     ViewRef,
     WarehouseRef,
 )
+from gateway.api.principal_ids import principal_in_path
 from gateway.iceberg.errors import BadRequestException, PrefixIsNotWarehouseID, ReferencedByDepthExceeded
 from gateway.iceberg.identifiers import SEPARATOR, Namespace, TableIdentifier
 
@@ -122,6 +123,6 @@ REFS: Final[Mapping[Any, Callable[[PathParameters], Any]]] = {
     ViewRef: _tabular(View, "view", "view_id"),
     GenericTableRef: _tabular(GenericTable, "table", "generic_table_id"),
     RoleRef: lambda path: RoleRef(uuid_of(path, "role_id")),
-    UserRef: lambda path: UserRef(path["user_id"]),
+    UserRef: lambda path: UserRef(principal_in_path(path["user_id"])),
 }
 """Functions that read a reference from path parameters, by the type of the reference."""

@@ -17,6 +17,7 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Receive, Scope, Send
 
 from gateway.api.errors import send_error
+from gateway.api.principal_ids import is_principal_next, protect_slashes
 from gateway.iceberg.codec import refuse_nul
 from gateway.iceberg.errors import BadRequestException, CatalogError
 
@@ -57,18 +58,21 @@ def decode_path(raw: bytes) -> str:
     """Return the path with each segment decoded once.
 
     Raises BadRequestException for invalid UTF-8, for `.` and `..` as a segment, and for a slash, a backslash or U+0000
-    inside a segment. A decoded slash would split a name. Columns may have such names, so the message mentions field
-    ids. An empty column name is rejected too: the router would skip it, and the request would apply to all columns.
+    inside a segment. A decoded slash would split a name; only the ids of principals may have one (`principal_ids`).
+    Columns may have such names, so the message mentions field ids. An empty column name is rejected too: the router
+    would skip it, and the request would apply to all columns.
     """
     path = raw.split(b"?", 1)[0]
     of_column = path.startswith(b"/management/") and b"/columns/" in path
     hint = _ALSO_KNOWN if of_column else ""
-    segments = []
+    segments: list[str] = []
     for segment in path.split(b"/"):
         try:
             text = unquote_plus(segment.decode("ascii"), errors="strict")
         except (UnicodeDecodeError, UnicodeEncodeError):
             raise BadRequestException("The path of the request is not percent-encoded UTF-8.") from None
+        if is_principal_next(segments):
+            text = protect_slashes(text)
         if "/" in text or "\x00" in text or "\\" in text:
             raise BadRequestException(f"A name in the path must not contain a slash, a backslash or U+0000.{hint}")
         if text in (".", ".."):

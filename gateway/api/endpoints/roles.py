@@ -31,6 +31,7 @@ from gateway.access.request import Body
 from gateway.access.tuples import Principal, require_valid_in_tuples
 from gateway.api.answers import changed_grants
 from gateway.api.context import Ctx
+from gateway.api.principal_ids import principal_in_path
 from gateway.api.serves import replay_by, serve, serves
 from gateway.governance.grant_requests import require_writable
 from gateway.governance.roles import Roles, parse_member
@@ -53,7 +54,7 @@ async def add_role_members(ctx: Ctx) -> None:
 @serves(RemoveRoleMember)
 async def remove_role_member(ctx: Ctx) -> Response[None]:
     """Remove a user or a role from a role."""
-    on, entry = ctx.ref(RoleRef), _entry(ctx.path["member_type"], ctx.path["member_id"])
+    on, entry = ctx.ref(RoleRef), _entry(ctx.path["member_type"], principal_in_path(ctx.path["member_id"]))
     permit = await ctx.admit(RemoveRoleMember(on, *require_writable(on, (), (entry,))))
     await ctx.services.grants.change(permit)
     return changed_grants(await ctx.services.live_credentials.after_revocation(permit))

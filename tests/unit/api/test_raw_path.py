@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.api.principal_ids import principal_in_path
 from gateway.api.raw_path import RawPath, decode_path
 from gateway.iceberg.errors import BadRequestException
 
@@ -140,3 +141,54 @@ def test_a_column_with_an_empty_name_is_refused_for_every_spelling_of_the_path(p
 def test_the_column_list_of_a_table_has_a_path_without_a_column_name() -> None:
     path = "/management/v1/warehouse/w/table/t/columns/grants"
     assert decode_path(path.encode()) == path
+
+
+ids = st.text(
+    alphabet=st.characters(exclude_characters="\\", exclude_categories=["Cs", "Cc"]), min_size=1, max_size=30
+).map(lambda subject: f"oidc~{subject}")
+
+
+@given(ids, st.sampled_from(["", "/roles", "/roles/transitive", "/actions"]))
+def test_an_id_with_slashes_stays_one_segment(id: str, rest: str) -> None:
+    path = decode_path(f"/management/v1/user/{quote(id, safe='')}{rest}".encode())
+    before, segment = path.split("/")[:4], path.split("/")[4]
+    assert before == ["", "management", "v1", "user"]
+    assert principal_in_path(segment) == id
+    assert path == f"/management/v1/user/{segment}{rest}"
+
+
+@given(ids)
+def test_a_member_id_with_slashes_stays_one_segment(id: str) -> None:
+    path = decode_path(f"/management/v1/role/r/members/user/{quote(id, safe='')}".encode())
+    assert len(path.split("/")) == 8
+    assert principal_in_path(path.split("/")[7]) == id
+
+
+@given(ids)
+def test_an_id_is_decoded_once(id: str) -> None:
+    twice = quote(quote(id, safe=""), safe="")
+    assert decode_path(f"/management/v1/user/{twice}".encode()) == f"/management/v1/user/{quote(id, safe='')}"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/management/v1/user/oidc~a%1Fb",
+        "/management/v1/user/oidc~a%00b",
+        "/management/v1/user/oidc~a%5Cb",
+        "/management/v1/user/%2e%2e",
+        "/management/v1/user/oidc~a/ro%2Fles",
+        "/management/v1//user/oidc~a%2Fb",
+        "/management/v1/users/oidc~a%2Fb",
+        "/management%2Fv1/user/oidc~a%2Fb",
+        "/management/v1/warehouse/a%2Fb",
+        "/management/v1/role/a%2Fb/members/user/oidc~a",
+        "/management/v1/role/r/members/us%2Fer/oidc~a",
+        "/management/v1/role/r/member/user/oidc~a%2Fb",
+        "/scim/v2/Users/a%2Fb",
+        "/catalog/v1/user/a%2Fb",
+    ],
+)
+def test_a_slash_or_control_character_elsewhere_is_400(path: str) -> None:
+    with pytest.raises(BadRequestException):
+        decode_path(path.encode())
