@@ -16,7 +16,7 @@ BIN := $(VENV)/bin
 ENVIRONMENT := $(VENV)/.installed-$(firstword $(shell cksum requirements.lock))
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet
 
-.PHONY: help setup demo up test test-unit test-policies test-services test-generated test-servers test-engines test-chaos test-long test-events-faults test-trino test-keycloak test-azurite test-browser test-helm test-observability test-wheel test-pythons check house docs model policies identity-attacks soak bench bench-peer bench-versions spec-diff lock wheel clean test-lakekeeper-client test-engine chart-policies
+.PHONY: help setup demo up test test-unit test-policies test-services test-generated test-servers test-engines test-chaos test-long test-events-faults test-trino test-keycloak test-azurite test-browser test-helm test-observability test-wheel test-pythons check house docs model policies identity-attacks soak bench bench-peer bench-versions spec-diff lock wheel clean test-lakekeeper-client test-engine chart-policies sbom
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do \
@@ -107,7 +107,20 @@ test-keycloak: setup ## Test logins, groups and key rotation on a real Keycloak:
 test-azurite: setup ## Test warehouses in Azure storage on an emulator: downloads 365 MB once, needs npm and Node 20 or newer
 	LAKEGATE_TEST_AZURITE=1 $(BIN)/python -m pytest --timeout 1200 tests/integration/test_adls_warehouses.py
 
-test-wheel: setup ## Build the wheel, install it in an empty environment and run the stack from it
+test-sbom: ## Write dist/sbom.cdx.json, the list of the components of the serving image (CycloneDX), and validate it
+	rm -rf build/sbom && mkdir -p build/sbom dist
+	$(PYTHON) -m venv build/sbom/image && $(PYTHON) -m venv build/sbom/backend && $(PYTHON) -m venv build/sbom/tool
+	build/sbom/image/bin/pip install --quiet --require-hashes --no-deps --only-binary :all: -r requirements-serve.lock
+	build/sbom/backend/bin/pip install --quiet --require-hashes --no-deps --only-binary :all: -r requirements-build.lock
+	build/sbom/tool/bin/pip install --quiet --require-hashes --no-deps --only-binary :all: -r requirements-sbom.lock
+	build/sbom/backend/bin/pip wheel --quiet --no-deps --no-index --no-build-isolation --wheel-dir build/sbom/wheel .
+	build/sbom/image/bin/pip install --quiet --no-deps --no-index build/sbom/wheel/lakegate-*.whl
+	build/sbom/image/bin/pip uninstall --quiet --yes pip setuptools
+	build/sbom/tool/bin/cyclonedx-py environment build/sbom/image/bin/python --pyproject pyproject.toml --output-reproducible \
+	  --output-format JSON --output-file dist/sbom.cdx.json --validate
+	rm -rf build/sbom
+
+wheel: setup ## Build the wheel, install it in an empty environment and run the stack from it
 	LAKEGATE_TEST_WHEEL=1 $(BIN)/python -m pytest --timeout 1200 tests/e2e/test_wheel.py
 
 test-pythons: setup ## Run tests/unit and tests/access on other versions of Python; make test-pythons VERSIONS="3.12 3.13"
@@ -161,6 +174,20 @@ lock: ## Update the lock files of the dependencies (needs uv)
 	$(COMPILE) --upgrade requirements-helm.in -o requirements-helm.lock
 	$(COMPILE) --upgrade requirements-go.in -o requirements-go.lock
 	$(COMPILE) --upgrade tests/e2e/pylakekeeper.in -o tests/e2e/pylakekeeper.lock
+	$(COMPILE) --upgrade requirements-sbom.in -o requirements-sbom.lock
+
+sbom: ## Write dist/sbom.cdx.json, the list of the components of the serving image (CycloneDX), and validate it
+	rm -rf build/sbom && mkdir -p build/sbom dist
+	$(PYTHON) -m venv build/sbom/image && $(PYTHON) -m venv build/sbom/backend && $(PYTHON) -m venv build/sbom/tool
+	build/sbom/image/bin/pip install --quiet --require-hashes --no-deps --only-binary :all: -r requirements-serve.lock
+	build/sbom/backend/bin/pip install --quiet --require-hashes --no-deps --only-binary :all: -r requirements-build.lock
+	build/sbom/tool/bin/pip install --quiet --require-hashes --no-deps --only-binary :all: -r requirements-sbom.lock
+	build/sbom/backend/bin/pip wheel --quiet --no-deps --no-index --no-build-isolation --wheel-dir build/sbom/wheel .
+	build/sbom/image/bin/pip install --quiet --no-deps --no-index build/sbom/wheel/lakegate-*.whl
+	build/sbom/image/bin/pip uninstall --quiet --yes pip setuptools
+	build/sbom/tool/bin/cyclonedx-py environment build/sbom/image/bin/python --pyproject pyproject.toml --output-reproducible \
+	  --output-format JSON --output-file dist/sbom.cdx.json --validate
+	rm -rf build/sbom
 
 wheel: setup ## Build the source archive and the wheel in dist/
 	$(BIN)/python -m build --no-isolation

@@ -237,6 +237,18 @@ def test_every_realm_client_issues_tokens_for_the_gateways_audience() -> None:
     assert "clientScopes" not in realm
 
 
+def test_the_pages_log_users_in_with_a_public_client_of_the_realm() -> None:
+    serve = settings.load({key: REFERENCE.sub("0" * 64, value) for key, value in environment_of("serve").items()})
+    realm = json.loads((DEPLOY / "keycloak" / "lakegate-realm.json").read_text())
+    (client,) = (each for each in realm["clients"] if each["clientId"] == serve.ui.openid_client_id)
+    assert client["publicClient"] is client["standardFlowEnabled"] is True
+    assert client["attributes"]["oauth2.device.authorization.grant.enabled"] == "true", "`lakegate login` needs it"
+    assert set(client["redirectUris"]) == {f"{serve.base_uri}/ui", f"{serve.base_uri}/swagger-ui/oauth2-redirect.html"}
+    assert client["webOrigins"] == [serve.base_uri], "the page requests the token with a script of this origin"
+    logins = re.findall(r"--issuer (\S+) --client-id (\S+?)\)?$", (DEPLOY / "README.md").read_text(), re.MULTILINE)
+    assert logins == [(serve.openid_provider_uri, serve.ui.openid_client_id)] * 2
+
+
 def test_the_secrets_of_the_realm_come_from_keycloaks_environment() -> None:
     realm = json.loads((DEPLOY / "keycloak" / "lakegate-realm.json").read_text())
     secrets = [client["secret"] for client in realm["clients"] if "secret" in client]

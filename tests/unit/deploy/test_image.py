@@ -31,7 +31,7 @@ def test_the_image_does_not_run_as_root() -> None:
 
 def test_only_locked_wheels_are_installed() -> None:
     installs = re.findall(r"pip install [^&]*", JOINED)
-    assert len(installs) == 3
+    assert len(installs) == 4
     for install in installs:
         locked = "--require-hashes --no-deps --only-binary :all: -r" in install
         assert locked or "--no-deps --no-index" in install, install
@@ -64,6 +64,34 @@ def test_the_image_serves_has_a_health_check_and_stops_on_sigterm() -> None:
 
 def test_commands_of_the_image_exist() -> None:
     assert {"serve", "migrate", "healthcheck"} <= main.commands.keys()
+
+
+def test_the_final_stage_installs_nothing_and_fetches_nothing() -> None:
+    """Tools of the build stay in its stage: the final stage creates a user and copies two results."""
+    assert [line.split()[:2] for line in values("COPY", FINAL)] == [
+        ["--from=build", "/opt/lakegate"],
+        ["--from=build", "/build/sbom.cdx.json"],
+    ]
+    (run,) = values("RUN", FINAL)
+    assert re.findall(r"(?:^|&& )(\w+)", run) == ["groupadd", "useradd"]
+    assert values("ADD", INSTRUCTIONS) == []
+    assert not re.search(r"\b(?:apt-get|apk|curl|wget|git|sudo)\b", JOINED)
+    assert "pip uninstall --yes pip setuptools" in JOINED
+
+
+def test_the_image_contains_a_validated_list_of_its_components() -> None:
+    (command,) = (run for run in values("RUN", INSTRUCTIONS) if "cyclonedx-py" in run)
+    assert "environment /opt/lakegate/bin/python" in command, "it lists what is installed, not what was requested"
+    assert "--validate" in command
+    assert values("RUN", INSTRUCTIONS).index(command) > next(
+        index for index, run in enumerate(values("RUN", INSTRUCTIONS)) if "pip uninstall" in run
+    ), "a list from before would contain pip, which the image does not contain"
+    assert "--from=build /build/sbom.cdx.json /usr/share/doc/lakegate/sbom.cdx.json" in values("COPY", FINAL)
+    lock = (ROOT / "requirements-sbom.lock").read_text()
+    assert re.search(r"^cyclonedx-bom==[\d.]+ .*\n    --hash=sha256:", lock, re.MULTILINE)
+    recipe = (ROOT / "Makefile").read_text().partition("\nsbom:")[2].partition("\n\n")[0]
+    assert "--validate" in recipe
+    assert "-r requirements-serve.lock" in recipe
 
 
 def test_the_build_context_contains_only_copied_files() -> None:
