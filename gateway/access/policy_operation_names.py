@@ -18,6 +18,7 @@ _OPERATIONS: dict[tuple[ObjectType, Can], str] = {
     (ObjectType.SERVER, Can.LIST_ALL_PROJECTS): "list_projects",
     (ObjectType.SERVER, Can.MANAGE_EVENTS): "replay_events",
     (ObjectType.SERVER, Can.READ_EVENTS): "list_event_sinks",
+    (ObjectType.SERVER, Can.READ_POLICIES): "get_policy_bundle",
     (ObjectType.PROJECT, Can.CONTROL_PROJECT_TASKS): "control_project_tasks",
     (ObjectType.PROJECT, Can.CREATE_ROLE): "create_role",
     (ObjectType.PROJECT, Can.CREATE_WAREHOUSE): "create_warehouse",

@@ -15,6 +15,7 @@ class Privilege(StrEnum):
     ADMIN = "admin"
     OPERATOR = "operator"
     PROVISIONER = "provisioner"
+    POLICY_READER = "policy_reader"
     PROJECT_ADMIN = "project_admin"
     SECURITY_ADMIN = "security_admin"
     DATA_ADMIN = "data_admin"
@@ -48,7 +49,7 @@ _BELOW_PROJECT = (
 
 #: The privileges that can be granted on each type of object.
 GRANTABLE: dict[ObjectType, tuple[Privilege, ...]] = {
-    ObjectType.SERVER: (Privilege.ADMIN, Privilege.OPERATOR, Privilege.PROVISIONER),
+    ObjectType.SERVER: (Privilege.ADMIN, Privilege.OPERATOR, Privilege.PROVISIONER, Privilege.POLICY_READER),
     ObjectType.PROJECT: (
         Privilege.PROJECT_ADMIN,
         Privilege.SECURITY_ADMIN,

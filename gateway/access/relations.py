@@ -62,6 +62,7 @@ class Can(StrEnum):
     GRANT_MODIFY = "can_grant_modify"
     GRANT_OPERATOR = "can_grant_operator"
     GRANT_PASS_GRANTS = "can_grant_pass_grants"
+    GRANT_POLICY_READER = "can_grant_policy_reader"
     GRANT_PROJECT_ADMIN = "can_grant_project_admin"
     GRANT_PROVISIONER = "can_grant_provisioner"
     GRANT_ROLE_CREATOR = "can_grant_role_creator"
@@ -94,6 +95,7 @@ class Can(StrEnum):
     READ_DATA = "can_read_data"
     READ_EVENTS = "can_read_events"
     READ_GRANTS = "can_read_grants"
+    READ_POLICIES = "can_read_policies"
     READ_METADATA = "can_read_metadata"
     READ_ROLE_ASSIGNMENTS = "can_read_role_assignments"
     RENAME = "can_rename"
@@ -164,6 +166,7 @@ ACTIONS: dict[ObjectType, frozenset[Can]] = {
             Can.DELETE_USERS,
             Can.GRANT_ADMIN,
             Can.GRANT_OPERATOR,
+            Can.GRANT_POLICY_READER,
             Can.GRANT_PROVISIONER,
             Can.LIST_ALL_PROJECTS,
             Can.LIST_USERS,
@@ -172,6 +175,7 @@ ACTIONS: dict[ObjectType, frozenset[Can]] = {
             Can.READ_ASSIGNMENTS,
             Can.READ_EVENTS,
             Can.READ_GRANTS,
+            Can.READ_POLICIES,
             Can.SYNCHRONIZE_IDENTITIES,
             Can.UPDATE_USERS,
         }

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, TypeAlias, TypeVar
 
 from litestar import Response
@@ -37,6 +37,13 @@ def cached_response(answer: Tagged) -> TableAnswer:
     if answer.body is None:
         return Response(None, status_code=304, headers=_headers(answer.etag))
     return Response(answer.body, headers=_headers(answer.etag))
+
+
+def cached_file(content: bytes, etag: str, media_type: str, known: Collection[str] | None) -> Response[bytes | None]:
+    """Return a file, or 304 if `known`, the tags of the client (None for any), contains its tag."""
+    if known is None or etag in {tag.removeprefix("W/") for tag in known}:
+        return Response(None, status_code=304, headers=_headers(etag))
+    return Response(content, media_type=media_type, headers=_headers(etag))
 
 
 def _headers(etag: str) -> dict[str, str]:

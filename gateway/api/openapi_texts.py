@@ -25,6 +25,7 @@ PARAMETERS: Final[Mapping[str, str]] = {
     "attributes": "The only attributes to return (RFC 7644 section 3.9).",
     "column": "The name of a top-level column of the table's current schema, in its spelling. To read and revoke "
     "grants it can be the name of a dropped column, or `field-id:` and the column's field id.",
+    "bundle": "`gateway` or `trino`.",
     "asset": "The name of a file of the page.",
     "count": "The largest number of resources in the response; at most 200.",
     "excludedAttributes": "Attributes to leave out.",

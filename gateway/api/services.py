@@ -34,6 +34,7 @@ from gateway.governance.grants import Grants
 from gateway.governance.live_credentials import LiveCredentials
 from gateway.governance.managed_access import ManagedAccess
 from gateway.governance.namespace_moves import NamespaceMoves
+from gateway.governance.policy_bundles import PolicyBundles
 from gateway.governance.projects import Projects
 from gateway.governance.protection import Protection
 from gateway.governance.rights import Rights
@@ -109,6 +110,7 @@ class Services:
     tasks: Tasks
     task_queues: TaskQueues
     event_deliveries: EventDeliveries
+    policy_bundles: PolicyBundles
     namespace_moves: NamespaceMoves
     protection: Protection
     known_callers: set[str]

@@ -17,6 +17,7 @@ from gateway.assembly.adapters import Stores, delegated_tokens
 from gateway.assembly.change_approval import open_change_approval
 from gateway.assembly.engines import EnginesByToken, owner_properties
 from gateway.assembly.identity import Identity
+from gateway.assembly.policies import policy_source
 from gateway.audit.refused_logins import RefusedLogins
 from gateway.catalog.chosen_locations import ChosenLocations
 from gateway.catalog.commits import Commits
@@ -53,6 +54,7 @@ from gateway.governance.grants import Grants
 from gateway.governance.live_credentials import LiveCredentials
 from gateway.governance.managed_access import ManagedAccess
 from gateway.governance.namespace_moves import NamespaceMoves
+from gateway.governance.policy_bundles import PolicyBundles
 from gateway.governance.projects import Projects
 from gateway.governance.protection import Protection
 from gateway.governance.rights import Rights
@@ -298,6 +300,7 @@ def build_services(
         event_deliveries=EventDeliveries(
             database=database, sinks=settings.events.sink_names(), page_size=settings.pagination_size_max
         ),
+        policy_bundles=PolicyBundles(*policy_source(settings)),
         namespace_moves=NamespaceMoves(
             database=database,
             door=door,

@@ -28,7 +28,7 @@ from gateway.cli.live_credentials import live_credentials
 from gateway.cli.login import login as log_in  # the module keeps the name `gateway.cli.login`
 from gateway.cli.login import logout, token
 from gateway.cli.models import model
-from gateway.cli.policies import policy
+from gateway.cli.policies import init, policy
 from gateway.cli.repairs import authz, reopen_bootstrap, secrets
 from gateway.cli.verification import verify_scope
 from gateway.cli.verifiers import contracts, require_verifiers
@@ -53,6 +53,7 @@ for _command in (
     client,
     conformance,
     contracts,
+    init,
     live_credentials,
     log_in,
     logout,
@@ -123,7 +124,12 @@ def healthcheck() -> None:
     help="Directory for the data of the stack.",
 )
 @click.option("--empty", is_flag=True, help="Do not bootstrap the server.")
-def up(ready_file: Path | None, data: Path, empty: bool) -> None:
+@click.option(
+    "--policies",
+    type=click.Path(file_okay=False, path_type=Path, resolve_path=True),
+    help="Policy repository whose policies are added. Restart after a change.",
+)
+def up(ready_file: Path | None, data: Path, empty: bool, policies: Path | None) -> None:
     """Run the gateway and all services that it needs on this machine, until Ctrl-C.
 
     The first start installs the missing programs, as `lakegate setup` does.
@@ -131,7 +137,7 @@ def up(ready_file: Path | None, data: Path, empty: bool) -> None:
     _install()
     from gateway.embedded import up as embedded
 
-    _embedded(embedded.run(settings_for(), data=data.resolve(), ready_file=ready_file, empty=empty))
+    _embedded(embedded.run(settings_for(), data=data.resolve(), ready_file=ready_file, empty=empty, policies=policies))
 
 
 @main.command()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands ``lakegate policy …``: check, test and bundle the policies."""
+"""The commands ``lakegate policy …`` and ``lakegate init policies``: create, check, test and bundle the policies."""
 
 from __future__ import annotations
 
@@ -108,3 +108,25 @@ def policy_bundle(
     except (InvalidPolicies, OSError, UnicodeDecodeError) as error:
         raise click.ClickException(str(error)) from None
     click.echo(f"{written}: revision {built.revision}")
+
+
+@click.group("init")
+def init() -> None:
+    """Create a directory to start from."""
+
+
+@init.command("policies")
+@click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
+def init_policies(directory: Path) -> None:
+    """Create a policy repository in DIRECTORY: a guardrail with tests, policy data, and a CI workflow."""
+    from gateway.embedded.errors import StackError
+    from gateway.embedded.new_repository import create_repository
+
+    try:
+        for file in create_repository(directory):
+            click.echo(str(file))
+    except StackError as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(
+        f"Check it with `lakegate policy check {directory}`, and try it with `lakegate up --policies {directory}`."
+    )

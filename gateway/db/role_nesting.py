@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.access.privileges import Privilege
+from gateway.access.privileges import GRANTABLE, Privilege
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import PrincipalType
 from gateway.db.rows import AnyRow, columns_of
@@ -130,8 +130,8 @@ _ALL_MEMBERS = text(
 async def admin_privileges(connection: AsyncConnection, role_id: str) -> list[tuple[Privilege, ObjectKey]]:
     """Return the live administrative grants (privilege, object) of a role and of the roles that contain it.
 
-    These are `admin`, `operator` and `provisioner` on the server, and `project_admin`. Security administrators of a
-    project may add members to each of its roles, but may not grant these privileges.
+    These are all privileges on the server, and `project_admin`. Security administrators of a project may add members to
+    each of its roles, but may not grant these privileges.
     """
     rows = await connection.execute(
         _SELECT_ADMIN_PRIVILEGES,
@@ -145,7 +145,7 @@ async def administers_server(connection: AsyncConnection, role_id: str) -> bool:
     return any(on.type is ObjectType.SERVER for _, on in await admin_privileges(connection, role_id))
 
 
-ADMIN_PRIVILEGES = (Privilege.ADMIN, Privilege.OPERATOR, Privilege.PROVISIONER, Privilege.PROJECT_ADMIN)
+ADMIN_PRIVILEGES = (*GRANTABLE[ObjectType.SERVER], Privilege.PROJECT_ADMIN)
 
 _SELECT_ADMIN_PRIVILEGES = text(
     """

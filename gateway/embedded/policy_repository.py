@@ -61,9 +61,7 @@ def check_repository(opa: Path, directory: Path | None) -> list[str]:
         failed, output = _run([str(opa), "fmt", "--list", "--fail", _FOLDER], policies.parent)
         if failed:
             listed = _renamed("\n".join(line for line in output.splitlines() if _NAMED.match(line)), directory)
-            faults += [
-                f"{file}: the format is not that of `opa fmt`; run `opa fmt -w` on it" for file in listed.split()
-            ]
+            faults += [f"{file}: the file is not formatted; run `opa fmt -w` on it" for file in listed.split()]
         return faults
 
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Coroutine
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -14,15 +16,18 @@ from rich.markup import escape
 from gateway.embedded import bootstrap, engines, guide, ports, ready, stack, toolchain
 from gateway.embedded.children import Child
 from gateway.embedded.errors import StackError
+from gateway.embedded.policy_repository import composed
 from gateway.embedded.stack import Plan, Stack
 from gateway.settings import Settings
 
 
-async def run(settings: Settings, *, data: Path, ready_file: Path | None, empty: bool) -> None:
+async def run(
+    settings: Settings, *, data: Path, ready_file: Path | None, empty: bool, policies: Path | None = None
+) -> None:
     """Run the stack until SIGINT, SIGTERM or SIGHUP.
 
     ``data``: directory of all data. ``ready_file``: written when the stack is ready, removed at the end. ``empty``:
-    leave the server un-bootstrapped.
+    leave the server un-bootstrapped. ``policies``: a policy repository, whose policies are added to the package's.
 
     Raises:
         StackError: the stack could not be started, or a signal arrived before it was ready.
@@ -40,8 +45,13 @@ async def run(settings: Settings, *, data: Path, ready_file: Path | None, empty:
     )
     up = asyncio.Event()
     try:
-        if not await until_signal(_stay(plan, ready_file, empty, up)) and not up.is_set():
-            raise StackError("stopped before the stack was ready")
+        with ExitStack() as opened:
+            if policies is not None:
+                together = opened.enter_context(composed(policies))
+                served = {**plan.gateway_settings, "POLICY_DIRECTORY": str(policies)}
+                plan = replace(plan, tools=replace(plan.tools, policies=together), gateway_settings=served)
+            if not await until_signal(_stay(plan, ready_file, empty, up)) and not up.is_set():
+                raise StackError("stopped before the stack was ready")
     finally:
         if ready_file is not None:
             ready_file.unlink(missing_ok=True)

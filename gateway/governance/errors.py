@@ -200,6 +200,14 @@ class EventSinkNotFound(CatalogError, code=404):
     """No event sink in the settings has this name."""
 
 
+class PolicyBundleNotFound(CatalogError, code=404):
+    """There is no bundle of policies of this name."""
+
+
+class PoliciesInvalid(CatalogError, code=503):
+    """The policies in the gateway's directory cannot be served; its log names the fault."""
+
+
 class TaskNotSchedulable(CatalogError, code=400):
     """Tasks of this queue cannot be created by request."""
 

@@ -20,6 +20,11 @@ _TEXTS: dict[Privilege, tuple[str, str, str]] = {
         "Creates and changes the users and synchronised roles of one identity provider (SCIM); no other right.",
         "administration",
     ),
+    Privilege.POLICY_READER: (
+        "Policy reader",
+        "Reads the policies and policy data of the server as bundles for OPA; no other right.",
+        "administration",
+    ),
     Privilege.PROJECT_ADMIN: ("Project admin", "All rights in the project.", "administration"),
     Privilege.SECURITY_ADMIN: (
         "Security admin",

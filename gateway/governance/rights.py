@@ -39,6 +39,7 @@ _OWN = frozenset(
         Can.MANAGE_EVENTS,
         Can.READ_COLUMNS,
         Can.READ_EVENTS,
+        Can.READ_POLICIES,
         Can.SYNCHRONIZE_IDENTITIES,
         Can.UNREGISTER,
     }

@@ -202,6 +202,20 @@ class Settings(StoreSettings, frozen=True, kw_only=True):
         float, Meta(gt=0, description="Interval in seconds between two health checks of each dependency.")
     ] = 10.0
 
+    policy_directory: Annotated[
+        str | None,
+        Meta(
+            description="Policy repository whose policies the gateway serves as bundles for OPA. By default, it serves "
+            "the policies of the package."
+        ),
+    ] = None
+    policy_signing_key_file: Annotated[
+        str | None,
+        Meta(description="File with the private key (PEM), or for HS256 the secret, that signs these bundles."),
+    ] = None
+    policy_signing_algorithm: Annotated[
+        typing.Literal["RS256", "ES256", "HS256"], Meta(description="Algorithm of these signatures.")
+    ] = "RS256"
     endpoint_stat_flush_interval: Annotated[
         float,
         Meta(

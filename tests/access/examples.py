@@ -31,6 +31,7 @@ from gateway.access.operations import (
     live_credentials,
     namespace_moves,
     namespaces,
+    policy_bundles,
     projects,
     registrations,
     renames,
@@ -818,6 +819,10 @@ def _events() -> list[Example]:
     ]
 
 
+def _policy_bundles() -> list[Example]:
+    return [Example("bundle", policy_bundles.GetPolicyBundle("trino"), {"bundle": "trino"})]
+
+
 def _managed_access() -> list[Example]:
     warehouse, namespace = {"warehouse_id": str(world.WAREHOUSE_ID)}, {"namespace_id": str(world.INNER_ID)}
     on, body = NamespaceIdRef(world.INNER_ID), {"managed-access": True}
@@ -938,6 +943,7 @@ EXAMPLES: Sequence[Example] = (
     *_change_tickets(),
     *_task_queues(),
     *_events(),
+    *_policy_bundles(),
     *_managed_access(),
     *_namespace_moves(),
     *_lifecycle(),

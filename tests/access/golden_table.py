@@ -88,6 +88,7 @@ def _rows() -> Iterator[Row]:
         ("S", "admin", "---- --- - - - - - Y-- Y"),
         ("S", "operator", "YYYY YYY Y Y Y Y Y YYY Y"),
         ("S", "provisioner", "---- --- - - - - - --- -"),
+        ("S", "policy_reader", "---- --- - - - - - --- -"),
         ("P", "project_admin", "YYYY YYY Y Y Y Y Y YYY Y"),
         ("P", "security_admin", "YYYY --- - - - - - YYY Y"),
         ("P", "data_admin", "YYYY YY- Y Y Y Y - --- -"),

@@ -60,6 +60,7 @@ NOT_OF_THE_OPERATION = {
     "docs.get_api_asset": "files that are public, by a name of a list",
     "docs.get_api_document": "as above",
     "oauth.exchange_token": "it only refuses: an exchange with a header that it does not follow",
+    "policy_bundles.get_policy_bundle": "the tag of a copy that the client has narrows what was admitted",
     "scim._describe": "it only refuses: a filter where there is nothing to filter",
     "scim.get_resource_type": "constants, the same for every caller",
     "scim.get_schema": "as above",

@@ -260,7 +260,7 @@ def test_grantable_relations_equal_those_of_the_reference_model(model: Model) ->
     }  # fmt: skip
     on_projects = {"project_admin", "security_admin", "data_admin", "role_creator", "tag_creator", "approve_changes"}
     assert grantable_of(model) == {
-        "server": {"admin", "operator", "provisioner"},
+        "server": {"admin", "operator", "provisioner", "policy_reader"},
         "project": on_projects | {"describe", "select", "create", "modify", "delegate", "enforcer", "inspector"},
         "warehouse": below | {"delegate", "enforcer", "inspector", "manage_storage"},
         "namespace": below,
@@ -357,17 +357,36 @@ def test_version_1_7_only_adds_to_version_1_6(fga_model: Path, model: Model) -> 
     Without the additions the model has the recorded hash of version 1.6.
     """
     added = {"approve_changes", "approves", "can_approve_changes", "can_grant_approve_changes", "can_read_events"}
+    later = {"policy_reader", "can_read_policies", "can_grant_policy_reader"}
+    former = _without(model, added | {"can_manage_events"} | later)
+    for type_definition in former["type_definitions"]:
+        arms = ((type_definition.get("relations") or {}).get("describes") or {}).get("union", {}).get("child", [])
+        arms[:] = [arm for arm in arms if arm != {"computedUserset": {"relation": "approve_changes"}}]
+    assert _recorded(fga_model, "1.6") == f"`{content_hash(former)[:12]}`"
+
+
+def test_version_1_8_only_adds_to_version_1_7(fga_model: Path, model: Model) -> None:
+    """Without the additions the model has the recorded hash of version 1.7."""
+    former = _without(model, {"policy_reader", "can_read_policies", "can_grant_policy_reader"})
+    assert _recorded(fga_model, "1.7") == f"`{content_hash(former)[:12]}`"
+
+
+def _without(model: Model, added: set[str]) -> Model:
+    """Return a copy of the model without these relations."""
     former = copy.deepcopy(model)
     for type_definition in former["type_definitions"]:
-        relations, about = type_definition.get("relations") or {}, (type_definition.get("metadata") or {})
-        for name in added | {"can_manage_events"}:
-            relations.pop(name, None)
-            (about.get("relations") or {}).pop(name, None)
-        arms = (relations.get("describes") or {}).get("union", {}).get("child", [])
-        arms[:] = [arm for arm in arms if arm != {"computedUserset": {"relation": "approve_changes"}}]
+        about = (type_definition.get("metadata") or {}).get("relations") or {}
+        for name in added:
+            (type_definition.get("relations") or {}).pop(name, None)
+            about.pop(name, None)
+    return former
+
+
+def _recorded(fga_model: Path, version: str) -> str:
+    """Return the recorded hash of a version."""
     rows = (fga_model / "VERSIONS.md").read_text(encoding="utf-8").splitlines()
-    (hashed,) = (row.strip("| ").split("|")[-1].strip() for row in rows if row.startswith("| 1.6 "))
-    assert hashed == f"`{content_hash(former)[:12]}`"
+    (hashed,) = (row.strip("| ").split("|")[-1].strip() for row in rows if row.startswith(f"| {version} "))
+    return hashed
 
 
 def test_principals_that_could_decide_before_version_1_7_still_can(model: Model) -> None:
