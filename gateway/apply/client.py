@@ -24,7 +24,7 @@ FORBIDDEN, NOT_FOUND = 403, 404
 
 _REMEDIES = {
     _UNAUTHORIZED: " Log in again with `lakegate login`, or renew the token in LAKEGATE_TOKEN.",
-    FORBIDDEN: " The user who runs apply needs this right; an administrator of the object can grant it.",
+    FORBIDDEN: " Get the right, or run the command as a user who has it.",
     _CONFLICT: " The state may have changed since the plan was made. Run the command again to get a new plan.",
 }
 

@@ -16,6 +16,7 @@ from gateway.apply.profiles import profile_fields
 from gateway.apply.source import InvalidSource, Path, Source
 from gateway.apply.state import SERVER, Address, Kind, Resource, Scope, State, namespace_address
 from gateway.iceberg.errors import CatalogError
+from gateway.protocol.roles import OWN_PROVIDER
 
 _TABULARS = (("tables", Kind.TABLE), ("views", Kind.VIEW), ("generic_tables", Kind.GENERIC_TABLE))
 
@@ -87,6 +88,9 @@ class _Builder:
             name=role.name, description=role.description, provider_id=role.provider_id, source_id=role.source_id
         )
         self._add(path, Resource(address, fields, id=self._uuid(path, role.id), spec=role))
+        if role.members and role.provider_id not in (None, OWN_PROVIDER):
+            text = f"the provider {role.provider_id} manages the members of this role. Remove the list."
+            raise self._source.error((*path, "members"), text)
         self._grants(path, address, ObjectType.ROLE, role.grants)
         self._list(Kind.MEMBER, address, role.members)
         for place, member in enumerate(role.members or ()):

@@ -33,7 +33,7 @@ def export(api: Api, project: str | None, notes: list[str]) -> dict[str, Any]:
 
     `notes` receives what is left out. Raises ApiError and NoSuchProject.
     """
-    everything = _Skeleton(api).of(project)
+    everything = _Skeleton(api, notes).of(project)
     present, _ = read_state(api, everything, refused=notes)
     users = State({each: Resource(each) for each in sorted(_users(present), key=str)})
     known, _ = read_state(api, users)
@@ -43,8 +43,9 @@ def export(api: Api, project: str | None, notes: list[str]) -> dict[str, Any]:
 class _Skeleton:
     """Finds the addresses of everything to export. Their fields are read afterwards, as for `apply`."""
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: Api, notes: list[str]) -> None:
         self._api = api
+        self._notes = notes
         self._located = Located()
         self._resources: dict[Address, Resource] = {}
         self._scopes: set[Scope] = set()
@@ -61,7 +62,16 @@ class _Skeleton:
             found = "several projects have" if listed else "you see no project with"
             raise NoSuchProject(f"{found} the id or name {project!r}. `lakegate export` without --project writes all.")
         for each in listed:
-            self._project(Address(Kind.PROJECT, each["project-id"]), each["project-id"])
+            known = dict(self._resources), set(self._scopes)
+            try:
+                self._project(Address(Kind.PROJECT, each["project-id"]), each["project-id"])
+            except ApiError as error:
+                if project is not None or error.status != FORBIDDEN:
+                    raise
+                self._notes.append(
+                    f"the project {each['project-id']} is left out, because you may not list its contents"
+                )
+                self._resources, self._scopes = known
         return State(self._resources, frozenset(self._scopes))
 
     def _project(self, address: Address, id: str) -> None:

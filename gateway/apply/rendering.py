@@ -15,7 +15,7 @@ def plan_lines(plan: Plan, *, prune: bool) -> Iterator[str]:
     """Yield the lines of a plan. Without `prune`, undeclared objects are counted and not listed."""
     for change in plan.changes:
         yield change_line(change)
-        yield from (f"    {_field_text(change.action, each)}" for each in change.fields)
+        yield from (f"    {_field_text(change.action, each)}" for each in change.fields if _is_shown(change, each))
     if prune:
         yield from (f"  {_printable(str(each.address))} stays: {each.reason}" for each in plan.kept)
     elif plan.kept:
@@ -33,6 +33,13 @@ def plan_lines(plan: Plan, *, prune: bool) -> Iterator[str]:
 def change_line(change: Change) -> str:
     """Return the line of a change without its fields."""
     return f"{change.action} {_printable(str(change.address))}"
+
+
+def _is_shown(change: Change, field: FieldChange) -> bool:
+    """Return False for fields of a new warehouse's storage that the file leaves at their defaults."""
+    if change.action is not Action.CREATE or not field.name.startswith("storage.") or change.desired is None:
+        return True
+    return field.name.removeprefix("storage.") in change.desired.spec.storage
 
 
 def _field_text(action: Action, field: FieldChange) -> str:

@@ -254,7 +254,7 @@ def test_a_caller_without_the_right_is_refused_with_the_reason_and_changes_nothi
     assert refused.returncode == 1
     assert "was answered with 403" in refused.stderr
     assert "0 of 11 changes were made. The next one failed: + project" in refused.stderr
-    assert "an administrator of the object can grant it" in refused.stderr
+    assert "run the command as a user who has it" in refused.stderr
     assert {name for name, rows in world.rows().items() if rows != before[name]} <= {"users"}
 
 
@@ -300,6 +300,18 @@ def test_a_change_that_is_refused_midway_is_completed_by_a_caller_with_the_right
     output = desk.applied()
     assert "2 changes were made" in output
     assert desk.agrees("--prune")
+
+
+def test_an_export_leaves_out_what_the_caller_may_not_read_and_says_so(desk: Desk, world: World) -> None:
+    """One project without rights must not prevent the export of the others."""
+    desk.applied()
+    reader = next(each for each in desk.project["roles"][0]["members"] if "user" in each)["user"]
+    [person] = [each for each in world._met if each.id == reader]
+    exported = desk.run("export", by=person)
+    assert exported.returncode == 0, exported.stderr
+    assert f"note: the project {desk.project['id']} is left out" in exported.stderr
+    assert "note: the grants on server are left out" in exported.stderr
+    assert yaml.safe_load(exported.stdout) == {"version": 1, "projects": []}
 
 
 def test_secrets_are_missing_before_the_first_change_and_rotate_on_demand(desk: Desk, world: World) -> None:

@@ -61,7 +61,7 @@ def test_all_pages_of_a_list_are_read() -> None:
     ("status", "remedy"),
     [
         (401, "Log in again with `lakegate login`"),
-        (403, "an administrator of the object can grant it"),
+        (403, "run the command as a user who has it"),
         (409, "Run the command again to get a new plan"),
     ],
 )

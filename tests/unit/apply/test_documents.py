@@ -63,6 +63,10 @@ def _warehouse(fields: str) -> str:
         ),
         ("server: {grants: [{privilege: admin, role: leads}]}", "a role on the server is given by its UUID"),
         ("projects: [{name: a, roles: [{name: b, grants: [{privilege: assignee, user: oidc~a}]}]}]", "`members`"),
+        (
+            "projects: [{name: a, roles: [{name: b, provider-id: entra, members: [{user: oidc~a}]}]}]",
+            "roles[0].members: the provider entra manages the members of this role",
+        ),
         ("projects: [\n", "line 2: the file is not valid YAML"),
         ("a: &a [*a]", "an alias refers to a value that contains it"),
         ("projects: !!python/object:os.system x", "not valid YAML: could not determine a constructor"),
