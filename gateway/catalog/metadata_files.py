@@ -182,7 +182,8 @@ class MetadataFiles:
             )
         if not await self._files.is_empty(stored_profile(warehouse.profile), credential, location):
             raise UnexpectedFilesInLocation(
-                f"Unexpected files in location: {location.text}. Choose an empty location, or remove the files."
+                f"Unexpected files in location, tabular locations have to be empty: {location.text}. Choose another "
+                "location, or remove the files."
             )
 
 

@@ -229,7 +229,7 @@ class Namespaces:
                 raise ApprovedStateChanged
             if updates.get("location", current["location"]) != current["location"]:
                 raise LocationCannotBeUpdated(
-                    "The location of a namespace cannot be changed. Leave `location` out of the updates."
+                    "Namespace property `location` cannot be updated. Leave it out of the updates."
                 )
             removed = [key for key in removals if key in current]
             permit.pending_audit.add_details(removed=msgspec.json.encode(removed).decode())
@@ -297,6 +297,4 @@ def _refuse_contradictions(updates: Mapping[str, str], removals: Mapping[str, No
     if both:
         raise UnprocessableEntityException(f"These properties are both set and removed: {', '.join(both)}")
     if "location" in removals:
-        raise LocationCannotBeRemoved(
-            "The location of a namespace cannot be removed. Leave `location` out of the removals."
-        )
+        raise LocationCannotBeRemoved("Namespace property `location` cannot be removed. Leave it out of the removals.")

@@ -156,7 +156,7 @@ class NamespaceMoves:
         deepest = subtree.depth - len(subtree.levels) + len(operation.destination.levels)
         if deepest > self._max_depth:
             raise NamespaceDepthExceeded(
-                f"After the move a namespace would have {deepest} levels; at most {self._max_depth} are allowed."
+                f"Namespace exceeds maximum depth of {self._max_depth}: after the move one would have {deepest} levels."
             )
 
 

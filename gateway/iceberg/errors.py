@@ -340,8 +340,11 @@ class ProtectedTabularDeletionWithoutForce(CatalogError, code=409):
 
     @classmethod
     def of(cls, kind: str, name: Dotted) -> Self:
-        """Return the error `The table a.b is protected…`."""
-        return cls(f"The {kind} {name.dotted} is protected. Remove its protection first, or drop it with force=true.")
+        """Return the error `Cannot delete protected tabular a.b…`."""
+        return cls(
+            f"Cannot delete protected tabular {name.dotted} without force flag. Remove the protection of the {kind} "
+            "first, or drop it with force=true."
+        )
 
 
 class LocationAlreadyTaken(CatalogError, code=409):

@@ -66,12 +66,12 @@ class Namespace(Struct, frozen=True):
             raise NamespaceEmpty("A namespace needs at least one level")
         if len(self.levels) > MAX_REQUESTED_LEVELS:
             raise NamespaceDepthExceeded(
-                f"A namespace must have at most {MAX_REQUESTED_LEVELS} levels; this one has {len(self.levels)}"
+                f"Namespace exceeds maximum depth of {MAX_REQUESTED_LEVELS}: it has {len(self.levels)} levels"
             )
         for level in self.levels:
             _refuse_length(level, InvalidNamespace, "Namespace level")
             if not level:
-                raise NamespacePartEmpty(f"Namespace level is empty in {_shown('.'.join(self.levels))}")
+                raise NamespacePartEmpty(f"Namespace parts cannot be empty: {_shown('.'.join(self.levels))}")
             _refuse_categories(level, _UNSTORABLE, InvalidNamespace, "Namespace level")
 
     @classmethod
@@ -140,7 +140,8 @@ def validate_new_namespace(namespace: Namespace, *, reserved: frozenset[str], ma
     """
     if len(namespace.levels) > max_depth:
         raise NamespaceDepthExceeded(
-            f"Namespace {_shown(namespace.dotted)} has {len(namespace.levels)} levels; at most {max_depth} are allowed"
+            f"Namespace exceeds maximum depth of {max_depth}: {_shown(namespace.dotted)} has "
+            f"{len(namespace.levels)} levels"
         )
     if fold(namespace.levels[0]) in {fold(name) for name in reserved}:
         raise ReservedNamespace(
@@ -148,7 +149,7 @@ def validate_new_namespace(namespace: Namespace, *, reserved: frozenset[str], ma
         )
     for level in namespace.levels:
         if "." in level:
-            raise NamespacePartContainsDot(f"Namespace levels must not contain a dot: {_shown(level)}")
+            raise NamespacePartContainsDot(f"Namespace parts cannot contain '.': {_shown(level)}")
         _check_new(level, InvalidNamespace, "Namespace level")
 
 

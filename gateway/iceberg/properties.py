@@ -70,7 +70,7 @@ def check_settable(current: Mapping[str, str], requested: Mapping[str, str]) -> 
         raise FailedToSetProperties(f"These properties are not supported: {', '.join(unsupported)}")
     for name in changed:
         if name in IMMUTABLE_PROPERTIES and name in current:
-            raise ImmutablePropertyModification(f"Property {name} cannot be changed once it is set")
+            raise ImmutablePropertyModification(f"Cannot modify immutable property '{name}'")
     for name in _COUNTS:
         _require_count(changed, name, "Table property")
     for name in _FLAGS:
@@ -118,7 +118,7 @@ def check_removable(current: Mapping[str, str], removals: Iterable[str]) -> None
     """Raise ImmutablePropertyRemoval (400) if `current` has an immutable property that is in `removals`."""
     for name in removals:
         if name in IMMUTABLE_PROPERTIES and name in current:
-            raise ImmutablePropertyRemoval(f"Property {name} cannot be removed once it is set")
+            raise ImmutablePropertyRemoval(f"Cannot remove immutable property '{name}'")
 
 
 def _is_ignored_property(name: str) -> bool:

@@ -124,7 +124,7 @@ def test_body_of_33_mebibytes_is_refused(world: World, streamed: bool) -> None:
         "/management/v1/user?pageToken=%00&pageSize=1",
         "/management/v1/warehouse?projectId=%00",
         "/management/v1/warehouse?warehouseStatus=sleeping",
-        "/catalog/v1/not-a-uuid/namespaces",
+        f"/catalog/v1/{'n' * 129}/namespaces",
         "/catalog/v1/%00/namespaces",
         "{root}/namespaces?pageSize=0",
         "{root}/namespaces?pageSize=-1",

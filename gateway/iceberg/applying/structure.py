@@ -53,7 +53,7 @@ def assign_uuid(builder: TableBuilder, update: AssignUuid, at: str) -> None:
     except ValueError:
         raise BadRequestException(f"Malformed request: {update.uuid!r} is not a UUID at `{at}.uuid`") from None
     if builder.base is not None and update.uuid.lower() != builder.base.table_uuid.lower():
-        raise AssignUuidNotAllowed("Cannot reassign the UUID of an existing table")
+        raise AssignUuidNotAllowed("Cannot assign a new UUID to an existing table")
     if builder.table_uuid is None or update.uuid.lower() != builder.table_uuid.lower():
         builder.table_uuid = update.uuid
         builder.changed = True
@@ -100,7 +100,7 @@ def set_location(builder: TableBuilder, update: SetLocation, at: str) -> None:
     """
     location = strip_trailing_slash(update.location)
     if builder.base is not None and location != strip_trailing_slash(builder.base.location):
-        raise SetLocationNotAllowed(f"Cannot change the location of a table: it must remain {builder.base.location}")
+        raise SetLocationNotAllowed(f"Cannot change table location: it must remain {builder.base.location}")
     if builder.base is None and location != builder.location:
         builder.location = location
         builder.changed = True

@@ -6,11 +6,14 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Iterable
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 from urllib.parse import parse_qsl
 
 import pytest
 
+from gateway.embedded import identity_provider_app
+from gateway.embedded.identity_provider import IdentityProvider
 from gateway.embedded.identity_provider_app import accept_secret_in_body, split_secret
 
 FORM = "application/x-www-form-urlencoded"
@@ -89,3 +92,10 @@ def test_other_requests_are_passed_on_unchanged(more: dict[str, str]) -> None:
 def test_large_body_is_not_read() -> None:
     body = POSTED + b"&x=" + b"a" * 70_000
     assert seen(body) == (None, body)
+
+
+def test_provider_starts_with_the_interpreter_of_its_environment(tmp_path: Path) -> None:
+    provider = IdentityProvider(tmp_path / "nanoidp", tmp_path, 1, cast(Any, None), pages="http://gateway")
+    assert provider._program() == [str(tmp_path / "nanoidp"), "--strict-config"]
+    (tmp_path / "python").touch()
+    assert provider._program() == [str(tmp_path / "python"), "-I", "-u", identity_provider_app.__file__]

@@ -55,10 +55,10 @@ def test_unsupported_properties_are_refused_unless_already_set(name: str) -> Non
 def test_the_encryption_key_of_a_table_cannot_change() -> None:
     check_settable({}, {KEY: "k"})
     check_settable({KEY: "k"}, {KEY: "k"})
-    with pytest.raises(ImmutablePropertyModification, match="cannot be changed"):
+    with pytest.raises(ImmutablePropertyModification, match="Cannot modify immutable property"):
         check_settable({KEY: "k"}, {KEY: "l"})
     check_removable({}, [KEY])
-    with pytest.raises(ImmutablePropertyRemoval, match="cannot be removed"):
+    with pytest.raises(ImmutablePropertyRemoval, match="Cannot remove immutable property"):
         check_removable({KEY: "k"}, ["a", KEY])
 
 
