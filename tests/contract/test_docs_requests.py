@@ -32,7 +32,6 @@ _TESTED = {
     ("docs/operator.md", "/bootstrap"): "test_documented_bootstrap_is_refused_on_a_bootstrapped_server",
     ("deploy/README.md", "/bootstrap"): "test_documented_bootstrap_is_refused_on_a_bootstrapped_server",
     ("docs/policy-author.md", "columns/{column}/grants"): "test_documented_column_grant_is_accepted",
-    ("docs/trino.md", "inspector"): "test_documented_privileges_of_programs_can_be_granted",
     ("docs/token-exchange.md", '"delegate"'): "test_documented_privileges_of_programs_can_be_granted",
 }
 #: Requests that no test of this module sends, with the reason.
@@ -140,20 +139,13 @@ def test_documented_column_grant_is_accepted(world: World, ns: str) -> None:
     assert (grant["privilege"], grant["reason"]) == ("select", "monthly report")
 
 
-@pytest.mark.parametrize(
-    ("page", "privilege", "name"),
-    [
-        ("docs/trino.md", "inspector", "oidc~<subject of the client>"),
-        ("docs/token-exchange.md", "delegate", "oidc~trino"),
-    ],
-)
-def test_documented_privileges_of_programs_can_be_granted(world: World, page: str, privilege: str, name: str) -> None:
+def test_documented_privileges_of_programs_can_be_granted(world: World) -> None:
     program = world.stranger("program")
     path = world.grants_path("warehouse", world.warehouse)
-    granted = _written(block(page, f'"{privilege}"'), world.admin, path, **{name: program.id})
+    granted = _written(block("docs/token-exchange.md", '"delegate"'), world.admin, path, **{"oidc~trino": program.id})
     assert granted.status_code == 204, granted.text
-    assert {"type": privilege, "user": program.id} in world.admin.get(path).json()["assignments"]
-    world.revoke(privilege, program, "warehouse", world.warehouse)
+    assert {"type": "delegate", "user": program.id} in world.admin.get(path).json()["assignments"]
+    world.revoke("delegate", program, "warehouse", world.warehouse)
 
 
 @pytest.mark.parametrize(
