@@ -24,7 +24,7 @@ with_certificate := {"identity": "CN=trino,O=example", "client_certificates": [{
 may(request, env) if authz.allow with input as request with opa.runtime as {"env": env}
 
 test_the_engine_asks_at_the_entry_points_and_nowhere_else if {
-	every entry in {"allow", "batch", "row_filters", "column_mask", "batch_column_masks"} {
+	every entry in {"allow", "batch", "row_filters", "column_mask", "batch_column_masks", "diagnosis"} {
 		may(asking(object.union(with_key, {"path": ["v1", "data", "trino", entry]})), by_key)
 		may(asking(object.union(with_certificate, {"path": ["v1", "data", "trino", entry]})), by_certificate)
 		not may(asking({"path": ["v1", "data", "trino", entry]}), by_key)
@@ -33,6 +33,7 @@ test_the_engine_asks_at_the_entry_points_and_nowhere_else if {
 	every path in [
 		["v1", "data", "trino"],
 		["v1", "data", "trino", "settings"],
+		["v1", "data", "trino", "setup"],
 		["v1", "data", "trino", "settings", "token"],
 		["v1", "data", "trino", "allow", "x"],
 		["v1", "data"],

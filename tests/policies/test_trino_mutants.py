@@ -308,7 +308,7 @@ MUTANTS = {
     "the configured token is ignored": (SETTINGS, '\t_env.LAKEGATE_BRIDGE_TOKEN != ""\n', "\tfalse\n", RECORDED),
     "every rule of the bridge can be queried": (
         AUTHZ,
-        '\tentry in {"allow", "batch", "row_filters", "column_mask", "batch_column_masks"}\n',
+        '\tentry in {"allow", "batch", "row_filters", "column_mask", "batch_column_masks", "diagnosis"}\n',
         "\tentry\n",
         "test_the_engine_asks",
     ),
