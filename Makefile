@@ -16,7 +16,7 @@ BIN := $(VENV)/bin
 ENVIRONMENT := $(VENV)/.installed-$(firstword $(shell cksum requirements.lock))
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet
 
-.PHONY: help setup demo up test test-unit test-policies test-services test-generated test-servers test-engines test-chaos test-long test-events-faults test-trino test-keycloak test-azurite test-browser test-helm test-observability test-wheel test-pythons check house docs model policies identity-attacks soak bench bench-peer bench-versions spec-diff lock wheel clean test-lakekeeper-client test-engine chart-policies sbom
+.PHONY: help setup demo up test test-unit test-policies test-services test-generated test-servers test-engines test-chaos test-long test-events-faults test-trino test-keycloak test-azurite test-browser test-helm test-observability test-wheel test-pythons check house docs model policies identity-attacks soak bench bench-peer bench-versions spec-diff lock wheel clean test-lakekeeper-client test-engine chart-policies sbom test-kubernetes
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do \
@@ -139,6 +139,9 @@ chart-policies: ## Copy the policies into the Helm chart
 	rm -rf deploy/helm/policies
 	mkdir -p deploy/helm/policies
 	cd policies && find . -type f ! -name '*_test.rego' ! -name README.md ! -path './schemas/*' -exec cp --parents {} ../deploy/helm/policies/ \;
+
+test-kubernetes: setup ## Install and upgrade the Helm chart on a Kubernetes API server: builds it once, in up to half an hour
+	$(BIN)/python -m tests.kubernetes
 
 test-observability: setup ## Check the alert rules, their tests and the dashboard with promtool: builds it once, in minutes
 	LAKEGATE_TEST_PROMTOOL=1 $(BIN)/python -m pytest tests/e2e/test_promtool.py
