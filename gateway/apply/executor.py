@@ -38,7 +38,7 @@ class Executor:
         for change in changes:
             if change.address.kind is not Kind.WAREHOUSE or change.desired is None:
                 continue
-            require_complete(change)
+            require_complete(change, self._present.resources.get(change.address))
             storage = any(each.name == "credential" or each.name.startswith("storage.") for each in change.fields)
             if change.desired.spec.credential is not None and storage:
                 self._credentials[change.address] = read_credential(

@@ -11,6 +11,9 @@ import yaml
 
 Path = tuple[str | int, ...]
 
+#: Nested aliases can make a small file very large.
+_MOST_VALUES = 500_000
+
 _MERGE, _TIMESTAMP = "tag:yaml.org,2002:merge", "tag:yaml.org,2002:timestamp"
 
 
@@ -74,6 +77,8 @@ def _value(
 ) -> Any:
     """Return the value of a node and record its line. `above` are the nodes that contain it."""
     lines.setdefault(path, node.start_mark.line + 1)
+    if len(lines) > _MOST_VALUES:
+        raise InvalidSource(f"{name}: the file has more than {_MOST_VALUES:,} values. Divide it, or use fewer aliases.")
     if id(node) in above:
         raise InvalidSource(f"{name}, line {node.start_mark.line + 1}: an alias refers to a value that contains it")
     above |= {id(node)}

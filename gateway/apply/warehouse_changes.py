@@ -8,7 +8,7 @@ from typing import Any
 
 from gateway.apply.client import Api
 from gateway.apply.located import MANAGEMENT, Located
-from gateway.apply.planner import Action, Change
+from gateway.apply.planner import Change
 from gateway.apply.state import Address, Resource
 
 
@@ -16,23 +16,19 @@ class IncompleteWarehouse(Exception):
     """The file lacks a field that the creation or change of a warehouse needs."""
 
 
-#: Storage types whose warehouses may have no credential.
-_WITHOUT_CREDENTIAL = frozenset({"local", "hdfs"})
-
-
-def require_complete(change: Change) -> None:
+def require_complete(change: Change, present: Resource | None) -> None:
     """Raise IncompleteWarehouse if the file lacks a field that the creation or change of a warehouse needs."""
     spec = None if change.desired is None else change.desired.spec
     if spec is None:
         return
-    if change.action is Action.CREATE and spec.storage is None:
+    if present is None and spec.storage is None:
         raise IncompleteWarehouse(f"{change.address} does not exist, and its creation needs `storage`.")
-    if not any(each.name.startswith("storage.") for each in change.fields):
-        return
-    if spec.credential is None and spec.storage.get("type") not in _WITHOUT_CREDENTIAL:
+    changes_storage = any(each.name.startswith("storage.") for each in change.fields)
+    has_credential = present is not None and present.fields.get("credential") is not None
+    # The request replaces both. Without a credential it would remove the present one.
+    if changes_storage and has_credential and spec.credential is None:
         raise IncompleteWarehouse(
-            f"{change.address}: its creation, and a change of `storage`, need `credential` too. They are stored "
-            "together."
+            f"{change.address}: a change of `storage` needs `credential` too. They are stored together."
         )
 
 

@@ -324,6 +324,14 @@ def test_secrets_are_missing_before_the_first_change_and_rotate_on_demand(desk: 
     desk.applied()
     assert "1 changes were made" in desk.applied("--rotate-secrets")
     assert desk.agrees()
+    credential = desk.warehouse.pop("credential")
+    desk.warehouse["storage"]["remote-signing-enabled"] = False
+    refused = desk.apply("--yes")
+    assert refused.returncode == 1
+    assert "a change of `storage` needs `credential` too" in refused.stderr
+    desk.warehouse["credential"] = credential
+    assert "storage.remote-signing-enabled: true -> false" in desk.applied()
+    assert desk.agrees()
 
 
 def test_without_a_terminal_or_the_flag_nothing_is_changed_and_usage_errors_are_not_changes(desk: Desk) -> None:

@@ -80,6 +80,13 @@ def test_an_invalid_file_is_refused_with_place_and_remedy(text: str, message: st
     assert message in str(refused.value)
 
 
+def test_nested_aliases_cannot_exhaust_memory() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
+    with pytest.raises(InvalidSource, match="more than 500,000 values"):
+        _desired("\n".join(lines))
+
+
 def test_an_unstated_field_or_list_is_not_declared_and_an_empty_list_is() -> None:
     open_, closed = _desired("projects: [{name: Shop}]"), _desired("projects: [{name: Shop, grants: [], roles: []}]")
     assert open_.scopes == frozenset()
