@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Make the six cells of an engine that runs in a worker process of its own environment (`worker.py`)."""
+"""Make the six cells of an engine that runs in a worker process of its own environment (`drive_loop.py`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -56,9 +56,12 @@ class Worker:
         return [(id, word) for id, word in self.run("read", namespace, table)]
 
 
+Opened = Callable[[Person], AbstractContextManager[Worker]]
+
+
 @contextmanager
-def worker(engine: str, world: World, person: Person) -> Iterator[Worker]:
-    """Start the driver of an engine as one user; end it after the block."""
+def worker(engine: str, world: World, person: Person, variables: Mapping[str, str] | None = None) -> Iterator[Worker]:
+    """Start the driver of an engine as one user, with further environment variables; end it after the block."""
     own = {
         "CATALOG_URI": world.ready.catalog_uri,
         "WAREHOUSE": str(world.ready.warehouse),
@@ -68,7 +71,7 @@ def worker(engine: str, world: World, person: Person) -> Iterator[Worker]:
     }
     process = subprocess.Popen(
         [str(environment.of(engine).python), str(HERE / f"drive_{engine}.py")],
-        env=dict(os.environ) | own,
+        env=dict(os.environ) | own | dict(variables or {}),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -86,13 +89,26 @@ def worker(engine: str, world: World, person: Person) -> Iterator[Worker]:
 
 
 def make_row(
-    engine: str, title: str, page: str, world: World, ns: str, *, impossible: Mapping[CellName, str] | None = None
+    engine: str,
+    title: str,
+    page: str,
+    world: World,
+    ns: str,
+    *,
+    impossible: Mapping[CellName, str] | None = None,
+    variables: Mapping[str, str] | None = None,
 ) -> None:
-    """Make the row of an engine; `impossible` are the cells that the engine itself cannot do, with the reason."""
-    with worker(engine, world, world.admin) as owner, row(engine, title, owner.run("versions"), page=page) as cells:
-        make_cells(
-            cells, world, ns, owner, lambda person: worker(engine, world, person), impossible=dict(impossible or {})
-        )
+    """Make the row of an engine.
+
+    `impossible` are the cells that the engine itself cannot do, with the reason. `variables` are environment variables
+    of its processes.
+    """
+
+    def opened(person: Person) -> AbstractContextManager[Worker]:
+        return worker(engine, world, person, variables)
+
+    with opened(world.admin) as owner, row(engine, title, owner.run("versions"), page=page) as cells:
+        make_cells(cells, world, ns, owner, opened, impossible=dict(impossible or {}))
 
 
 def make_cells(
@@ -100,7 +116,7 @@ def make_cells(
     world: World,
     ns: str,
     owner: Worker,
-    opened: Callable[[Person], Any],
+    opened: Opened,
     *,
     impossible: Mapping[CellName, str],
 ) -> None:
@@ -127,18 +143,22 @@ def make_cells(
     with cells.cell("read"):
         assert owner.rows(ns, table) == ROWS
     with cells.cell("refused"):
-        _refused(opened, world.stranger(), ns, table)
+        _refused(opened, world, ns, table)
     with cells.cell("revoked"):
         _revoked(opened, world, ns, table, path)
 
 
-def _refused(opened: Callable[[Person], Any], stranger: Person, ns: str, table: str) -> None:
-    """Require that a user without rights gets an error and no row."""
-    with opened(stranger) as user, pytest.raises(EngineFailed, match=_REFUSAL):
-        user.rows(ns, table)
+def _refused(opened: Opened, world: World, ns: str, table: str) -> None:
+    """Require that a user who has rights on another table of the namespace gets an error and no row."""
+    reader, other = world.stranger(), world.table(ns)
+    world.grant("select", reader, "table", other.uuid)
+    with opened(reader) as user:
+        with pytest.raises(EngineFailed, match=_REFUSAL) as refused:
+            user.rows(ns, table)
+        assert not any(word in str(refused.value) for _, word in ROWS)
 
 
-def _revoked(opened: Callable[[Person], Any], world: World, ns: str, table: str, path: str) -> None:
+def _revoked(opened: Opened, world: World, ns: str, table: str, path: str) -> None:
     """Require that a user reads with `select`, and that the next read after the revocation fails."""
     reader = world.stranger()
     id = str(world.admin.get(path).json()["metadata"]["table-uuid"])
