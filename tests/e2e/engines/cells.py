@@ -18,7 +18,7 @@ ROWS = [(1, "ada"), (2, "bob")]
 
 @dataclass(frozen=True)
 class Dialect:
-    """The statements of an engine; `{ns}` is the namespace and `{table}` the full name of a table.
+    """The statements of an engine; `{table}` is the full name of a table.
 
     `error` is the class of the engine's errors, and `refusal` a pattern of the message after a refusal.
     """
@@ -29,6 +29,7 @@ class Dialect:
     insert: str
     select: str
     refusal: str
+    catalog: str = "lake"
 
 
 def _read(run: Run, dialect: Dialect, table: str) -> list[tuple[Any, ...]]:
@@ -40,7 +41,7 @@ def six_cells(row: Row, world: World, ns: str, dialect: Dialect, connect: Callab
     with row.cell("connect"):
         owner = connect(world.admin)
         assert ns in {each[0] for each in owner(dialect.namespaces)}
-    table, other = f"lake.{ns}.people", f"lake.{ns}.other"
+    table, other = f"{dialect.catalog}.{ns}.people", f"{dialect.catalog}.{ns}.other"
     path = f"{world.root}/namespaces/{ns}/tables/people"
     with row.cell("create"):
         for name in (table, other):
@@ -49,7 +50,8 @@ def six_cells(row: Row, world: World, ns: str, dialect: Dialect, connect: Callab
     with row.cell("write"):
         for name in (table, other):
             owner(dialect.insert.format(table=name))
-        assert len(world.admin.get(path).json()["metadata"]["snapshots"]) == 1
+        # Trino has an empty first snapshot, so that their number differs between engines.
+        assert world.admin.get(path).json()["metadata"]["snapshots"][-1]["summary"]["total-records"] == "2"
     with row.cell("read"):
         assert _read(owner, dialect, table) == ROWS
     reader = world.stranger("reader")
