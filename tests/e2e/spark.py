@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -51,13 +51,26 @@ class Spark:
 
 
 class Session:
-    """One user's Spark session, with a warehouse as the catalog `lake`: the demo's, unless another is named."""
+    """One user's Spark session, with a warehouse as the catalog `lake`: the demo's, unless another is named.
 
-    def __init__(self, spark: Spark, person: Person, label: str = "", *, warehouse: str | None = None) -> None:
+    `options` are further options of the session, set before its first statement.
+    """
+
+    def __init__(
+        self,
+        spark: Spark,
+        person: Person,
+        label: str = "",
+        *,
+        warehouse: str | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> None:
         self._spark = spark
         self._person = person
         self._label = f"{person.name} {label} {warehouse}"
-        self._catalog = {} if warehouse is None else {"warehouse": warehouse}
+        self._catalog: dict[str, Any] = {"options": dict(options or {})}
+        if warehouse is not None:
+            self._catalog["warehouse"] = warehouse
 
     def sql(self, statement: str) -> list[tuple[Any, ...]]:
         """Return the rows of a statement; raises `SparkRefused`."""
@@ -78,18 +91,23 @@ class Session:
 
 
 @contextmanager
-def started(ready: Ready, home: Path) -> Iterator[Spark]:
-    """Run an engine until the end of the block, with its scratch files below `home`."""
+def started(
+    ready: Ready, home: Path, *, python: str = sys.executable, jars: Sequence[Path] | None = None
+) -> Iterator[Spark]:
+    """Run an engine until the end of the block, with its scratch files below `home`.
+
+    `python` has the PySpark of another version if it is given, and `jars` the archives for it.
+    """
     tools = SparkTools(
         java_home=jdk.find(java_home(), search_path()),
-        jars=spark_jars.locate(toolchain.cache(load({})).jars()),
+        jars=spark_jars.locate(toolchain.cache(load({})).jars()) if jars is None else jars,
         work_dir=home,
     )
     log = home / "spark.log"
     with (
         log.open("wb") as chatter,
         subprocess.Popen(
-            [sys.executable, "-m", "tests.e2e.spark_worker"],
+            [python, "-m", "tests.e2e.spark_worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=chatter,

@@ -68,6 +68,8 @@ def main() -> None:
                 warehouse = question.get("warehouse", setup["warehouse"])
                 catalog = RestCatalog(uri=setup["uri"], warehouse=warehouse, token=question["token"])
                 sessions[who] = as_principal(root, catalog)
+                for key, value in question.get("options", {}).items():
+                    sessions[who].conf.set(key, value)
             print(json.dumps(answer(sessions[who], question)), flush=True)
     finally:
         root.stop()

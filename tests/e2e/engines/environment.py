@@ -2,7 +2,9 @@
 """Environments of engines below ~/.cache/lakegate/engines: pinned packages and archives, with checksums.
 
 `NAME.lock` is compiled from `NAME.in` with `uv pip compile --generate-hashes`. Each line of `NAME.jars` has the Maven
-coordinates of an archive (group:artifact:version) and its SHA-256. No engine changes the environment of the tests.
+coordinates of an archive (group:artifact:version) and its SHA-256. `NAME-FOLDER.pom.xml` names artifacts that Maven
+resolves with all their dependencies, and `NAME-FOLDER.sha256` has the checksums of the files. No engine changes the
+environment of the tests.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,10 +33,11 @@ class EnvironmentFailed(Exception):
 
 @dataclass(frozen=True)
 class Environment:
-    """The Python program with the packages of an engine, if it has any, and its archives."""
+    """The Python program with the packages of an engine, if it has any, its archives, and its folders of archives."""
 
     python: Path
     jars: tuple[Path, ...]
+    folders: Mapping[str, Path]
 
 
 def directory(engine: str) -> Path:
@@ -70,7 +74,11 @@ def of(engine: str) -> Environment:
     if missing:
         raise EnvironmentFailed(f"{', '.join(missing)} missing: run `make test-engine ENGINE={engine}`")
     python = home / "venv" / "bin" / "python" if lock.is_file() else Path(sys.executable)
-    return Environment(python, jars)
+    folders = {name: home / name for name in _poms(engine)}
+    for name, folder in folders.items():
+        if not _is_right(folder, engine, name):
+            raise EnvironmentFailed(f"{folder} is missing or outdated: run `make test-engine ENGINE={engine}`")
+    return Environment(python, jars, folders)
 
 
 def prepare(engine: str) -> Environment:
@@ -89,7 +97,45 @@ def prepare(engine: str) -> Environment:
         if not spark_jars.is_right(home / "jars" / archive.file_name, archive):
             print(f"Downloading {archive.file_name} (once)", file=sys.stderr, flush=True)
             spark_jars.fetch(archive, home / "jars", java_home=java_home(), environment=dict(os.environ))
+    for name, pom in _poms(engine).items():
+        if not _is_right(home / name, engine, name):
+            _resolve(home, engine, name, pom)
     return of(engine)
+
+
+def _poms(engine: str) -> dict[str, Path]:
+    """Return the POM of each folder of archives."""
+    found = sorted(HERE.glob(f"{engine}-*.pom.xml"))
+    return {path.name.removeprefix(f"{engine}-").removesuffix(".pom.xml"): path for path in found}
+
+
+def _is_right(folder: Path, engine: str, name: str) -> bool:
+    """Return True if the folder has exactly the files with the pinned checksums."""
+    lines = (HERE / f"{engine}-{name}.sha256").read_text().splitlines()
+    expected = {file: digest for digest, file in (line.split() for line in lines)}
+    found = {path.name: path for path in folder.glob("*.jar")}
+    return set(found) == set(expected) and all(_digest(found[file]) == digest for file, digest in expected.items())
+
+
+def _resolve(home: Path, engine: str, name: str, pom: Path) -> None:
+    """Let Maven copy the artifacts of a POM and their dependencies into a folder; verify the checksums."""
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise EnvironmentFailed(f"{engine} needs Maven once, to download its archives; install it")
+    print(f"Downloading the archives of {pom.name} (once)", file=sys.stderr, flush=True)
+    with tempfile.TemporaryDirectory(prefix="part-", dir=home) as part:
+        shutil.copy(pom, Path(part) / "pom.xml")
+        done = subprocess.run(
+            [maven, "-B", "-q", "dependency:copy-dependencies", "-DincludeScope=runtime",
+             f"-DoutputDirectory={part}/jars"],
+            cwd=part, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=_INSTALL_SECONDS,
+        )  # fmt: skip
+        if done.returncode != 0:
+            raise EnvironmentFailed(f"{pom.name}: {(done.stdout + done.stderr)[-1500:]}")
+        if not _is_right(Path(part) / "jars", engine, name):
+            raise EnvironmentFailed(f"{pom.name}: an archive is missing or does not have its pinned checksum")
+        shutil.rmtree(home / name, ignore_errors=True)
+        os.replace(Path(part) / "jars", home / name)
 
 
 def _install(home: Path, lock: Path) -> None:

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Spark 4.0 through the gateway. Opt-in: `make test-engine ENGINE=spark40`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.contract.world import World
+from tests.e2e.engine_results import opt_in
+from tests.e2e.engines.older_spark import change_rows_and_schema, make_row, spark_of
+from tests.e2e.spark import Spark
+
+_ENGINE = "spark40"
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(900), opt_in(_ENGINE)]
+
+
+@pytest.fixture(scope="module")
+def spark(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
+    """Start Spark 4.0; stop it after the last test of this module."""
+    with spark_of(_ENGINE, world, tmp_path_factory.mktemp(_ENGINE)) as spark:
+        yield spark
+
+
+def test_six_cells(spark: Spark, world: World, ns: str) -> None:
+    make_row(_ENGINE, {"Spark": "4.0.2", "Iceberg": "1.11.0"}, spark, world, ns)
+
+
+def test_rows_and_columns_change_and_views_read_them(spark: Spark, world: World, ns: str) -> None:
+    change_rows_and_schema(spark, world, ns)
