@@ -7,7 +7,7 @@ import json
 import os
 
 from chdb import session
-from worker import serve
+from drive_loop import serve
 
 
 class Lake:

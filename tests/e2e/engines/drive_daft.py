@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import daft
+from drive_loop import serve
 from drive_pyiceberg import Lake as Tables
-from worker import serve
 
 
 class Lake(Tables):

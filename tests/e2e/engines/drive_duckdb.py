@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import duckdb
-from worker import serve
+from drive_loop import serve
 
 
 class Lake:

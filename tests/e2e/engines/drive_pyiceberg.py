@@ -6,10 +6,10 @@ from __future__ import annotations
 import os
 
 import pyarrow as pa
+from drive_loop import serve
 from pyiceberg.catalog import load_catalog
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
-from worker import serve
 
 SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "word", StringType()))
 

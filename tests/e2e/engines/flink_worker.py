@@ -18,11 +18,10 @@ from pyflink.table import (  # type: ignore[import-not-found]  # only in the env
 )
 
 
-def table_environment(jars: list[str], catalog: dict[str, str], *, streaming: bool) -> Any:
+def table_environment(catalog: dict[str, str], *, streaming: bool) -> Any:
     """Return a table environment with the catalog `lake` of one user."""
     settings = EnvironmentSettings.in_streaming_mode() if streaming else EnvironmentSettings.in_batch_mode()
     found = TableEnvironment.create(settings)
-    found.get_config().set("pipeline.jars", ";".join(f"file://{jar}" for jar in jars))
     found.get_config().set("parallelism.default", "1")
     found.get_config().set("execution.checkpointing.interval", "1s")
     found.get_config().set("restart-strategy.type", "disable")
@@ -59,15 +58,13 @@ def causes(error: Py4JJavaError) -> list[str]:
 
 def main() -> None:
     """Answer statements until the pipe is closed."""
-    jars = json.loads(sys.stdin.readline())["jars"]
     sessions: dict[str, Any] = {}
-    print(json.dumps({"rows": []}), flush=True)
     for line in sys.stdin:
         question = json.loads(line)
         try:
             if "catalog" in question:
                 streaming = question.get("streaming", False)
-                sessions[question["session"]] = table_environment(jars, question["catalog"], streaming=streaming)
+                sessions[question["session"]] = table_environment(question["catalog"], streaming=streaming)
                 answer: dict[str, Any] = {"rows": []}
             else:
                 answer = {"rows": run(sessions[question["session"]], question["statement"])}

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.contract.world import Person, World
 from tests.e2e.engine_results import row
 from tests.e2e.engines import environment
-from tests.e2e.engines.sql_cells import Dialect, Run, six_cells
+from tests.e2e.engines.cells import Dialect, Run, six_cells
 from tests.e2e.spark import Session, Spark, SparkRefused, started
 
 SPARK = Dialect(

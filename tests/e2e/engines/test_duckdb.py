@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.contract.world import World
-from tests.e2e.engines.cells import make_row
+from tests.e2e.engines.driven import make_row
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
 

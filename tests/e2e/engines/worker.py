@@ -1,51 +1,85 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Serve one engine to a test: read a command a line from standard input, write a result a line to standard output.
-
-This file and the `drive_*.py` files run in the environment of the engine and import only it and the standard library.
-A driver defines `Lake`: its constructor connects as the user of `TOKEN`, and each command is a method.
-"""
+"""A worker process of an engine: it runs statements in the environment of the engine and answers by JSON lines."""
 
 from __future__ import annotations
 
 import json
-import os
-import sys
-from importlib.metadata import version
-from typing import Any, Protocol
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from gateway.embedded import jdk
+from gateway.settings import java_home, search_path
+from tests.e2e.engine_results import ROOT
+
+_END_SECONDS = 30.0
 
 
-class Engine(Protocol):
-    """The commands of a driver. `table` is a name in the namespace of the test, or below it."""
-
-    def namespaces(self) -> list[str]:
-        """Return the names of the namespaces that the engine lists."""
-
-    def create(self, namespace: str, table: str) -> None:
-        """Create a table with the columns id (64-bit integer) and word (text)."""
-
-    def write(self, namespace: str, table: str, rows: list[tuple[int, str]]) -> None:
-        """Append rows to the table."""
-
-    def read(self, namespace: str, table: str) -> list[tuple[int, str]]:
-        """Return all rows of the table, sorted by id."""
+class Refused(Exception):
+    """A statement failed in the engine; the message is that of the engine."""
 
 
-def serve(engine: type[Engine], *packages: str) -> None:
-    """Serve the engine until the end of standard input. `packages` are those whose versions the result names."""
-    # Engines print to standard output, which belongs to the protocol.
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    lake: Engine | None = None
-    for line in sys.stdin:
-        command, *arguments = json.loads(line)
-        answer: dict[str, Any]
+class Worker:
+    """One process that runs statements one after the other."""
+
+    def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
+        self._process = process
+        self._log = log
+
+    def send(self, message: Mapping[str, Any]) -> list[list[Any]]:
+        """Send one JSON line and return the rows of its answer; raises `Refused`."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(message) + "\n")
+        self._process.stdin.flush()
+        while line := self._process.stdout.readline():
+            if line.startswith("{"):
+                answer = json.loads(line)
+                if "error" in answer:
+                    raise Refused(f"{answer['error']}: {answer['message']}")
+                rows: list[list[Any]] = answer["rows"]
+                return rows
+        raise AssertionError(f"the worker ended:\n{self._log.read_text(errors='replace')[-3000:]}")
+
+
+def java_environment(home: Path) -> dict[str, str]:
+    """Return the environment of a process that starts Java. It inherits no variable of this process."""
+    java = jdk.find(java_home(), search_path())
+    return {
+        "JAVA_HOME": str(java),
+        "PATH": f"{java / 'bin'}:/usr/local/bin:/usr/bin:/bin",
+        "PYTHONPATH": str(ROOT),
+        "PYTHONUNBUFFERED": "1",
+        "LC_ALL": "C.UTF-8",
+        "HOME": str(home),
+    }
+
+
+@contextmanager
+def running(python: Path, module: str, home: Path, environment: Mapping[str, str]) -> Iterator[Worker]:
+    """Run `python -m module` until the end of the block, with its log and scratch files in `home`."""
+    log = home / "worker.log"
+    with (
+        log.open("wb") as errors,
+        subprocess.Popen(
+            [str(python), "-m", module],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=dict(environment),
+            cwd=home,
+            text=True,
+        ) as process,
+    ):
         try:
-            if command == "versions":
-                answer = {"result": {package: version(package) for package in packages}}
-            else:
-                lake = lake or engine()
-                answer = {"result": getattr(lake, command)(*arguments)}
-        except BaseException as error:  # the test reports every error of an engine, also a panic of a native library
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
+            yield Worker(process, log)
+        finally:
+            assert process.stdin is not None
+            with suppress(BrokenPipeError):
+                process.stdin.close()
+            try:
+                process.wait(_END_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()

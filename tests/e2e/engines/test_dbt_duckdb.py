@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The row of dbt with DuckDB in docs/engines.md: seed, incremental model, data tests and `dbt show`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.contract.world import World
+from tests.e2e.engine_results import opt_in
+from tests.e2e.engines.driven import make_row
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(600), opt_in("dbt_duckdb")]
+
+
+def test_dbt_duckdb(world: World, ns: str) -> None:
+    make_row("dbt_duckdb", "dbt with DuckDB", "engines-dbt.md#dbt-with-duckdb", world, ns)
