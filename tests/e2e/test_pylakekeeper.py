@@ -7,13 +7,15 @@ Opt-in by `make test-lakekeeper-client`, which sets LAKEGATE_TEST_LAKEKEEPER_CLI
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.contract.world import Person, World
+from tests.contract.world import Person, World, unique
+from tests.docs_commands import block
 from tests.e2e.pylakekeeper_environment import ProgramFailed, environment, run_program
 
 pytestmark = [
@@ -113,3 +115,28 @@ def test_skills_are_proposed_by_the_caller(world: World, at: dict[str, Any], ns:
     listed, proposer, rejected, left = run_program(python, "skills", at=at, namespace=ns)
     assert (listed, rejected, left) == (["greet"], ["insult"], [])
     assert proposer == world.admin.id
+
+
+def test_the_documented_example_runs(world: World, python: Path) -> None:
+    namespace = unique("ml")
+    world.namespace(namespace)
+    user = world.ready.users["admin"]
+    text = block("docs/data-engineer.md", "from pylakekeeper").text
+    for documented, here in (
+        ("http://127.0.0.1:8181", world.base),
+        ('"demo"', f'"{world.ready.warehouse}"'),
+        ('"ml"', f'"{namespace}"'),
+    ):
+        assert documented in text
+        text = text.replace(documented, here)
+    login = {"CLIENT_ID": user.client_id, "CLIENT_SECRET": user.client_secret}
+    done = subprocess.run(
+        [str(python), "-c", text],
+        env={**os.environ, **login, "TOKEN_ENDPOINT": world.ready.token_endpoint},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert namespace in done.stdout
