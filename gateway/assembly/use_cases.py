@@ -41,6 +41,7 @@ from gateway.db.engine import Database
 from gateway.db.idempotency import Idempotency
 from gateway.db.pending_files import PendingFiles
 from gateway.db.read_pool import ReadPool
+from gateway.db.resolver import DatabaseResolver
 from gateway.db.scim_tokens import ScimTokens
 from gateway.governance.change_tickets import ChangeTickets
 from gateway.governance.checks import Checks
@@ -193,7 +194,7 @@ def build_services(
         authenticate_provisioner=authenticate_provisioner,
         verify=verify,
         actor_of=actor_of,
-        exchanges=TokenExchange(database=database, door=door, tokens=delegated),
+        exchanges=TokenExchange(database=database, resolver=DatabaseResolver(database), door=door, tokens=delegated),
         health=health,
         swagger_ui=settings.serve_swagger_ui,
         ui=settings.ui.enabled,
