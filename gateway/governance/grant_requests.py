@@ -74,7 +74,8 @@ def require_writable(
     *,
     kind: ObjectType | None = None,
 ) -> tuple[tuple[Assignment, ...], tuple[Assignment, ...]]:
-    """Validate a grant change and return (writes, deletes) unchanged.
+    """Validate a grant change and return (writes, deletes). Limits in `deletes` have no effect: clients send entries as
+    they were listed.
 
     `kind` is the type of the object that carries the grants, if that is a part of `on` (a column of a table). Raise
     InvalidGrantPrivilege, SelfAssignment, InvalidGrantExpiry, TooManyEntries, and 400 for a grant that the request
@@ -87,8 +88,6 @@ def require_writable(
         )
     if len({entry.key for entry in (*writes, *deletes)}) != len(writes) + len(deletes):
         raise BadRequestException("The request contains the same assignment twice. Give each assignment once.")
-    if any(entry.acts_for is not None for entry in deletes):
-        raise BadRequestException("acts-for belongs to `writes`. A deletion revokes the grant with all its limits.")
     for entry in (*writes, *deletes):
         _privilege(kind or on.type, entry.privilege)
         _require_limits(entry)

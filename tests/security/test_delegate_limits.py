@@ -230,9 +230,21 @@ def test_limits_belong_to_new_grants_of_delegate(world: World, engine: Person) -
         ({"writes": [{"type": "delegate", "acts-for": {"networks": ["10.0.0.1/8"]}}]}, "is not a network"),
         ({"writes": [{"type": "delegate", "acts-for": {"users": []}}]}, "users"),
         ({"writes": [{"type": "delegate", "acts-for": {"everyone": True}}]}, "everyone"),
-        ({"deletes": [{"type": "delegate", "acts-for": {}}]}, "belongs to `writes`"),
     ):
         body = {name: [{**entry, "user": engine.id} for entry in entries] for name, entries in change.items()}
         answer = world.admin.post(path, body)
         assert answer.status_code == 400, answer.text
         assert text in answer.text
+
+
+def test_entry_of_the_list_revokes_the_grant_whatever_its_limits(world: World, engine: Person, table: Table) -> None:
+    path = world.grants_path("warehouse", world.warehouse)
+    limit(world, engine, {"users": [world.carol.id]})
+    carol = acting(world, engine, world.carol)
+    assert carol.get(table.path).status_code == 200
+    listed = [each for each in world.admin.get(path).json()["assignments"] if each.get("user") == engine.id]
+    assert listed == [
+        {"type": "delegate", "user": engine.id, "acts-for": {"users": [world.carol.id], "administrators": False}}
+    ]
+    assert world.admin.post(path, {"deletes": listed}).status_code == 204
+    hidden(carol, table)
