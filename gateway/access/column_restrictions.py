@@ -14,7 +14,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from gateway.access.actor import Actor
-from gateway.access.decision import DemandAnswer
+from gateway.access.decision import DelegationRefusal, DemandAnswer
 from gateway.access.engines import Engines
 from gateway.access.granted_columns import GrantedColumns
 from gateway.access.policy import PolicyAnswer
@@ -26,7 +26,7 @@ from gateway.access.resolved import Excerpt, Resolution, ResolvedTable
 from gateway.obligations.columns import RestrictionNotExpressible, columns_of, held_back
 from gateway.obligations.kinds import ReadableColumns
 
-Judged = tuple[list[DemandAnswer], PolicyAnswer, bool]
+Judged = tuple[list[DemandAnswer], PolicyAnswer, DelegationRefusal | None]
 """(answers to the demands, answer of the policies, True if the engine may act for the caller) for one operation."""
 
 #: Longer excerpts, in bytes, are parsed in a thread, so that they do not block other requests.

@@ -45,11 +45,20 @@ class Failure(StrEnum):
     DENIED_BY_POLICY = "DeniedByPolicy"
     WAREHOUSE_INACTIVE = "WarehouseNotActive"
     NOT_DELEGATED = "EngineLacksDelegate"
+    OUTSIDE_LIMITS = "OutsideDelegateLimits"
     RESTRICTED = "RestrictedWithoutEnforcer"
     UNENFORCED = "ObligationWithoutEnforcer"
     TOO_MANY_GROUPS = "TooManyGroups"
     USER_DEACTIVATED = "UserDeactivated"
     ENGINE_UNAVAILABLE = "InternalAuthorizationError"
+
+
+@dataclass(frozen=True, slots=True)
+class DelegationRefusal:
+    """The reason why an engine may not act for the caller: the failure, and the limit that refused, for the audit."""
+
+    failure: Failure
+    limit: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +175,7 @@ def closed(decision: Decision, demand: Demand) -> Decision:
     return Decision(Outcome.HIDDEN, DeterminedBy.NONE, Failure.WAREHOUSE_INACTIVE, demand)
 
 
-def undelegated(decision: Decision, answers: Sequence[DemandAnswer]) -> Decision:
+def undelegated(decision: Decision, answers: Sequence[DemandAnswer], refusal: DelegationRefusal) -> Decision:
     """Return the decision on a request of an engine that may not act for the user there: hidden.
 
     It does not depend on the user's rights. Otherwise an engine could name users to learn which objects exist in
@@ -176,7 +185,9 @@ def undelegated(decision: Decision, answers: Sequence[DemandAnswer]) -> Decision
         return decision
     first = next((answer.demand for answer in answers if answer.demand.required), None)
     outcome = Outcome.FORBIDDEN if first is None else Outcome.HIDDEN
-    return Decision(outcome, DeterminedBy.OPENFGA, Failure.NOT_DELEGATED, first)
+    # Reasons are sent with a 403, and would tell the engine that the user is an administrator.
+    limit = () if first is None or refusal.limit is None else (refusal.limit,)
+    return Decision(outcome, DeterminedBy.OPENFGA, refusal.failure, first, limit)
 
 
 def refused(failure: Failure) -> Decision:

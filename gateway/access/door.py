@@ -391,10 +391,10 @@ class Door:
         except DecisionEngineUnavailable:
             return [undecided(Failure.ENGINE_UNAVAILABLE) for _ in operations]
         verdicts = []
-        for operation, (answers, policy, delegated) in zip(operations, judged, strict=True):
+        for operation, (answers, policy, undelegated_by) in zip(operations, judged, strict=True):
             shut = in_inactive_warehouse(operation, resolution)
             verdict = enforced(combine(answers, policy), operation.enforcement_point, answers)
-            if not delegated:
-                verdict = undelegated(verdict, answers)
+            if undelegated_by is not None:
+                verdict = undelegated(verdict, answers, undelegated_by)
             verdicts.append(verdict if shut is None else closed(verdict, shut))
         return verdicts

@@ -12,18 +12,17 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from gateway.access.actor import Actor
-from gateway.access.decision import DemandAnswer
+from gateway.access.decision import DelegationRefusal, DemandAnswer
+from gateway.access.delegation import delegation_refusals
 from gateway.access.demand import Demand
 from gateway.access.dependency_errors import DecisionEngineUnavailable, first_of
 from gateway.access.describe import describe_for_policy
-from gateway.access.operation import HttpOperation, Operation
-from gateway.access.operations.steps import ReadThroughView
+from gateway.access.operation import Operation
 from gateway.access.policy import PolicyActor, PolicyAnswer, PolicyContext, PolicyQuestion, PolicyRequest
 from gateway.access.ports import Observer, Pin, Policies, Question, Relationships
-from gateway.access.questions import answer_of, engine_pin_of, pin_of, questions_of, refs_of
-from gateway.access.relations import Can
+from gateway.access.questions import answer_of, pin_of, questions_of
 from gateway.access.request_context import RequestContext
-from gateway.access.resolved import Resolution, warehouse_of
+from gateway.access.resolved import Resolution
 from gateway.iceberg.errors import CatalogError
 
 
@@ -57,8 +56,8 @@ class Engines:
         operations: Sequence[Operation],
         demands: Sequence[Sequence[Demand]],
         resolution: Resolution,
-    ) -> list[tuple[list[DemandAnswer], PolicyAnswer, bool]]:
-        """Return (answers to its `demands`, answer of the policies, True if the engine may act there) for each
+    ) -> list[tuple[list[DemandAnswer], PolicyAnswer, DelegationRefusal | None]]:
+        """Return (answers to its `demands`, answer of the policies, why the engine may not act there, or None) for each
         operation.
 
         Raises CatalogError for a request that OpenFGA cannot represent; this error has precedence. Raises
@@ -69,7 +68,7 @@ class Engines:
         try:
             async with asyncio.TaskGroup() as both:
                 holding = both.create_task(self._related(resolution.acting(context.actor), demands, resolution))
-                delegating = both.create_task(self._delegated(context.actor, operations, resolution))
+                delegating = both.create_task(delegation_refusals(self.check, context, operations, resolution))
                 allowing = both.create_task(self._allowed(context, operations, resolution))
         except* DecisionEngineUnavailable as outage:
             engine_outage = first_of(outage)
@@ -80,25 +79,6 @@ class Engines:
         if engine_outage is not None:
             raise engine_outage
         return list(zip(holding.result(), allowing.result(), delegating.result(), strict=True))
-
-    async def _delegated(self, actor: Actor, operations: Sequence[Operation], resolution: Resolution) -> list[bool]:
-        """Return, for each operation, True if the engine that acts for `actor` holds `delegate` there, or no engine
-        acts.
-
-        It is checked with every operation, and cached like other checks.
-        """
-        engine = actor.engine_itself()
-        if engine is None:
-            return [True] * len(operations)
-        needed = [questions_to_engine(operation, resolution) for operation in operations]
-        ordered = list(dict.fromkeys(question for some in needed if some is not None for question in some))
-        answers = await self.check(engine, ordered, resolution.now, engine_pin_of(resolution)) if ordered else []
-        yes = {question for question, answer in zip(ordered, answers, strict=True) if answer}
-        return [
-            # Assuming a role and repeating a recorded success give no access by themselves.
-            not isinstance(operation, HttpOperation | ReadThroughView) or (some is not None and yes.issuperset(some))
-            for operation, some in zip(operations, needed, strict=True)
-        ]
 
     async def _related(
         self, actor: Actor, demands: Sequence[Sequence[Demand]], resolution: Resolution
@@ -138,33 +118,3 @@ class Engines:
         answers = await self.allowed(request)
         self._observer.decision_took("opa", time.perf_counter() - started)
         return answers
-
-
-def may_be_delegated(operation: type[Operation]) -> bool:
-    """Return True if an engine can request the operation for a user.
-
-    These are catalog operations, public operations, and those without an endpoint, such as assuming a role.
-    """
-    return not issubclass(operation, HttpOperation) or operation.is_public() or operation.is_of_catalog()
-
-
-def questions_to_engine(operation: Operation, resolution: Resolution) -> list[Question] | None:
-    """Return the questions about relations that an engine must hold; None if no relation would be enough.
-
-    A token of an engine for a user gives no right by itself. Each operation checks the user's right, and that the
-    engine holds `delegate` on the warehouse of the object. `delegate` is granted on warehouses, or on a project for all
-    of its warehouses (`fga_model/warehouse.fga`). Engines cannot reach objects outside of warehouses: users administer
-    and grant rights only as themselves.
-
-    An absent object has no warehouse here. It is hidden from the user anyway.
-    """
-    engine_questions: dict[Question, None] = {}
-    for ref in refs_of((operation,)):
-        row = resolution.get(ref)
-        if row is None:
-            continue
-        warehouse = warehouse_of(row)
-        if warehouse is None:
-            return None
-        engine_questions[Question(Can.DELEGATE, warehouse.key, warehouse.revision)] = None
-    return list(engine_questions) or None

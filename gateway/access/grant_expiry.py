@@ -17,7 +17,8 @@ from cachetools import LRUCache
 
 from gateway.access.actor import Actor
 from gateway.access.column_restrictions import enforcing
-from gateway.access.engines import Engines, questions_to_engine
+from gateway.access.delegation import limits_end, questions_to_engine
+from gateway.access.engines import Engines
 from gateway.access.operation import Operation
 from gateway.access.permit import Permit
 from gateway.access.ports import Question, Resolver
@@ -161,6 +162,8 @@ class GrantExpiry:
         if search.engine is not None:
             # The permit must not outlive the rights of the engine that acts for the caller either.
             found.append(await self._first_loss(search.engine, search.engine_questions, resolution.now, until))
+            limits = limits_end(actor, resolution)
+            found.append(limits if limits is not None and limits <= until else None)
         return min((end for end in found if end is not None), default=None)
 
     async def membership(self, permit: Permit[Operation], role_id: str, until: datetime) -> datetime | None:

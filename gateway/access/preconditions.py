@@ -17,8 +17,8 @@ from gateway.access.authz_errors import (
     in_maintenance,
     not_kept_in_maintenance,
 )
+from gateway.access.delegation import may_be_delegated
 from gateway.access.demand import Demand
-from gateway.access.engines import may_be_delegated
 from gateway.access.operation import Audience, ChangeOperation, HttpOperation, Operation, Step, SystemTask
 from gateway.access.operations.steps import AssumeRole, ReadThroughView
 from gateway.access.request_context import RequestContext

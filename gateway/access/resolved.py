@@ -11,6 +11,7 @@ from uuid import UUID
 import msgspec
 
 from gateway.access.actor import Actor
+from gateway.access.delegation_limits import DelegateGrant
 from gateway.access.refs import ObjectKey, ObjectType, Ref
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 
@@ -226,6 +227,10 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
     """The first expiry of the grants to the caller, or to one of the caller's roles."""
     engine_next_expiry: datetime | None = None
     """As `next_expiry`, for the engine that acts for the caller."""
+    delegations: tuple[DelegateGrant, ...] = ()
+    """The recorded grants of `delegate` to the engine that acts for the caller, on the warehouses and projects of the
+    rows.
+    """
     deactivated: bool = False
     """True if the provider's directory (SCIM) deactivated the caller or the engine that acts for it."""
     absent: Mapping[Any, AbsentLocation] = {}

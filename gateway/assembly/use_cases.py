@@ -197,7 +197,7 @@ def build_services(
         authenticate_provisioner=authenticate_provisioner,
         verify=verify,
         actor_of=actor_of,
-        exchanges=TokenExchange(database=database, door=door, tokens=delegated),
+        exchanges=TokenExchange(database=database, resolver=DatabaseResolver(database), door=door, tokens=delegated),
         health=health,
         warehouse_names=WarehouseNames(DatabaseResolver(database)),
         swagger_ui=settings.serve_swagger_ui,

@@ -6,21 +6,33 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
+from gateway.access.actor import Actor
+from gateway.access.delegation_limits import ADMINISTRATORS_REFUSED, DelegateGrant, refusing_limit
 from gateway.access.door import Door
 from gateway.access.list_visibility import holders_of
-from gateway.access.operations.token_exchange import ExchangeToken
+from gateway.access.operations.token_exchange import ExchangeToken, Subject
 from gateway.access.permit import Permit
+from gateway.access.ports import Resolver
+from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
+from gateway.access.tuples import PrincipalType
 from gateway.db import delegations
 from gateway.db.engine import Database
+from gateway.db.rows import AnyRow
 from gateway.iceberg.errors import BadRequestException, ForbiddenException
 from gateway.identity.delegated import DelegatedTokens, IssuedToken, TokenTooLarge
+from gateway.protocol.delegation import limits_of
 
+_MAX_GRANTS: Final = 2_000
 _MAX_SCOPES: Final = 100
 
 
 class NotAnEngine(ForbiddenException):
     """The caller has the delegation right on no object."""
+
+
+class SubjectOutsideLimits(ForbiddenException):
+    """The limits of the engine's grants of `delegate` do not include the user, or the network of the request."""
 
 
 class UnfitSubject(BadRequestException):
@@ -30,25 +42,19 @@ class UnfitSubject(BadRequestException):
 class TokenExchange:
     """The use case of `POST /v1/oauth/tokens`."""
 
-    def __init__(self, *, database: Database, door: Door, tokens: DelegatedTokens) -> None:
+    def __init__(self, *, database: Database, resolver: Resolver, door: Door, tokens: DelegatedTokens) -> None:
         self._database = database
+        self._resolver = resolver
         self._door = door
         self._tokens = tokens
 
     async def exchange(self, permit: Permit[ExchangeToken]) -> IssuedToken:
         """Issue a token with which the caller acts for the operation's subject. The audit record is committed first.
 
-        Raises NotAnEngine, UnfitSubject and the errors of outages.
+        Raises NotAnEngine, SubjectOutsideLimits, UnfitSubject and the errors of outages.
         """
         subject = permit.operation.subject
-        holders = holders_of(permit.actor, permit.resolution)
-        async with self._database.read() as connection:
-            scopes = await delegations.scopes_of_engine(connection, holders, limit=_MAX_SCOPES)
-        if not any(await self._door.visible(permit, Can.DELEGATE, scopes)):
-            raise NotAnEngine(
-                f"{permit.actor.id} has the privilege `delegate` on no project or warehouse, and thus cannot act for "
-                "users. A security administrator of the project can grant it."
-            )
+        await self._require_delegation(permit, subject)
         try:
             issued = await self._tokens.issue(
                 user_id=subject.user_id,
@@ -74,3 +80,55 @@ class TokenExchange:
         )
         await permit.pending_audit.commit()
         return issued
+
+    async def _require_delegation(self, permit: Permit[ExchangeToken], subject: Subject) -> None:
+        """Raise NotAnEngine or SubjectOutsideLimits unless the engine may act for the subject somewhere.
+
+        Each use of the token is decided again, for its warehouse. `access/delegation.py` has the rule.
+        """
+        holders = holders_of(permit.actor, permit.resolution)
+        async with self._database.read() as connection:
+            rows = await delegations.grants_of_engine(connection, holders, limit=_MAX_GRANTS)
+        grants = [(_grant(row), ObjectKey(ObjectType.PROJECT, row.project_id)) for row in rows]
+        user = Actor.user(subject.user_id, groups=subject.groups, project=subject.project_id)
+        known = permit.resolution
+        if not all(grant.limits is not None and grant.limits.unlimited for grant, _ in grants):
+            known = await self._resolver.resolve((), user)
+        address = permit.pending_audit.record.client_address
+        permitting = [pair for pair in grants if pair[0].permits(user.id, known.caller_roles, address)]
+        places = list(dict.fromkeys(grant.on for grant, _ in permitting or grants))[:_MAX_SCOPES]
+        answers = await self._door.visible(permit, Can.DELEGATE, places)
+        held = {place for place, answer in zip(places, answers, strict=True) if answer}
+        if not held:
+            raise NotAnEngine(
+                f"{permit.actor.id} has the privilege `delegate` on no project or warehouse, and thus cannot act for "
+                "users. A security administrator of the project can grant it."
+            )
+        usable = [pair for pair in permitting if pair[0].on in held]
+        if usable and any(grant.for_administrators for grant, _ in usable):
+            return
+        for place, project in dict.fromkeys((grant.on, project) for grant, project in usable):
+            asked = list(dict.fromkeys((place, project)))
+            related = self._door.hypothetical_checks.related
+            if not any(await related(permit, known.acting(user), Can.GRANT_DELEGATE, asked)):
+                return
+        refusal = (
+            ADMINISTRATORS_REFUSED
+            if usable
+            else refusing_limit([grant for grant, _ in grants], user.id, known.caller_roles)
+        )
+        permit.pending_audit.add_details(subject=user.id, refused_by=refusal)
+        raise SubjectOutsideLimits(
+            f"The grants of `delegate` to {permit.actor.id} do not allow it to act for this user from this network. "
+            "The audit record names the limit. A principal that manages the grants of the warehouse can change "
+            "`acts-for`."
+        )
+
+
+def _grant(row: AnyRow) -> DelegateGrant:
+    return DelegateGrant(
+        on=ObjectKey(ObjectType(row.object_type), row.object_id),
+        limits=limits_of(row.acts_for),
+        expires_at=row.expires_at,
+        direct=row.principal_type == PrincipalType.USER,
+    )

@@ -7,7 +7,7 @@ A registered client is a user record of the type `application`. The record gives
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 from uuid import UUID
@@ -38,6 +38,12 @@ def client() -> None:
     metavar="OBJECT",
     help="Where to grant: warehouse/NAME, warehouse/ID, or project. May be repeated.",
 )
+@click.option("--for-user", "users", multiple=True, help="delegate: a user for whom it may act. May be repeated.")
+@click.option(
+    "--for-role", "roles", multiple=True, type=click.UUID, help="delegate: a role for whose members it may act."
+)
+@click.option("--for-administrators", "administrators", is_flag=True, help="delegate: also act for administrators.")
+@click.option("--from-network", "networks", multiple=True, help="delegate: a network (CIDR) it may act from.")
 @_PROJECT
 @at_a_gateway
 def register(
@@ -45,6 +51,10 @@ def register(
     name: str,
     privileges: tuple[str, ...],
     objects: tuple[str, ...],
+    users: tuple[str, ...],
+    roles: tuple[UUID, ...],
+    administrators: bool,
+    networks: tuple[str, ...],
     project: str | None,
     gateway: str | None,
     token: str | None,
@@ -53,10 +63,14 @@ def register(
 
     IDENTITY is the id of the provider, a tilde, and the subject of the client's tokens: oidc~trino. A repeated command
     changes nothing that holds already. Only server administrators and operators can register clients.
+    Without limits, delegate includes every user except administrators.
     """
     _require_identity(identity)
     if bool(privileges) != bool(objects):
         raise click.UsageError("give --grant and --on together: what to grant, and where")
+    limits = _limits(users, roles, administrators, networks)
+    if limits and "delegate" not in privileges:
+        raise click.UsageError("--for-user, --for-role, --for-administrators and --from-network limit --grant delegate")
     api = Management.of(gateway, token, project)
     # Names of objects are resolved first, so that a mistyped name changes nothing.
     places = [(each, _grants_path(api, each)) for each in dict.fromkeys(objects)]
@@ -69,7 +83,11 @@ def register(
         )
     click.echo(f"{'registered' if answer.status_code == 201 else 'already registered:'} {printable(identity)}")
     for place, path in places:
-        writes = [{"privilege": each, "principal": {"user": identity}} for each in dict.fromkeys(privileges)]
+        writes = [
+            {"privilege": each, "principal": {"user": identity}}
+            | ({"acts-for": limits} if limits and each == "delegate" else {})
+            for each in dict.fromkeys(privileges)
+        ]
         api.send("POST", path, body={"writes": writes})
         click.echo(f"granted {', '.join(dict.fromkeys(privileges))} on {printable(place)}")
 
@@ -108,12 +126,33 @@ def show(identity: str, project: str | None, gateway: str | None, token: str | N
 
 
 def grant_line(grant: dict[str, Any]) -> str:
-    """Return the privilege, object and expiry of a grant as one line."""
+    """Return the privilege, object, expiry and limits of a grant as one line."""
     resource = grant["resource"]
     kind = resource["type"]
     id = resource.get(f"{kind}-id") or resource.get("warehouse-id") or resource.get("project-id") or ""
     ends = f", until {grant['expires-at']}" if "expires-at" in grant else ""
-    return printable(f"{grant['privilege']} on {kind} {id}".rstrip() + ends)
+    limits = f"; {limits_line(grant['acts-for'])}" if "acts-for" in grant else ""
+    return printable(f"{grant['privilege']} on {kind} {id}".rstrip() + ends + limits)
+
+
+def limits_line(limits: Mapping[str, Any]) -> str:
+    """Return the limits of a grant of `delegate` as text."""
+    named = [*limits.get("users", ()), *(f"members of role {role}" for role in limits.get("roles", ()))]
+    if limits["administrators"] and not named and "networks" not in limits:
+        return "limits: none"
+    who = ", ".join(named) or "every user"
+    administrators = "" if limits["administrators"] else ", never administrators"
+    networks = f", from {', '.join(limits['networks'])}" if "networks" in limits else ""
+    return f"limits: for {who}{administrators}{networks}"
+
+
+def _limits(
+    users: tuple[str, ...], roles: tuple[UUID, ...], administrators: bool, networks: tuple[str, ...]
+) -> dict[str, Any]:
+    """Return `acts-for` with the given limits only; empty for none."""
+    given: dict[str, Any] = {"users": list(users), "roles": [str(role) for role in roles], "networks": list(networks)}
+    found = {name: value for name, value in given.items() if value}
+    return found | ({"administrators": True} if administrators else {})
 
 
 def _require_identity(identity: str) -> None:

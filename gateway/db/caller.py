@@ -22,6 +22,7 @@ from sqlalchemy import (
     select,
     true,
 )
+from sqlalchemy.dialects.postgresql import JSONB
 
 from gateway.access.actor import Actor
 from gateway.access.tuples import PrincipalType
@@ -93,11 +94,12 @@ def _by_group() -> ColumnElement[bool]:
     return and_(roles.c.provider_id == bindparam("provider"), roles.c.source_id == any_(groups))
 
 
-def _of_caller() -> tuple[Label[Any], ...]:
+def _of_caller(*, delegations: bool = False) -> tuple[Label[Any], ...]:
     """Return the columns about the caller.
 
     They are: the ids of the caller's roles, or null; the first expiry of a grant to the caller or to one of these
-    roles; id and project of the roles of groups in the token, or null; True if the caller is deactivated.
+    roles; id and project of the roles of groups in the token, or null; True if the caller is deactivated. With
+    `delegations` also the live grants of `delegate` on the objects whose ids are `places`, or null.
     """
     every, theirs = _roles_and_grants()
     ends = select(func.min(grants.c.expires_at)).where(grants.c.expires_at > _MOMENT, theirs)
@@ -105,12 +107,24 @@ def _of_caller() -> tuple[Label[Any], ...]:
     named = cast(roles.c.id, Text) + word(BETWEEN) + roles.c.project_id
     by_group = select(func.array_agg(named)).where(_by_group()).scalar_subquery()
     inactive = select(scim_users.c.user_id).where(scim_users.c.user_id == bindparam("caller_id"), ~scim_users.c.active)
-    return (
+    columns = (
         roles_held.label("caller_roles"),
         ends.scalar_subquery().label("next_expiry"),
         by_group.label("group_roles"),
         inactive.exists().label("deactivated"),
     )
+    return (*columns, _delegations(theirs)) if delegations else columns
+
+
+def _delegations(theirs: ColumnElement[bool]) -> Label[Any]:
+    """Return the column with type, id, principal type, expiry and limits of each grant (`delegate_grants` reads it)."""
+    each = func.jsonb_build_array(
+        grants.c.object_type, grants.c.object_id, grants.c.principal_type, grants.c.expires_at, grants.c.acts_for
+    )
+    live = or_(grants.c.expires_at.is_(None), grants.c.expires_at > _MOMENT)
+    here = grants.c.object_id == any_(func.string_to_array(bindparam("places", type_=Text), BETWEEN))
+    held = select(func.jsonb_agg(each, type_=JSONB)).where(grants.c.privilege == word("delegate"), here, live, theirs)
+    return held.scalar_subquery().label("delegations")
 
 
 def _grant_expiries() -> Select[Any]:
@@ -141,6 +155,11 @@ def _of_server(column: Column[Any]) -> Label[Any]:
 #: One row that every resolution reads: the time, the server's revisions, and the columns about the caller.
 CLOCK: Select[Any] = select(_now, _of_server(server.c.revision), _of_server(server.c.time_boxes), *_of_caller())
 ONLY_CLOCK = DirectRead(CLOCK)
+
+#: As `ONLY_CLOCK` about an engine that acts for a caller, with its grants of `delegate` on the objects `places`.
+ENGINE_CLOCK = DirectRead(
+    select(_now, _of_server(server.c.revision), _of_server(server.c.time_boxes), *_of_caller(delegations=True))
+)
 
 
 def with_database_time(query: Select[Any]) -> Select[Any]:

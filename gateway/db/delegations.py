@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""List the objects on which engines hold `delegate`, by the grants in PostgreSQL. OpenFGA then confirms each of
-them.
-"""
+"""List the recorded grants of `delegate`: those of an engine. OpenFGA then confirms each of them."""
 
 from __future__ import annotations
 
@@ -12,14 +10,25 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.list_visibility import Holders
 from gateway.access.privileges import Privilege
-from gateway.access.refs import ObjectKey, ObjectType
-from gateway.db.list_candidates import HELD
+from gateway.db.rows import AnyRow
 
-_PLACES = text(f"{HELD} and g.privilege = :delegate order by g.object_type, g.object_id limit :limit")
+_PLACES = text(
+    """
+    select g.object_type, g.object_id, g.principal_type, g.expires_at, g.acts_for,
+        coalesce(w.project_id, g.object_id) as project_id
+    from grants g left join warehouses w on w.id = case g.object_type when 'warehouse' then g.object_id::uuid end
+    where (g.principal_type = 'user' and g.principal_id = cast(:user as text)
+           or g.principal_type = 'role' and g.principal_id = any(cast(:roles as text[])))
+        and g.privilege = :delegate and (g.expires_at is null or g.expires_at > clock_timestamp())
+    order by g.object_type, g.object_id, g.id limit :limit
+    """
+)
 
 
-async def scopes_of_engine(connection: AsyncConnection, engine: Holders, *, limit: int) -> Sequence[ObjectKey]:
-    """Return the projects, then the warehouses, on which the engine or one of its roles holds `delegate`."""
+async def grants_of_engine(connection: AsyncConnection, engine: Holders, *, limit: int) -> Sequence[AnyRow]:
+    """Return the live grants of `delegate` to the engine or to one of its roles: on projects, then on warehouses.
+
+    `project_id` of a row is the project of the object.
+    """
     values = {"user": engine.user, "roles": list(engine.roles), "delegate": Privilege.DELEGATE.value, "limit": limit}
-    rows = await connection.execute(_PLACES, values)
-    return [ObjectKey(ObjectType(row.object_type), row.object_id) for row in rows]
+    return (await connection.execute(_PLACES, values)).all()

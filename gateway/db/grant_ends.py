@@ -51,9 +51,9 @@ def _end_grants(where: str) -> TextClause:
         told as (select *, coalesce(expires_at > clock_timestamp(), true) as live from gone),
         kept as (
             insert into grant_history (grant_id, privilege, principal_type, principal_id, object_type, object_id,
-                granted_by, granted_at, reason, expires_at, ended_at, ended_by, ended_because)
+                granted_by, granted_at, reason, expires_at, acts_for, ended_at, ended_by, ended_because)
             select id, privilege, principal_type, principal_id, object_type, object_id, granted_by, granted_at, reason,
-                expires_at, case when live then clock_timestamp() else expires_at end,
+                expires_at, acts_for, case when live then clock_timestamp() else expires_at end,
                 case when live then :ended_by end, case when live then :because else 'expired' end
             from told order by id)
         select * from told order by id

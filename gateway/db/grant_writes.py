@@ -36,6 +36,7 @@ class NewGrant:
     principal: Principal
     reason: str | None
     expires_at: datetime | None
+    acts_for: str | None = None
 
 
 async def lock_object(connection: AsyncConnection, on: ObjectKey, *, kept: bool) -> list[ObjectKey] | None:
@@ -92,6 +93,7 @@ async def grant_new(
         "principal_ids": [each.principal.id for each in entries],
         "reasons": [each.reason for each in entries],
         "ends": [each.expires_at for each in entries],
+        "limits": [each.acts_for for each in entries],
         "on_type": on.type.value,
         "on_id": on.id,
         "granted_by": by,
@@ -117,8 +119,9 @@ def _grant(timed: bool) -> TextClause:
         f"""
         with entries as materialized (
             select * from unnest(cast(:ids as uuid[]), cast(:privileges as text[]), cast(:principal_types as text[]),
-                cast(:principal_ids as text[]), cast(:reasons as text[]), cast(:ends as timestamptz[]))
-                as e(id, privilege, principal_type, principal_id, reason, expires_at)),
+                cast(:principal_ids as text[]), cast(:reasons as text[]), cast(:ends as timestamptz[]),
+                cast(:limits as text[]))
+                as e(id, privilege, principal_type, principal_id, reason, expires_at, acts_for)),
         known as materialized (
             select (select count(*) from (
                     select 1 from users u where u.id = any(cast(:users as text[])) order by u.id for key share) held)
@@ -134,9 +137,9 @@ def _grant(timed: bool) -> TextClause:
         {boxes}
         given as (
             insert into grants (id, privilege, principal_type, principal_id, object_type, object_id, granted_by,
-                reason, expires_at)
+                reason, expires_at, acts_for)
             select e.id, e.privilege, e.principal_type, e.principal_id, :on_type, :on_id, :granted_by, e.reason,
-                e.expires_at
+                e.expires_at, e.acts_for
             from entries e, free where free.it)
         insert into outbox (subject_type, subject_id, relation, object_type, object_id, warehouse_id, takes_away, step,
             not_before)

@@ -66,20 +66,21 @@ async def grant(
     by: str,
     reason: str | None = None,
     expires_at: datetime | None = None,
+    acts_for: str | None = None,
 ) -> Change:
     """Record that `by` grants the privilege, until `expires_at` (with a time zone; None for no expiry) and for
-    `reason`.
+    `reason`. `acts_for` are the limits of `delegate` (`limits_text`).
 
-    A grantor has one row for each privilege, principal and object. A grant with another expiry or reason replaces the
-    row and moves the old one into the history. Raises ValueError for an expiry of a role's membership in a role, which
-    the relationship model does not support (`fga_model/VERSIONS.md`), and for a time without a zone.
+    A grantor has one row for each privilege, principal and object. A grant with another expiry, reason or limits
+    replaces the row and moves the old one into the history. Raises ValueError for an expiry of a role's membership in a
+    role, which the relationship model does not support (`fga_model/VERSIONS.md`), and for a time without a zone.
     """
     if expires_at is not None and on.type is ObjectType.ROLE and principal.type is PrincipalType.ROLE:
         raise ValueError("the membership of a role in a role cannot expire")
     if expires_at is not None and expires_at.tzinfo is None:
         raise ValueError(f"a time without a zone: {expires_at.isoformat()}")
     key = _key(privilege, principal, on)
-    values = {**key, "granted_by": by, "reason": reason, "expires_at": expires_at}
+    values = {**key, "granted_by": by, "reason": reason, "expires_at": expires_at, "acts_for": acts_for}
     before: AnyRow | None = None
     # Most grants are new. An earlier or concurrent row of the same grantor prevents the insertion.
     while (await connection.execute(_GIVE, {**values, "id": uuid7()})).rowcount == 0:
@@ -87,12 +88,16 @@ async def grant(
         before = (await connection.execute(own)).one_or_none()
         if before is None:
             continue
-        if before.live and (before.expires_at, before.reason) == (expires_at, reason):
+        if before.live and (before.expires_at, before.reason, before.acts_for) == (
+            expires_at,
+            reason,
+            acts_for,
+        ):
             return Change.NOTHING
         await end(connection, "g.id = :id", {"id": before.id}, end_reason=Ended.REPLACED, by=by)
     if expires_at is not None or on.type is ObjectType.ROLE:
         await _move_time_boxes(connection)
-    return _difference(before, expires_at)
+    return _difference(before, expires_at, acts_for)
 
 
 _GIVE = insert(grants).on_conflict_do_nothing()
@@ -213,7 +218,14 @@ async def set_expiry(
     key = _key(privilege, principal, on)
     gone = await end(connection, where, {**key, "until": until}, end_reason=Ended.REPLACED, by=by)
     values = [
-        {**key, "id": uuid7(), "granted_by": row.granted_by, "reason": row.reason, "expires_at": until}
+        {
+            **key,
+            "id": uuid7(),
+            "granted_by": row.granted_by,
+            "reason": row.reason,
+            "expires_at": until,
+            "acts_for": row.acts_for,
+        }
         for row in gone
         if row.live
     ]
@@ -332,8 +344,12 @@ def tuple_of(row: AnyRow) -> TupleKey:
     return TupleKey(principal, row.privilege, ObjectKey(ObjectType(row.object_type), row.object_id))
 
 
-def _difference(before: AnyRow | None, expires_at: datetime | None) -> Change:
-    if before is None or not before.live or expires_at is None:
+def _difference(before: AnyRow | None, expires_at: datetime | None, acts_for: str | None) -> Change:
+    if before is None or not before.live:
+        return Change.GIVEN
+    if before.acts_for != acts_for:
+        return Change.SHORTENED  # other limits may exclude a user
+    if expires_at is None:
         return Change.GIVEN
     shorter = before.expires_at is None or expires_at < before.expires_at
     return Change.SHORTENED if shorter else Change.GIVEN

@@ -5,7 +5,7 @@ request.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -15,6 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access import refs
 from gateway.access.actor import Actor
+from gateway.access.delegation_limits import delegate_grants
 from gateway.access.resolved import (
     AbsentLocation,
     Excerpt,
@@ -27,9 +28,18 @@ from gateway.access.resolved import (
     ResolvedTable,
     ResolvedView,
     project_of,
+    warehouse_of,
 )
 from gateway.db.absent import names_its_path, read_absent_locations
-from gateway.db.caller import BETWEEN, COLUMNS, GRANT_EXPIRIES, ONLY_CLOCK, caller_of, with_database_time
+from gateway.db.caller import (
+    BETWEEN,
+    COLUMNS,
+    ENGINE_CLOCK,
+    GRANT_EXPIRIES,
+    ONLY_CLOCK,
+    caller_of,
+    with_database_time,
+)
 from gateway.db.compiled_reads import DirectRead
 from gateway.db.engine import Database
 from gateway.db.excerpts import EXCERPTS, current_excerpts, excerpts_of
@@ -81,7 +91,7 @@ class DatabaseResolver:
         # The first statement gives the time and the revisions: what later statements read can only be newer.
         if clock is None:
             clock = await self._database.read_shared(ONLY_CLOCK, caller_parameters, principal)
-        engine = await self._engine_of(caller, principal)
+        engine = await self._engine_of(caller, principal, found.values())
         return Resolution(
             rows=found,
             now=clock.now.astimezone(UTC),
@@ -92,21 +102,24 @@ class DatabaseResolver:
             engine_next_expiry=None
             if engine is None or engine.next_expiry is None
             else engine.next_expiry.astimezone(UTC),
+            delegations=() if engine is None else delegate_grants(engine.delegations),
             deactivated=clock.deactivated or (engine is not None and engine.deactivated),
             absent=absent,
             group_roles=_in_question(clock.group_roles or (), requested, found, absent),
         )
 
-    async def _engine_of(self, caller: Actor, principal: str) -> AnyRow | None:
-        """Return the row about the engine that acts for the caller, with the first expiry of its grants; None without
-        an engine.
+    async def _engine_of(self, caller: Actor, principal: str, found: Iterable[Resolved]) -> AnyRow | None:
+        """Return the row about the engine that acts for the caller, with the first expiry of its grants, and its grants
+        of `delegate` on the warehouses and projects of `found`; None without an engine.
 
         It is read after the revisions, so it is not older than they are.
         """
         engine = caller.engine_itself()
         if engine is None:
             return None
-        return await self._database.read_shared(ONLY_CLOCK, caller_of(engine), principal)
+        warehouses = {each.id: each.project_id for each in map(warehouse_of, found) if each is not None}
+        places = BETWEEN.join(sorted({*map(str, warehouses), *warehouses.values()}))
+        return await self._database.read_shared(ENGINE_CLOCK, {**caller_of(engine), "places": places}, principal)
 
     async def columns(self, caller: Actor, table_ids: Sequence[UUID]) -> Mapping[UUID, frozenset[int]]:
         """Return the field ids of the columns of these tables on which the caller, or one of its roles, has live

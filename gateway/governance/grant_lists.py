@@ -29,6 +29,7 @@ from gateway.governance.columns import columns_for, known_columns, object_of
 from gateway.governance.principals import own_principal, principal_answer
 from gateway.governance.privilege_texts import privilege_answer, type_name
 from gateway.iceberg.errors import InvalidPaginationToken
+from gateway.protocol.delegation import ActsFor, limits_of
 from gateway.protocol.grants import EndedGrant, Grant, GrantablePrivilege, GrantedOn, GrantHistory, GrantList
 
 _KNOWN = frozenset(Privilege)
@@ -110,6 +111,7 @@ class GrantLists:
                     granted_by=row.granted_by,
                     reason=row.reason,
                     expires_at=row.expires_at,
+                    acts_for=limits_of_row(row),
                     ended_at=row.ended_at,
                     ended_by=row.ended_by,
                     ended_because=row.ended_because,
@@ -170,12 +172,18 @@ def _grant_list(rows: Any, where: _Where, limit: int, *, servers: bool = True) -
                 recognized=row.privilege in _KNOWN,
                 reason=row.reason,
                 expires_at=row.expires_at,
+                acts_for=limits_of_row(row),
             )
             for row in rows[:limit]
             if servers or row.object_type != ObjectType.SERVER
         ],
         next_page_token=str(rows[limit - 1].id) if len(rows) > limit else None,
     )
+
+
+def limits_of_row(row: Any) -> ActsFor | None:
+    """Return the limits of a grant of `delegate`; None for other privileges, and for limits of a later version."""
+    return limits_of(row.acts_for) if row.privilege == Privilege.DELEGATE else None
 
 
 def _object(row: Any) -> ObjectKey:

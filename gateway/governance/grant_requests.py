@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from ipaddress import ip_network
 
 from gateway.access.operations.grants import Assignment
 from gateway.access.privileges import GRANTABLE, Privilege
@@ -26,7 +27,11 @@ def parse_entries(entries: Iterable[AssignmentEntry]) -> tuple[Assignment, ...]:
     Raise InvalidGrantPrivilege, and 400 for an entry that does not name exactly one principal.
     """
     return tuple(
-        Assignment(_known_privilege(entry.type), principal_of(Identity(user=entry.user, role=entry.role)))
+        Assignment(
+            _known_privilege(entry.type),
+            principal_of(Identity(user=entry.user, role=entry.role)),
+            acts_for=entry.acts_for,
+        )
         for entry in entries
     )
 
@@ -34,7 +39,13 @@ def parse_entries(entries: Iterable[AssignmentEntry]) -> tuple[Assignment, ...]:
 def parse_grants(entries: Iterable[GrantWrite | GrantDelete]) -> tuple[Assignment, ...]:
     """Return the wire entries of the grants API as assignments. Raise as `parse_entries` does."""
     return tuple(
-        Assignment(_known_privilege(entry.privilege), principal_of(entry.principal), entry.reason, entry.expires_at)
+        Assignment(
+            _known_privilege(entry.privilege),
+            principal_of(entry.principal),
+            entry.reason,
+            entry.expires_at,
+            entry.acts_for,
+        )
         if isinstance(entry, GrantWrite)
         else Assignment(_known_privilege(entry.privilege), principal_of(entry.principal))
         for entry in entries
@@ -63,7 +74,8 @@ def require_writable(
     *,
     kind: ObjectType | None = None,
 ) -> tuple[tuple[Assignment, ...], tuple[Assignment, ...]]:
-    """Validate a grant change and return (writes, deletes) unchanged.
+    """Validate a grant change and return (writes, deletes). Limits in `deletes` have no effect: clients send entries as
+    they were listed.
 
     `kind` is the type of the object that carries the grants, if that is a part of `on` (a column of a table). Raise
     InvalidGrantPrivilege, SelfAssignment, InvalidGrantExpiry, TooManyEntries, and 400 for a grant that the request
@@ -78,6 +90,7 @@ def require_writable(
         raise BadRequestException("The request contains the same assignment twice. Give each assignment once.")
     for entry in (*writes, *deletes):
         _privilege(kind or on.type, entry.privilege)
+        _require_limits(entry)
         within_roles = on.type is ObjectType.ROLE and entry.principal.type is PrincipalType.ROLE
         if within_roles and isinstance(on, RoleRef) and entry.principal.id == str(on.role_id):
             raise SelfAssignment("A role cannot be assigned to itself.")
@@ -93,6 +106,22 @@ def require_writable(
                 "membership later."
             )
     return writes, deletes
+
+
+def _require_limits(entry: Assignment) -> None:
+    """Raise 400 for limits of another privilege than `delegate`, and for a network that is not in CIDR form."""
+    if entry.acts_for is None:
+        return
+    if entry.privilege is not Privilege.DELEGATE:
+        raise BadRequestException(f"acts-for limits `delegate` only, and not {entry.privilege}. Leave it out.")
+    for network in entry.acts_for.networks or ():
+        try:
+            ip_network(network)
+        except ValueError:
+            raise BadRequestException(
+                f"acts-for: {network!r} is not a network. Write an address and a prefix length without host bits, such "
+                "as 10.1.0.0/16 or 2001:db8::/32."
+            ) from None
 
 
 def _privilege(kind: ObjectType, name: str) -> Privilege:

@@ -28,7 +28,6 @@ from gateway.access.resolved import (
     ResolvedGenericTable,
     ResolvedNamespace,
     ResolvedProject,
-    ResolvedRole,
     ResolvedTable,
     ResolvedView,
     ResolvedWarehouse,
@@ -53,9 +52,11 @@ from gateway.governance.errors import (
     pending_during_outage,
     require_remaining_admin,
 )
+from gateway.governance.grant_lists import limits_of_row
 from gateway.governance.grant_requests import LAST_END, require_future
 from gateway.governance.role_escalation_guard import refuse_escalation
 from gateway.obligations.columns import Columns
+from gateway.protocol.delegation import limits_text
 from gateway.protocol.grants import AssignmentEntry, AssignmentsAnswer
 from gateway.protocol.roles import OWN_PROVIDER
 
@@ -77,16 +78,16 @@ class Grants:
             key = object_of(operation, row, columns, dropped=True)
             found = await grants.on_object(connection, key)
         distinct = dict.fromkeys(
-            (each.privilege, each.principal_type, each.principal_id)
+            (each.privilege, each.principal_type, each.principal_id, limits_of_row(each))
             for each in found
             if not operation.privileges or each.privilege in operation.privileges
         )
         return AssignmentsAnswer(
             assignments=[
-                AssignmentEntry(type=privilege, user=id)
+                AssignmentEntry(type=privilege, user=id, acts_for=limits)
                 if type == PrincipalType.USER
-                else AssignmentEntry(type=privilege, role=UUID(id))
-                for privilege, type, id in distinct
+                else AssignmentEntry(type=privilege, role=UUID(id), acts_for=limits)
+                for privilege, type, id, limits in distinct
             ],
             project_id=row.id if isinstance(row, ResolvedProject) else None,
             column=columns.name_of(field_of(key))[0] if columns is not None else None,
@@ -186,6 +187,7 @@ class Grants:
                     by=permit.actor.id,
                     reason=entry.reason,
                     expires_at=entry.expires_at,
+                    acts_for=limits_text(entry.acts_for),
                 )
                 if done is grants.Change.SHORTENED:
                     shortened.append(entry)
@@ -213,7 +215,9 @@ class Grants:
         if not change.writes or change.deletes or key.type in (ObjectType.ROLE, ObjectType.SERVER):
             return None
         entries = dict.fromkeys(
-            grant_writes.NewGrant(each.privilege, each.principal, each.reason, each.expires_at)
+            grant_writes.NewGrant(
+                each.privilege, each.principal, each.reason, each.expires_at, limits_text(each.acts_for)
+            )
             for each in change.writes
         )
         if len({(each.privilege, each.principal) for each in entries}) < len(change.writes):
@@ -389,7 +393,5 @@ async def _reread_containers(connection: Connection, row: Resolved) -> list[Obje
             return await namespaces.containers(connection, id)
         case ResolvedWarehouse(project_id=project_id):
             return [ObjectKey(ObjectType.PROJECT, project_id)]
-        case ResolvedRole():
-            return []
         case _:
             return []

@@ -10,6 +10,7 @@ from uuid import UUID
 import msgspec
 
 from gateway.protocol.base import Answer, Request, UserId
+from gateway.protocol.delegation import ActsFor
 from gateway.protocol.rights import Identity
 
 #: The maximum number of entries in the writes and deletes of one request together, and so in each of them.
@@ -19,11 +20,14 @@ MAX_ENTRIES = 100
 class AssignmentEntry(
     msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True, omit_defaults=True
 ):
-    """An assignment, such as `{"type": "select", "user": "oidc~alice"}`. Exactly one of `user` and `role` is given."""
+    """An assignment, such as `{"type": "select", "user": "oidc~alice"}`. Exactly one of `user` and `role` is given.
+    `acts-for` limits `delegate`.
+    """
 
     type: str
     user: UserId | None = None
     role: UUID | None = None
+    acts_for: ActsFor | None = None
 
 
 class AssignmentsAnswer(Answer, frozen=True, omit_defaults=True):
@@ -48,12 +52,15 @@ class WriteAssignmentsRequest(Request, frozen=True):
 
 
 class GrantWrite(Request, frozen=True):
-    """A privilege to grant. `expires-at` needs a time zone. `reason` is a text for reviewers of the grant."""
+    """A privilege to grant. `expires-at` needs a time zone. `reason` is a text for reviewers of the grant. `acts-for`
+    limits `delegate`.
+    """
 
     privilege: str
     principal: Identity
     reason: Annotated[str, msgspec.Meta(min_length=1, max_length=1024)] | None = None
     expires_at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    acts_for: ActsFor | None = None
 
 
 class GrantDelete(Request, frozen=True):
@@ -97,7 +104,9 @@ class GrantedOn(Answer, frozen=True, omit_defaults=True):
 
 
 class Grant(Answer, frozen=True, omit_defaults=True):
-    """A grant. `granted-by`, `reason` and `expires-at` are extensions of this server."""
+    """A grant. `granted-by`, `reason`, `expires-at` and `acts-for` are extensions of this server. `acts-for` are the
+    limits of `delegate`.
+    """
 
     privilege: str
     principal: GrantedTo
@@ -108,6 +117,7 @@ class Grant(Answer, frozen=True, omit_defaults=True):
     """True if this server knows the privilege."""
     reason: str | None = None
     expires_at: datetime | None = None
+    acts_for: ActsFor | None = None
 
 
 class GrantList(Answer, frozen=True, omit_defaults=True):
@@ -119,7 +129,7 @@ class GrantList(Answer, frozen=True, omit_defaults=True):
 
 class EndedGrant(Answer, frozen=True, omit_defaults=True):
     """A grant that has ended. `ended-because` is `revoked`, `expired`, `replaced` (by a grant of the same grantor with
-    another expiry or reason), `object deleted` or `principal deleted`. An expired grant has no `ended-by`.
+    another expiry, reason or limits), `object deleted` or `principal deleted`. An expired grant has no `ended-by`.
     """
 
     privilege: str
@@ -132,6 +142,7 @@ class EndedGrant(Answer, frozen=True, omit_defaults=True):
     ended_by: str | None = None
     reason: str | None = None
     expires_at: datetime | None = None
+    acts_for: ActsFor | None = None
 
 
 class GrantHistory(Answer, frozen=True, omit_defaults=True):

@@ -17,6 +17,7 @@ import msgspec
 
 from gateway.access.actor import Actor
 from gateway.access.audit_record import AuditRecord
+from gateway.access.delegation_limits import DelegateGrant
 from gateway.access.dependency_errors import AuditUnavailable
 from gateway.access.door import Door
 from gateway.access.issued_credential import IssuedCredential
@@ -54,6 +55,7 @@ from gateway.access.resolved import (
     ResolvedWarehouse,
 )
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
+from gateway.protocol.delegation import ActsFor
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 SERVER_ID = UUID("00000000-0000-4000-8000-000000000001")
@@ -179,6 +181,11 @@ class TableResolver:
     validity: dict[str, Any] = field(default_factory=dict)
     """Revisions in the resolution; without them nothing may be cached."""
 
+    delegations: tuple[DelegateGrant, ...] = (
+        DelegateGrant(on=warehouse_row.key, limits=ActsFor(administrators=True), expires_at=None, direct=True),
+    )
+    """The recorded grants of `delegate` to the engine of a request, by default one without limits."""
+
     ends: tuple[datetime, ...] = ()
     looked_for_columns: list[tuple[UUID, ...]] = field(default_factory=list)
 
@@ -204,7 +211,8 @@ class TableResolver:
     async def resolve(self, refs: Sequence[Ref], caller: Actor) -> Resolution:
         self.calls.append(tuple(refs))
         rows = {ref: self.rows[ref] for ref in refs if ref in self.rows}
-        return Resolution(rows=rows, now=NOW, caller_roles=self.roles, **self.validity)
+        held = () if caller.engine is None else self.delegations
+        return Resolution(rows=rows, now=NOW, caller_roles=self.roles, delegations=held, **self.validity)
 
 
 @dataclass

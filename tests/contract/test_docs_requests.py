@@ -10,6 +10,7 @@ import json
 import os
 import re
 import subprocess
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -32,7 +33,8 @@ _TESTED = {
     ("docs/operator.md", "/bootstrap"): "test_documented_bootstrap_is_refused_on_a_bootstrapped_server",
     ("deploy/README.md", "/bootstrap"): "test_documented_bootstrap_is_refused_on_a_bootstrapped_server",
     ("docs/policy-author.md", "columns/{column}/grants"): "test_documented_column_grant_is_accepted",
-    ("docs/token-exchange.md", '"delegate"'): "test_documented_privileges_of_programs_can_be_granted",
+    ("docs/token-exchange.md", '"type": "delegate"'): "test_documented_grant_of_delegate_excludes_administrators",
+    ("docs/token-exchange.md", "acts-for"): "test_documented_limits_of_delegate_are_in_the_list",
 }
 #: Requests that no test of this module sends, with the reason.
 _NOT_HERE = {
@@ -139,12 +141,27 @@ def test_documented_column_grant_is_accepted(world: World, ns: str) -> None:
     assert (grant["privilege"], grant["reason"]) == ("select", "monthly report")
 
 
-def test_documented_privileges_of_programs_can_be_granted(world: World) -> None:
+def test_documented_grant_of_delegate_excludes_administrators(world: World) -> None:
     program = world.stranger("program")
     path = world.grants_path("warehouse", world.warehouse)
-    granted = _written(block("docs/token-exchange.md", '"delegate"'), world.admin, path, **{"oidc~trino": program.id})
+    found = block("docs/token-exchange.md", '"type": "delegate"')
+    granted = _written(found, world.admin, path, **{"oidc~trino": program.id})
     assert granted.status_code == 204, granted.text
-    assert {"type": "delegate", "user": program.id} in world.admin.get(path).json()["assignments"]
+    listed = {"type": "delegate", "user": program.id, "acts-for": {"administrators": False}}
+    assert listed in world.admin.get(path).json()["assignments"]
+    world.revoke("delegate", program, "warehouse", world.warehouse)
+
+
+def test_documented_limits_of_delegate_are_in_the_list(world: World) -> None:
+    program, role = world.stranger("program"), str(uuid.uuid4())
+    path = f"/management/v1/warehouse/{world.warehouse}/grants"
+    found = block("docs/token-exchange.md", "acts-for")
+    names = {"oidc~trino": program.id, "0198f3c1-0000-7000-8000-000000000001": role}
+    granted = _written(found, world.admin, path, **names)
+    assert granted.status_code == 204, granted.text
+    grants = world.admin.get(path).json()["grants"]
+    [limits] = [each["acts-for"] for each in grants if each["principal"] == {"user": program.id}]
+    assert limits == {"roles": [role], "administrators": False, "networks": ["10.20.0.0/16"]}
     world.revoke("delegate", program, "warehouse", world.warehouse)
 
 

@@ -29,16 +29,21 @@ from gateway.access.privileges import Privilege, granting
 from gateway.access.refs import Ref
 from gateway.access.relations import Can
 from gateway.access.tuples import Principal
+from gateway.protocol.delegation import ActsFor, limits_text
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A privilege of a principal on the object of the operation, with the reason and the expiry of the grant."""
+    """A privilege of a principal on the object of the operation, with reason, expiry and limits of the grant.
+
+    Only `delegate` has limits; None stands for the default.
+    """
 
     privilege: Privilege
     principal: Principal
     reason: str | None = None
     expires_at: datetime | None = None
+    acts_for: ActsFor | None = None
 
     @property
     def key(self) -> tuple[Privilege, Principal]:
@@ -71,7 +76,7 @@ class WritingGrants:
     """Mixin of operations that grant and revoke privileges on an object.
 
     Policies receive the expiry (RFC 3339, or an empty text) of each of `writes` in order, and whether all of them have
-    a reason.
+    a reason. If a grant of `delegate` has limits, they also receive those of each (JSON, or an empty text).
     """
 
     returns: ClassVar[int] = 204
@@ -83,11 +88,13 @@ class WritingGrants:
         return _to_grant(self.on, (*self.writes, *self.deletes))
 
     def facts(self) -> Facts:
+        limits = tuple(limits_text(e.acts_for) or "" for e in self.writes)
         return {
             "writes": _assignment_facts(self.writes),
             "deletes": _assignment_facts(self.deletes),
             "write_ends": tuple("" if e.expires_at is None else e.expires_at.isoformat() for e in self.writes),
             "all_reasoned": all(e.reason is not None for e in self.writes),
+            **({"write_limits": limits} if any(limits) else {}),
         }
 
 

@@ -24,7 +24,7 @@ from gateway.api.context import Ctx
 from gateway.api.errors import OAuthRefused, OAuthUnauthenticated
 from gateway.api.forms import UnreadableForm
 from gateway.api.serves import serves
-from gateway.catalog.token_exchange import NotAnEngine, UnfitSubject
+from gateway.catalog.token_exchange import NotAnEngine, SubjectOutsideLimits, UnfitSubject
 from gateway.identity.bearer import bearer_token
 from gateway.identity.claims import checked_subject
 from gateway.identity.delegated import SCOPE
@@ -97,7 +97,7 @@ async def exchange_token(ctx: Ctx) -> Response[TokenAnswer]:
     try:
         issued = await ctx.services.exchanges.exchange(await ctx.admit(ExchangeToken(subject, proven)))
         ctx.recognize_engine()
-    except NotAnEngine as refused:
+    except (NotAnEngine, SubjectOutsideLimits) as refused:
         raise OAuthRefused("unauthorized_client", refused.message) from None
     except UnfitSubject as refused:
         raise OAuthRefused("invalid_request", refused.message) from None

@@ -33,13 +33,15 @@ grants = Table(
     now("granted_at"),
     Column("reason", Text),
     Column("expires_at", DateTime(timezone=True)),
+    Column("acts_for", Text),
     UniqueConstraint(
         "privilege", "principal_type", "principal_id", "object_type", "object_id", "granted_by", name="grants_key"
     ),
     Index(None, "object_type", "object_id", "id"),
     Index(None, "principal_type", "principal_id", "id"),
 )
-"""Grants with their principal, object and grantor. Rows that differ only in `granted_by` become one tuple in
+"""Grants with their principal, object and grantor. `acts_for` are the limits of a grant of `delegate` as JSON
+(`gateway.protocol.delegation`), null for the default. Rows that differ only in `granted_by` become one tuple in
 OpenFGA.
 """
 
@@ -83,6 +85,7 @@ grant_history = Table(
     Column("granted_at", DateTime(timezone=True), nullable=False),
     Column("reason", Text),
     Column("expires_at", DateTime(timezone=True)),
+    Column("acts_for", Text),
     now("ended_at"),
     Column("ended_by", Text),
     Column("ended_because", Text, nullable=False),

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The limits of a grant of `delegate`: the users for whom the holder may act, and the networks it may act from."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from gateway.protocol.base import Request, UserId
+
+Network = Annotated[str, Meta(min_length=3, max_length=49, pattern=r"^[0-9a-fA-F:.]+/[0-9]{1,3}(?![\s\S])$")]
+
+
+class ActsFor(Request, frozen=True):
+    """Limits of a grant of `delegate`. Without `users` and `roles` the holder acts for every user, else for these users
+    and the members of these roles. Users that could grant `delegate` there are administrators, and are excluded unless
+    `administrators` is true. With `networks` (CIDR) requests must come from one of them.
+    """
+
+    users: Annotated[tuple[UserId, ...], Meta(min_length=1, max_length=100)] | UnsetType = UNSET
+    roles: Annotated[tuple[UUID, ...], Meta(min_length=1, max_length=100)] | UnsetType = UNSET
+    administrators: bool = False
+    networks: Annotated[tuple[Network, ...], Meta(min_length=1, max_length=20)] | UnsetType = UNSET
+
+    @property
+    def unlimited(self) -> bool:
+        """Return True if the grant permits every user from every network."""
+        return self.administrators and self.users is self.roles is self.networks is UNSET
+
+
+DEFAULT_LIMITS = ActsFor()
+"""The limits of a grant that names none: every user except administrators."""
+
+
+def limits_text(limits: ActsFor | None) -> str | None:
+    """Return the text of the limits in the database. Equal limits have equal texts. None stands for the default."""
+    if limits is None or limits == DEFAULT_LIMITS:
+        return None
+    sorted_limits = {
+        name: sorted(set(value)) for name in ("users", "roles", "networks") if (value := getattr(limits, name))
+    }
+    return msgspec.json.encode(msgspec.structs.replace(limits, **sorted_limits)).decode()
+
+
+def limits_of(text: str | None) -> ActsFor | None:
+    """Return the limits behind a text of the database. Return None for a text that this version cannot read."""
+    if text is None:
+        return DEFAULT_LIMITS
+    try:
+        return msgspec.json.decode(text, type=ActsFor)
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return None
