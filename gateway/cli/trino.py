@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command ``lakegate trino check``: check the OPA beside Trino as Trino uses it."""
+"""The commands ``lakegate trino …``: check the OPA beside Trino as Trino uses it, and serve tokens to Trino."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gateway.cli.trino_tokens import tokens
+
 if TYPE_CHECKING:
     import ssl
 
@@ -17,7 +19,10 @@ _SECONDS = 30.0
 
 @click.group()
 def trino() -> None:
-    """Check the connection between Trino, the OPA beside it, and the gateway."""
+    """Check the connection between Trino, the OPA beside it, and the gateway, and serve tokens to Trino."""
+
+
+trino.add_command(tokens)
 
 
 @trino.command("check")

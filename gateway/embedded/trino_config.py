@@ -35,6 +35,13 @@ s3.endpoint={endpoint}
 s3.region={region}
 s3.path-style-access=true
 """
+RENEWING = """\
+iceberg.rest-catalog.oauth2.credential=${ENV:LAKEGATE_TRINO_CREDENTIAL}
+iceberg.rest-catalog.oauth2.server-uri=http://127.0.0.1:8283/tokens
+iceberg.rest-catalog.oauth2.scope=catalog
+"""
+"""The properties that replace `oauth2.token` if Trino gets its tokens from `lakegate trino tokens`."""
+
 CACHES_OFF = "iceberg.metadata-cache.enabled=false\n"
 """Needed if users of one Trino catalog may not all read the same tables."""
 

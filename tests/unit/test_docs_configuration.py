@@ -93,6 +93,7 @@ def test_the_example_for_spark_has_the_settings_that_the_pipeline_runs_with() ->
     [
         ("docs/trino.md", "access-control.name=opa", trino_config.access_control_properties(key="…")),
         ("docs/trino.md", "iceberg.rest-catalog.security", _CATALOG),
+        ("docs/trino.md", "iceberg.rest-catalog.oauth2.credential", trino_config.RENEWING),
     ],
 )
 def test_trino_tests_use_the_documented_properties(page: str, holding: str, tested: str) -> None:
