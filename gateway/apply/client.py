@@ -126,8 +126,12 @@ class Api:
 
 
 def segment(text: str) -> str:
-    """Return a text as one segment of a path."""
-    return quote(text, safe="")
+    """Return a text as one segment of a path.
+
+    The HTTP client resolves the segments `.` and `..`, and the request would reach another object: grants on a column
+    `..` would be grants on its table. Encoded they are sent as they are, and the gateway refuses them.
+    """
+    return text.replace(".", "%2E") if text in (".", "..") else quote(text, safe="")
 
 
 def _wait(retry_after: str | None, attempt: int) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import httpx2
 import pytest
 
-from gateway.apply.client import Api, ApiError
+from gateway.apply.client import Api, ApiError, segment
 
 Handler = Callable[[httpx2.Request], httpx2.Response]
 
@@ -84,3 +84,18 @@ def test_an_answer_of_another_server_and_no_answer_are_explained() -> None:
 
     with pytest.raises(ApiError, match="GET /management/v1/whoami got no answer: connection refused"):
         _api(fail).find("/management/v1/whoami")
+
+
+@pytest.mark.parametrize("name", [".", "..", "a/../b", "...", "a b", "é"])
+def test_a_name_is_always_one_segment_of_the_path(name: str) -> None:
+    """The HTTP client resolves dots: grants on a column `..` were written to its table."""
+    seen: list[bytes] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        seen.append(request.url.raw_path)
+        return httpx2.Response(200, json={})
+
+    _api(answer).change("POST", f"/management/v1/table/t/columns/{segment(name)}/grants")
+    [path] = seen
+    assert path.startswith(b"/management/v1/table/t/columns/")
+    assert path.count(b"/") == 7 and path.endswith(b"/grants")
