@@ -120,8 +120,7 @@ class _Reader:
     def _members(self, role: Address, project: str) -> None:
         keep = self.found[role].keep
         for member in self._api.pages(f"{self.located.path(role)}/members", "members", project=project):
-            principal = self._grants.principal(role, {member["type"]: member["id"]})
-            address = Address(Kind.MEMBER, principal, role)
+            address = self._grants.address(Kind.MEMBER, role, {member["type"]: member["id"]})
             own = member["id"] == self._grants.caller and "this is the caller"
             self.found[address] = Resource(address, keep=keep or own or None)
 
