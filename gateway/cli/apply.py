@@ -206,12 +206,12 @@ def _exit_on_errors() -> Iterator[None]:
     from gateway.apply.located import UnknownRole
     from gateway.apply.planner import MissingObjects
     from gateway.apply.profiles import SecretMissing
-    from gateway.apply.reader import Inactive
+    from gateway.apply.reader import Ambiguous, Inactive
     from gateway.apply.source import InvalidSource
     from gateway.apply.warehouse_changes import IncompleteWarehouse
 
     expected = (
-        *(ApiError, IncompleteWarehouse, InvalidSource, Inactive, MissingObjects, NoSuchProject),
+        *(Ambiguous, ApiError, IncompleteWarehouse, InvalidSource, Inactive, MissingObjects, NoSuchProject),
         *(SecretMissing, UnknownRole),
     )
     try:

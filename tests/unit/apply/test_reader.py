@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 import yaml
 
 from gateway.apply.client import Api
@@ -16,7 +17,7 @@ from gateway.apply.desired import desired_state, read_all
 from gateway.apply.executor import Executor
 from gateway.apply.located import Located
 from gateway.apply.planner import Plan, plan
-from gateway.apply.reader import read_state
+from gateway.apply.reader import Ambiguous, read_state
 from gateway.apply.state import State
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -89,7 +90,7 @@ def test_a_role_that_is_named_like_the_id_of_another_gets_none_of_its_grants() -
     planned, present, located = _read(gateway, desired)
     assert len(planned.changes) == 1
     with gateway.api() as api:
-        list(Executor(api, present, located, base=Path(), variables={}.get).run(planned.changes))
+        list(Executor(api, present, located, base=Path(), variables=lambda name: None).run(planned.changes))
     written = [{"privilege": "describe", "principal": {"role": ANALYSTS}}]
     assert gateway.changes == [("/management/v1/project/grants", {"writes": written})]
 
@@ -102,6 +103,25 @@ def test_a_grant_to_a_role_that_is_named_like_an_id_is_pruned_from_that_role() -
     )
     planned, present, located = _read(gateway, _file(ANALYSTS, ANALYSTS))
     with gateway.api() as api:
-        list(Executor(api, present, located, base=Path(), variables={}.get).run(planned.changes))
+        list(Executor(api, present, located, base=Path(), variables=lambda name: None).run(planned.changes))
     removed = [{"privilege": "create", "principal": {"role": OTHER}}]
     assert gateway.changes == [("/management/v1/project/grants", {"deletes": removed})]
+
+
+def test_another_role_with_the_name_of_a_role_by_id_does_not_receive_its_grants() -> None:
+    """The role with the name replaced the one with the id, and a plan granted to it without a word."""
+    content = {"projects": [{"id": "shop", "name": "Shop", "roles": [{"id": ANALYSTS, "name": "analysts"}]}]}
+    desired = desired_state(read_all({"shop.yaml": yaml.safe_dump(content)}), now=NOW)
+    with pytest.raises(Ambiguous, match=f"has the id {ANALYSTS} in the file, but .* has the id {OTHER}"):
+        _read(Gateway({ANALYSTS: "old name", OTHER: "analysts"}, {}), desired)
+
+
+def test_one_project_under_two_names_is_refused() -> None:
+    """Each of the two lists of roles removed the roles of the other."""
+    files = {
+        "a.yaml": yaml.safe_dump({"projects": [{"id": "shop", "name": "Shop", "roles": [{"name": "analysts"}]}]}),
+        "b.yaml": yaml.safe_dump({"projects": [{"name": "Shop", "roles": [{"name": "leads"}]}]}),
+    }
+    gateway = Gateway({ANALYSTS: "analysts", OTHER: "leads"}, {})
+    with pytest.raises(Ambiguous, match="are the same project"):
+        _read(gateway, desired_state(read_all(files), now=NOW))
