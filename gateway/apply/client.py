@@ -120,9 +120,15 @@ class Api:
             if answer.status_code not in _RETRIED or attempt == _ATTEMPTS:
                 break
             time.sleep(_wait(answer.headers.get("retry-after"), attempt))
-        if answer.is_error:
+        # A redirection is not followed, so a redirected change is not made.
+        if not answer.is_success:
             raise ApiError(method, path, answer.status_code, _message(answer))
-        return answer.json() if answer.content else None
+        if not answer.content:
+            return None
+        try:
+            return answer.json()
+        except ValueError:
+            raise ApiError(method, path, answer.status_code, _message(answer)) from None
 
 
 def segment(text: str) -> str:
