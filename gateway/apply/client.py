@@ -120,14 +120,24 @@ class Api:
             if answer.status_code not in _RETRIED or attempt == _ATTEMPTS:
                 break
             time.sleep(_wait(answer.headers.get("retry-after"), attempt))
-        if answer.is_error:
+        # A redirection is not followed, so a redirected change is not made.
+        if not answer.is_success:
             raise ApiError(method, path, answer.status_code, _message(answer))
-        return answer.json() if answer.content else None
+        if not answer.content:
+            return None
+        try:
+            return answer.json()
+        except ValueError:
+            raise ApiError(method, path, answer.status_code, _message(answer)) from None
 
 
 def segment(text: str) -> str:
-    """Return a text as one segment of a path."""
-    return quote(text, safe="")
+    """Return a text as one segment of a path.
+
+    The HTTP client resolves the segments `.` and `..`, and the request would reach another object: grants on a column
+    `..` would be grants on its table. Encoded they are sent as they are, and the gateway refuses them.
+    """
+    return text.replace(".", "%2E") if text in (".", "..") else quote(text, safe="")
 
 
 def _wait(retry_after: str | None, attempt: int) -> float:

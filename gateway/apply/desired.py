@@ -199,12 +199,13 @@ class _Builder:
             raise self._source.error(
                 (*path, "role"), "a role on the server is given by its UUID, because names are per project."
             )
-        return f"role:{given.role}"
+        # Answers of the gateway have the usual form of a UUID. Another form would look like another role.
+        return f"role:{UUID(given.role) if is_uuid(given.role or '') else given.role}"
 
     def _uuid(self, path: Path, id: str | None) -> str | None:
         if id is not None and not is_uuid(id):
             raise self._source.error((*path, "id"), f"{id!r} is not a UUID.")
-        return id
+        return None if id is None else str(UUID(id))
 
     def _list(self, kind: Kind, parent: Address, entries: object) -> None:
         if entries is not None:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from gateway.apply.client import Api
+from gateway.apply.desired import is_uuid
 from gateway.apply.located import MANAGEMENT, Located
 from gateway.apply.state import Address, Kind, Resource, State
 
@@ -43,31 +44,28 @@ class GrantReader:
         for grant in self._api.pages(f"{self._located.path(address)}/grants", "grants", project=project):
             if address.kind is Kind.ROLE and grant["privilege"] == _ASSIGNEE:
                 continue
-            name = f"{grant['privilege']} {self.principal(address, grant['principal'])}"
-            found.setdefault(Address(Kind.GRANT, name, address), []).append(grant)
+            at = self.address(Kind.GRANT, address, grant["principal"], before=f"{grant['privilege']} ")
+            found.setdefault(at, []).append(grant)
         owned = any(
             each.address.name.startswith(f"{_OWNERSHIP} ") for each in self._wanted.children(Kind.GRANT, address)
         )
         for at, entries in found.items():
             yield self._resource(at, entries, owned=owned)
 
-    def principal(self, on: Address, answer: Mapping[str, str]) -> str:
-        """Return a principal of an answer in the form of the file.
+    def address(self, kind: Kind, on: Address, principal: Mapping[str, str], *, before: str = "") -> Address:
+        """Return the address of a grant or member of an answer. `before` precedes the principal in its name.
 
-        A role has the name under which the file describes it, or its UUID if the file uses that.
+        A role has its UUID if this entry of the file uses that, else the name under which the file describes it.
         """
-        if "user" in answer:
-            return f"user:{answer['user']}"
-        id = answer["role"]
-        if id in self._spelled or on.kind is Kind.SERVER:
-            return f"role:{id}"
-        return f"role:{self._located.role_names(on.within(Kind.PROJECT)).get(id, id)}"
-
-    @cached_property
-    def _spelled(self) -> frozenset[str]:
-        """The ends of principals in the file: among them the UUIDs of the roles that it names so."""
-        kinds = (Kind.GRANT, Kind.MEMBER)
-        return frozenset(each.name.rpartition("role:")[2] for each in self._wanted.resources if each.kind in kinds)
+        if "user" in principal:
+            return Address(kind, f"{before}user:{principal['user']}", on)
+        id = principal["role"]
+        by_id = Address(kind, f"{before}role:{id}", on)
+        if on.kind is Kind.SERVER or by_id in self._wanted.resources:
+            return by_id
+        name = self._located.role_names(on.within(Kind.PROJECT)).get(id, id)
+        # A name in the form of a UUID would be read as an id.
+        return by_id if is_uuid(name) else Address(kind, f"{before}role:{name}", on)
 
     def _resource(self, at: Address, entries: list[Mapping[str, Any]], *, owned: bool) -> Resource:
         """Return the grant in effect: it lasts as long as the entry that expires last.

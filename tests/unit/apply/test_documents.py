@@ -71,6 +71,10 @@ def _warehouse(fields: str) -> str:
         ("a: &a [*a]", "an alias refers to a value that contains it"),
         ("projects: !!python/object:os.system x", "not valid YAML: could not determine a constructor"),
         ("version: 2", "version: Invalid enum value 2"),
+        (f"version: {'1' * 5000}", "line 1: version: this value does not have the form of its type"),
+        ("version: !!timestamp 2020-99-99", "line 1: version: this value does not have the form of its type"),
+        ("version: 1\n? [a, b]\n: 1", "line 2: a key must be a text"),
+        ("[" * 5000, "nested too deeply"),
         ("- a", "file0.yaml, line 1: Expected `object`, got `array`"),
     ],
 )
