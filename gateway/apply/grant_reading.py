@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
@@ -11,11 +12,23 @@ from typing import Any
 import msgspec
 
 from gateway.apply.client import Api
-from gateway.apply.desired import is_uuid
+from gateway.apply.desired import is_uuid, limits_field
 from gateway.apply.located import MANAGEMENT, Located
 from gateway.apply.state import Address, Kind, Resource, State
+from gateway.protocol.delegation import ActsFor
 
 _OWNERSHIP, _ASSIGNEE = "ownership", "assignee"
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """The entries of one grant. `others` are (end, limits) of those that other users granted.
+
+    `limits` are those that a repeated grant keeps: of the caller's entry if it has one, else of the first entry.
+    """
+
+    others: tuple[tuple[datetime | None, Any], ...]
+    limits: Any = None
 
 
 class GrantReader:
@@ -70,7 +83,7 @@ class GrantReader:
     def _resource(self, at: Address, entries: list[Mapping[str, Any]], *, owned: bool) -> Resource:
         """Return the grant in effect: it lasts as long as the entry that expires last.
 
-        Its `spec` has the ends of the entries that other users granted.
+        Its `spec` are the `Entries`. Limits that differ between entries are a list of all of them.
         """
         ends = [_time(each.get("expires-at")) for each in entries]
         last = None if None in ends else max(end for end in ends if end is not None)
@@ -79,9 +92,14 @@ class GrantReader:
         reasons = [each.get("reason") for each in lasting]
         wanted_reason = None if stated is None else stated.fields.get("reason")
         reason = wanted_reason if wanted_reason in reasons else next((each for each in reasons if each), None)
-        fields = {"expires-at": last, "reason": reason}
-        others = tuple(end for each, end in zip(entries, ends, strict=True) if each["granted-by"] != self.caller)
-        return Resource(at, fields, spec=others, keep=self._reason_to_keep(entries[0], owned=owned))
+        fields: dict[str, Any] = {"expires-at": last, "reason": reason}
+        limits = [_limits(each) for each in entries]
+        if any(each is not None for each in limits):
+            fields["acts-for"] = limits[0] if all(each == limits[0] for each in limits) else limits
+        own = [each["granted-by"] == self.caller for each in entries]
+        others = tuple(pair for pair, mine in zip(zip(ends, limits, strict=True), own, strict=True) if not mine)
+        spec = Entries(others, limits[own.index(True) if True in own else 0])
+        return Resource(at, fields, spec=spec, keep=self._reason_to_keep(entries[0], owned=owned))
 
     def _reason_to_keep(self, grant: Mapping[str, Any], *, owned: bool) -> str | None:
         """Return why pruning leaves a grant, or None."""
@@ -93,6 +111,10 @@ class GrantReader:
         if grant["privilege"] == _OWNERSHIP and not owned:
             return "the file names no owner of the object"
         return None
+
+
+def _limits(grant: Mapping[str, Any]) -> dict[str, Any] | None:
+    return limits_field(msgspec.convert(grant["acts-for"], ActsFor)) if "acts-for" in grant else None
 
 
 def _time(text: str | None) -> datetime | None:

@@ -63,7 +63,7 @@ def register(
 
     IDENTITY is the id of the provider, a tilde, and the subject of the client's tokens: oidc~trino. A repeated command
     changes nothing that holds already. Only server administrators and operators can register clients.
-    Without limits, delegate includes every user except administrators.
+    Without limits, delegate includes every user except administrators. Present limits are never removed.
     """
     _require_identity(identity)
     if bool(privileges) != bool(objects):
@@ -74,6 +74,9 @@ def register(
     api = Management.of(gateway, token, project)
     # Names of objects are resolved first, so that a mistyped name changes nothing.
     places = [(each, _grants_path(api, each)) for each in dict.fromkeys(objects)]
+    if "delegate" in privileges and not limits:
+        for place, path in places:
+            _require_no_limits(api, identity, place, path)
     answer = api.send("POST", "/user", body={"id": identity, "name": name, "user-type": "application"})
     user = answer.json()
     if user["user-type"] != "application":
@@ -153,6 +156,19 @@ def _limits(
     given: dict[str, Any] = {"users": list(users), "roles": [str(role) for role in roles], "networks": list(networks)}
     found = {name: value for name, value in given.items() if value}
     return found | ({"administrators": True} if administrators else {})
+
+
+def _require_no_limits(api: Management, identity: str, place: str, path: str) -> None:
+    """End the command if the client has a limited grant of delegate there: one without limits would widen it."""
+    for grant in _pages(api, path, "grants", {}):
+        limits = grant.get("acts-for", {})
+        same = grant["privilege"] == "delegate" and grant["principal"].get("user") == identity
+        if same and any(name in limits for name in ("users", "roles", "networks")):
+            raise click.ClickException(
+                f"{printable(identity)} has delegate on {printable(place)} with {printable(limits_line(limits))}. A "
+                "grant without limits would widen it. Repeat the limits, leave out --grant delegate, or revoke that "
+                "grant first."
+            )
 
 
 def _require_identity(identity: str) -> None:
