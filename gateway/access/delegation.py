@@ -168,8 +168,13 @@ def _user_of(context: RequestContext, resolution: Resolution) -> tuple[Actor, Pi
     An administrator that acts as a role is still an administrator. The pin of the request is that of the role then.
     """
     if context.actor.assumed_role is not None:
-        return msgspec.structs.replace(context.actor, assumed_role=None, within=None), None
+        return without_role(context.actor), None
     return resolution.acting(context.actor), pin_of(resolution)
+
+
+def without_role(actor: Actor) -> Actor:
+    """Return the user itself, without the role that it assumes."""
+    return actor if actor.assumed_role is None else msgspec.structs.replace(actor, assumed_role=None, within=None)
 
 
 async def _yes(
