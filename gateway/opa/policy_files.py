@@ -11,7 +11,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-_PACKAGE = re.compile(r"^package[ \t]+([A-Za-z_][\w.]*)", re.MULTILINE)
+#: The first statement of a module, after comments. A later line `package …` can be a part of a string.
+_PACKAGE = re.compile(r"\A(?:\s|#[^\n]*\n)*+package[ \t]+([A-Za-z_][\w.]*)[ \t]*(?:#[^\n]*)?\r?(?:\n|\Z)")
 _DATA = "data.json"
 _ENTRY = "gateway/main.rego"
 _SCHEMAS = "schemas/"
@@ -72,7 +73,9 @@ def package_of(file: str, content: bytes) -> str:
     """
     found = _PACKAGE.search(content.decode("utf-8", "replace"))
     if found is None:
-        raise InvalidPolicies(f"{file}:1: the file has no line `package …`; write it before the first rule.")
+        raise InvalidPolicies(
+            f"{file}:1: the file does not begin with a line `package …` of plain names; write it first."
+        )
     return found.group(1)
 
 
