@@ -144,6 +144,24 @@ def test_policy_data_that_is_not_json_builds_no_bundle(repository: Path, content
         policy_bundle(policy_files(repository), BundleName.GATEWAY)
 
 
+def test_a_directory_without_policies_does_not_drop_the_guardrails(tmp_path: Path) -> None:
+    with pytest.raises(InvalidPolicies, match="contains no policies"):
+        policy_files(tmp_path)
+
+
+def test_a_link_that_hides_a_guardrail_is_refused(repository: Path, tmp_path: Path) -> None:
+    elsewhere = repository.rename(tmp_path / "elsewhere")
+    repository.mkdir()
+    for target in (elsewhere / "policies" / "gateway", tmp_path / "missing"):
+        for name in ("gateway", "more.rego"):
+            link = repository / name
+            link.symlink_to(target)
+            (repository / "other.rego").write_text(GUARDRAIL)
+            with pytest.raises(InvalidPolicies, match=f"{link} is a link"):
+                policy_files(repository)
+            link.unlink()
+
+
 def test_a_complete_directory_is_used_alone(tmp_path: Path) -> None:
     copy = shutil.copytree(POLICIES, tmp_path / "complete")
     (copy / "gateway" / "guardrails" / "contractors.rego").unlink()
