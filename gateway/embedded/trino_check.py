@@ -115,7 +115,9 @@ class BridgeCheck:
         try:
             return self._http.post(path, params=self._params if with_key else {}, json=body)
         except httpx2.HTTPError as error:
-            finding = Finding(False, f"OPA does not answer at {self._http.base_url}: {type(error).__name__}", _START)
+            # Trino's own address of this OPA contains the key, and some users pass it.
+            address = f"{self._http.base_url.scheme}://{self._http.base_url.netloc.decode()}"
+            finding = Finding(False, f"OPA does not answer at {address}: {type(error).__name__}", _START)
             raise Unusable(finding) from None
 
     def _protection(self) -> Finding:

@@ -13,7 +13,7 @@ from gateway.access.operations.policy_bundles import GetPolicyBundle
 from gateway.access.permit import Permit
 from gateway.governance.errors import PoliciesInvalid, PolicyBundleNotFound
 from gateway.opa.bundle import BundleName, PolicyBundle, SigningKey, policy_bundle
-from gateway.opa.policy_files import InvalidPolicies, policy_files
+from gateway.opa.policy_files import InvalidPolicies, policy_directory, policy_files
 
 _log = structlog.get_logger()
 
@@ -64,7 +64,8 @@ class PolicyBundles:
         """Yield what tells whether a file has changed. The policies of the package do not change."""
         if self._directory is None:
             return
-        for file in sorted(self._directory.rglob("*")):
+        # The folder itself can be a link, and a walk from above it would not see its files.
+        for file in sorted(policy_directory(self._directory).rglob("*")):
             about = file.stat()
             if file.is_file():
                 yield str(file), about.st_mtime_ns, about.st_size, about.st_ino

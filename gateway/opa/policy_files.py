@@ -11,7 +11,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-_PACKAGE = re.compile(r"^package[ \t]+([A-Za-z_][\w.]*)", re.MULTILINE)
+#: The first statement of a module, after comments. A later line `package …` can be a part of a string.
+_PACKAGE = re.compile(r"\A(?:\s|#[^\n]*\n)*+package[ \t]+([A-Za-z_][\w.]*)[ \t]*(?:#[^\n]*)?\r?(?:\n|\Z)")
 _DATA = "data.json"
 _ENTRY = "gateway/main.rego"
 _SCHEMAS = "schemas/"
@@ -50,12 +51,16 @@ def policy_files(directory: Path | None) -> dict[str, bytes]:
     describe the package's own rules.
 
     Raises:
-        InvalidPolicies: a file has a form or a place in which OPA would ignore it, or replaces a rule of the package.
+        InvalidPolicies: a file has a form or a place in which OPA would ignore it, or replaces a rule of the package;
+            or the directory contains no policies.
     """
     if directory is None:
         return _read(shipped_policies())
     source = policy_directory(directory)
     added = _read(source)
+    if not added:
+        # Such as a volume that is not mounted: the package's policies alone would allow what the guardrails deny.
+        raise InvalidPolicies(f"{source} contains no policies; check that it is mounted, or name another directory.")
     shipped = _read(shipped_policies())
     if _ENTRY in added:
         return {name: content for name, content in shipped.items() if name.startswith(_SCHEMAS)} | added
@@ -72,7 +77,9 @@ def package_of(file: str, content: bytes) -> str:
     """
     found = _PACKAGE.search(content.decode("utf-8", "replace"))
     if found is None:
-        raise InvalidPolicies(f"{file}:1: the file has no line `package …`; write it before the first rule.")
+        raise InvalidPolicies(
+            f"{file}:1: the file does not begin with a line `package …` of plain names; write it first."
+        )
     return found.group(1)
 
 
@@ -80,7 +87,13 @@ def _read(source: Path) -> dict[str, bytes]:
     files = {}
     for file in sorted(source.rglob("*")):
         name = file.relative_to(source).as_posix()
-        if not file.is_file() or any(part.startswith(".") for part in file.relative_to(source).parts):
+        if any(part.startswith(".") for part in file.relative_to(source).parts):
+            continue
+        if file.is_symlink() and not file.is_file():
+            raise InvalidPolicies(
+                f"{file} is a link to a directory or to a missing file, which is not read; put the files there."
+            )
+        if not file.is_file():
             continue
         if file.suffix in (".yaml", ".yml") or (file.suffix == ".json" and file.name != _DATA):
             if name.startswith(_SCHEMAS):

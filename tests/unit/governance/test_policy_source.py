@@ -9,6 +9,8 @@ import pytest
 
 from gateway import settings
 from gateway.assembly.policies import policy_source
+from gateway.governance.policy_bundles import PolicyBundles
+from gateway.opa.bundle import BundleName
 from gateway.settings import SettingsError
 from tests.integration.opa_bundles import key_pair
 
@@ -34,3 +36,16 @@ def test_a_key_of_another_algorithm_stops_the_start_and_is_not_printed(tmp_path:
     with pytest.raises(SettingsError, match="key.pem: the signing key is not a key for ES256") as refused:
         source(POLICY_SIGNING_KEY_FILE=str(tmp_path / "key.pem"), POLICY_SIGNING_ALGORITHM="ES256")
     assert private.splitlines()[1] not in str(refused.value)
+
+
+def test_a_change_behind_a_linked_folder_is_served(tmp_path: Path) -> None:
+    real, repository = tmp_path / "real", tmp_path / "repository"
+    real.mkdir()
+    repository.mkdir()
+    (repository / "policies").symlink_to(real)
+    (real / "mine.rego").write_text("package gateway.guardrails.mine\n")
+    bundles = PolicyBundles(repository, None)
+    before = bundles._current(BundleName.GATEWAY)
+    assert bundles._current(BundleName.GATEWAY) is before
+    (real / "more.rego").write_text("package gateway.guardrails.more\n")
+    assert bundles._current(BundleName.GATEWAY).revision != before.revision

@@ -114,7 +114,9 @@ def test_a_key_that_is_not_one_of_the_algorithm_is_refused_without_printing_it(
         ("trino/more.rego", "package trino\n", "cannot add the package trino."),
         ("gateway/guardrails/contractors.rego", GUARDRAIL, "the package contains a file of this name"),
         ("more.rego", "package gateway.guardrails.contractors\n", "is part of Lakegate"),
-        ("more.rego", "# nothing\n", "more.rego:1: the file has no line `package"),
+        ("more.rego", "# nothing\n", "more.rego:1: the file does not begin with a line `package"),
+        ("more.rego", " package system.authz\nx := `\npackage gateway.guardrails.x\n`\n", "the package system.authz."),
+        ("more.rego", 'package gateway.guardrails.x["y"]\n', "does not begin with a line `package"),
         ("more.rego", "# a comment\npackage other\n", "more.rego:2: "),
         ("contractors.json", "{}", "policy_data/<name>/data.json"),
         ("policy_data/contractors/data.yaml", "users: []", "policy_data/<name>/data.json"),
@@ -140,6 +142,24 @@ def test_policy_data_that_is_not_json_builds_no_bundle(repository: Path, content
     (repository / "policies" / "policy_data" / "mine" / "data.json").write_text(content)
     with pytest.raises(InvalidPolicies, match="policy_data/mine/data.json.*not valid JSON"):
         policy_bundle(policy_files(repository), BundleName.GATEWAY)
+
+
+def test_a_directory_without_policies_does_not_drop_the_guardrails(tmp_path: Path) -> None:
+    with pytest.raises(InvalidPolicies, match="contains no policies"):
+        policy_files(tmp_path)
+
+
+def test_a_link_that_hides_a_guardrail_is_refused(repository: Path, tmp_path: Path) -> None:
+    elsewhere = repository.rename(tmp_path / "elsewhere")
+    repository.mkdir()
+    for target in (elsewhere / "policies" / "gateway", tmp_path / "missing"):
+        for name in ("gateway", "more.rego"):
+            link = repository / name
+            link.symlink_to(target)
+            (repository / "other.rego").write_text(GUARDRAIL)
+            with pytest.raises(InvalidPolicies, match=f"{link} is a link"):
+                policy_files(repository)
+            link.unlink()
 
 
 def test_a_complete_directory_is_used_alone(tmp_path: Path) -> None:
