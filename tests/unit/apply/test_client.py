@@ -82,9 +82,7 @@ def test_an_answer_of_another_server_and_no_answer_are_explained() -> None:
     def fail(request: httpx2.Request) -> httpx2.Response:
         raise httpx2.ConnectError("connection refused")
 
-    with pytest.raises(
-        ApiError, match=r"whoami got no answer: connection refused\. Check that the gateway runs"
-    ):
+    with pytest.raises(ApiError, match=r"whoami got no answer: connection refused\. Check that the gateway runs"):
         _api(fail).find("/management/v1/whoami")
 
 
