@@ -23,6 +23,7 @@ _CONFLICT, _UNAUTHORIZED = 409, 401
 FORBIDDEN, NOT_FOUND = 403, 404
 
 _REMEDIES = {
+    0: " Check that the gateway runs, and its address in --gateway or LAKEGATE__BASE_URI.",
     _UNAUTHORIZED: " Log in again with `lakegate login`, or renew the token in LAKEGATE_TOKEN.",
     FORBIDDEN: " Get the right, or run the command as a user who has it.",
     _CONFLICT: " The state may have changed since the plan was made. Run the command again to get a new plan.",
@@ -34,7 +35,8 @@ class ApiError(Exception):
 
     def __init__(self, method: str, path: str, status: int, message: str) -> None:
         answered = f"{method} {path} was answered with {status}" if status else f"{method} {path} got no answer"
-        super().__init__(f"{answered}: {message}{_REMEDIES.get(status, '')}")
+        end = "" if message.endswith(".") else "."
+        super().__init__(f"{answered}: {message}{end}{_REMEDIES.get(status, '')}")
         self.status = status
 
 
@@ -149,6 +151,8 @@ def _wait(retry_after: str | None, attempt: int) -> float:
 def _message(answer: httpx2.Response) -> str:
     try:
         error = answer.json()["error"]
-        return f"{error['type']}: {error['message']}"
-    except (ValueError, KeyError, TypeError):
+        # The reasons of a failed storage check are only here.
+        details = [line for line in error.get("stack", ()) if not line.startswith("Error ID")]
+        return "\n  ".join((f"{error['type']}: {error['message']}", *details))
+    except (ValueError, KeyError, TypeError, AttributeError):
         return "the answer is not one of the gateway. Check the address."

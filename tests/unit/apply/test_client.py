@@ -84,7 +84,7 @@ def test_an_answer_of_another_server_and_no_answer_are_explained() -> None:
     def fail(request: httpx2.Request) -> httpx2.Response:
         raise httpx2.ConnectError("connection refused")
 
-    with pytest.raises(ApiError, match="GET /management/v1/whoami got no answer: connection refused"):
+    with pytest.raises(ApiError, match=r"whoami got no answer: connection refused\. Check that the gateway runs"):
         _api(fail).find("/management/v1/whoami")
 
 
@@ -106,3 +106,15 @@ def test_a_name_is_always_one_segment_of_the_path(name: str) -> None:
 def test_a_redirected_change_is_not_reported_as_made() -> None:
     with pytest.raises(ApiError, match="was answered with 302"):
         _api(lambda request: httpx2.Response(302, headers={"location": "/login"})).change("POST", "/management/v1/role")
+def test_the_reasons_of_a_failed_storage_check_are_shown() -> None:
+    """The message names only the checks. Without the reasons, the user cannot correct the storage."""
+    error = {"type": "StorageValidationFailed", "message": "Failed: a", "stack": ["a: no such bucket", "Error ID: 1"]}
+    with pytest.raises(ApiError) as refused:
+        _api(lambda request: httpx2.Response(400, json={"error": error})).change("POST", "/management/v1/warehouse", {})
+    assert str(refused.value).endswith("StorageValidationFailed: Failed: a\n  a: no such bucket.")
+
+
+def test_an_error_without_a_full_stop_is_separate_from_its_remedy() -> None:
+    body = {"error": {"type": "AuthenticationFailed", "message": "the token has expired"}}
+    with pytest.raises(ApiError, match=r"the token has expired\. Log in again"):
+        _api(lambda request: httpx2.Response(401, json=body)).get("/management/v1/whoami")
