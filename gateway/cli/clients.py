@@ -189,7 +189,9 @@ def _grants_path(api: Management, place: str) -> str:
     if kind != "warehouse" or not name:
         raise click.UsageError(f"--on {place}: write warehouse/NAME, warehouse/ID or project")
     warehouses = api.send("GET", "/warehouse", query={"warehouseStatus": "active"}).json()["warehouses"]
-    found = [each["id"] for each in warehouses if each["name"] == name or each["id"] == _as_uuid(name)]
+    # As in paths, a text in the form of a UUID is always an id: another warehouse can have it as its name.
+    member, wanted = ("name", name) if (id := _as_uuid(name)) is None else ("id", id)
+    found = [each["id"] for each in warehouses if each[member] == wanted]
     if not found:
         raise click.ClickException(
             f"--on {place}: you see no active warehouse of this name or id in the project. Check the name, and select "

@@ -106,6 +106,8 @@ def test_a_name_is_always_one_segment_of_the_path(name: str) -> None:
 def test_a_redirected_change_is_not_reported_as_made() -> None:
     with pytest.raises(ApiError, match="was answered with 302"):
         _api(lambda request: httpx2.Response(302, headers={"location": "/login"})).change("POST", "/management/v1/role")
+
+
 def test_the_reasons_of_a_failed_storage_check_are_shown() -> None:
     """The message names only the checks. Without the reasons, the user cannot correct the storage."""
     error = {"type": "StorageValidationFailed", "message": "Failed: a", "stack": ["a: no such bucket", "Error ID: 1"]}
