@@ -29,7 +29,8 @@ def test_a_user_is_read_changed_searched_and_deleted(world: World, job: Person) 
     changed = world.admin.send("PUT", at(job), json={"name": name, "user-type": "application"})
     assert (changed.status_code, changed.json()["name"]) == (200, name)
     found = world.admin.post("/management/v1/search/user", {"search": name}).json()["users"]
-    assert [each["id"] for each in found] == [job.id]
+    # Similar names of users of other tests follow.
+    assert found[0]["id"] == job.id
     assert world.admin.get(at(job, "/roles")).json()["roles"] == []
     assert world.admin.get(at(job, "/actions")).status_code == 200
     deleted = world.admin.delete(at(job))
