@@ -107,20 +107,7 @@ test-keycloak: setup ## Test logins, groups and key rotation on a real Keycloak:
 test-azurite: setup ## Test warehouses in Azure storage on an emulator: downloads 365 MB once, needs npm and Node 20 or newer
 	LAKEGATE_TEST_AZURITE=1 $(BIN)/python -m pytest --timeout 1200 tests/integration/test_adls_warehouses.py
 
-test-sbom: ## Write dist/sbom.cdx.json, the list of the components of the serving image (CycloneDX), and validate it
-	rm -rf build/sbom && mkdir -p build/sbom dist
-	$(PYTHON) -m venv build/sbom/image && $(PYTHON) -m venv build/sbom/backend && $(PYTHON) -m venv build/sbom/tool
-	build/sbom/image/bin/pip install --quiet --require-hashes --no-deps --only-binary :all: -r requirements-serve.lock
-	build/sbom/backend/bin/pip install --quiet --require-hashes --no-deps --only-binary :all: -r requirements-build.lock
-	build/sbom/tool/bin/pip install --quiet --require-hashes --no-deps --only-binary :all: -r requirements-sbom.lock
-	build/sbom/backend/bin/pip wheel --quiet --no-deps --no-index --no-build-isolation --wheel-dir build/sbom/wheel .
-	build/sbom/image/bin/pip install --quiet --no-deps --no-index build/sbom/wheel/lakegate-*.whl
-	build/sbom/image/bin/pip uninstall --quiet --yes pip setuptools
-	build/sbom/tool/bin/cyclonedx-py environment build/sbom/image/bin/python --pyproject pyproject.toml --output-reproducible \
-	  --output-format JSON --output-file dist/sbom.cdx.json --validate
-	rm -rf build/sbom
-
-wheel: setup ## Build the wheel, install it in an empty environment and run the stack from it
+test-wheel: setup ## Build the wheel, install it in an empty environment and run the stack from it
 	LAKEGATE_TEST_WHEEL=1 $(BIN)/python -m pytest --timeout 1200 tests/e2e/test_wheel.py
 
 test-pythons: setup ## Run tests/unit and tests/access on other versions of Python; make test-pythons VERSIONS="3.12 3.13"

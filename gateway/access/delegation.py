@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
+from msgspec import UNSET
 
 from gateway.access.actor import Actor
 from gateway.access.decision import DelegationRefusal, Failure
@@ -135,7 +136,8 @@ def covering(resolution: Resolution, warehouse: ResolvedWarehouse) -> list[Deleg
 def limits_end(actor: Actor, resolution: Resolution) -> datetime | None:
     """Return a time until which the limits of the engine's grants permit the caller; None if it has no end.
 
-    It may be earlier than the real end, and never later. OpenFGA knows the end of the engine's relation, but not which
+    It may be earlier than the real end. It is never later, except for the end of the caller's own membership in a role
+    (`limiting_roles`). OpenFGA knows the end of the engine's relation, but not which
     grant permits this caller. Below a grant to a role the membership may end: then the first end of any grant counts.
     """
     ends: list[datetime | None] = []
@@ -150,14 +152,29 @@ def limits_end(actor: Actor, resolution: Resolution) -> datetime | None:
     return min((end for end in ends if end is not None), default=None)
 
 
+def limiting_roles(actor: Actor, resolution: Resolution) -> list[str]:
+    """Return the caller's roles by which limits of the engine's grants permit it. The memberships may expire."""
+    found: set[str] = set()
+    for warehouse in filter(None, map(warehouse_of, resolution.rows.values())):
+        for each in covering(resolution, warehouse):
+            if each.limits is not None and each.limits.roles is not UNSET and not each.names(actor.id, ()):
+                found.update(str(role) for role in each.limits.roles)
+    return sorted(found.intersection(resolution.caller_roles))
+
+
 def _user_of(context: RequestContext, resolution: Resolution) -> tuple[Actor, Pin | None]:
     """Return the user that the engine acts for, without an assumed role, and the pin for cached answers about it.
 
     An administrator that acts as a role is still an administrator. The pin of the request is that of the role then.
     """
     if context.actor.assumed_role is not None:
-        return msgspec.structs.replace(context.actor, assumed_role=None, within=None), None
+        return without_role(context.actor), None
     return resolution.acting(context.actor), pin_of(resolution)
+
+
+def without_role(actor: Actor) -> Actor:
+    """Return the user itself, without the role that it assumes."""
+    return actor if actor.assumed_role is None else msgspec.structs.replace(actor, assumed_role=None, within=None)
 
 
 async def _yes(

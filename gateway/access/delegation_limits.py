@@ -51,6 +51,17 @@ class DelegateGrant(msgspec.Struct, frozen=True, kw_only=True):
         by_role = limits.roles is not UNSET and any(str(role) in roles for role in limits.roles)
         return by_role or (limits.users is not UNSET and user in limits.users)
 
+    def limits_for(self, user: str, roles: Collection[str]) -> ActsFor | None:
+        """Return the limits without other users and without roles that the user is not in. Return None if the grant
+        does not include the user.
+        """
+        limits = self.limits
+        if limits is None or not self.names(user, roles):
+            return None
+        users = () if limits.users is UNSET or user not in limits.users else (user,)
+        own = () if limits.roles is UNSET else tuple(role for role in limits.roles if str(role) in roles)
+        return msgspec.structs.replace(limits, users=users or UNSET, roles=own or UNSET)
+
     def includes(self, address: str | None) -> bool:
         """Return True if the grant includes the address of the connection. An unknown address is in no network."""
         if self.limits is None:

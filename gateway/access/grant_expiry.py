@@ -17,7 +17,7 @@ from cachetools import LRUCache
 
 from gateway.access.actor import Actor
 from gateway.access.column_restrictions import enforcing
-from gateway.access.delegation import limits_end, questions_to_engine
+from gateway.access.delegation import limiting_roles, limits_end, questions_to_engine
 from gateway.access.engines import Engines
 from gateway.access.operation import Operation
 from gateway.access.permit import Permit
@@ -162,9 +162,18 @@ class GrantExpiry:
         if search.engine is not None:
             # The permit must not outlive the rights of the engine that acts for the caller either.
             found.append(await self._first_loss(search.engine, search.engine_questions, resolution.now, until))
-            limits = limits_end(actor, resolution)
-            found.append(limits if limits is not None and limits <= until else None)
+            found += await self._ends_of_limits(actor, resolution, until)
         return min((end for end in found if end is not None), default=None)
+
+    async def _ends_of_limits(self, actor: Actor, resolution: Resolution, until: datetime) -> list[datetime | None]:
+        """Return the end of the engine's grants that permit the caller, and of its memberships in their roles."""
+        limits = limits_end(actor, resolution)
+        found = [limits if limits is not None and limits <= until else None]
+        if roles := limiting_roles(actor, resolution):
+            member = msgspec.structs.replace(actor, assumed_role=None, within=None)
+            questions = [Question(Can.ASSUME, ObjectKey(ObjectType.ROLE, role)) for role in roles]
+            found.append(await self._first_loss(member, questions, resolution.now, until))
+        return found
 
     async def membership(self, permit: Permit[Operation], role_id: str, until: datetime) -> datetime | None:
         """Return the time up to `until` at which the caller's membership of a role expires; None if there is none.
@@ -177,16 +186,22 @@ class GrantExpiry:
         return await self._first_loss(member, [question], permit.resolution.now, until)
 
     async def _expiry_below_views(self, permit: Permit[Operation], until: datetime) -> list[datetime | None]:
-        """Return two times for each definer view: the reader's loss of the view, and the end of its role membership."""
-        found = []
+        """Return the times for each definer view: the reader's loss of the view, the end of its role membership, and
+        the ends of the limits that permit the engine to act for the reader.
+        """
+        found: list[datetime | None] = []
         for definer_view in permit.definer_views:
             resolution = await self._resolver.resolve(refs_of((definer_view.operation,)), definer_view.actor)
             questions = [
                 Question(demand.relation, key_of(demand.on, resolution)) for demand in definer_view.operation.demands()
             ]
+            assumption = definer_view.assumption
+            resolution = resolution.seen_by(definer_view.actor, assumption.roles if assumption is not None else ())
             reader = resolution.acting(definer_view.actor)
             found.append(await self._first_loss(reader, questions, resolution.now, until))
             found.append(await self._of_membership(reader, resolution.now, until))
+            if reader.engine is not None:
+                found += await self._ends_of_limits(reader, resolution, until)
         return found
 
     async def _of_membership(self, actor: Actor, now: datetime, until: datetime) -> datetime | None:

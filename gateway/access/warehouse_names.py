@@ -10,8 +10,10 @@ from uuid import UUID
 
 from gateway.access.actor import Actor
 from gateway.access.ports import Resolver
-from gateway.access.refs import UNUSED_ID, WarehouseNameRef
+from gateway.access.questions import placeholder_key
+from gateway.access.refs import WarehouseNameRef
 from gateway.access.resolved import ResolvedWarehouse
+from gateway.iceberg.identifiers import fold
 
 
 class WarehouseNames:
@@ -24,10 +26,13 @@ class WarehouseNames:
         self._resolver = resolver
 
     async def id_of(self, ref: WarehouseNameRef, caller: Actor) -> UUID:
-        """Return the id of a warehouse; the id that no warehouse has if there is none of this name.
+        """Return the id of a warehouse; an id that no warehouse has if there is none of this name.
 
         This decides nothing. The door answers the same for a warehouse that is absent and for one that the caller may
-        not see.
+        not see. Each absent name has an id of its own, and its spellings share it, as those of a warehouse do:
+        otherwise two concurrent requests with one idempotency key would be a conflict only if both names are absent.
         """
         found = (await self._resolver.resolve((ref,), caller)).get(ref)
-        return found.id if isinstance(found, ResolvedWarehouse) else UUID(UNUSED_ID)
+        if isinstance(found, ResolvedWarehouse):
+            return found.id
+        return UUID(placeholder_key(WarehouseNameRef(ref.project_id, fold(ref.name))).id)

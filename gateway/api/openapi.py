@@ -50,10 +50,11 @@ _HEADER_FORMATS: Mapping[str, dict[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The response of a handler: the type of its body or None, and whether the body may be absent."""
+    """The response of a handler: the type of its body or None, whether it may be absent, and whether it is a file."""
 
     body: Any
     may_be_empty: bool
+    is_file: bool = False
 
 
 def openapi_document(select: Callable[[type[HttpOperation]], bool] = lambda operation: True) -> dict[str, Any]:
@@ -172,6 +173,9 @@ def _responses(
     if answer.body is not None and not first.endpoint.startswith("HEAD "):
         media_type = "text/html" if answer.body is str else _media_type(first)
         success["content"] = {media_type: {"schema": schema_of[repr(answer.body)]}}
+    elif answer.is_file and not first.is_public():
+        # The files that need a token are the bundles of policies.
+        success["content"] = {"application/gzip": {"schema": {"type": "string", "format": "binary"}}}
     responses = {str(first.returns): success}
     if answer.may_be_empty and not tagged:
         responses["204"] = {
@@ -226,12 +230,9 @@ def _answer(function: Callable[..., Any]) -> Answer:
     else:
         may_be_empty = False
     # A response without a body (304) has a status of its own and no schema.
-    given = [
-        each
-        for each in typing.get_args(description_text) or (description_text,)
-        if each is not type(None) and each is not bytes
-    ]
-    return Answer(given[0] if given else None, may_be_empty)
+    kinds = typing.get_args(description_text) or (description_text,)
+    given = [each for each in kinds if each is not type(None) and each is not bytes]
+    return Answer(given[0] if given else None, may_be_empty, is_file=not given and bytes in kinds)
 
 
 def _function(handler: Any) -> Callable[..., Any]:

@@ -28,6 +28,7 @@ from gateway.catalog.views import Views
 from gateway.governance.change_tickets import ChangeTickets
 from gateway.governance.checks import Checks
 from gateway.governance.credential_scope import CredentialScope
+from gateway.governance.delegates import Delegates
 from gateway.governance.events import EventDeliveries
 from gateway.governance.grant_lists import GrantLists
 from gateway.governance.grants import Grants
@@ -97,6 +98,7 @@ class Services:
     credential_scope: CredentialScope
     grants: Grants
     grant_lists: GrantLists
+    delegates: Delegates
     live_credentials: LiveCredentials
     change_tickets: ChangeTickets
     checks: Checks

@@ -23,6 +23,7 @@ _CONFLICT, _UNAUTHORIZED = 409, 401
 FORBIDDEN, NOT_FOUND = 403, 404
 
 _REMEDIES = {
+    0: " Check that the gateway runs, and its address in --gateway or LAKEGATE__BASE_URI.",
     _UNAUTHORIZED: " Log in again with `lakegate login`, or renew the token in LAKEGATE_TOKEN.",
     FORBIDDEN: " Get the right, or run the command as a user who has it.",
     _CONFLICT: " The state may have changed since the plan was made. Run the command again to get a new plan.",
@@ -34,7 +35,8 @@ class ApiError(Exception):
 
     def __init__(self, method: str, path: str, status: int, message: str) -> None:
         answered = f"{method} {path} was answered with {status}" if status else f"{method} {path} got no answer"
-        super().__init__(f"{answered}: {message}{_REMEDIES.get(status, '')}")
+        end = "" if message.endswith(".") else "."
+        super().__init__(f"{answered}: {message}{end}{_REMEDIES.get(status, '')}")
         self.status = status
 
 
@@ -120,14 +122,24 @@ class Api:
             if answer.status_code not in _RETRIED or attempt == _ATTEMPTS:
                 break
             time.sleep(_wait(answer.headers.get("retry-after"), attempt))
-        if answer.is_error:
+        # A redirection is not followed, so a redirected change is not made.
+        if not answer.is_success:
             raise ApiError(method, path, answer.status_code, _message(answer))
-        return answer.json() if answer.content else None
+        if not answer.content:
+            return None
+        try:
+            return answer.json()
+        except ValueError:
+            raise ApiError(method, path, answer.status_code, _message(answer)) from None
 
 
 def segment(text: str) -> str:
-    """Return a text as one segment of a path."""
-    return quote(text, safe="")
+    """Return a text as one segment of a path.
+
+    The HTTP client resolves the segments `.` and `..`, and the request would reach another object: grants on a column
+    `..` would be grants on its table. Encoded they are sent as they are, and the gateway refuses them.
+    """
+    return text.replace(".", "%2E") if text in (".", "..") else quote(text, safe="")
 
 
 def _wait(retry_after: str | None, attempt: int) -> float:
@@ -139,6 +151,8 @@ def _wait(retry_after: str | None, attempt: int) -> float:
 def _message(answer: httpx2.Response) -> str:
     try:
         error = answer.json()["error"]
-        return f"{error['type']}: {error['message']}"
-    except (ValueError, KeyError, TypeError):
+        # The reasons of a failed storage check are only here.
+        details = [line for line in error.get("stack", ()) if not line.startswith("Error ID")]
+        return "\n  ".join((f"{error['type']}: {error['message']}", *details))
+    except (ValueError, KeyError, TypeError, AttributeError):
         return "the answer is not one of the gateway. Check the address."

@@ -4,18 +4,20 @@
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from gateway.access.privileges import GRANTABLE
+from gateway.access.privileges import GRANTABLE, Privilege
 from gateway.access.refs import ObjectType
 from gateway.apply.document import Document, Grant, Member, Namespace, Project, Role, SecretRef, Tabular, Warehouse
 from gateway.apply.profiles import profile_fields
 from gateway.apply.source import InvalidSource, Path, Source
 from gateway.apply.state import SERVER, Address, Kind, Resource, Scope, State, namespace_address
 from gateway.iceberg.errors import CatalogError
+from gateway.protocol.delegation import ActsFor, limits_text
 from gateway.protocol.roles import OWN_PROVIDER
 
 _TABULARS = (("tables", Kind.TABLE), ("views", Kind.VIEW), ("generic_tables", Kind.GENERIC_TABLE))
@@ -173,7 +175,10 @@ class _Builder:
             at = (*path, *member, place)
             self._check_privilege(at, type, grant.privilege)
             until = None if grant.expires_at is None else grant.expires_at.astimezone(UTC)
+            if grant.acts_for is not None and grant.privilege != Privilege.DELEGATE:
+                raise self._source.error((*at, "acts-for"), "it limits delegate only. Remove it.")
             fields: dict[str, Any] = {"expires-at": until, **_given(reason=grant.reason)}
+            fields |= {} if grant.acts_for is None else {"acts-for": limits_field(grant.acts_for)}
             if until is not None and until <= self._now:
                 continue
             address = Address(Kind.GRANT, f"{grant.privilege} {self._principal(at, on, grant)}", on)
@@ -199,12 +204,13 @@ class _Builder:
             raise self._source.error(
                 (*path, "role"), "a role on the server is given by its UUID, because names are per project."
             )
-        return f"role:{given.role}"
+        # Answers of the gateway have the usual form of a UUID. Another form would look like another role.
+        return f"role:{UUID(given.role) if is_uuid(given.role or '') else given.role}"
 
     def _uuid(self, path: Path, id: str | None) -> str | None:
         if id is not None and not is_uuid(id):
             raise self._source.error((*path, "id"), f"{id!r} is not a UUID.")
-        return id
+        return None if id is None else str(UUID(id))
 
     def _list(self, kind: Kind, parent: Address, entries: object) -> None:
         if entries is not None:
@@ -249,3 +255,9 @@ def read_all(texts: Mapping[str, str]) -> list[tuple[Source, Document]]:
         raise InvalidSource("there is no file to apply. A directory needs files that end with .yaml or .yml.")
     sources = [read_source(name, text) for name, text in texts.items()]
     return [(source, read_document(source)) for source in sources]
+
+
+def limits_field(limits: ActsFor) -> dict[str, Any]:
+    """Return the limits of a grant of `delegate` as a field. Equal limits are equal; the default ones are empty."""
+    found: dict[str, Any] = json.loads(limits_text(limits) or "{}")
+    return found

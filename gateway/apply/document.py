@@ -15,6 +15,7 @@ import msgspec
 
 from gateway.apply.source import InvalidSource, Path, Source
 from gateway.protocol.base import FormatVersions, ManagedBy, Name, ProjectId, UserId, UserType, WarehouseName
+from gateway.protocol.delegation import ActsFor
 from gateway.protocol.roles import Description, ProviderId, SourceId
 from gateway.protocol.warehouses import HardDelete, SoftDelete
 
@@ -32,7 +33,8 @@ class Member(Entry, frozen=True):
 
 class Grant(Entry, frozen=True):
     """A privilege of a principal. Exactly one of `user` and `role` is given; a role is a name in the project, or a
-    UUID. Without `expires-at` the grant does not expire. Without `reason` the reason is not compared.
+    UUID. Without `expires-at` the grant does not expire. Without `reason` the reason is not compared. `acts-for` limits
+    `delegate`; its roles are UUIDs. Without it the limits are not compared, and a new grant has the default ones.
     """
 
     privilege: str
@@ -40,6 +42,7 @@ class Grant(Entry, frozen=True):
     role: str | None = None
     expires_at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
     reason: Annotated[str, msgspec.Meta(min_length=1, max_length=1024)] | None = None
+    acts_for: ActsFor | None = None
 
 
 Grants = tuple[Grant, ...]

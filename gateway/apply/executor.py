@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.apply.client import NOT_FOUND, Api, ApiError, segment
+from gateway.apply.grant_reading import Entries
 from gateway.apply.located import MANAGEMENT, Located
 from gateway.apply.planner import Action, Change
 from gateway.apply.profiles import Variables, read_credential
@@ -168,17 +169,21 @@ class Executor:
             self._change("POST", address, "/protection", {"protected": changed["protected"]})
 
     def _write_grant(self, desired: Resource) -> None:
-        """Grant, after revoking entries of other grantors that last longer than the file states."""
+        """Grant, after revoking entries of other grantors that last longer or have other limits than the file states.
+
+        The gateway replaces the caller's own entry. A grant without limits would widen it, so unstated ones are sent.
+        """
         address, until = desired.address, desired.fields["expires-at"]
         on = address.parent
         present = self._present.resources.get(address)
         if on is None:
             raise LookupError(f"{address} has no object")
-        # The gateway replaces the caller's own entry.
-        others = () if present is None or until is None else present.spec
-        if any(end is None or end > until for end in others):
+        entries = Entries(()) if present is None else present.spec
+        limits = desired.fields.get("acts-for", entries.limits)
+        longer = until is not None and any(end is None or end > until for end, _ in entries.others)
+        if longer or ("acts-for" in desired.fields and any(other != limits for _, other in entries.others)):
             self._change("POST", on, "/grants", {"deletes": [self._grant(address)]})
-        stated = _stated(reason=desired.fields.get("reason"), expires_at=until and until.isoformat())
+        stated = _stated(reason=desired.fields.get("reason"), expires_at=until and until.isoformat(), acts_for=limits)
         self._change("POST", on, "/grants", {"writes": [{**self._grant(address), **stated}]})
 
     def _grant(self, address: Address) -> dict[str, Any]:

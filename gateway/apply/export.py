@@ -214,8 +214,11 @@ def _grants(state: State, on: Address) -> dict[str, Any]:
     for each in state.children(Kind.GRANT, on):
         privilege, _, principal = each.address.name.partition(" ")
         until, reason = each.fields["expires-at"], each.fields["reason"]
-        entry = {"privilege": privilege, **_principal(principal)}
+        entry: dict[str, Any] = {"privilege": privilege, **_principal(principal)}
         entry |= {} if until is None else {"expires-at": until.isoformat()}
+        limits = each.fields.get("acts-for")
+        # Grantors with different limits have no common form in the file; without it apply keeps them.
+        entry |= {"acts-for": limits} if isinstance(limits, dict) else {}
         found.append(entry | ({} if reason is None else {"reason": reason}))
     return {"grants": found}
 

@@ -61,11 +61,12 @@ class Located:
         kind, _, name = text.partition(":")
         if kind == "user":
             return {"user": name}
+        # A UUID is always an id. Whoever may create roles could otherwise name one like the id of another role.
+        if is_uuid(name):
+            return {"role": name}
         roles = {} if on.kind is Kind.SERVER else self._roles.get(on.within(Kind.PROJECT), {})
         if name in roles:
             return {"role": roles[name]}
-        if is_uuid(name):
-            return {"role": name}
         raise UnknownRole(f"{on}: the role {name!r} does not exist in the project. Add it to the file.")
 
     def path(self, address: Address) -> str:

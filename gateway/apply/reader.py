@@ -20,6 +20,10 @@ _LISTS = {Kind.TABLE: "tables", Kind.VIEW: "views", Kind.GENERIC_TABLE: "generic
 SYNTHETIC = frozenset({"namespace_id", "managed_access", "location"})
 
 
+class Ambiguous(Exception):
+    """The file names an object in two ways that contradict each other, or twice."""
+
+
 class Inactive(Exception):
     """The file names contents of a warehouse that is inactive, so the catalog does not serve it."""
 
@@ -27,7 +31,7 @@ class Inactive(Exception):
 def read_state(
     api: Api, wanted: State, *, containers: bool = False, refused: list[str] | None = None
 ) -> tuple[State, Located]:
-    """Return the present state of everything that `wanted` names, and the ids. Raises ApiError and Inactive.
+    """Return the present state of everything that `wanted` names, and the ids. Raises ApiError, Ambiguous and Inactive.
 
     With `containers`, also the warehouses and namespaces that the lists of `wanted` leave out. With a list `refused`,
     grants that the caller may not read are left out and described there.
@@ -90,6 +94,10 @@ class _Reader:
         found = next((each for each in listed if names.items() <= each.items()), None)
         if found is None:
             return
+        same = [each.address for each in self.found.values() if each.address.kind is Kind.PROJECT]
+        if (other := next((each for each in same if self.located.id(each) == found["project-id"]), None)) is not None:
+            # With pruning, the lists under each name would remove what those under the other name declare.
+            raise Ambiguous(f"{other} and {project.address} are the same project. Name it in one way in all files.")
         self._add(project.address, found["project-id"], {"name": found["project-name"]})
         self._roles(project.address, found["project-id"])
         self._warehouses(project.address, found["project-id"])
@@ -120,8 +128,7 @@ class _Reader:
     def _members(self, role: Address, project: str) -> None:
         keep = self.found[role].keep
         for member in self._api.pages(f"{self.located.path(role)}/members", "members", project=project):
-            principal = self._grants.principal(role, {member["type"]: member["id"]})
-            address = Address(Kind.MEMBER, principal, role)
+            address = self._grants.address(Kind.MEMBER, role, {member["type"]: member["id"]})
             own = member["id"] == self._grants.caller and "this is the caller"
             self.found[address] = Resource(address, keep=keep or own or None)
 
@@ -245,9 +252,21 @@ def tabulars_of(api: Api, located: Located, namespace: Address, kind: Kind) -> d
 
 
 def _address(wanted: Iterable[Resource], kind: Kind, parent: Address, id: str, name: str) -> Address:
-    """Return the address under which the file names an object: by its id, or else by its name."""
-    by_id = next((each.address for each in wanted if each.id == id), None)
-    return by_id or Address(kind, name, parent)
+    """Return the address under which the file names an object: by its id, or else by its name.
+
+    Raises Ambiguous for an object with a name to which the file gives another id: grants would reach the wrong one.
+    """
+    named = Address(kind, name, parent)
+    for each in wanted:
+        if each.id == id:
+            return each.address
+    for each in wanted:
+        if each.address == named and each.id is not None:
+            raise Ambiguous(
+                f"{named} has the id {each.id} in the file, but an object with this name has the id {id}. Correct the "
+                "id, or choose another name."
+            )
+    return named
 
 
 def _managed(access: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ def plan_lines(plan: Plan, *, prune: bool) -> Iterator[str]:
         yield change_line(change)
         yield from (f"    {_field_text(change.action, each)}" for each in change.fields if _is_shown(change, each))
     if prune:
-        yield from (f"  {_printable(str(each.address))} stays: {each.reason}" for each in plan.kept)
+        yield from (_printable(f"  {each.address} stays: {each.reason}") for each in plan.kept)
     elif plan.kept:
         yield f"{len(plan.kept)} not in the file stay. --prune shows them, and removes those that it may."
     if not plan.changes:

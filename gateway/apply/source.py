@@ -67,8 +67,10 @@ def read_source(name: str, text: str) -> Source:
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark is not None else 1
         raise InvalidSource(f"{name}, line {line}: the file is not valid YAML: {error.problem}") from None
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, UnicodeError) as error:
         raise InvalidSource(f"{name}: the file is not valid YAML: {error}") from None
+    except RecursionError:
+        raise InvalidSource(f"{name}: the values of the file are nested too deeply.") from None
     return Source(name, value, lines)
 
 
@@ -87,7 +89,11 @@ def _value(
     if isinstance(node, yaml.MappingNode):
         found: dict[str, Any] = {}
         for key_node, value_node in node.value:
-            key, line = str(key_node.value), key_node.start_mark.line + 1
+            line = key_node.start_mark.line + 1
+            if not isinstance(key_node, yaml.ScalarNode):
+                # The text of a list with aliases could exhaust memory.
+                raise InvalidSource(f"{name}, line {line}: a key must be a text.")
+            key = str(key_node.value)
             if key in found:
                 raise InvalidSource(
                     f"{name}, line {line}: {path_text((*path, key))}: this key is given twice. Keep one of them."
@@ -95,4 +101,10 @@ def _value(
             lines[(*path, key)] = line
             found[key] = _value(loader, name, value_node, (*path, key), lines, above)
         return found
-    return loader.construct_object(node)
+    try:
+        return loader.construct_object(node)
+    except (ValueError, LookupError):
+        line = node.start_mark.line + 1
+        raise InvalidSource(
+            f"{name}, line {line}: {path_text(path)}: this value does not have the form of its type."
+        ) from None

@@ -48,6 +48,7 @@ from gateway.db.scim_tokens import ScimTokens
 from gateway.governance.change_tickets import ChangeTickets
 from gateway.governance.checks import Checks
 from gateway.governance.credential_scope import CredentialScope
+from gateway.governance.delegates import Delegates
 from gateway.governance.events import EventDeliveries
 from gateway.governance.grant_lists import GrantLists
 from gateway.governance.grants import Grants
@@ -278,6 +279,7 @@ def build_services(
         ),
         grants=Grants(database=database, door=door, delivery=delivery),
         grant_lists=GrantLists(database=database, reads=reads, door=door, page_size=settings.pagination_size_max),
+        delegates=Delegates(database=database, door=door, page_size=settings.pagination_size_max),
         live_credentials=LiveCredentials(database=database, door=door, page_size=settings.pagination_size_max),
         change_tickets=ChangeTickets(
             database=database,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from gateway.access.actor import Actor
-from gateway.access.delegation_limits import ADMINISTRATORS_REFUSED, DelegateGrant, refusing_limit
+from gateway.access.delegation_limits import ADMINISTRATORS_REFUSED, refusing_limit
 from gateway.access.door import Door
 from gateway.access.list_visibility import holders_of
 from gateway.access.operations.token_exchange import ExchangeToken, Subject
@@ -15,13 +15,10 @@ from gateway.access.permit import Permit
 from gateway.access.ports import Resolver
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
-from gateway.access.tuples import PrincipalType
 from gateway.db import delegations
 from gateway.db.engine import Database
-from gateway.db.rows import AnyRow
 from gateway.iceberg.errors import BadRequestException, ForbiddenException
 from gateway.identity.delegated import DelegatedTokens, IssuedToken, TokenTooLarge
-from gateway.protocol.delegation import limits_of
 
 _MAX_GRANTS: Final = 2_000
 _MAX_SCOPES: Final = 100
@@ -89,7 +86,7 @@ class TokenExchange:
         holders = holders_of(permit.actor, permit.resolution)
         async with self._database.read() as connection:
             rows = await delegations.grants_of_engine(connection, holders, limit=_MAX_GRANTS)
-        grants = [(_grant(row), ObjectKey(ObjectType.PROJECT, row.project_id)) for row in rows]
+        grants = [(delegations.grant_of(row), ObjectKey(ObjectType.PROJECT, row.project_id)) for row in rows]
         user = Actor.user(subject.user_id, groups=subject.groups, project=subject.project_id)
         known = permit.resolution
         if not all(grant.limits is not None and grant.limits.unlimited for grant, _ in grants):
@@ -123,12 +120,3 @@ class TokenExchange:
             "The audit record names the limit. A principal that manages the grants of the warehouse can change "
             "`acts-for`."
         )
-
-
-def _grant(row: AnyRow) -> DelegateGrant:
-    return DelegateGrant(
-        on=ObjectKey(ObjectType(row.object_type), row.object_id),
-        limits=limits_of(row.acts_for),
-        expires_at=row.expires_at,
-        direct=row.principal_type == PrincipalType.USER,
-    )

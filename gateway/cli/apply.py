@@ -18,6 +18,7 @@ import click
 
 from gateway.cli.common import settings_for, trust
 from gateway.cli.login import current_token
+from gateway.cli.management import printable
 
 if TYPE_CHECKING:
     from gateway.apply.client import Api
@@ -132,7 +133,7 @@ def export(project: str | None, gateway: str | None, token: str | None) -> None:
     notes: list[str] = []
     with _exit_on_errors(), _api(gateway, token) as api:
         content = exported(api, project, notes)
-    click.echo("\n".join(f"note: {each}" for each in notes), err=True, nl=bool(notes))
+    click.echo("\n".join(f"note: {printable(each)}" for each in notes), err=True, nl=bool(notes))
     click.echo(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120), nl=False)
 
 
@@ -200,21 +201,24 @@ def _run(executor: Any, planned: Plan) -> None:
 
 @contextmanager
 def _exit_on_errors() -> Iterator[None]:
-    """Context manager. End the command with the message of an expected error."""
+    """Context manager. End the command with the message of an expected error, without control characters.
+
+    Messages contain texts of the gateway, and names that other users chose.
+    """
     from gateway.apply.client import ApiError
     from gateway.apply.export import NoSuchProject
     from gateway.apply.located import UnknownRole
     from gateway.apply.planner import MissingObjects
     from gateway.apply.profiles import SecretMissing
-    from gateway.apply.reader import Inactive
+    from gateway.apply.reader import Ambiguous, Inactive
     from gateway.apply.source import InvalidSource
     from gateway.apply.warehouse_changes import IncompleteWarehouse
 
     expected = (
-        *(ApiError, IncompleteWarehouse, InvalidSource, Inactive, MissingObjects, NoSuchProject),
+        *(Ambiguous, ApiError, IncompleteWarehouse, InvalidSource, Inactive, MissingObjects, NoSuchProject),
         *(SecretMissing, UnknownRole),
     )
     try:
         yield
     except expected as error:
-        raise click.ClickException(str(error)) from None
+        raise click.ClickException(printable(str(error))) from None

@@ -63,7 +63,7 @@ def register(
 
     IDENTITY is the id of the provider, a tilde, and the subject of the client's tokens: oidc~trino. A repeated command
     changes nothing that holds already. Only server administrators and operators can register clients.
-    Without limits, delegate includes every user except administrators.
+    Without limits, delegate includes every user except administrators. Present limits are never removed.
     """
     _require_identity(identity)
     if bool(privileges) != bool(objects):
@@ -74,6 +74,9 @@ def register(
     api = Management.of(gateway, token, project)
     # Names of objects are resolved first, so that a mistyped name changes nothing.
     places = [(each, _grants_path(api, each)) for each in dict.fromkeys(objects)]
+    if "delegate" in privileges and not limits:
+        for place, path in places:
+            _require_no_limits(api, identity, place, path)
     answer = api.send("POST", "/user", body={"id": identity, "name": name, "user-type": "application"})
     user = answer.json()
     if user["user-type"] != "application":
@@ -155,6 +158,19 @@ def _limits(
     return found | ({"administrators": True} if administrators else {})
 
 
+def _require_no_limits(api: Management, identity: str, place: str, path: str) -> None:
+    """End the command if the client has a limited grant of delegate there: one without limits would widen it."""
+    for grant in _pages(api, path, "grants", {}):
+        limits = grant.get("acts-for", {})
+        same = grant["privilege"] == "delegate" and grant["principal"].get("user") == identity
+        if same and any(name in limits for name in ("users", "roles", "networks")):
+            raise click.ClickException(
+                f"{printable(identity)} has delegate on {printable(place)} with {printable(limits_line(limits))}. A "
+                "grant without limits would widen it. Repeat the limits, leave out --grant delegate, or revoke that "
+                "grant first."
+            )
+
+
 def _require_identity(identity: str) -> None:
     """End the command unless the identity has the form of a user id."""
     provider, tilde, subject = identity.partition("~")
@@ -173,7 +189,9 @@ def _grants_path(api: Management, place: str) -> str:
     if kind != "warehouse" or not name:
         raise click.UsageError(f"--on {place}: write warehouse/NAME, warehouse/ID or project")
     warehouses = api.send("GET", "/warehouse", query={"warehouseStatus": "active"}).json()["warehouses"]
-    found = [each["id"] for each in warehouses if each["name"] == name or each["id"] == _as_uuid(name)]
+    # As in paths, a text in the form of a UUID is always an id: another warehouse can have it as its name.
+    member, wanted = ("name", name) if (id := _as_uuid(name)) is None else ("id", id)
+    found = [each["id"] for each in warehouses if each[member] == wanted]
     if not found:
         raise click.ClickException(
             f"--on {place}: you see no active warehouse of this name or id in the project. Check the name, and select "

@@ -77,10 +77,13 @@ class Management:
 
 
 def error_message(answer: httpx2.Response) -> str:
-    """Return the message of an error answer, or its status if the answer is not of the gateway."""
+    """Return the message of an error answer, or its status if the answer is not of the gateway.
+
+    Messages repeat names that other users chose, so control characters are removed.
+    """
     try:
         error = answer.json()["error"]
-        return f"{error['type']}: {error['message']}"
+        return printable(f"{error['type']}: {error['message']}")
     except (ValueError, KeyError, TypeError):
         return f"the answer has the status {answer.status_code}"
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -14,15 +15,22 @@ from gateway.embedded.engines import EngineFile
 from gateway.embedded.ready import Ready
 from gateway.embedded.secrets import write_private
 
-_SIGN_IN = """\
-alice's password is what follows the colon in {clients}/alice"""
+_USERS = """\
+{rights}
+Each user has a file in {clients} that contains <name>:<password>. Users: {users}"""
+
+_NO_RIGHTS = "Before the bootstrap no user has a right. The caller of the bootstrap becomes the administrator."
+
+_RIGHTS = """\
+admin administers the server. In the warehouse {warehouse}, alice may read, and bob may read, write and create.
+trino and trino-bridge have the rights that Trino needs. At first the other users have no right."""
 
 _TRINO = """\
 sh {directory}/opa.sh    # in a terminal of its own
 set -a; . {directory}/trino.env; set +a    # before Trino's launcher; copy the two properties files to its etc/"""
 
-_EXAMPLE_COMMAND = """\
-TOKEN=$(curl -s -K {clients}/alice -d grant_type=client_credentials {endpoint} \\
+_LOGIN = """\
+{variable}=$(curl -s -K {clients}/{user} -d grant_type=client_credentials {endpoint} \\
   | python3 -c 'import json,sys; print(json.load(sys.stdin)["access_token"])')"""
 
 
@@ -66,10 +74,15 @@ def show(console: Console, ready: Ready, data: Path, files: Sequence[EngineFile]
     write_clients(clients, ready)
     console.rule("Lakegate is up", style="green")
     console.print(_endpoint_lines(ready, data))
-    others = ", ".join(name for name in ready.users if name != "alice")
-    _block(console, "With a browser", _SIGN_IN.format(clients=clients))
-    title = f"A token of alice, good for one hour (in her place: {others})"
-    _block(console, title, _EXAMPLE_COMMAND.format(clients=clients, endpoint=ready.token_endpoint))
+    rights = _NO_RIGHTS if ready.warehouse is None else _RIGHTS.format(warehouse=ready.warehouse)
+    users = ", ".join(ready.users)
+    _block(console, "Users", _USERS.format(rights=rights, clients=clients, users=users))
+    token = partial(_LOGIN.format, clients=clients, endpoint=ready.token_endpoint)
+    _block(console, "A token of alice, valid for one hour", token(variable="TOKEN", user="alice"))
+    if ready.warehouse_id is not None:
+        gateway = ready.catalog_uri.removesuffix("/catalog")
+        command = f"{token(variable='export LAKEGATE_TOKEN', user='admin')}\nlakegate export --gateway {gateway}"
+        _block(console, "Commands as admin, such as export, apply and client register", command)
     for file in files:
         _block(console, f"{file.engine}: {data / 'engines' / file.path}", file.text.rstrip())
     if ready.warehouse_id is not None:

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from datetime import datetime
+from typing import Annotated, Literal
 from uuid import UUID
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from gateway.protocol.base import Request, UserId
+from gateway.protocol.base import Answer, Request, UserId
 
 Network = Annotated[str, Meta(min_length=3, max_length=49, pattern=r"^[0-9a-fA-F:.]+/[0-9]{1,3}(?![\s\S])$")]
 
@@ -53,3 +54,37 @@ def limits_of(text: str | None) -> ActsFor | None:
         return msgspec.json.decode(text, type=ActsFor)
     except (msgspec.DecodeError, msgspec.ValidationError):
         return None
+
+
+class DelegateHolder(Answer, frozen=True, omit_defaults=True):
+    """The user or role that holds `delegate`. A role's `name` is present only if the caller may read it."""
+
+    user: str | None = None
+    role: UUID | None = None
+    name: str | None = None
+
+
+class DelegateScope(Answer, frozen=True, omit_defaults=True):
+    """The project or warehouse in which the holder may act for the caller."""
+
+    type: Literal["project", "warehouse"]
+    name: str
+    project_id: str
+    warehouse_id: str | None = None
+
+
+class OwnDelegate(Answer, frozen=True, omit_defaults=True):
+    """A grant of `delegate` that includes the caller. `acts-for` are its limits without other users and roles."""
+
+    holder: DelegateHolder
+    resource: DelegateScope
+    acts_for: ActsFor
+    created_at: datetime
+    expires_at: datetime | None = None
+
+
+class OwnDelegates(Answer, frozen=True, omit_defaults=True):
+    """Response of `GET /whoami/delegates`: the oldest grants first."""
+
+    delegates: list[OwnDelegate]
+    next_page_token: str | None = None

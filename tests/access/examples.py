@@ -400,6 +400,7 @@ def _management() -> list[Example]:
         Example("info", server.GetServerInfo()),
         Example("bootstrap", server.Bootstrap(decode(_body(bootstrap), BootstrapRequest)), body=bootstrap),
         Example("whoami", users.WhoAmI()),
+        Example("own delegates", users.ListOwnDelegates()),
         Example("register", users.RegisterSelf(), body={}),
         Example("provision user", users.ProvisionUser(world.BOB_ID), body={"id": world.BOB_ID}),
         Example("list users", users.ListUsers()),

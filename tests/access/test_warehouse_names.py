@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from gateway.access.refs import UNUSED_ID, WarehouseNameRef
+from gateway.access.warehouse_names import WarehouseNames
 from tests.access import world
 from tests.access.app import Running, running
 from tests.access.examples import EXAMPLES, Example
@@ -73,9 +74,26 @@ async def test_an_invisible_name_and_an_unknown_one_get_the_same_answer_after_th
     assert there == nowhere
     texts = " ".join(text for _, _, text in invisible)
     assert str(world.WAREHOUSE_ID) not in texts
-    assert UNUSED_ID not in texts
+    assert UNUSED_ID[:-12] not in texts
     assert any(text.startswith("Warehouse does not exist: …") for _, _, text in invisible)
     assert fixture.audit.buffered, "refusals are recorded"
+
+
+@pytest.mark.threat("LG-DIS-01")
+async def test_absent_names_have_ids_of_their_own_and_spellings_share_them() -> None:
+    """Idempotency keys are claimed for the path with the id. With one id for all absent names, a second request with
+    the key of a running one was a conflict for an absent name, and none for an invisible one.
+    """
+    fixture = DoorFixture()
+    names = WarehouseNames(fixture.resolver)
+
+    async def id_of(name: str, project: str = world.PROJECT_ID) -> UUID:
+        return await names.id_of(WarehouseNameRef(project, name), world.ALICE)
+
+    pond = await id_of("pond")
+    assert pond == await id_of("POND")
+    assert len({pond, await id_of("sea"), await id_of("pond", "p2"), UUID(UNUSED_ID)}) == 4
+    assert pond.version is None, "no row has such an id"
 
 
 async def test_a_name_costs_one_read_more_than_an_id() -> None:

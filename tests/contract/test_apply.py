@@ -344,7 +344,7 @@ def test_without_a_terminal_or_the_flag_nothing_is_changed_and_usage_errors_are_
 def test_the_documented_example_is_applied_as_it_is(desk: Desk, world: World) -> None:
     """Only the names that are unique on a server, the store and the secrets are replaced."""
     project, user = unique("shop").replace("_", "-"), unique("user")
-    text = block("docs/apply.md", "version: 1").text.replace("id: shop", f"id: {project}")
+    text = block("docs/apply.md", "yaml-language-server").text.replace("id: shop", f"id: {project}")
     content = yaml.safe_load(text.replace("oidc~", f"oidc~{user}").replace("name: Shop", f"name: {project}"))
     [warehouse] = content["projects"][0]["warehouses"]
     warehouse["storage"] = profile(world)

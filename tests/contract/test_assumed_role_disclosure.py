@@ -28,7 +28,7 @@ from tests.contract.world import SCHEMA, Person, World, error_triple, unique
 pytestmark = pytest.mark.generated
 
 #: Responses about the caller's identity, operations refused under an assumed role, and operations without a token.
-_ABOUT_PEOPLE = {"WhoAmI", "RegisterSelf", "ExchangeToken"}
+_ABOUT_PEOPLE = {"WhoAmI", "ListOwnDelegates", "RegisterSelf", "ExchangeToken"}
 #: The credentials that the caller itself received in the role.
 _OWN = {("ListPrincipalLiveCredentials", "own credentials")}
 _TRIED = [

@@ -33,13 +33,14 @@ _TESTED = {
     ("docs/operator.md", "/bootstrap"): "test_documented_bootstrap_is_refused_on_a_bootstrapped_server",
     ("deploy/README.md", "/bootstrap"): "test_documented_bootstrap_is_refused_on_a_bootstrapped_server",
     ("docs/policy-author.md", "columns/{column}/grants"): "test_documented_column_grant_is_accepted",
+    ("docs/policy-repository.md", "policy_reader"): "test_documented_grant_of_policy_reader_is_accepted",
     ("docs/token-exchange.md", '"type": "delegate"'): "test_documented_grant_of_delegate_excludes_administrators",
     ("docs/token-exchange.md", "acts-for"): "test_documented_limits_of_delegate_are_in_the_list",
 }
 #: Requests that no test of this module sends, with the reason.
 _NOT_HERE = {
     ("deploy/README.md", "docker compose up"): "needs Docker; /health is in tests/integration/test_embedded_up.py",
-    ("deploy/README.md", "openid-connect/auth/device"): "needs Keycloak: tests/e2e/test_keycloak.py",
+    ("deploy/README.md", "client_id=spark-etl"): "needs Keycloak: tests/e2e/test_keycloak.py",
     ("docs/token-exchange.md", "grant_type="): "the form is sent by tests/contract/test_token_exchange.py",
 }
 _REQUEST = re.compile(r"^(?:GET|POST|PUT|DELETE) /", re.MULTILINE)
@@ -125,9 +126,20 @@ def test_documented_statistics_request_returns_counts(world: World) -> None:
 def test_documented_bootstrap_is_refused_on_a_bootstrapped_server(world: World, page: str, gateway: str) -> None:
     found = block(page, "/bootstrap")
     assert gateway in found.script
-    script = found.script.replace("lakegate migrate && lakegate serve", "").replace(gateway, world.base)
+    # The login needs a browser: tests/e2e/test_keycloak.py.
+    script = re.sub(r"^(lakegate|TOKEN=\$\(lakegate) .*\n", "", found.script, flags=re.MULTILINE)
+    script = script.replace(gateway, world.base)
     [(status, body)] = _sent(script, TOKEN=world.admin.token)
     assert (status, json.loads(body)["error"]["type"]) == ("400", "CatalogAlreadyBootstrapped")
+
+
+def test_documented_grant_of_policy_reader_is_accepted(world: World) -> None:
+    client, path = world.stranger("opa"), world.grants_path("server", "")
+    found = block("docs/policy-repository.md", "policy_reader")
+    granted = _written(found, world.admin, path, **{"oidc~<subject of the client>": client.id})
+    assert granted.status_code == 204, granted.text
+    assert {"type": "policy_reader", "user": client.id} in world.admin.get(path).json()["assignments"]
+    world.revoke("policy_reader", client, "server", "")
 
 
 def test_documented_column_grant_is_accepted(world: World, ns: str) -> None:

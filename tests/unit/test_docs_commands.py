@@ -128,6 +128,7 @@ _CHECKS: dict[str, Callable[[Sequence[str], bool], None]] = {
     "make": _make,
     "lakegate": _lakegate,
     "python": _python,
+    "python3": _python,
     "pytest": _pytest,
     "kubectl": _kubectl,
     "helm": _helm,

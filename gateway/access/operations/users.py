@@ -24,6 +24,23 @@ class WhoAmI(ReadOperation):
 
 
 @dataclass(frozen=True)
+class ListOwnDelegates(ReadOperation):
+    """List the grants of `delegate` by which engines may act for the caller.
+
+    Each grant is on a project or warehouse that the caller sees. Grants that exclude administrators are absent where
+    the caller is one.
+    """
+
+    endpoint: ClassVar[str] = "GET /management/v1/whoami/delegates"
+    open_to: ClassVar[PublicAudience] = PublicAudience(
+        Audience.SELF,
+        "the grants that include the caller; each object is filtered by can_include_in_list",
+    )
+    page_token: PageToken = None
+    page_size: PageSize = None
+
+
+@dataclass(frozen=True)
 class RegisterSelf(ChangeOperation):
     """Create the caller's own user record. The record gives no right."""
 

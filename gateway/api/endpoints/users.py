@@ -12,6 +12,7 @@ from gateway.access.operations.users import (
     GetUser,
     ListAllOwnRoles,
     ListAllUserRoles,
+    ListOwnDelegates,
     ListOwnRoles,
     ListUserRoles,
     ListUsers,
@@ -27,6 +28,7 @@ from gateway.access.request import Body
 from gateway.access.tuples import require_valid_in_tuples
 from gateway.api.context import Ctx
 from gateway.api.serves import replay_by, serve, serves
+from gateway.governance.delegates import Delegates
 from gateway.governance.users import Users
 from gateway.protocol.roles import NamedRoleList
 from gateway.protocol.users import CreateUserRequest, UpdateUserRequest, User
@@ -114,6 +116,7 @@ def _own(ctx: Ctx, user: UserRef) -> bool:
 
 
 serve(WhoAmI, Users.whoami)
+serve(ListOwnDelegates, Delegates.of_caller)
 serve(ListUsers, Users.list)
 serve(GetUser, Users.get)
 serve(SearchUser, Users.search)

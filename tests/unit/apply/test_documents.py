@@ -14,6 +14,7 @@ from gateway.apply.document import schema
 from gateway.apply.profiles import SecretMissing, read_credential
 from gateway.apply.source import InvalidSource
 from gateway.apply.state import Address, Kind, State
+from tests.docs_commands import block
 
 ROOT = Path(__file__).parents[3]
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -29,6 +30,14 @@ def _desired(*texts: str, rotate: bool = False) -> State:
 
 def _warehouse(fields: str) -> str:
     return f"projects:\n- name: Shop\n  warehouses:\n  - name: main\n    {fields}\n"
+
+
+def test_the_documented_example_for_the_embedded_stack_names_its_warehouse() -> None:
+    """Its warehouse exists, so the example has neither a storage nor a credential."""
+    state = _desired(block("docs/apply.md", "oidc~carol").text)
+    [warehouse] = state.of_kind(Kind.WAREHOUSE)
+    assert warehouse.address.name == "demo"
+    assert len(list(state.of_kind(Kind.ROLE))) == len(list(state.of_kind(Kind.NAMESPACE))) == 1
 
 
 @pytest.mark.parametrize(
@@ -71,6 +80,10 @@ def _warehouse(fields: str) -> str:
         ("a: &a [*a]", "an alias refers to a value that contains it"),
         ("projects: !!python/object:os.system x", "not valid YAML: could not determine a constructor"),
         ("version: 2", "version: Invalid enum value 2"),
+        (f"version: {'1' * 5000}", "line 1: version: this value does not have the form of its type"),
+        ("version: !!timestamp 2020-99-99", "line 1: version: this value does not have the form of its type"),
+        ("version: 1\n? [a, b]\n: 1", "line 2: a key must be a text"),
+        ("[" * 5000, "nested too deeply"),
         ("- a", "file0.yaml, line 1: Expected `object`, got `array`"),
     ],
 )

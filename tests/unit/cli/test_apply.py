@@ -14,6 +14,7 @@ import pytest
 
 from gateway.apply.client import Api
 from gateway.cli import main
+from gateway.cli.management import error_message
 
 # The package has the command under the name of the module.
 command = importlib.import_module("gateway.cli.apply")
@@ -94,3 +95,23 @@ def test_a_directory_without_files_is_an_error(server: Server, tmp_path: Path) -
     done = click.testing.CliRunner().invoke(main, ["apply", "-f", str(tmp_path), "--plan"])
     assert done.exit_code == 1
     assert "A directory needs files that end with .yaml or .yml" in done.output
+
+
+@pytest.mark.parametrize("arguments", [["apply", "-f", "{}", "--plan"], ["export"]])
+def test_texts_of_the_gateway_do_not_control_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: list[str]
+) -> None:
+    """An error message can repeat a name that another user chose; a carriage return could overwrite the line."""
+    file = tmp_path / "shop.yaml"
+    file.write_text(FILE)
+    error = {"error": {"type": "Conflict", "message": "name \r\x9b2J\x07", "code": 409}}
+    transport = httpx2.MockTransport(lambda request: httpx2.Response(409, json=error))
+    monkeypatch.setattr(command, "_api", lambda gateway, token: Api("http://gateway", "t", transport=transport))
+    done = click.testing.CliRunner().invoke(main, [each.format(file) for each in arguments])
+    assert done.exit_code == 1 and "Conflict: name" in done.output
+    assert all(char.isprintable() or char == "\n" for char in done.output)
+
+
+def test_an_error_message_for_the_terminal_has_no_control_characters() -> None:
+    error = {"error": {"type": "Conflict", "message": "name \r\x9b2J\x07", "code": 409}}
+    assert error_message(httpx2.Response(409, json=error)) == "Conflict: name   2J "

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import httpx2
 import pytest
 from click.testing import CliRunner
 
 from gateway.cli import main
 from gateway.cli.clients import grant_line, limits_line
+from gateway.cli.management import Management
 
 WAREHOUSE = {"type": "warehouse", "warehouse-id": "w1", "project-id": "p1"}
 
@@ -47,3 +49,30 @@ def test_limits_without_delegate_are_refused_before_any_request() -> None:
     done = CliRunner().invoke(main, ["client", "register", *arguments, "--gateway", "http://127.0.0.1:1"])
     assert done.exit_code == 2
     assert "limit --grant delegate" in done.output
+
+
+def test_registering_again_does_not_remove_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A grant without limits would let the engine act for every user."""
+    sent: list[tuple[str, str]] = []
+    grant = {"privilege": "delegate", "principal": {"user": "oidc~trino"}, "acts-for": {"administrators": False}}
+
+    def send(self: Management, method: str, path: str, **_: object) -> httpx2.Response:
+        sent.append((method, path))
+        if method == "GET":
+            return httpx2.Response(200, json={"grants": [grant]})
+        return httpx2.Response(200, json={"user-type": "application"})
+
+    monkeypatch.setattr(Management, "send", send)
+    command = ["client", "register", "oidc~trino", "--name", "trino", "--grant", "delegate", "--on", "project"]
+    options = ["--gateway", "http://gateway", "--token", "token"]
+    assert CliRunner().invoke(main, [*command, *options]).exit_code == 0
+    for limits in ({"users": ["oidc~a"]}, {"roles": ["r1"]}, {"networks": ["10.0.0.0/8"]}):
+        sent.clear()
+        grant["acts-for"] = {"administrators": False, **limits}
+        refused = CliRunner().invoke(main, [*command, *options])
+        assert refused.exit_code == 1
+        assert "would widen it" in refused.output
+        assert sent == [("GET", "/project/grants")], "nothing may be changed"
+    sent.clear()
+    assert CliRunner().invoke(main, [*command, *options, "--for-user", "oidc~b"]).exit_code == 0
+    assert ("POST", "/project/grants") in sent

@@ -188,6 +188,10 @@ def test_decision_engines_require_a_key() -> None:
     assert environment_of("openfga")["OPENFGA_AUTHN_METHOD"] == "preshared"
     assert environment_of("openfga")["OPENFGA_PLAYGROUND_ENABLED"] == "false"
     assert {"--authentication=token", "--authorization=basic"} <= set(SERVICES["opa"]["command"])
+
+
+def test_opa_refuses_changes_of_policy_data_that_it_would_lose() -> None:
+    assert "--bundle" in SERVICES["opa"]["command"]
     assert (DEPLOY.parent / "policies" / "system" / "authz.rego").is_file()
 
 

@@ -80,6 +80,20 @@ def test_the_guide_has_complete_settings_for_every_engine(described: Ready, tmp_
     assert 'load_catalog("lakegate", type="rest", uri="http://127.0.0.1:1/catalog", warehouse="demo"' in text
 
 
+def test_the_guide_names_all_users_on_a_narrow_terminal(described: Ready, tmp_path: Path) -> None:
+    """Titles are shortened to the width of the terminal, so the names must not be in one."""
+    output = io.StringIO()
+    guide.show(Console(file=output, width=40), described, tmp_path, [])
+    assert "Users: alice, trino, trino-bridge\n" in output.getvalue()
+
+
+def test_the_guide_has_a_command_as_the_administrator(described: Ready, tmp_path: Path) -> None:
+    """The commands need a token and the address of the gateway, without the path of the catalog."""
+    lines = _shown(described, tmp_path).splitlines()
+    assert "lakegate export --gateway http://127.0.0.1:1" in lines
+    assert any(f"export LAKEGATE_TOKEN=$(curl -s -K {tmp_path}/clients/admin " in line for line in lines)
+
+
 def test_the_files_of_trino_refer_to_variables_that_are_written(described: Ready, tmp_path: Path) -> None:
     tools = toolchain.Tools(
         opa=Path("/opt/opa"),

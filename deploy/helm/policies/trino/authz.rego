@@ -19,7 +19,7 @@ default allow := false
 allow if {
 	input.method == "POST"
 	["v1", "data", "trino", entry] = input.path
-	entry in {"allow", "batch", "row_filters", "column_mask", "batch_column_masks"}
+	entry in {"allow", "batch", "row_filters", "column_mask", "batch_column_masks", "diagnosis"}
 	_only_the_key
 	_is_engine
 }

@@ -66,6 +66,24 @@ _extent(result) := {lower(name) | some name in result.columns; not regex.match(`
 } else := "all"
 
 # METADATA
+# description: The gateway's response to a single check. Decisions do not use it.
+answer(user, check) := http.send(_request(user, [check]))
+
+# METADATA
+# description: The status of a response, and the kind of its error. The status is 0 without a response.
+outcome(response) := object.union({"status": response.status_code}, _error(response))
+
+_error(response) := {} if {
+	response.status_code == 200
+} else := {"error": response.error.message} if {
+	response.status_code == 0
+} else := {"error": response.body.error.type} if {
+	is_string(response.body.error.type)
+} else := {"error": response.body.error} if {
+	is_string(response.body.error)
+} else := {}
+
+# METADATA
 # description: The request to the gateway. Each check names the user.
 _request(user, checks) := object.union(settings.transport, {
 	"method": "POST",

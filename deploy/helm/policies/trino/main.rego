@@ -10,6 +10,7 @@ package trino
 
 import data.trino.gateway
 import data.trino.operations
+import data.trino.setup
 
 # METADATA
 # description: Requests that no rule below allows are denied.
@@ -70,6 +71,11 @@ batch_column_masks := [{"index": index, "viewExpression": _null(thing)} |
 	some index, thing in input.action.filterResources
 	not _is_readable(thing)
 ]
+
+# METADATA
+# description: The state of the bridge, for `lakegate trino check`. Trino does not query it.
+# entrypoint: true
+diagnosis := {"variables": setup.variables, "token": setup.token, "warehouses": setup.warehouses}
 
 # METADATA
 # description: The tables of the requested columns, with the extent that the user may read.

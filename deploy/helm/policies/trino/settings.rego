@@ -58,18 +58,21 @@ timeout := _env.LAKEGATE_BRIDGE_TIMEOUT
 token := _env.LAKEGATE_BRIDGE_TOKEN if {
 	_env.LAKEGATE_BRIDGE_TOKEN != ""
 } else := fetched.body.access_token if {
-	fetched := http.send(object.union(transport, {
-		"method": "POST",
-		"url": _env.LAKEGATE_BRIDGE_TOKEN_ENDPOINT,
-		"headers": {"Content-Type": "application/x-www-form-urlencoded", "Authorization": _client},
-		"raw_body": urlquery.encode_object(object.union({"grant_type": "client_credentials"}, _scope)),
-		# Only the bridge's own token is cached. It identifies the bridge and contains no decision.
-		"force_cache": true,
-		"force_cache_duration_seconds": 30,
-	}))
 	fetched.status_code == 200
 	is_string(fetched.body.access_token)
 }
+
+# METADATA
+# description: The response of the identity provider to a request for the bridge's token.
+fetched := http.send(object.union(transport, {
+	"method": "POST",
+	"url": _env.LAKEGATE_BRIDGE_TOKEN_ENDPOINT,
+	"headers": {"Content-Type": "application/x-www-form-urlencoded", "Authorization": _client},
+	"raw_body": urlquery.encode_object(object.union({"grant_type": "client_credentials"}, _scope)),
+	# Only the bridge's own token is cached. It identifies the bridge and contains no decision.
+	"force_cache": true,
+	"force_cache_duration_seconds": 30,
+}))
 
 # METADATA
 # description: The scope of the token request; some providers need none.

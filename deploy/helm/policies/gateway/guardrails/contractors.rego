@@ -3,7 +3,7 @@
 # METADATA
 # title: Restrict contractors to their hours
 # description: |
-#   Policy data lists the contractors and their working hours; an operator replaces it at run time. Outside the hours,
+#   Policy data lists the contractors and their working hours; a policy repository replaces it. Outside the hours,
 #   contractors are denied. Unreadable data denies: unreadable hours are closed, and with an unreadable list every
 #   caller is denied.
 # schemas:
