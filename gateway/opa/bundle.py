@@ -114,7 +114,8 @@ def policy_bundle(files: Mapping[str, bytes], name: BundleName, key: SigningKey 
     `files` come from :func:`gateway.opa.policy_files.policy_files`.
 
     Raises:
-        InvalidPolicies: the files contain no policies for this bundle, or policy data that is not JSON.
+        InvalidPolicies: the files contain no policies for this bundle, policy data that is not JSON, or a path that is
+            too long for an archive.
     """
     packed = {
         file: _canonical(json_of(file, content)) if file.endswith(_DATA) else content
@@ -183,7 +184,7 @@ def _signatures(files: Mapping[str, bytes], key: SigningKey) -> bytes:
 
 
 def _archive(files: Mapping[str, bytes]) -> bytes:
-    """Return a compressed archive without modification times and owners."""
+    """Return a compressed archive without modification times and owners. Raise InvalidPolicies for a path too long."""
     packed = io.BytesIO()
     with (
         gzip.GzipFile(fileobj=packed, mode="wb", filename="", mtime=0) as compressed,
@@ -192,5 +193,8 @@ def _archive(files: Mapping[str, bytes]) -> bytes:
         for name, content in files.items():
             entry = tarfile.TarInfo(name)
             entry.size, entry.mode = len(content), 0o644
-            archive.addfile(entry, io.BytesIO(content))
+            try:
+                archive.addfile(entry, io.BytesIO(content))
+            except ValueError:
+                raise InvalidPolicies(f"{name}: an archive cannot contain so long a path; shorten it.") from None
     return packed.getvalue()

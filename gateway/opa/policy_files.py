@@ -95,6 +95,8 @@ def _read(source: Path) -> dict[str, bytes]:
             )
         if not file.is_file():
             continue
+        if not name.isprintable():
+            raise InvalidPolicies(f"{str(file)!r}: the name contains control characters or is not UTF-8; rename it.")
         if file.suffix in (".yaml", ".yml") or (file.suffix == ".json" and file.name != _DATA):
             if name.startswith(_SCHEMAS):
                 files[name] = _content(file)

@@ -149,6 +149,15 @@ def test_a_directory_without_policies_does_not_drop_the_guardrails(tmp_path: Pat
         policy_files(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("name", "message"), [("x" * 120, "shorten it"), ("new\nline", "rename it"), ("\udcff", "UTF-8")]
+)
+def test_a_name_that_no_archive_can_contain_is_refused(repository: Path, name: str, message: str) -> None:
+    (repository / "policies" / "gateway" / "guardrails" / f"{name}.rego").write_text(GUARDRAIL)
+    with pytest.raises(InvalidPolicies, match=message):
+        policy_bundle(policy_files(repository), BundleName.GATEWAY)
+
+
 def test_a_link_that_hides_a_guardrail_is_refused(repository: Path, tmp_path: Path) -> None:
     elsewhere = repository.rename(tmp_path / "elsewhere")
     repository.mkdir()
