@@ -145,6 +145,27 @@ def test_narrower_limits_refuse_a_token_that_was_issued_before(world: World, eng
     hidden(carol, table)
 
 
+@pytest.mark.threat("LG-DEC-20")
+@pytest.mark.parametrize("kind", ["warehouse", "project"])
+def test_narrower_limits_change_the_revision_on_which_requests_in_progress_rest(
+    world: World, engine: Person, kind: str
+) -> None:
+    """A request that was admitted before is decided again before its commit only if the revision has changed."""
+    rows = {"warehouse": ("warehouses", world.warehouse), "project": ("server", None)}[kind]
+
+    def revision() -> str:
+        found = world.sql(f"select revision::text, id::text from {rows[0]}")
+        return next(str(row["revision"]) for row in found if rows[1] in (None, row["id"]))
+
+    below = f"warehouse/{world.warehouse}" if kind == "warehouse" else "project"
+    for limits in ({"users": [world.carol.id, world.steward.id]}, {"users": [world.carol.id]}):
+        before = revision()
+        entry = {"privilege": "delegate", "principal": {"user": engine.id}, "acts-for": limits}
+        answer = world.admin.post(f"/management/v1/{below}/grants", {"writes": [entry]})
+        assert answer.status_code == 204, answer.text
+    assert revision() != before, "the last grant excludes the steward"
+
+
 def test_role_in_the_limits_includes_its_members_alone(world: World, engine: Person, table: Table) -> None:
     outer, inner = make(world), make(world)
 
@@ -174,7 +195,8 @@ def test_grants_of_several_grantors_are_a_union_and_each_ends_alone(world: World
     for person in (carol, steward):
         assert person.get(table.path).status_code == 200
     listed = world.admin.get(f"/management/v1/warehouse/{world.warehouse}/grants").json()["grants"]
-    limits = [each["acts-for"] for each in listed if each["privilege"] == "delegate"]
+    own = [each for each in listed if each["privilege"] == "delegate" and each["principal"] == {"user": engine.id}]
+    limits = [each["acts-for"] for each in own]
     assert sorted(each["users"][0] for each in limits) == sorted([world.carol.id, world.steward.id])
     limit(world, engine, {"users": [world.bob.id]}, by=manager)
     assert carol.get(table.path).status_code == 200
