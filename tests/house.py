@@ -45,7 +45,6 @@ SMALL: Mapping[str, str] = {
     "gateway/storage/s3/r2_scope.py": "a builder, with which its proof shares no code",
     "gateway/catalog/offloading.py": "the only place that moves work to a thread",
     "gateway/catalog/table_collection.py": "the constructor that tables and generic tables share",
-    "gateway/db/delegations.py": "statements of one table",
     "gateway/db/former_names.py": "statements of one table",
     "gateway/db/object_locations.py": "statements that several lists share",
     "gateway/db/rows.py": "types of rows that several statements share",

@@ -32,11 +32,14 @@ def user(world: World) -> Iterator[Person]:
     world.strip(person)
 
 
-def give(world: World, to: dict[str, str], on: str | None = None, **more: Any) -> None:
-    """Grant `delegate` on a path of the management API, by default on the warehouse."""
-    entry = {"privilege": "delegate", "principal": to, **more}
-    path = on or f"warehouse/{world.warehouse}"
-    answer = world.admin.post(f"/management/v1/{path}/grants", {"writes": [entry]})
+def give(
+    world: World, engine: Person, limits: dict[str, Any] | None = None, *, on: str = "", expires_at: str = ""
+) -> None:
+    """Grant `delegate` on a warehouse, in place of the former grant."""
+    entry: dict[str, Any] = {"privilege": "delegate", "principal": {"user": engine.id}}
+    entry |= {"expires-at": expires_at} if expires_at else {}
+    entry |= {} if limits is None else {"acts-for": limits}
+    answer = world.admin.post(f"/management/v1/warehouse/{on or world.warehouse}/grants", {"writes": [entry]})
     assert answer.status_code == 204, answer.text
 
 
@@ -56,7 +59,7 @@ def test_grant_for_every_user_is_listed_with_its_holder_object_limits_and_expiry
     world: World, engine: Person, user: Person
 ) -> None:
     expiry = "2990-01-01T00:00:00Z"
-    give(world, {"user": engine.id}, **{"expires-at": expiry, "acts-for": {"networks": ["192.0.2.0/24"]}})
+    give(world, engine, {"networks": ["192.0.2.0/24"]}, expires_at=expiry)
     [grant] = seen(user, engine.id)
     assert grant["holder"] == {"user": engine.id, "name": grant["holder"]["name"]}
     assert grant["resource"] == {
@@ -76,10 +79,10 @@ def test_limits_include_the_user_by_id_or_role_and_name_no_other_principal(
     member = {"writes": [{"type": "assignee", "user": user.id}]}
     path = f"/management/v1/permissions/role/{own['id']}/assignments"
     assert world.admin.post(path, member).status_code == 204
-    give(world, {"user": engine.id}, **{"acts-for": {"users": [user.id, world.bob.id]}})
+    give(world, engine, {"users": [user.id, world.bob.id]})
     assert [each["acts-for"] for each in seen(user, engine.id)] == [{"administrators": False, "users": [user.id]}]
     limits = {"users": [world.bob.id], "roles": [own["id"], other["id"]]}
-    give(world, {"user": engine.id}, **{"acts-for": limits})
+    give(world, engine, limits)
     assert [each["acts-for"] for each in seen(user, engine.id)] == [{"administrators": False, "roles": [own["id"]]}]
     assert world.admin.post(path, {"deletes": member["writes"]}).status_code == 204
     assert seen(user, engine.id) == []
@@ -88,12 +91,12 @@ def test_limits_include_the_user_by_id_or_role_and_name_no_other_principal(
 
 
 def test_administrator_sees_only_grants_that_include_administrators(world: World, engine: Person, user: Person) -> None:
-    give(world, {"user": engine.id})
+    give(world, engine)
     assert len(seen(user, engine.id)) == 1
     assert seen(world.admin, engine.id) == []
     world.grant("manage_grants", user, "warehouse", world.warehouse)
     assert seen(user, engine.id) == []
-    give(world, {"user": engine.id}, **{"acts-for": {"administrators": True}})
+    give(world, engine, {"administrators": True})
     for person in (user, world.admin):
         assert [each["acts-for"] for each in seen(person, engine.id)] == [{"administrators": True}]
 
@@ -106,7 +109,7 @@ def test_assumed_role_does_not_hide_that_the_user_is_an_administrator(
     assert world.admin.post(f"/management/v1/permissions/role/{role['id']}/assignments", writes).status_code == 204
     reading = {"writes": [{"type": "describe", "role": role["id"]}]}
     assert world.admin.post(world.grants_path("warehouse", world.warehouse), reading).status_code == 204
-    give(world, {"user": engine.id})
+    give(world, engine)
     assumed = {"x-assume-role": role["id"]}
     assert len(seen(user, engine.id, headers=assumed)) == 1
     world.grant("manage_grants", user, "warehouse", world.warehouse)
@@ -115,10 +118,10 @@ def test_assumed_role_does_not_hide_that_the_user_is_an_administrator(
 
 
 def test_ended_grant_is_absent(world: World, engine: Person, user: Person) -> None:
-    give(world, {"user": engine.id})
+    give(world, engine)
     world.revoke("delegate", engine, "warehouse", world.warehouse)
     assert seen(user, engine.id) == []
-    give(world, {"user": engine.id}, **{"expires-at": "2990-01-01T00:00:00Z"})
+    give(world, engine, expires_at="2990-01-01T00:00:00Z")
     assert len(seen(user, engine.id)) == 1
     expire = "update grants set expires_at = now() where privilege = 'delegate' and principal_id = $1"
     world.sql(expire, engine.id)
@@ -129,7 +132,7 @@ def test_warehouse_that_the_user_does_not_see_is_not_disclosed(world: World, eng
     made = send_until_decided(lambda: world.admin.post("/management/v1/warehouse", creation(world)))
     hidden = made.json()["warehouse-id"]
     for on in (hidden, world.warehouse):
-        give(world, {"user": engine.id}, f"warehouse/{on}")
+        give(world, engine, on=on)
     answers = [user.get(PATH, params={"pageSize": 1}), user.get(PATH)]
     assert all(hidden not in answer.text for answer in answers)
     assert answers[0].json()["delegates"] == seen(user, engine.id), "the hidden grant must not shorten the page"
@@ -141,7 +144,8 @@ def test_warehouse_that_the_user_does_not_see_is_not_disclosed(world: World, eng
 
 def test_grant_on_the_project_to_a_role_names_the_role_to_its_readers_alone(world: World, user: Person) -> None:
     role = make(world)
-    give(world, {"role": role["id"]}, f"project/{world.project}")
+    giving = {"writes": [{"type": "delegate", "role": role["id"]}]}
+    assert world.admin.post(world.grants_path("project", world.project), giving).status_code == 204
     [grant] = seen(user, role["id"])
     assert grant["holder"] == {"role": role["id"]}
     assert grant["resource"]["type"] == "project"

@@ -150,3 +150,19 @@ def test_equal_limits_have_equal_texts_and_unknown_ones_are_not_read() -> None:
     assert (read.direct, read.limits, read.expires_at) == (False, DEFAULT_LIMITS, datetime(2026, 1, 1, tzinfo=UTC))
     assert delegate_grants(None) == ()
     assert not in_networks("not an address", NETWORKS)
+
+
+def test_limits_for_a_user_name_no_other_user_and_no_role_of_others() -> None:
+    def limits(**fields: Any) -> ActsFor | None:
+        grant = DelegateGrant(on=WAREHOUSE, limits=ActsFor(**fields), expires_at=None, direct=True)
+        return grant.limits_for(USERS[0], (str(ROLES[0]),))
+
+    networks = NETWORKS[:1]
+    assert limits(users=USERS, roles=ROLES, networks=networks) == ActsFor(
+        users=USERS[:1], roles=ROLES[:1], networks=networks
+    )
+    assert limits(users=USERS[1:], roles=ROLES) == ActsFor(roles=ROLES[:1])
+    assert limits(users=USERS[1:], roles=ROLES[1:]) is None
+    assert limits(administrators=True) == ActsFor(administrators=True)
+    unreadable = DelegateGrant(on=WAREHOUSE, limits=None, expires_at=None, direct=True)
+    assert unreadable.limits_for(USERS[0], ()) is None
