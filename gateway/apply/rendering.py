@@ -19,7 +19,7 @@ def plan_lines(plan: Plan, *, prune: bool) -> Iterator[str]:
     if prune:
         yield from (f"  {_printable(str(each.address))} stays: {each.reason}" for each in plan.kept)
     elif plan.kept:
-        yield f"Not in the file, not changed: {len(plan.kept)}. --plan --prune lists them, and those that --prune removes."
+        yield f"Not in the file, not changed: {len(plan.kept)}. --plan --prune lists them, and what it removes."
     if not plan.changes:
         yield "No changes. The catalog agrees with the file."
         return
