@@ -19,7 +19,7 @@ def plan_lines(plan: Plan, *, prune: bool) -> Iterator[str]:
     if prune:
         yield from (_printable(f"  {each.address} stays: {each.reason}") for each in plan.kept)
     elif plan.kept:
-        yield f"{len(plan.kept)} not in the file stay. --prune shows them, and removes those that it may."
+        yield f"Not in the file, not changed: {len(plan.kept)}. --plan --prune lists them, and what it removes."
     if not plan.changes:
         yield "No changes. The catalog agrees with the file."
         return

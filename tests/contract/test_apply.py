@@ -176,7 +176,7 @@ def test_prune_removes_only_what_the_lists_of_the_file_leave_out(desk: Desk, wor
     del desk.warehouse["namespaces"][1]
     unpruned = desk.apply("--plan")
     assert unpruned.returncode == 0, unpruned.stdout
-    assert "not in the file stay. --prune" in unpruned.stdout
+    assert "--plan --prune lists them" in unpruned.stdout
     output = desk.applied("--prune")
     assert f"- grant create on warehouse {desk.project['id']}/main to user {writer}" in output
     assert f"- role {desk.project['id']}/{lead}" in output
