@@ -7,6 +7,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -19,18 +20,40 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 
+_DIRECTORY = click.Path(file_okay=False, path_type=Path, resolve_path=True)
+
 
 @click.group()
 def model() -> None:
     """Test, record, activate and roll back the relationship model."""
 
 
-@model.command("test")
-def model_test() -> None:
-    """Run the tests of the model that this version contains (fga_model/tests)."""
-    from gateway.embedded.policies import test_model
+@model.command("check")
+@click.argument("directory", type=_DIRECTORY)
+def model_check(directory: Path) -> None:
+    """Compile the own model in DIRECTORY, and check that the gateway can use it. Needs no running stack.
 
-    sys.exit(test_model())
+    DIRECTORY contains `fga.mod`, or a folder `fga_model` with it (`lakegate init model`).
+    """
+    checked(directory)
+    click.echo(f"{directory}: the model is valid for this version")
+
+
+@model.command("test")
+@click.argument("directory", type=_DIRECTORY, required=False)
+def model_test(directory: Path | None) -> None:
+    """Run the tests of the own model in DIRECTORY. Default: those of the model that this version contains."""
+    from gateway.embedded.policies import test_model
+    from gateway.fga.model_source import InvalidModel, run_model_tests
+
+    if directory is None:
+        sys.exit(test_model())
+    try:
+        result = run_model_tests(directory)
+    except (InvalidModel, OSError) as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(result.output, err=not result.passed)
+    sys.exit(0 if result.passed else 1)
 
 
 @model.command("status")
@@ -43,21 +66,27 @@ def model_status() -> None:
         for each in recorded:
             mark = "*" if active and active.model_id == each.model_id else " "
             when = each.recorded_at.strftime("%Y-%m-%d %H:%M")
-            click.echo(f"{mark} {each.version:6} {each.model_id}  {each.content_hash[:12]}  {when}  {each.recorded_by}")
+            click.echo(f"{mark} {each.version:8} {each.model_id}  {each.content_hash[:12]}  {when}  {each.recorded_by}")
 
     about_models(run())
 
 
 @model.command("push")
+@click.argument("directory", type=_DIRECTORY, required=False)
 @click.option("--by", default=None, help="Author in the record. Default: the name of your account.")
-def model_push(by: str | None) -> None:
-    """Write the model of this version to OpenFGA and record it, without activating it."""
+def model_push(directory: Path | None, by: str | None) -> None:
+    """Write a model to OpenFGA and record it, without activating it.
+
+    DIRECTORY is an own model, which `lakegate model check` must accept. Default: the model of this version.
+    """
+    own = checked(directory) if directory else None
 
     async def run() -> str:
         async with opened_models(settings_for()) as models:
-            return await models.push(by=by or operator())
+            return await models.push(by=by or operator(), own=own)
 
-    click.echo(f"recorded the relationship model {about_models(run())}; activate it with `lakegate model migrate`")
+    pushed = about_models(run())
+    click.echo(f"recorded the relationship model {pushed}; activate it with `lakegate model migrate --to {pushed}`")
 
 
 @model.command("migrate")
@@ -140,6 +169,16 @@ def about_models(work: Coroutine[Any, Any, Answer]) -> Answer:
     try:
         return asyncio.run(work)
     except (ModelNotReady, NoSuchModel, SettingsError, SwitchedMeanwhile, TuplesNotWritten, *outages) as error:
+        raise click.ClickException(str(error)) from None
+
+
+def checked(directory: Path) -> dict[str, Any]:
+    """Return the compiled own model of a directory. A fault ends the command with a message: file, line and rule."""
+    from gateway.fga.model_source import InvalidModel, checked_model
+
+    try:
+        return checked_model(directory)
+    except (InvalidModel, OSError) as error:
         raise click.ClickException(str(error)) from None
 
 

@@ -130,3 +130,21 @@ def init_policies(directory: Path) -> None:
     click.echo(
         f"Check it with `lakegate policy check {directory}`, and try it with `lakegate up --policies {directory}`."
     )
+
+
+@init.command("model")
+@click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
+def init_model(directory: Path) -> None:
+    """Create an own relationship model in DIRECTORY: a copy of this version's model with tests, and a CI workflow.
+
+    DIRECTORY may be a policy repository.
+    """
+    from gateway.embedded.errors import StackError
+    from gateway.embedded.new_repository import create_model
+
+    try:
+        for file in create_model(directory):
+            click.echo(str(file))
+    except StackError as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(f"Check it with `lakegate model check {directory}`, and test it with `lakegate model test {directory}`.")

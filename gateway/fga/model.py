@@ -43,9 +43,16 @@ class ModelNotReady(Exception):
 
 
 async def push_model(
-    endpoint: str, api_key: str | None, store_name: str, *, ca_bundle: str | None = None
+    endpoint: str,
+    api_key: str | None,
+    store_name: str,
+    *,
+    compiled: Mapping[str, Any] | None = None,
+    ca_bundle: str | None = None,
 ) -> StoreAndModel:
-    """Create the store `store_name` and write the compiled model, unless the store and an equal newest model exist.
+    """Create the store `store_name` and write a compiled model, unless the store and an equal newest model exist.
+
+    `compiled` is the model in OpenFGA's JSON form, None for that of the package.
 
     Idempotent and safe to run concurrently: of two stores created at the same time the older remains, and two
     concurrent writers leave two equal models. `ca_bundle` is a file of certificates to trust instead of the system's.
@@ -55,7 +62,7 @@ async def push_model(
     async with _connected(endpoint, api_key, ca_bundle) as client:
         store_id = await _store_named(client, store_name) or await _create_store(client, store_name)
         client.set_store_id(store_id)
-        compiled = compiled_model()
+        compiled = compiled or compiled_model()
         model_id, model = await _newest_model(client)
         if model_id is None or not same_model(model, compiled):
             written = await client.write_authorization_model(

@@ -13,7 +13,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from gateway.access.actor import Actor, ActorKind
@@ -26,8 +26,8 @@ from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
 from gateway.db.models import ActiveModel, RecordedModel
 from gateway.fga.client import FgaClient
-from gateway.fga.compiled import MODEL_VERSION, compiled_model, content_hash
-from gateway.fga.model import push_model, read_model, require_relations
+from gateway.fga.compiled import MODEL_VERSION, compiled_model, content_hash, missing_from
+from gateway.fga.model import ModelNotReady, push_model, read_model, require_relations
 from gateway.fga.relationships import FgaRelationships, to_wire
 
 #: The longest time (seconds) after a switch in which a process still uses the old model; `migrate` waits for it.
@@ -37,6 +37,9 @@ NOTICED_WITHIN: Final = 1.0
 REQUIRED: Final[Mapping[str, Set[str]]] = {
     type.value: {each.value for each in relations} for type, relations in ACTIONS.items() if relations
 }
+
+#: The end of the recorded version of an own model. The part before is the version of the package that checked it.
+OWN: Final = "+own"
 
 _PAGE: Final = 90
 
@@ -117,16 +120,19 @@ class Models:
         async with self._database.read() as connection:
             return await models.active_model(connection), await models.recorded(connection)
 
-    async def push(self, *, by: str) -> str:
-        """Write this version's model to OpenFGA and record it, without activating it. Return its id. Idempotent.
+    async def push(self, *, by: str, own: Mapping[str, Any] | None = None) -> str:
+        """Write a model to OpenFGA and record it, without activating it. Return its id. Idempotent.
 
-        Raises ModelNotReady and DecisionEngineUnavailable.
+        `own` is a compiled model that obeys `gateway.fga.model_rules`, None for the model of this version. Raises
+        ModelNotReady and DecisionEngineUnavailable.
         """
         at = self._openfga
-        pushed = await push_model(at.endpoint, at.api_key, at.store_name, ca_bundle=at.ca_bundle)
+        pushed = await push_model(at.endpoint, at.api_key, at.store_name, compiled=own, ca_bundle=at.ca_bundle)
         async with self._database.transaction() as connection:
             data = ModelData(
-                version=MODEL_VERSION, store_id=pushed.store_id, content_hash=content_hash(compiled_model())
+                version=MODEL_VERSION if own is None else MODEL_VERSION + OWN,
+                store_id=pushed.store_id,
+                content_hash=content_hash(own or compiled_model()),
             )
             if await models.record(
                 connection,
@@ -141,7 +147,15 @@ class Models:
         return pushed.model_id
 
     async def upgrade(self, *, by: str) -> str:
-        """Push and activate this version's model. Return its id. Several processes may do so concurrently."""
+        """Push and activate this version's model. Return its id. Several processes may do so concurrently.
+
+        An active own model stays active: an upgrade must not replace its rules. Raises ModelNotReady if it lacks a
+        relation that this version needs.
+        """
+        active, _ = await self.known()
+        if active is not None and active.version.endswith(OWN):
+            await self._require_own(active)
+            return active.model_id
         pushed = await self.push(by=by)
         try:
             return await self.migrate(by=by, target=pushed)
@@ -201,7 +215,7 @@ class Models:
         # A different store gets all tuples from `authz reconcile`, which recognizes a new store by its emptiness. If it
         # contained these tuples only, all other grants would look revoked.
         if active is None or active.store_id == chosen.store_id:
-            for step in self._steps.get(chosen.version, ()):
+            for step in self._steps.get(chosen.version.removesuffix(OWN), ()):
                 await self._run_step(step, chosen)
         await self._switch(chosen, expected=active.model_id if active else None, by=by)
         return chosen.model_id
@@ -228,6 +242,18 @@ class Models:
             if target is None
             else f"No model {target} is recorded; list the models with `lakegate model status`."
         )
+
+    async def _require_own(self, active: ActiveModel) -> None:
+        at = self._openfga
+        found = await read_model(at.endpoint, at.api_key, active.store_id, active.model_id, ca_bundle=at.ca_bundle)
+        missing = missing_from(found, self._required)
+        if missing:
+            raise ModelNotReady(
+                f"The active model {active.model_id} is an own model, based on {active.version.removesuffix(OWN)}. It "
+                f"lacks {', '.join(missing)}, which this version requires. Add your rules to the model of this version "
+                f"(`lakegate init model DIRECTORY`), then run `lakegate model push DIRECTORY` and `lakegate model "
+                "migrate`. Without a directory, `lakegate model push` records the model of this version."
+            )
 
     async def _require(self, model: RecordedModel) -> None:
         at = self._openfga

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An own relationship model from a directory: recorded, activated and rolled back by the commands of an operator."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.db.engine import Database
+from gateway.embedded.new_repository import create_model
+from gateway.embedded.ready import Ready
+from gateway.fga.model import ModelNotReady
+from gateway.settings import Secret
+from gateway.settings.postgres_url import asyncpg_url
+from gateway.tasks.model_changes import REQUIRED, Models, OpenFgaAddress
+from tests.contract.world import World
+from tests.lakegate_command import run_lakegate
+
+pytestmark = pytest.mark.servers
+
+RULE = """    define audits: inspector or can_inspect from project
+    define describes: audits or describe or"""
+
+
+@asynccontextmanager
+async def connected(ready: Ready, **more: Any) -> Any:
+    """Yield the commands on models, connected to the stack's PostgreSQL and OpenFGA."""
+    database = Database(asyncpg_url(Secret(ready.postgres)), pool_size=2, acquire_timeout=10)
+    try:
+        yield Models(database, OpenFgaAddress(ready.openfga.url, ready.openfga.token, "lakegate", 10.0), **more)
+    finally:
+        await database.close()
+
+
+def known(ready: Ready) -> tuple[str, set[str]]:
+    """Return (id of the active model, ids of all recorded models)."""
+
+    async def run() -> tuple[str, set[str]]:
+        async with connected(ready) as models:
+            active, recorded = await models.known()
+            return active.model_id, {each.model_id for each in recorded}
+
+    return asyncio.run(run())
+
+
+def lakegate(ready: Ready, *arguments: str) -> subprocess.CompletedProcess[str]:
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("LAKEGATE__")}
+    settings = {
+        "LAKEGATE__PG_DATABASE_URL_WRITE": ready.postgres,
+        "LAKEGATE__OPENFGA__ENDPOINT": ready.openfga.url,
+        "LAKEGATE__OPENFGA__API_KEY": ready.openfga.token,
+    }
+    return run_lakegate(*arguments, environment=plain | settings, timeout=240)
+
+
+@pytest.fixture
+def shipped(stack: Ready) -> Iterator[str]:
+    """Yield the id of the active model; activate it again afterwards."""
+    before, _ = known(stack)
+    yield before
+
+    async def back() -> None:
+        async with connected(stack) as models:
+            await models.migrate(by="a test", target=before)
+
+    asyncio.run(back())
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    create_model(tmp_path / "own")
+    file = tmp_path / "own" / "fga_model" / "warehouse.fga"
+    text = file.read_text()
+    file.write_text(text.replace("    define describes: describe or", RULE, 1))
+    assert file.read_text() != text
+    return tmp_path / "own"
+
+
+@pytest.fixture
+def auditor(world: World) -> Iterator[Any]:
+    """Yield a user that holds only `inspector` on the warehouse."""
+    world.strip(world.contractor)
+    world.grant("inspector", world.contractor, "warehouse", world.warehouse)
+    yield world.contractor
+    world.strip(world.contractor)
+
+
+def test_an_own_model_from_a_directory_decides_after_its_activation(
+    world: World, ns: str, stack: Ready, shipped: str, own: Path, auditor: Any
+) -> None:
+    table = world.table(ns)
+    pushed = lakegate(stack, "model", "push", str(own), "--by", "the operator")
+    assert pushed.returncode == 0, pushed.stderr
+    (model_id,) = re.findall(r"--to (\w+)", pushed.stdout)
+    assert model_id != shipped
+    assert auditor.get(table.path).status_code == 404, "a recorded model must not decide"
+    dry = lakegate(stack, "model", "migrate", "--to", model_id, "--dry-run", "--newest", "5")
+    assert f"may now: user {auditor.id}: can_list_everything on warehouse" in dry.stdout, dry.stdout + dry.stderr
+    assert lakegate(stack, "model", "migrate", "--to", model_id, "--newest", "1").returncode == 0
+    assert auditor.get(table.path).status_code == 200
+
+    async def upgrade() -> str:
+        async with connected(stack) as models:
+            kept: str = await models.upgrade(by="a test")
+        more = {**REQUIRED, "table": {*REQUIRED["table"], "can_do_more"}}
+        async with connected(stack, required=more) as later:
+            with pytest.raises(ModelNotReady, match=r"own model, based on [\d.]+\. It lacks table#can_do_more"):
+                await later.upgrade(by="a test")
+        return kept
+
+    assert asyncio.run(upgrade()) == model_id, "an upgrade must not replace an own model"
+    assert lakegate(stack, "model", "rollback").returncode == 0
+    assert auditor.get(table.path).status_code == 404
+
+
+def test_an_invalid_own_model_is_refused_with_file_and_line_and_changes_nothing(
+    stack: Ready, shipped: str, own: Path
+) -> None:
+    before = known(stack)
+    file = own / "fga_model" / "table.fga"
+    file.write_text(file.read_text().replace("define select: [user, ", "define select: [user, user:*, ", 1))
+    line = next(at for at, text in enumerate(file.read_text().splitlines(), 1) if "user:*" in text)
+    refused = lakegate(stack, "model", "push", str(own))
+    assert refused.returncode == 1
+    assert f"{file}:{line}: table#select grants to all users" in refused.stderr
+    assert known(stack) == before
