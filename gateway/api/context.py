@@ -75,10 +75,10 @@ class Ctx:
         """Return the caller."""
         return self._context.actor
 
-    @property
-    def authorizations(self) -> list[bytes]:
-        """Return all values of the Authorization header, for an operation that authenticates the caller itself."""
-        return authorizations_of(self._request.scope)
+    async def verified_caller(self) -> VerifiedToken | None:
+        """Verify the token of the Authorization header; None without one. Raises 401 and 503."""
+        given = authorizations_of(self._request.scope)
+        return await self.services.verify_caller(given, self._request.scope) if given else None
 
     def _media_type(self) -> str:
         """Return the media type of the body, without parameters and in lower case."""
@@ -345,9 +345,9 @@ async def provide_ctx(request: Request[Any, Any, Any]) -> Ctx:
     ):
         actor = Actor.anonymous()
     elif any(operation.is_provisioning() for operation in operations):
-        actor = await services.authenticate_provisioner(given)
+        actor = await services.authenticate_provisioner(given, request.scope)
     else:
-        actor = await services.authenticate(given)
+        actor = await services.authenticate(given, request.scope)
     state: dict[str, Any] = request.scope["state"]
     request_context = RequestContext(
         actor=actor,

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from litestar.types import Scope
+
 from gateway.access.actor import Actor
 from gateway.access.door import Door
 from gateway.access.idempotency import IdempotencyStore
@@ -64,11 +66,17 @@ class Services:
     door: Door
     shares: Shares
     """The admission control: limits the part of this process that one principal uses."""
-    authenticate: Callable[[list[bytes]], Awaitable[Actor]]
-    authenticate_provisioner: Callable[[list[bytes]], Awaitable[Actor]]
+    authenticate: Callable[[list[bytes], Scope], Awaitable[Actor]]
+    """Returns the caller, by the values of the Authorization header and the proofs in the request."""
+    authenticate_provisioner: Callable[[list[bytes], Scope], Awaitable[Actor]]
     """As `authenticate`, for SCIM: it accepts provisioning tokens too."""
     verify: Callable[[str], Awaitable[VerifiedToken]]
-    """Verifies a token of an identity provider or of the gateway itself. Raises 401 and 503."""
+    """Verifies a token of an identity provider or of the gateway itself. Raises 401 and 503.
+
+    It is for tokens in bodies. A token that is bound to a key of its client is refused there.
+    """
+    verify_caller: Callable[[list[bytes], Scope], Awaitable[VerifiedToken]]
+    """As `verify`, for the values of the Authorization header: the request must prove the key of a bound token."""
     actor_of: Callable[[VerifiedToken], Actor]
     exchanges: TokenExchange
     health: HealthMonitor

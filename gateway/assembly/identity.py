@@ -8,13 +8,17 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from gateway.identity.binding import ProofMethod
+from gateway.identity.client_certificate import CertificateHeader
 from gateway.identity.fetch import HttpFetcher
 from gateway.identity.keys import KeyRing
 from gateway.identity.kubernetes import ApiServer, ClusterRules, ServiceAccounts, issuer_in
+from gateway.identity.possession import PossessionRules
 from gateway.identity.router import Link, OpenIdLink, TokenRouter
 from gateway.identity.sign_in import SignInProvider
 from gateway.identity.tokens import TokenRules
 from gateway.settings import Settings
+from gateway.settings.bound_tokens import BoundTokens
 from gateway.settings.identity import KubernetesCluster, OpenIdProvider
 from gateway.telemetry.health import Check
 from gateway.telemetry.metrics import Metrics
@@ -23,11 +27,15 @@ from gateway.tls import Trust
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The token verifier, the health check of each provider and cluster by id, and the sign-in, if configured."""
+    """The token verifier, the health check of each provider and cluster by id, and the sign-in, if configured.
+
+    `possession` checks the proofs of bound tokens, which the verifier alone does not. None: it refuses them.
+    """
 
     router: TokenRouter
     checks: dict[str, Check]
     sign_in: SignInProvider | None
+    possession: PossessionRules | None
 
 
 async def open_identity(settings: Settings, trust: Trust, metrics: Metrics, stack: AsyncExitStack) -> Identity:
@@ -39,6 +47,7 @@ async def open_identity(settings: Settings, trust: Trust, metrics: Metrics, stac
     links: list[Link] = []
     checks: dict[str, Check] = {}
     memory = settings.memory
+    possession = _possession_rules(settings.bound_tokens)
     for id, provider in settings.identity_providers().items():
         keys = KeyRing(
             provider.uri, fetch, refresh_seconds=provider.keys_refresh, max_age_seconds=provider.keys_max_age
@@ -46,14 +55,26 @@ async def open_identity(settings: Settings, trust: Trust, metrics: Metrics, stac
         stack.push_async_callback(keys.aclose)
         if provider.require_connected_on_startup:
             await keys.check()
-        rules = _rules(id, provider)
+        rules = _rules(id, provider, frozenset() if possession is None else possession.methods)
         links.append(OpenIdLink(rules, keys, entries=memory.tokens, seconds=memory.token_seconds, observer=metrics))
         checks[id] = keys.check
     for id, cluster in settings.clusters().items():
         accounts = await _service_accounts(id, cluster, settings, trust, metrics, stack)
         links.append(accounts)
         checks[id] = accounts.check
-    return Identity(TokenRouter(links), checks, _sign_in(settings, fetch))
+    return Identity(TokenRouter(links), checks, _sign_in(settings, fetch), possession)
+
+
+def _possession_rules(settings: BoundTokens) -> PossessionRules | None:
+    """Return the check of bound tokens; None if no kind of proof is configured. Then all bound tokens are refused."""
+    if settings.certificate_header is None:
+        return None
+    header = CertificateHeader(
+        name=settings.certificate_header.lower().encode(),
+        form=settings.certificate_format,
+        networks=settings.networks(),
+    )
+    return PossessionRules(header, frozenset(settings.required_for))
 
 
 def _sign_in(settings: Settings, fetch: HttpFetcher) -> SignInProvider | None:
@@ -97,7 +118,7 @@ def _issuers_of_own_token(id: str, token_file: Path) -> frozenset[str]:
     return frozenset() if found is None else frozenset({found})
 
 
-def _rules(id: str, provider: OpenIdProvider) -> TokenRules:
+def _rules(id: str, provider: OpenIdProvider, proofs: frozenset[ProofMethod]) -> TokenRules:
     return TokenRules(
         idp_id=id,
         issuer=provider.uri,
@@ -108,4 +129,5 @@ def _rules(id: str, provider: OpenIdProvider) -> TokenRules:
         subject_claims=provider.subject_claims,
         groups_claim=provider.roles_claim,
         display_name_template=provider.display_name_template,
+        proofs=proofs,
     )

@@ -12,6 +12,7 @@ from gateway.access.door import Door
 from gateway.access.list_visibility import ReachesInUse
 from gateway.access.shares import ShareLimits, Shares
 from gateway.access.warehouse_names import WarehouseNames
+from gateway.api.authentication import Authentication
 from gateway.api.services import Services
 from gateway.assembly.adapters import Stores, delegated_tokens
 from gateway.assembly.change_approval import open_change_approval
@@ -75,7 +76,6 @@ from gateway.governance.warehouse_storage import WarehouseStorage
 from gateway.governance.warehouses import Warehouses
 from gateway.iceberg.limits import Limits
 from gateway.identity import provisioning
-from gateway.identity.bearer import bearer_token
 from gateway.identity.errors import AuthenticationFailed, Refusal
 from gateway.identity.tokens import VerifiedToken
 from gateway.settings import Settings
@@ -165,7 +165,7 @@ def build_services(
     instance_admins = frozenset(settings.instance_admins)
     engines = EnginesByToken(settings.trusted_engines)
 
-    async def verify(token: str) -> VerifiedToken:
+    async def verify_any(token: str) -> VerifiedToken:
         if provisioning.has_token_type(token):
             raise AuthenticationFailed(
                 "a provisioning token is valid only for the paths below /scim/v2; send a user's token for other paths",
@@ -176,16 +176,16 @@ def build_services(
     def actor_of(token: VerifiedToken) -> Actor:
         return _actor_of(token, instance_admins, engines)
 
-    async def authenticate(header_values: list[bytes]) -> Actor:
-        return actor_of(await verify(bearer_token(header_values)))
-
     provisioning_tokens = ScimTokens(database)
 
-    async def authenticate_provisioner(header_values: list[bytes]) -> Actor:
-        token = bearer_token(header_values)
+    async def provisioner_of(token: str) -> Actor | None:
         if not provisioning.has_token_type(token):
-            return actor_of(await verify(token))
+            return None
         return _provisioner(await provisioning.verify(token, provisioning_tokens))
+
+    authentication = Authentication(
+        verify_any=verify_any, possession=identity.possession, actor_of=actor_of, provisioner_of=provisioner_of
+    )
 
     sources = ScimSources(
         {id: each.scim_subject for id, each in settings.identity_providers().items() if each.scim_subject is not None}
@@ -194,9 +194,10 @@ def build_services(
     return Services(
         door=door,
         shares=_shares(settings, metrics),
-        authenticate=authenticate,
-        authenticate_provisioner=authenticate_provisioner,
-        verify=verify,
+        authenticate=authentication.authenticate,
+        authenticate_provisioner=authentication.authenticate_provisioner,
+        verify=authentication.verify,
+        verify_caller=authentication.verify_caller,
         actor_of=actor_of,
         exchanges=TokenExchange(database=database, resolver=DatabaseResolver(database), door=door, tokens=delegated),
         health=health,

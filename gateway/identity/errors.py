@@ -33,6 +33,8 @@ class Refusal(StrEnum):
     """The issuer does not accept the token any more."""
     WRONG_KIND = "wrong_kind"
     """The token is of a kind that this endpoint does not accept."""
+    BINDING = "binding"
+    """The token is bound to a key of its client, and the request does not prove the key."""
 
 
 class NotAuthenticated(NotAuthorizedException, type="AuthenticationFailed"):

@@ -17,6 +17,7 @@ from joserfc.errors import JoseError, UnsupportedAlgorithmError
 
 from gateway.access.tuples import is_valid_in_tuples
 from gateway.identity import claims as read
+from gateway.identity.binding import KeyBinding, ProofMethod, binding_of
 from gateway.identity.claims import UserKind
 from gateway.identity.errors import (
     AuthenticationFailed,
@@ -48,7 +49,8 @@ class TokenRules(msgspec.Struct, frozen=True, kw_only=True):
     `issuer` and `additional_issuers` are compared as identical strings. `audiences` must not be empty.
     `project_audiences` maps further audiences to project ids: a token with such an audience is valid in that project
     only. `subject_claims` are the claims that may identify the user, in order. `required_scope` is a scope that each
-    token must have. `skew_seconds` is the tolerated difference of clocks.
+    token must have. `skew_seconds` is the tolerated difference of clocks. `proofs` are the kinds of proofs of
+    possession that the caller of the verifier checks; tokens that are bound in another way are refused.
 
     Raises `ValueError` for an invalid issuer, id or skew, without an audience or a subject claim, for a subject claim
     that users can change, and for an audience that is both general and bound to a project.
@@ -65,6 +67,7 @@ class TokenRules(msgspec.Struct, frozen=True, kw_only=True):
     display_name_template: str | None = None
     skew_seconds: int = 30
     max_token_bytes: int = 16_384
+    proofs: frozenset[ProofMethod] = frozenset()
 
     def __post_init__(self) -> None:
         check_endpoint(self.issuer, "the identity provider's URI")
@@ -125,6 +128,8 @@ class VerifiedToken(msgspec.Struct, frozen=True, kw_only=True):
 
     The `act` claim of a provider's token does not set it: some providers let users choose claims of their tokens.
     """
+    binding: KeyBinding | None = None
+    """The key that the token is bound to. The request must prove it (`possession.py`). None: a bearer token."""
 
 
 class KeySource(Protocol):
@@ -224,6 +229,7 @@ class TokenVerifier:
             groups=read.groups_of(claims, rules.groups_claim),
             scopes=scopes,
             may_act=f"{rules.idp_id}~{may_act}" if may_act else may_act,
+            binding=binding_of(claims, rules.proofs),
         )
 
     def _project_of(self, audiences: tuple[str, ...]) -> str | None:
@@ -351,11 +357,7 @@ def audiences_of(claims: read.Claims) -> tuple[str, ...]:
 
 
 def _check_is_access_token(claims: read.Claims) -> None:
-    """Raise `AuthenticationFailed` for other kinds of tokens, such as ID tokens and refresh tokens.
-
-    Tokens that are bound to a key of the client (RFC 8705, RFC 9449) are rejected too, because proofs of possession are
-    not supported.
-    """
+    """Raise `AuthenticationFailed` for other kinds of tokens, such as ID tokens and refresh tokens."""
     for claim in _KIND_CLAIMS:
         value = claims.get(claim)
         if value is not None and (not isinstance(value, str) or value.lower() not in _ACCESS_KINDS):
@@ -367,8 +369,4 @@ def _check_is_access_token(claims: read.Claims) -> None:
         raise AuthenticationFailed(
             f"the token is not an access token: it has the claim '{found[0]}' of another kind of token; send an "
             "access token"
-        )
-    if "cnf" in claims:
-        raise AuthenticationFailed(
-            "the token is bound to a key of its client (cnf), which is not supported; request a bearer token"
         )

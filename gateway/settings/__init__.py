@@ -22,6 +22,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from gateway.settings.audit import Audit
+from gateway.settings.bound_tokens import BoundTokens
 from gateway.settings.change_tickets import ChangeTickets
 from gateway.settings.engines import REMOVED, ReferencedBy, TrustedEngine, Ui, owners_of_several_providers
 from gateway.settings.env import PREFIX, SECONDS, SettingRow, read, rows_of
@@ -243,6 +244,7 @@ class Settings(StoreSettings, frozen=True, kw_only=True):
     drift: Drift = Drift()
     limits: Limits = Limits()
     change_tickets: ChangeTickets = ChangeTickets()
+    bound_tokens: BoundTokens = BoundTokens()
     embedded: Embedded = Embedded()
 
     def sign_in_issuer(self) -> str | None:
@@ -274,6 +276,7 @@ class Settings(StoreSettings, frozen=True, kw_only=True):
         if (self.openid_provider_uri or not (self.openid_providers or clusters)) and not self.openid_audience:
             missing.append(f"{PREFIX}OPENID_AUDIENCE must be set")
         wrong = [*self.identity_problems(clusters), *owners_of_several_providers(self.trusted_engines)]
+        wrong += self.bound_tokens.problems(self.identity_providers())
         wrong += verifier_problems(self.verifiers, self.max_request_time)
         if self.ui.openid_provider_uri not in (None, *(each.uri for each in self.identity_providers().values())):
             wrong.append(f"{PREFIX}UI__OPENID_PROVIDER_URI names none of the providers whose tokens are accepted here")

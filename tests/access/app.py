@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import httpx
 from litestar import Litestar
-from litestar.types import ControllerRouterHandler
+from litestar.types import ControllerRouterHandler, Scope
 
 from gateway.access.actor import Actor
 from gateway.access.operations.change_tickets import (
@@ -130,7 +130,12 @@ async def verify(token: str) -> VerifiedToken:
     )
 
 
-async def authenticate(header_values: list[bytes]) -> Actor:
+async def verify_caller(header_values: list[bytes], _: Scope) -> VerifiedToken:
+    """Verify the token of the Authorization header."""
+    return await verify(bearer_token(header_values))
+
+
+async def authenticate(header_values: list[bytes], _: Scope) -> Actor:
     """Read the request headers as the gateway does; the token is the subject. Raise 401 as the gateway does."""
     return Actor.user(f"oidc~{bearer_token(header_values)}")
 
@@ -143,6 +148,7 @@ def parts(door_fixture: DoorFixture, spy: Spy) -> Services:
         "authenticate": authenticate,
         "authenticate_provisioner": authenticate,
         "verify": verify,
+        "verify_caller": verify_caller,
         "actor_of": lambda token: Actor.user(token.user_id),
         "health": HealthMonitor(interval_seconds=3600),
         "warehouse_names": WarehouseNames(door_fixture.resolver),

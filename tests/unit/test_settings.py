@@ -284,6 +284,33 @@ def test_serving_is_refused_with_indistinguishable_providers(changes: dict[str, 
         settings.load(_SERVING | _ENTRA | given).require_serving()
 
 
+_PROOFS = {"CERTIFICATE_HEADER": "Client-Cert", "PROXY_NETWORKS": "10.1.2.0/24,fd00::/64"}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"CERTIFICATE_HEADER": "Client-Cert"}, "PROXY_NETWORKS must be set"),
+        (_PROOFS | {"PROXY_NETWORKS": "10.1.2.3/24"}, "PROXY_NETWORKS: .* host bits set"),
+        (_PROOFS | {"PROXY_NETWORKS": "10.1.2.0/24,::/0"}, "contains all addresses"),
+        ({"REQUIRED_FOR": "oidc~trino"}, "REQUIRED_FOR needs .*CERTIFICATE_HEADER"),
+        (_PROOFS | {"REQUIRED_FOR": "trino"}, "'trino' is not a user of an OpenID provider"),
+        (_PROOFS | {"REQUIRED_FOR": "kubernetes~*"}, "'kubernetes~.*' is not a user of an OpenID provider"),
+    ],
+)
+def test_serving_is_refused_with_unsafe_settings_of_bound_tokens(given: dict[str, str], message: str) -> None:
+    variables = {f"LAKEGATE__BOUND_TOKENS__{name}": value for name, value in given.items()}
+    with pytest.raises(SettingsError, match=message):
+        settings.load(_SERVING | variables).require_serving()
+
+
+def test_bound_tokens_are_configured_with_a_header_and_networks() -> None:
+    given = _PROOFS | {"CERTIFICATE_FORMAT": "pem", "REQUIRED_FOR": "oidc~trino,oidc~*"}
+    read = settings.load(_SERVING | {f"LAKEGATE__BOUND_TOKENS__{name}": value for name, value in given.items()})
+    read.require_serving()
+    assert [str(network) for network in read.bound_tokens.networks()] == ["10.1.2.0/24", "fd00::/64"]
+
+
 @pytest.mark.parametrize("second", ["TRINO", "PRESTO"])
 def test_an_owner_property_shared_by_several_providers_is_refused(second: str) -> None:
     engines = {

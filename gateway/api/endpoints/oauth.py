@@ -25,7 +25,6 @@ from gateway.api.errors import OAuthRefused, OAuthUnauthenticated
 from gateway.api.forms import UnreadableForm
 from gateway.api.serves import serves
 from gateway.catalog.token_exchange import NotAnEngine, SubjectOutsideLimits, UnfitSubject
-from gateway.identity.bearer import bearer_token
 from gateway.identity.claims import checked_subject
 from gateway.identity.delegated import SCOPE
 from gateway.identity.errors import NotAuthenticated
@@ -149,17 +148,16 @@ async def _engine(ctx: Ctx, form: TokenRequest) -> VerifiedToken:
     Raises OAuthUnauthenticated for a missing token or an invalid header. Raises OAuthRefused for an invalid
     `actor_token`, for two identities, and for a token that was issued by an exchange.
     """
-    header, actor = ctx.authorizations, form.actor_token or None
-    if not header and actor is None:
+    actor = form.actor_token or None
+    try:
+        caller = await ctx.verified_caller()
+    except NotAuthenticated as unknown:
+        raise OAuthUnauthenticated("invalid_client", unknown.message) from None
+    if caller is None and actor is None:
         raise OAuthUnauthenticated(
             "invalid_client", "the engine's own token is missing; send it in the Authorization header or as actor_token"
         )
-    found: list[VerifiedToken] = []
-    if header:
-        try:
-            found.append(await ctx.services.verify(bearer_token(header)))
-        except NotAuthenticated as unknown:
-            raise OAuthUnauthenticated("invalid_client", unknown.message) from None
+    found = [] if caller is None else [caller]
     if actor is not None:
         try:
             found.append(await ctx.services.verify(actor))

@@ -12,7 +12,8 @@ import pytest
 
 from gateway.api.context import Ctx
 from gateway.api.endpoints import oauth
-from gateway.api.errors import OAuthRefused
+from gateway.api.errors import OAuthRefused, OAuthUnauthenticated
+from gateway.identity.errors import AuthenticationFailed, Refusal
 from gateway.identity.tokens import VerifiedToken
 
 _JWT = "urn:ietf:params:oauth:token-type:jwt"
@@ -93,3 +94,30 @@ async def test_a_malformed_unsigned_user_name_token_is_refused(header: Any, clai
     parts = (base64.urlsafe_b64encode(json.dumps(each).encode()).decode().rstrip("=") for each in (header, claims))
     with pytest.raises(OAuthRefused):
         await _acts(_verified("trino"), None, ".".join(parts) + ".")
+
+
+async def _calls(caller: VerifiedToken | None, actor_token: str = "") -> VerifiedToken:
+    """Return the calling engine. Only the verification of `caller` checks a proof of possession."""
+
+    async def verified_caller() -> VerifiedToken | None:
+        return caller
+
+    async def verify(_: str) -> VerifiedToken:
+        raise AuthenticationFailed("the token is bound to a key of its client", Refusal.BINDING)
+
+    form = oauth.TokenRequest(
+        grant_type=oauth.EXCHANGE, subject_token="d.e.f", subject_token_type=_JWT, actor_token=actor_token
+    )
+    ctx = cast(Ctx, SimpleNamespace(services=SimpleNamespace(verify=verify), verified_caller=verified_caller))
+    return await oauth._engine(ctx, form)
+
+
+@pytest.mark.threat("LG-AUT-17")
+async def test_a_bound_token_of_an_engine_is_accepted_in_the_header_only() -> None:
+    engine = _verified("trino")
+    assert await _calls(engine) == engine
+    for caller in (None, engine):
+        with pytest.raises(OAuthRefused, match="actor_token: the token is bound"):
+            await _calls(caller, "a.b.c")
+    with pytest.raises(OAuthUnauthenticated, match="the engine's own token is missing"):
+        await _calls(None)
