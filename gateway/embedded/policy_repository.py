@@ -6,6 +6,7 @@ OPA reads them from a temporary directory. Messages name the files of the reposi
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import tempfile
@@ -20,6 +21,10 @@ from gateway.opa.policy_files import InvalidPolicies, policy_directory, policy_f
 
 _SECONDS = 300
 _FOLDER = "policies"
+#: Folders that are not checked for the functions below: they belong to the package, and their rules need them.
+_OWN_FOLDERS = ("system", "trino")
+#: A guardrail must not read OPA's environment, which contains its tokens, and must not send what it sees.
+_REFUSED_FUNCTIONS = frozenset({"http.send", "net.lookup_ip_addr", "opa.runtime"})
 _NAMED = re.compile(rf"(?<![\w/.]){_FOLDER}/([^\s:]+)")
 
 
@@ -57,12 +62,31 @@ def check_repository(opa: Path, directory: Path | None) -> list[str]:
         failed, output = _run(check, policies.parent)
         if failed:
             return [_renamed(output, directory)]
+        if refused := _refused_functions(opa, policies):
+            names = ", ".join(sorted(_REFUSED_FUNCTIONS))
+            hint = f"A guardrail cannot call {names}: put what it needs into policy data."
+            return [f"{_renamed(refused, directory)}\n{hint}"]
         faults = [_renamed(f"{_FOLDER}/{fault}", directory) for fault in check_guardrails(opa, policies)]
         failed, output = _run([str(opa), "fmt", "--list", "--fail", _FOLDER], policies.parent)
         if failed:
             listed = _renamed("\n".join(line for line in output.splitlines() if _NAMED.match(line)), directory)
             faults += [f"{file}: the file is not formatted; run `opa fmt -w` on it" for file in listed.split()]
         return faults
+
+
+def _refused_functions(opa: Path, policies: Path) -> str:
+    """Return OPA's errors about calls of refused functions outside of the package's own folders, or an empty text."""
+    failed, output = _run([str(opa), "capabilities", "--current"], policies.parent)
+    if failed:
+        raise StackError(f"OPA does not print its capabilities: {output}")
+    allowed = json.loads(output)
+    allowed["builtins"] = [each for each in allowed["builtins"] if each["name"] not in _REFUSED_FUNCTIONS]
+    file = policies.parent / "capabilities.json"
+    file.write_text(json.dumps(allowed))
+    # OPA compares an ignored name with the name of each file and folder.
+    ignored = [f"--ignore={name}" for name in (*_OWN_FOLDERS, "*_test.rego", "schemas")]
+    failed, output = _run([str(opa), "check", "--capabilities", file.name, *ignored, _FOLDER], policies.parent)
+    return output if failed else ""
 
 
 def test_repository(opa: Path, directory: Path) -> tuple[bool, str]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,19 @@ def test_a_fault_is_reported_with_the_file_of_the_repository(
     assert done.exit_code == 1
     assert fault in done.output
     assert f"{repository}/policies/gateway/guardrails/freeze.rego" in done.output
+
+
+@pytest.mark.parametrize("call", ["opa.runtime().env.LAKEGATE_OPA_OPERATOR_TOKEN", 'opa["runtime"]().env.PATH'])
+def test_a_guardrail_cannot_read_the_environment_of_opa(repository: Path, call: str) -> None:
+    """The environment contains OPA's tokens, and a message reaches the caller of the denied request."""
+    guardrail = repository / "policies" / "gateway" / "guardrails" / "freeze.rego"
+    text = guardrail.read_text()
+    changed = re.sub(r'"message": "This table[^"]*"', lambda _: f'"message": sprintf("%v", [{call}])', text)
+    assert changed != text
+    guardrail.write_text(changed)
+    done = run("policy", "check", str(repository))
+    assert done.exit_code == 1
+    assert re.search(r"freeze\.rego:\d+: rego_type_error: undefined function opa\.runtime\n", done.output), done.output
 
 
 def test_a_failed_test_and_missing_tests_are_errors(repository: Path) -> None:
