@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from gateway.cli.common import settings_for, trust
+from gateway.cli.common import trust
 from gateway.cli.login import current_token
-from gateway.cli.management import printable
+from gateway.cli.management import at_a_gateway, gateway_address, printable
 
 if TYPE_CHECKING:
     from gateway.apply.client import Api
@@ -44,20 +44,6 @@ class _Command(click.Command):
             raise
 
 
-def _at_a_gateway(command: Wrapped) -> Wrapped:
-    """Add the options that select the gateway and the user."""
-    for option in (
-        click.option("--gateway", help="Address of the gateway. Default: the setting BASE_URI."),
-        click.option(
-            "--token",
-            envvar="LAKEGATE_TOKEN",
-            help="Access token. Default: the environment variable LAKEGATE_TOKEN, or else the stored login.",
-        ),
-    ):
-        command = option(command)
-    return command
-
-
 @click.command(cls=_Command)
 @click.option(
     "-f",
@@ -73,7 +59,7 @@ def _at_a_gateway(command: Wrapped) -> Wrapped:
 @click.option("--prune-containers", is_flag=True, help="With --prune, also remove empty warehouses and namespaces.")
 @click.option("--rotate-secrets", is_flag=True, help="Store the credentials of the file again; they are not compared.")
 @click.option("--yes", is_flag=True, help="Make the changes without a question.")
-@_at_a_gateway
+@at_a_gateway
 def apply(
     paths: tuple[Path, ...],
     plan_only: bool,
@@ -123,7 +109,7 @@ def apply(
 
 @click.command(cls=_Command)
 @click.option("--project", help="Id or name of a project. Default: the server and all projects that you see.")
-@_at_a_gateway
+@at_a_gateway
 def export(project: str | None, gateway: str | None, token: str | None) -> None:
     """Print the present objects and grants as a file for `lakegate apply`. It contains no secrets."""
     import yaml
@@ -167,10 +153,7 @@ def _api(gateway: str | None, token: str | None) -> Api:
     """Return a client of the gateway for the caller."""
     from gateway.apply.client import Api
 
-    base = gateway or settings_for().base_uri
-    if not base:
-        raise click.ClickException("give the address of the gateway with --gateway, or set LAKEGATE__BASE_URI")
-    return Api(base, token or current_token(), tls=trust().context)
+    return Api(gateway_address(gateway), token or current_token(), tls=trust().context)
 
 
 def _confirm() -> None:

@@ -37,6 +37,17 @@ def at_a_gateway(command: Command) -> Command:
     return command
 
 
+def gateway_address(given: str | None) -> str:
+    """Return the address of the gateway, `given` or that in the settings, without a final slash.
+
+    A final `/catalog` is removed: engines have it in their configuration. A missing address ends the command.
+    """
+    base = given or settings_for().base_uri
+    if not base:
+        raise click.ClickException("give the address of the gateway with --gateway, or set LAKEGATE__BASE_URI")
+    return base.rstrip("/").removesuffix("/catalog").rstrip("/")
+
+
 @dataclass(frozen=True, slots=True)
 class Management:
     """The management API of one gateway, for one user. `project` is the id of the project; None for the default."""
@@ -51,10 +62,7 @@ class Management:
 
         A missing address or login ends the command with a message.
         """
-        base = gateway or settings_for().base_uri
-        if not base:
-            raise click.ClickException("give the address of the gateway with --gateway, or set LAKEGATE__BASE_URI")
-        return cls(base.rstrip("/"), token or current_token(), project)
+        return cls(gateway_address(gateway), token or current_token(), project)
 
     def send(
         self, method: str, path: str, *, query: Mapping[str, str] | None = None, body: Mapping[str, Any] | None = None

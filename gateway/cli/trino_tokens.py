@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gateway.cli.common import trust
+from gateway.cli.management import gateway_address
 
 if TYPE_CHECKING:
     import ssl
@@ -25,7 +26,7 @@ _LONGEST_REQUEST = 1 << 18
 
 @click.command("tokens")
 @click.option("--listen", default="127.0.0.1:8283", show_default=True, help="A loopback address and a port.")
-@click.option("--gateway", required=True, help="Address of the catalog: https://lakegate.example/catalog")
+@click.option("--gateway", required=True, help="Address of the gateway: https://lakegate.example")
 @click.option("--token-endpoint", required=True, help="The token endpoint of Trino's identity provider.")
 @click.option("--credential", envvar="LAKEGATE_TRINO_CREDENTIAL", default="", help="ID:SECRET. Use the variable.")
 @click.option("--scope", help="The scope of Trino's own token, if the provider needs one.")
@@ -68,7 +69,7 @@ async def _serve(
     tls: ssl.SSLContext = trust().context
     provider = OAuthClient(client_id, client_secret=secret, tls=tls, seconds=_SECONDS)
     exchange = httpx2.AsyncClient(
-        base_url=f"{gateway.rstrip('/')}/v1/oauth/tokens", timeout=_SECONDS, trust_env=False, verify=tls
+        base_url=f"{gateway_address(gateway)}/catalog/v1/oauth/tokens", timeout=_SECONDS, trust_env=False, verify=tls
     )
     async with provider, exchange:
         service = EngineTokens(provider=provider, endpoint=endpoint, secret=secret, scope=scope, gateway=exchange)

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from gateway.cli import main
 from gateway.cli.clients import grant_line, limits_line
-from gateway.cli.management import Management
+from gateway.cli.management import Management, gateway_address
 
 WAREHOUSE = {"type": "warehouse", "warehouse-id": "w1", "project-id": "p1"}
 
@@ -76,3 +76,10 @@ def test_registering_again_does_not_remove_limits(monkeypatch: pytest.MonkeyPatc
     sent.clear()
     assert CliRunner().invoke(main, [*command, *options, "--for-user", "oidc~b"]).exit_code == 0
     assert ("POST", "/project/grants") in sent
+
+
+@pytest.mark.parametrize("given", ["https://lake.example", "https://lake.example/", "https://lake.example/catalog/"])
+def test_the_address_of_the_catalog_is_one_of_the_gateway(given: str) -> None:
+    """Engines have `/catalog` in their configuration, from which users copy the address."""
+    assert gateway_address(given) == "https://lake.example"
+    assert gateway_address("https://example.com/lake/catalog") == "https://example.com/lake"
