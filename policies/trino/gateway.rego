@@ -73,6 +73,8 @@ answer(user, check) := http.send(_request(user, [check]))
 # description: The status of a response, and the kind of its error. The status is 0 without a response.
 outcome(response) := object.union({"status": response.status_code}, _error(response))
 
+# METADATA
+# description: The kind of the error in a response; empty for a success.
 _error(response) := {} if {
 	response.status_code == 200
 } else := {"error": response.error.message} if {

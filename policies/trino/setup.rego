@@ -14,6 +14,8 @@ import data.trino.settings
 # description: The environment of the OPA process.
 _env := opa.runtime().env
 
+# METADATA
+# description: Variables whose values may be any text.
 _texts := {
 	"LAKEGATE_BRIDGE_TOKEN",
 	"LAKEGATE_BRIDGE_TOKEN_ENDPOINT",
@@ -25,31 +27,47 @@ _texts := {
 	"LAKEGATE_BRIDGE_CA_FILE",
 }
 
+# METADATA
+# description: Variables whose values are lists in JSON.
 _lists := {"LAKEGATE_BRIDGE_PROVIDERS", "LAKEGATE_BRIDGE_OPERATORS", "LAKEGATE_BRIDGE_OPEN_CATALOGS"}
 
+# METADATA
+# description: Variables whose values have a form of their own.
 _others := {"LAKEGATE_BRIDGE_URL", "LAKEGATE_BRIDGE_CATALOGS", "LAKEGATE_BRIDGE_TIMEOUT"}
 
 # METADATA
 # description: The state of each variable (`set`, `missing` or `unreadable`).
 variables[name] := _state(name) if some name in ((_texts | _lists) | _others)
 
+# METADATA
+# description: The state of one variable.
 _state(name) := "missing" if {
 	object.get(_env, name, "") == ""
 } else := "set" if {
 	_is_readable(name)
 } else := "unreadable"
 
+# METADATA
+# description: Every text is readable.
 _is_readable(name) if name in _texts
 
+# METADATA
+# description: A list is valid JSON.
 _is_readable(name) if {
 	name in _lists
 	is_array(json.unmarshal(_env[name]))
 }
 
+# METADATA
+# description: The address has a scheme and a host.
 _is_readable("LAKEGATE_BRIDGE_URL") if regex.match(`^https?://[^/]`, settings.url)
 
+# METADATA
+# description: The timeout is a positive duration.
 _is_readable("LAKEGATE_BRIDGE_TIMEOUT") if time.parse_duration_ns(_env.LAKEGATE_BRIDGE_TIMEOUT) > 0
 
+# METADATA
+# description: The settings contain each catalog of the variable.
 _is_readable("LAKEGATE_BRIDGE_CATALOGS") if {
 	mapped := json.unmarshal(_env.LAKEGATE_BRIDGE_CATALOGS)
 	object.keys(mapped) == object.keys(settings.warehouse_of)

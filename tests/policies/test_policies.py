@@ -138,10 +138,11 @@ def test_only_authorization_revision_and_bridge_settings_read_the_opa_runtime(po
     bridge = [file for file in reading if file.parent.name == "trino"]
     readers = {file.name for file in reading if file not in bridge}
     assert readers == {"authz.rego", "authz_test.rego", "revision.rego", "revision_test.rego", "residual_test.rego"}
-    # The bridge reads its settings from its environment.
+    # The bridge reads its settings from its environment. `setup.rego` reports their state and no value.
     assert {file.name for file in bridge if not file.stem.endswith("_test")} == {
         "authz.rego",
         "settings.rego",
+        "setup.rego",
     }
     # The environment contains the tokens, so only the authorization policy may read them.
     text = (policies / "system/revision.rego").read_text(encoding="utf-8")
