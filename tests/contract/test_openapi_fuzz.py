@@ -134,6 +134,7 @@ def existing(world: World, project: str) -> dict[str, list[str]]:
         "ticket_id": [_ticket(world, made.id, found["table"])],
         "api": ["catalog"],
         "asset": ["start.js"],
+        "bundle": ["trino"],
         "column": ["id"],
         "scim_id": [role],
         "resource_type": ["User"],

@@ -396,6 +396,6 @@ def test_immutable_property_is_neither_changed_nor_removed(catalog: JavaCatalog,
         {"action": "set-properties", "updates": {"encryption.key-id": "k2"}},
         {"action": "remove-properties", "removals": ["encryption.key-id"]},
     ):
-        with raises(BadRequestException, starts="Property encryption.key-id cannot be"):
+        with raises(BadRequestException, starts="Cannot modify immutable property 'encryption.key-id'"):
             made.commit(update)
     assert catalog.load_table(ns, "tbl").metadata["properties"]["encryption.key-id"] == "k1"
