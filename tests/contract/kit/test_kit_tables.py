@@ -392,10 +392,10 @@ def test_unknown_transform_is_kept(catalog: JavaCatalog, ns: str) -> None:
 
 def test_immutable_property_is_neither_changed_nor_removed(catalog: JavaCatalog, ns: str) -> None:
     made = catalog.create_table(ns, "tbl", properties={"encryption.key-id": "k1"})
-    for update in (
-        {"action": "set-properties", "updates": {"encryption.key-id": "k2"}},
-        {"action": "remove-properties", "removals": ["encryption.key-id"]},
+    for verb, update in (
+        ("modify", {"action": "set-properties", "updates": {"encryption.key-id": "k2"}}),
+        ("remove", {"action": "remove-properties", "removals": ["encryption.key-id"]}),
     ):
-        with raises(BadRequestException, starts="Cannot modify immutable property 'encryption.key-id'"):
+        with raises(BadRequestException, starts=f"Cannot {verb} immutable property 'encryption.key-id'"):
             made.commit(update)
     assert catalog.load_table(ns, "tbl").metadata["properties"]["encryption.key-id"] == "k1"
