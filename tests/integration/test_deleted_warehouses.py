@@ -177,6 +177,7 @@ def test_warehouse_creation_fails_if_its_project_is_being_deleted(world: World) 
     assert error_triple(late)[:2] == (404, "ProjectNotFound")
 
 
+@pytest.mark.generated
 def test_warehouse_deletion_under_load_leaves_no_rows_and_no_errors(world: World) -> None:
     prefix = unique("crowd")
     for _ in range(3):

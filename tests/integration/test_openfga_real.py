@@ -28,7 +28,7 @@ from gateway.fga.wire import Condition, FgaTuple, TuplesRefused
 from tests.clock import quickest
 from tests.openfga_server import KEY, openfga_in_memory
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.servers]
 
 LISTED = ("project", "warehouse", "namespace", "table", "view", "generic_table")
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)

@@ -152,6 +152,7 @@ def _references(rows: Rows, roles: Sequence[UUID]) -> list[refs.Ref]:
     return found + [refs.RoleRef(id) for id in (*roles, uuid4())]
 
 
+@pytest.mark.generated
 async def test_shared_resolutions_equal_single_ones(url: str) -> None:
     dice = random.Random(20_261_125)
     rows, roles = Rows(), [uuid4() for _ in range(4)]

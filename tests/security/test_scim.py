@@ -52,6 +52,7 @@ def put(directory: Directory, user: dict[str, Any], **changes: Any) -> httpx.Res
 
 
 @pytest.mark.threat("LG-DEC-21")
+@pytest.mark.generated
 def test_provisioning_token_is_refused_on_every_other_route(entra: Directory) -> None:
     tried = 0
     for operation in OPERATIONS.values():
