@@ -182,8 +182,8 @@ async def test_port_taken_during_start_causes_only_a_restart(tmp_path: Path, mon
         squatter.listen()
         taken = squatter.getsockname()[1]
 
-        def pick(kept: Ports | None = None) -> Ports:
-            chosen = real_pick(kept)
+        def pick(kept: Ports | None = None, *, first: Ports | None = None) -> Ports:
+            chosen = real_pick(kept, first=first)
             if not tries:
                 chosen = Ports(**{name: getattr(chosen, name) for name in chosen.__struct_fields__} | {"opa": taken})
             tries.append(chosen)
