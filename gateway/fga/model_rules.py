@@ -56,6 +56,7 @@ def model_faults(model: Model, shipped: Model) -> list[Fault]:
         condition_faults(model, shipped),
         _type_faults(model, shipped),
         stray_wildcards(model),
+        actions_of_all_users(model),
         downward_subjects(model),
         downward_steps(model),
         assignable_actions(model),
@@ -112,6 +113,22 @@ def stray_wildcards(model: Model) -> list[Fault]:
         Fault(type_name, relation, "grants to all users: remove the subject with `:*`")
         for type_name, relation, _ in _relations(model)
         if relation != _FLAG and any("wildcard" in subject for subject in subjects(model, type_name, relation))
+    ]
+
+
+def actions_of_all_users(model: Model) -> list[Fault]:
+    """Return every action that follows from a wildcard tuple alone, which every user has. Managed access may only
+    exclude users (`but not`), or restrict those of another relation (`and`).
+    """
+    held: set[tuple[str, str]] = set()
+    known = -1
+    while known != len(held):
+        known = len(held)
+        held |= {(here, name) for here, name, node in _relations(model) if _is_open(model, held, here, name, node)}
+    return [
+        Fault(here, relation, "is allowed to all users by managed_access: use it only in `but not`, or in `and`")
+        for here, relation, _ in _relations(model)
+        if relation.startswith("can_") and (here, relation) in held
     ]
 
 
@@ -178,6 +195,27 @@ def _relations(model: Model) -> Iterator[tuple[str, str, Any]]:
     for each in model["type_definitions"]:
         for relation, definition in (each.get("relations") or {}).items():
             yield each["type"], relation, definition
+
+
+def _is_open(model: Model, held: set[tuple[str, str]], here: str, relation: str, node: Mapping[str, Any]) -> bool:
+    """Return True if a wildcard tuple alone satisfies `node`. `held` are the relations known to be so.
+
+    What `but not` excludes is ignored: the other users would still get the right.
+    """
+    match node:
+        case {"this": _}:
+            return any("wildcard" in subject for subject in subjects(model, here, relation))
+        case {"computedUserset": {"relation": other}}:
+            return (here, other) in held
+        case {"tupleToUserset": {"tupleset": {"relation": via}, "computedUserset": {"relation": other}}}:
+            return any((parent["type"], other) in held for parent in subjects(model, here, via))
+        case {"union": {"child": children}}:
+            return any(_is_open(model, held, here, relation, each) for each in children)
+        case {"intersection": {"child": children}}:
+            return all(_is_open(model, held, here, relation, each) for each in children)
+        case {"difference": {"base": base}}:
+            return _is_open(model, held, here, relation, base)
+    return False
 
 
 def _rewrites(node: Any) -> Iterator[Mapping[str, Any]]:
