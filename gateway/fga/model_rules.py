@@ -28,6 +28,8 @@ HEIGHT: Final[Mapping[str, int]] = {
 
 #: The only relation that accepts a wildcard subject: a flag of an object, which grants nothing.
 _FLAG: Final = "managed_access"
+#: The relations that `but not` may exclude: the flag of the object itself or of the objects above it.
+_EXCLUDABLE: Final = frozenset({_FLAG, "managed_access_inheritance"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,7 @@ def model_faults(model: Model, shipped: Model) -> list[Fault]:
         _type_faults(model, shipped),
         stray_wildcards(model),
         actions_of_all_users(model),
+        exclusions(model, shipped),
         downward_subjects(model),
         downward_steps(model),
         assignable_actions(model),
@@ -130,6 +133,28 @@ def actions_of_all_users(model: Model) -> list[Fault]:
         for here, relation, _ in _relations(model)
         if relation.startswith("can_") and (here, relation) in held
     ]
+
+
+def exclusions(model: Model, shipped: Model) -> list[Fault]:
+    """Return every relation that excludes others than managed access, and a changed inheritance of managed access.
+
+    A new grant must not take a right away: cached allows stay valid after it, and the expiry of credentials is searched
+    on the assumption that rights are only lost with time. Managed access is a flag whose changes end cached allows.
+    """
+    original = {(here, relation): definition for here, relation, definition in _relations(shipped)}
+    found = []
+    for here, relation, definition in _relations(model):
+        if relation in _EXCLUDABLE and definition != original.get((here, relation)):
+            found.append(Fault(here, relation, "must be as in Lakegate's model"))
+        for node in _rewrites(definition):
+            excluded = {
+                each["computedUserset"]["relation"]
+                for each in _rewrites((node.get("difference") or {}).get("subtract"))
+                if "computedUserset" in each
+            }
+            if others := sorted(excluded - _EXCLUDABLE):
+                found.append(Fault(here, relation, f"excludes {others[0]}: `but not` may exclude only managed access"))
+    return found
 
 
 def assignable_actions(model: Model) -> list[Fault]:

@@ -145,6 +145,19 @@ def test_managed_access_must_not_allow_an_action_to_all_users(
     assert all("allowed to all users" in text for text in found.values())
 
 
+def test_a_grant_must_not_take_a_right_away(own: Path) -> None:
+    """A grant ends no cached allow. So a grant that excluded its holder would have no effect at first."""
+    edit(own, "table.fga", "define can_drop: modifies", "define can_drop: modifies but not approves")
+    done = run("model", "check", str(own))
+    assert (done.exit_code, "table#can_drop excludes approves" in done.output) == (1, True), done.output
+    changed = compiled_model()
+    inherited = {"union": {"child": [MANAGED, {"computedUserset": {"relation": "describe"}}]}}
+    relations_of(changed, "warehouse")["relations"]["managed_access_inheritance"] = inherited
+    assert [str(fault) for fault in model_faults(changed, compiled_model())] == [
+        "warehouse#managed_access_inheritance must be as in Lakegate's model"
+    ]
+
+
 def test_a_missing_condition_and_an_additional_one_are_faults() -> None:
     changed = compiled_model()
     changed["conditions"]["weekday"] = changed["conditions"].pop("unexpired")
