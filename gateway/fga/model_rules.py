@@ -28,6 +28,8 @@ HEIGHT: Final[Mapping[str, int]] = {
 
 #: The only relation that accepts a wildcard subject: a flag of an object, which grants nothing.
 _FLAG: Final = "managed_access"
+#: The relations that `but not` may exclude: the flag of the object itself or of the objects above it.
+_EXCLUDABLE: Final = frozenset({_FLAG, "managed_access_inheritance"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,8 @@ def model_faults(model: Model, shipped: Model) -> list[Fault]:
         condition_faults(model, shipped),
         _type_faults(model, shipped),
         stray_wildcards(model),
+        actions_of_all_users(model),
+        exclusions(model, shipped),
         downward_subjects(model),
         downward_steps(model),
         assignable_actions(model),
@@ -113,6 +117,44 @@ def stray_wildcards(model: Model) -> list[Fault]:
         for type_name, relation, _ in _relations(model)
         if relation != _FLAG and any("wildcard" in subject for subject in subjects(model, type_name, relation))
     ]
+
+
+def actions_of_all_users(model: Model) -> list[Fault]:
+    """Return every action that follows from a wildcard tuple alone, which every user has. Managed access may only
+    exclude users (`but not`), or restrict those of another relation (`and`).
+    """
+    held: set[tuple[str, str]] = set()
+    known = -1
+    while known != len(held):
+        known = len(held)
+        held |= {(here, name) for here, name, node in _relations(model) if _is_open(model, held, here, name, node)}
+    return [
+        Fault(here, relation, "is allowed to all users by managed_access: use it only in `but not`, or in `and`")
+        for here, relation, _ in _relations(model)
+        if relation.startswith("can_") and (here, relation) in held
+    ]
+
+
+def exclusions(model: Model, shipped: Model) -> list[Fault]:
+    """Return every relation that excludes others than managed access, and a changed inheritance of managed access.
+
+    A new grant must not take a right away: cached allows stay valid after it, and the expiry of credentials is searched
+    on the assumption that rights are only lost with time. Managed access is a flag whose changes end cached allows.
+    """
+    original = {(here, relation): definition for here, relation, definition in _relations(shipped)}
+    found = []
+    for here, relation, definition in _relations(model):
+        if relation in _EXCLUDABLE and definition != original.get((here, relation)):
+            found.append(Fault(here, relation, "must be as in Lakegate's model"))
+        for node in _rewrites(definition):
+            excluded = {
+                each["computedUserset"]["relation"]
+                for each in _rewrites((node.get("difference") or {}).get("subtract"))
+                if "computedUserset" in each
+            }
+            if others := sorted(excluded - _EXCLUDABLE):
+                found.append(Fault(here, relation, f"excludes {others[0]}: `but not` may exclude only managed access"))
+    return found
 
 
 def assignable_actions(model: Model) -> list[Fault]:
@@ -178,6 +220,27 @@ def _relations(model: Model) -> Iterator[tuple[str, str, Any]]:
     for each in model["type_definitions"]:
         for relation, definition in (each.get("relations") or {}).items():
             yield each["type"], relation, definition
+
+
+def _is_open(model: Model, held: set[tuple[str, str]], here: str, relation: str, node: Mapping[str, Any]) -> bool:
+    """Return True if a wildcard tuple alone satisfies `node`. `held` are the relations known to be so.
+
+    What `but not` excludes is ignored: the other users would still get the right.
+    """
+    match node:
+        case {"this": _}:
+            return any("wildcard" in subject for subject in subjects(model, here, relation))
+        case {"computedUserset": {"relation": other}}:
+            return (here, other) in held
+        case {"tupleToUserset": {"tupleset": {"relation": via}, "computedUserset": {"relation": other}}}:
+            return any((parent["type"], other) in held for parent in subjects(model, here, via))
+        case {"union": {"child": children}}:
+            return any(_is_open(model, held, here, relation, each) for each in children)
+        case {"intersection": {"child": children}}:
+            return all(_is_open(model, held, here, relation, each) for each in children)
+        case {"difference": {"base": base}}:
+            return _is_open(model, held, here, relation, base)
+    return False
 
 
 def _rewrites(node: Any) -> Iterator[Mapping[str, Any]]:

@@ -31,6 +31,8 @@ _KNOWN: Final = 64
 """The number of issued tokens that the service recognizes. Engines use only the latest ones."""
 _LONGEST_ANSWER: Final = 1 << 20
 _SHORTEST: Final = 30.0
+_SKEW: Final = 60.0
+"""Seconds for which an expired token still renews itself: the clock of the provider may differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ class EngineTokens:
         self._gateway = gateway
         self._clock = clock
         self._current: Tokens | None = None
-        self._issued: dict[bytes, None] = {}
+        self._issued: dict[bytes, float] = {}
         self._one_at_a_time = asyncio.Lock()
 
     async def answer(self, form: Mapping[str, str], authorization: str | None) -> Answer:
@@ -88,6 +90,8 @@ class EngineTokens:
             if not self._is_engine(authorization):
                 return _refused(401, "invalid_client", "the request has no token that this service issued")
             if self._knows(form.get("subject_token", "")):
+                if not self._may_renew(authorization):
+                    return _refused(401, "invalid_client", "the token has expired; renew it with the client's secret")
                 return self._own(await self._token(renew=True))
             return await self._exchange(form)
         except ProviderSilent as silent:
@@ -105,7 +109,7 @@ class EngineTokens:
                 return current
             found = await self._provider.fetch_token(self._endpoint, "client_credentials", **self._scope)
             self._current = found
-            self._issued[_digest(found.access_token)] = None
+            self._issued[_digest(found.access_token)] = found.expires_at
             for oldest in list(self._issued)[:-_KNOWN]:
                 del self._issued[oldest]
             return found
@@ -134,6 +138,15 @@ class EngineTokens:
 
     def _knows(self, token: str) -> bool:
         return _digest(token) in self._issued
+
+    def _may_renew(self, authorization: str | None) -> bool:
+        """Return True unless the request proves the engine by an expired token, which may have been disclosed.
+
+        Clients renew an expired token with the credential. They exchange users' tokens with it after an outage of the
+        provider, so exchanges are not limited in this way.
+        """
+        expires_at = self._issued.get(_digest((authorization or "").partition(" ")[2]))
+        return expires_at is None or self._clock() < expires_at + _SKEW
 
     def _is_engine(self, authorization: str | None) -> bool:
         """Return True for a token that this service issued, or for the credential, which clients send after expiry."""

@@ -29,6 +29,7 @@ from cachetools import TTLCache
 from gateway.access.tuples import is_valid_in_tuples
 from gateway.identity import claims as read
 from gateway.identity import errors
+from gateway.identity.binding import binding_of
 from gateway.identity.cache import CachedTokens, TokenObserver
 from gateway.identity.errors import AuthenticationFailed, IdentityProviderUnavailable, Refusal
 from gateway.identity.fetch import FetchFailed, check_endpoint
@@ -207,6 +208,7 @@ class ServiceAccounts:
         issuer = claims.get("iss")
         if not isinstance(issuer, str) or issuer not in self.issuers:
             raise errors.unknown_issuer()
+        binding_of(claims, frozenset())  # Refuses bound tokens: no proof is checked for clusters.
         now, skew = self._clock(), self._rules.skew_seconds
         expires_at, not_before = numeric_date(claims, "exp"), numeric_date(claims, "nbf")
         if issuer == LEGACY_ISSUER:

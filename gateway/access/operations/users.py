@@ -39,6 +39,10 @@ class ListOwnDelegates(ReadOperation):
     page_token: PageToken = None
     page_size: PageSize = None
 
+    def questions(self) -> int:
+        """Return the charge of a large request: each project and warehouse with a grant for all users is checked."""
+        return 100
+
 
 @dataclass(frozen=True)
 class RegisterSelf(ChangeOperation):

@@ -8,7 +8,9 @@ from uuid import uuid4
 import pytest
 
 from gateway.access.operations.deleted import UndropTabulars
+from gateway.access.operations.users import ListOwnDelegates
 from gateway.access.refs import Table, TabularRef
+from gateway.access.shares import _LARGE
 from tests.access import world
 from tests.access.examples import EXAMPLES, Example
 
@@ -22,3 +24,8 @@ def test_an_undrop_is_charged_with_its_targets() -> None:
     """Each part of an undrop is an undrop with itself as its only part."""
     targets = tuple(TabularRef(Table, world.WAREHOUSE_ID, uuid4(), dropped=True) for _ in range(3))
     assert UndropTabulars(world.WAREHOUSE, targets).questions() == 3
+
+
+def test_the_list_of_own_delegates_is_a_large_request() -> None:
+    """It checks every project and warehouse with a grant for all users, also for a caller without rights."""
+    assert ListOwnDelegates().questions() > _LARGE

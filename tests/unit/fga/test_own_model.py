@@ -110,6 +110,54 @@ def test_an_assignable_action_and_a_computed_privilege_are_faults() -> None:
     assert found[1].startswith("table#select can be granted and must not be computed")
 
 
+MANAGED = {"computedUserset": {"relation": "managed_access"}}
+INHERITED = {
+    "tupleToUserset": {
+        "tupleset": {"relation": "parent"},
+        "computedUserset": {"relation": "managed_access_inheritance"},
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("type_name", "relation", "node", "opened"),
+    [
+        ("warehouse", "selects", MANAGED, {"table#can_read_data", "view#can_select"}),
+        ("warehouse", "can_delete", {"difference": {"base": MANAGED, "subtract": MANAGED}}, {"warehouse#can_delete"}),
+        ("table", "can_drop", INHERITED, {"table#can_drop"}),
+        ("table", "can_drop", {"intersection": {"child": [INHERITED, INHERITED]}}, {"table#can_drop"}),
+        (
+            "table",
+            "can_drop",
+            {"intersection": {"child": [INHERITED, {"computedUserset": {"relation": "modifies"}}]}},
+            set(),
+        ),
+    ],
+)
+def test_managed_access_must_not_allow_an_action_to_all_users(
+    type_name: str, relation: str, node: dict[str, Any], opened: set[str]
+) -> None:
+    changed = compiled_model()
+    relations = relations_of(changed, type_name)["relations"]
+    relations[relation] = {"union": {"child": [relations[relation], node]}}
+    found = {f"{fault.type}#{fault.relation}": fault.text for fault in model_faults(changed, compiled_model())}
+    assert (opened <= set(found), bool(found)) == (True, bool(opened)), found
+    assert all("allowed to all users" in text for text in found.values())
+
+
+def test_a_grant_must_not_take_a_right_away(own: Path) -> None:
+    """A grant ends no cached allow. So a grant that excluded its holder would have no effect at first."""
+    edit(own, "table.fga", "define can_drop: modifies", "define can_drop: modifies but not approves")
+    done = run("model", "check", str(own))
+    assert (done.exit_code, "table#can_drop excludes approves" in done.output) == (1, True), done.output
+    changed = compiled_model()
+    inherited = {"union": {"child": [MANAGED, {"computedUserset": {"relation": "describe"}}]}}
+    relations_of(changed, "warehouse")["relations"]["managed_access_inheritance"] = inherited
+    assert [str(fault) for fault in model_faults(changed, compiled_model())] == [
+        "warehouse#managed_access_inheritance must be as in Lakegate's model"
+    ]
+
+
 def test_a_missing_condition_and_an_additional_one_are_faults() -> None:
     changed = compiled_model()
     changed["conditions"]["weekday"] = changed["conditions"].pop("unexpired")

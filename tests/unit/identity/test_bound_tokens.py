@@ -164,7 +164,9 @@ async def test_the_certificate_can_be_url_encoded_pem(provider: Provider, bound:
     assert await server.caller(bound, escaped(CERTIFICATE)) == "oidc~alice"
     assert "another client certificate" in await server.refusal(bound, escaped(OTHER))
     twice = (b"client-cert", escaped(OTHER)[1] + escaped(CERTIFICATE)[1])
-    for value in (sent(CERTIFICATE), twice, escaped(CERTIFICATE, "PUBLIC KEY"), (b"client-cert", b"%ff%0")):
+    # It blocked the event loop for seconds.
+    spaces = (b"client-cert", b"-----BEGIN CERTIFICATE-----" + b" " * 32_000 + b"!")
+    for value in (sent(CERTIFICATE), twice, spaces, escaped(CERTIFICATE, "PUBLIC KEY"), (b"client-cert", b"%ff%0")):
         assert "cannot be decoded" in await server.refusal(bound, value)
 
 

@@ -103,6 +103,18 @@ async def test_an_expired_token_is_renewed_with_the_credential(service: EngineTo
     assert _body(await service.answer(_renewal("token-1"), _basic("trino", SECRET)))["access_token"] == "token-2"
 
 
+async def test_an_expired_token_does_not_renew_itself(service: EngineTokens, servers: Servers) -> None:
+    await service.answer(OWN, None)
+    servers.now += 300
+    renewed = await service.answer(_renewal("token-1"), "Bearer token-1")
+    assert _body(renewed)["access_token"] == "token-2", "clocks can differ by some seconds"
+    servers.now += 100
+    for subject in ("token-1", "token-2"):
+        answer = await service.answer(_renewal(subject), "Bearer token-1")
+        assert (answer.status, _body(answer)["error"]) == (401, "invalid_client")
+    assert servers.issued == 2
+
+
 async def test_a_users_exchange_reaches_the_gateway_with_the_current_token(
     service: EngineTokens, servers: Servers
 ) -> None:

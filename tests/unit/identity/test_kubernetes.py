@@ -107,6 +107,16 @@ async def test_tokens_not_signed_by_the_cluster_are_refused_without_a_review(pro
     assert server.calls == []
 
 
+@pytest.mark.parametrize("confirmation", [{"x5t#S256": "A" * 43}, None])
+async def test_a_token_that_is_bound_to_a_key_is_refused_without_a_review(
+    provider: Provider, confirmation: dict[str, str] | None
+) -> None:
+    server = Server()
+    with pytest.raises(AuthenticationFailed, match="cnf"):
+        await _accounts(server, Clock(NOW), provider).verify(_token(provider, cnf=confirmation))
+    assert server.calls == []
+
+
 async def test_tokens_with_unknown_keys_queue_separately_and_do_not_block_pods(
     provider: Provider,
 ) -> None:
