@@ -77,6 +77,7 @@ def empty() -> Iterator[Ready]:
         yield ready
 
 
+@pytest.mark.servers
 def test_every_request_of_the_guide_gets_its_documented_response(empty: Ready) -> None:
     expected = steps()
     assert len(expected) > 20
