@@ -12,7 +12,7 @@ from gateway.apply.state import ANCHORS, CONTAINERS, RANK, Address, Kind, Resour
 
 
 class Action(StrEnum):
-    """What a change does. The value is its sign in a printed plan."""
+    """Name what a change does. The value is its sign in a printed plan."""
 
     CREATE = "+"
     UPDATE = "~"

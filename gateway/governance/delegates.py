@@ -18,7 +18,7 @@ from gateway.access.tuples import PrincipalType
 from gateway.db import delegations
 from gateway.db.engine import Database
 from gateway.db.rows import AnyRow
-from gateway.iceberg.errors import InvalidPaginationToken
+from gateway.governance.grant_lists import page_token_id
 from gateway.protocol.delegation import (
     ActsFor,
     DelegateHolder,
@@ -65,7 +65,7 @@ class Delegates:
         """
         operation = permit.operation
         limit = min(operation.page_size or self._page_size, self._page_size)
-        after, most = _uuid(operation.page_token), min(limit + 1, _MOST_READ)
+        after, most = page_token_id(operation.page_token), min(limit + 1, _MOST_READ)
         found: list[_Included] = []
         while len(found) <= limit:
             async with self._database.read() as connection:
@@ -130,15 +130,3 @@ def _answer(each: _Included, readable: set[str]) -> OwnDelegate:
         created_at=row.granted_at,
         expires_at=row.expires_at,
     )
-
-
-def _uuid(token: str | None) -> UUID | None:
-    if not token:
-        return None
-    try:
-        return UUID(token)
-    except ValueError:
-        raise InvalidPaginationToken(
-            "The page token is invalid: this server did not issue it. Send the request without a page token to get "
-            "the first page."
-        ) from None

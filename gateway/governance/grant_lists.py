@@ -54,7 +54,7 @@ class GrantLists:
         limit = self._limit(operation.page_size)
         async with self._database.read() as connection:
             key = object_of(operation, row, await columns_for(connection, operation, row), dropped=True)
-            after = _uuid(operation.page_token)
+            after = page_token_id(operation.page_token)
             found = await grants.on_object(connection, key, after=after, limit=limit + 1)
             where = await _whereabouts(connection, [key])
         return _grant_list(found, where, limit)
@@ -65,7 +65,7 @@ class GrantLists:
         limit = self._limit(operation.page_size)
         async with self._database.read() as connection:
             found = await columns.granted_on(
-                connection, operation.on.id, after=_uuid(operation.page_token), limit=limit + 1
+                connection, operation.on.id, after=page_token_id(operation.page_token), limit=limit + 1
             )
             where = await _whereabouts(connection, [_object(row) for row in found])
         return _grant_list(found, where, limit)
@@ -83,7 +83,7 @@ class GrantLists:
                 connection,
                 about,
                 project_id=operation.project.project_id,
-                after=_uuid(operation.page_token),
+                after=page_token_id(operation.page_token),
                 limit=limit + 1,
             )
             where = await _whereabouts(connection, [_object(row) for row in found])
@@ -222,7 +222,8 @@ def _row(permit: Permit[Operation], ref: Ref) -> Resolved:
     return row
 
 
-def _uuid(token: str | None) -> UUID | None:
+def page_token_id(token: str | None) -> UUID | None:
+    """Return the id after which the next page begins; None without a token. Raises InvalidPaginationToken."""
     if not token:
         return None
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What engines write into a table that the catalog created: the compression codec and the chosen location.
+"""Test what engines write into a table that the catalog created: the compression codec and the chosen location.
 
 The catalog stores `write.parquet.compression-codec` = `zstd` in new tables, as the Java library does since 1.4. Without
 the property, Java engines write gzip and PyIceberg writes zstd.

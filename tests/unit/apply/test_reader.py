@@ -82,7 +82,7 @@ def test_the_id_of_a_role_in_another_form_is_the_same_role() -> None:
 
 
 def test_a_role_that_is_named_like_the_id_of_another_gets_none_of_its_grants() -> None:
-    """Whoever may create roles could have received the grants that a file gives to a role by its id."""
+    """Refuse it: a user that may create roles could receive the grants that a file gives to a role by its id."""
     gateway = Gateway(
         {OTHER: ANALYSTS, ANALYSTS: "analysts"}, {"server": [_grant("operator", ANALYSTS)], "project": []}
     )
