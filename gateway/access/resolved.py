@@ -55,6 +55,8 @@ class ResolvedWarehouse(msgspec.Struct, frozen=True, kw_only=True):
     allowed_format_versions: tuple[int, ...]
     default_format_version: int | None
     scope_verdict: str | None = None
+    data_policy_revision: UUID | None = None
+    """None while no data policy can apply to a table of the warehouse. Changes whenever their set may have changed."""
 
     @property
     def key(self) -> ObjectKey:

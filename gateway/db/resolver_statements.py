@@ -38,6 +38,7 @@ _WAREHOUSE = (
     warehouses.c.default_format_version.label("w_default"),
     warehouses.c.scope_verdict.label("w_scope_verdict"),
     warehouses.c.scope_version.label("w_scope_version"),
+    warehouses.c.data_policy_revision.label("w_data_policy_revision"),
 )
 
 _NAMESPACE = (

@@ -37,6 +37,7 @@ warehouses = Table(
     now("created_at"),
     now("updated_at", nullable=True),
     Column("credential_kind", Text),
+    Column("data_policy_revision", UUID(as_uuid=True)),
     UniqueConstraint("project_id", "name_key"),
 )
 """`profile` is the storage profile as JSON, `base_key` the overlap key of its base location.
@@ -49,4 +50,7 @@ it; no location in the warehouse becomes free before it.
 verdict of another version is void. `scope_tried_at` is the start of the last run, and `scope_report` its result as
 JSON. `credential_kind` is the `credential-type` of the credential;
 null for one that was stored before the column existed, and without a credential.
+
+`data_policy_revision` is null while no data policy can apply to a table of the warehouse. It changes with every change
+to a policy, binding, tag or mapping table that can.
 """

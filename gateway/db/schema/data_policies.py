@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data policies, their bindings, the attributes of principals that they use, and the probes of engines."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    ARRAY,
+    Boolean,
+    CheckConstraint,
+    Column,
+    DateTime,
+    ForeignKey,
+    Index,
+    Integer,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+from sqlalchemy.dialects.postgresql import JSONB, UUID
+
+from gateway.db.schema.base import metadata, now
+
+data_policies = Table(
+    "data_policies",
+    metadata,
+    Column("id", UUID(as_uuid=True), primary_key=True),
+    Column("project_id", Text, ForeignKey("projects.id", ondelete="CASCADE"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("name_key", Text, nullable=False),
+    Column("description", Text),
+    Column("version", Integer, nullable=False, server_default="1"),
+    Column("definition", JSONB, nullable=False),
+    Column("applies_to", Text, nullable=False, server_default="everyone"),
+    Column("allow_append", Boolean, nullable=False, server_default="false"),
+    now("created_at"),
+    now("updated_at", nullable=True),
+    UniqueConstraint("project_id", "name_key"),
+    CheckConstraint("applies_to in ('everyone', 'subjects')", name="applies_to"),
+)
+"""`definition` is a `gateway.obligations.data_policies.Definition`."""
+
+data_policy_versions = Table(
+    "data_policy_versions",
+    metadata,
+    Column("policy_id", UUID(as_uuid=True), nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("document", JSONB, nullable=False),
+    Column("changed_by", Text, nullable=False),
+    Column("reason", Text),
+    now("changed_at"),
+    PrimaryKeyConstraint("policy_id", "version"),
+)
+"""The history: one row for each version, which outlives the policy. `document` has all fields of the policy."""
+
+data_policy_bindings = Table(
+    "data_policy_bindings",
+    metadata,
+    Column("policy_id", UUID(as_uuid=True), ForeignKey("data_policies.id", ondelete="CASCADE"), nullable=False),
+    Column("object_type", Text, nullable=False),
+    Column("object_id", UUID(as_uuid=True), nullable=False),
+    Column("warehouse_id", UUID(as_uuid=True), ForeignKey("warehouses.id", ondelete="CASCADE")),
+    Column("recorded_fields", ARRAY(Integer), nullable=False, server_default="{}"),
+    Column("bound_by", Text, nullable=False),
+    now("bound_at"),
+    PrimaryKeyConstraint("policy_id", "object_id"),
+    Index(None, "object_id"),
+    Index(None, "warehouse_id"),
+    CheckConstraint("object_type in ('warehouse', 'namespace', 'table', 'tag')", name="object_type"),
+)
+"""`warehouse_id` is null for a tag, which may be attached in every warehouse of the project. `recorded_fields` are the
+field ids that the columns named by the policy had when a table was bound.
+"""
+
+data_policy_releases = Table(
+    "data_policy_releases",
+    metadata,
+    Column("policy_id", UUID(as_uuid=True), ForeignKey("data_policies.id", ondelete="CASCADE"), nullable=False),
+    Column("table_id", UUID(as_uuid=True), nullable=False),
+    Column("field_id", Integer, nullable=False),
+    Column("released_by", Text, nullable=False),
+    now("released_at"),
+    PrimaryKeyConstraint("policy_id", "table_id", "field_id"),
+    Index(None, "table_id"),
+)
+"""Columns that a policy no longer covers, although they have or had a name of the policy."""
+
+data_policy_alerts = Table(
+    "data_policy_alerts",
+    metadata,
+    Column("policy_id", UUID(as_uuid=True), ForeignKey("data_policies.id", ondelete="CASCADE"), nullable=False),
+    Column("table_id", UUID(as_uuid=True), nullable=False),
+    Column("problem", Text, nullable=False),
+    now("first_seen_at"),
+    now("last_seen_at"),
+    PrimaryKeyConstraint("policy_id", "table_id", "problem"),
+)
+"""Policies that could not be applied to a table as written, and were replaced by something stricter."""
+
+former_columns = Table(
+    "former_columns",
+    metadata,
+    Column("table_id", UUID(as_uuid=True), ForeignKey("tables.id", ondelete="CASCADE"), nullable=False),
+    Column("field_id", Integer, nullable=False),
+    Column("name", Text, nullable=False),
+    PrimaryKeyConstraint("table_id", "field_id", "name"),
+)
+"""Columns of schemas that a commit removed from the document (`remove-schemas`)."""
+
+mapping_tables = Table(
+    "mapping_tables",
+    metadata,
+    Column("id", UUID(as_uuid=True), primary_key=True),
+    Column("project_id", Text, ForeignKey("projects.id", ondelete="CASCADE"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("name_key", Text, nullable=False),
+    Column("description", Text),
+    now("created_at"),
+    UniqueConstraint("project_id", "name_key"),
+)
+"""Attributes of principals for row filters."""
+
+mapping_entries = Table(
+    "mapping_entries",
+    metadata,
+    Column("mapping_id", UUID(as_uuid=True), ForeignKey("mapping_tables.id", ondelete="CASCADE"), nullable=False),
+    Column("principal_type", Text, nullable=False),
+    Column("principal_id", Text, nullable=False),
+    Column("value", Text, nullable=False),
+    PrimaryKeyConstraint("mapping_id", "principal_type", "principal_id", "value"),
+    Index(None, "principal_id"),
+    CheckConstraint("principal_type in ('user', 'role')", name="principal_type"),
+)
+"""One row for each value of a user or role in a mapping table."""
+
+engine_probes = Table(
+    "engine_probes",
+    metadata,
+    Column("engine", Text, nullable=False),
+    Column("warehouse_id", UUID(as_uuid=True), ForeignKey("warehouses.id", ondelete="CASCADE"), nullable=False),
+    Column("challenge", JSONB),
+    Column("verdict", Text),
+    Column("detail", Text),
+    Column("probed_at", DateTime(timezone=True)),
+    Column("valid_until", DateTime(timezone=True)),
+    Column("warn_until", DateTime(timezone=True)),
+    now("created_at"),
+    PrimaryKeyConstraint("engine", "warehouse_id"),
+    CheckConstraint("verdict in ('passed', 'failed')", name="verdict"),
+)
+"""Results of canary reads through engines. `challenge` is the probe in progress. Until `warn_until` an engine without a
+valid result still counts, with a warning: its grant is older than the probes.
+"""

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Definitions of data policies, as policy authors write them. Pure.
+
+A policy is a mask or a row filter. It refers to columns by name or by tag, and its literals may be attributes of the
+principal. `gateway.obligations.binding` resolves a definition for one table and one principal to predicates and
+projections by field id.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TypeAlias
+
+import msgspec
+
+from gateway.iceberg.predicates import Comparison, Literal
+from gateway.obligations.masks import Action
+
+
+class ColumnReference(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
+    """A column by its top-level name, or by a tag on it. Exactly one of the two is set.
+
+    A row filter over a tag with several tagged columns must hold for each of them.
+    """
+
+    name: str | None = None
+    tag: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.name is None) == (self.tag is None):
+            raise ValueError("a column reference needs either `name` or `tag`")
+
+
+class AttributeSource(StrEnum):
+    """The origin of a principal's attribute."""
+
+    PRINCIPAL = "principal"
+    """The id of the user. `name` is empty."""
+    CLAIM = "claim"
+    """A claim of the verified token of this request. Engines that act for users send no claims of theirs."""
+    MAPPING = "mapping"
+    """The values that a mapping table has for the user or one of its roles."""
+
+
+class Attribute(
+    msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True, tag_field="type", tag="attribute"
+):
+    """The values of an attribute of the principal. Without a value, every test with it is false."""
+
+    source: AttributeSource
+    name: str = ""
+
+
+class ConstantTest(msgspec.Struct, frozen=True, tag_field="type", tag="constant", forbid_unknown_fields=True):
+    """Holds for all rows or for none."""
+
+    value: bool
+
+
+class AllOf(msgspec.Struct, frozen=True, tag_field="type", tag="and", forbid_unknown_fields=True):
+    """Holds if all operands hold."""
+
+    operands: tuple[Test, ...]
+
+
+class AnyOf(msgspec.Struct, frozen=True, tag_field="type", tag="or", forbid_unknown_fields=True):
+    """Holds if one of the operands holds."""
+
+    operands: tuple[Test, ...]
+
+
+class NotTest(msgspec.Struct, frozen=True, tag_field="type", tag="not", forbid_unknown_fields=True):
+    """Holds if the operand does not hold. It must not contain an attribute or a tag, whose absence would then allow."""
+
+    operand: Test
+
+
+class NullTest(msgspec.Struct, frozen=True, tag_field="type", tag="is-null", forbid_unknown_fields=True):
+    """Holds if the column is null, or is not null if `negated`."""
+
+    column: ColumnReference
+    negated: bool = False
+
+
+class CompareTest(msgspec.Struct, frozen=True, tag_field="type", tag="compare", forbid_unknown_fields=True):
+    """Compares a column with a literal, or with an attribute that has exactly one value. False for null."""
+
+    operator: Comparison
+    column: ColumnReference
+    value: Literal | Attribute
+
+
+class InTest(msgspec.Struct, frozen=True, tag_field="type", tag="in", forbid_unknown_fields=True):
+    """Holds if the column equals one of the values; with `negated`, if it equals none of them. False for null.
+
+    `values` of an attribute are all of its values. A negated test with an attribute without values is false.
+    """
+
+    column: ColumnReference
+    values: tuple[Literal, ...] | Attribute
+    negated: bool = False
+
+
+class RoleTest(msgspec.Struct, frozen=True, tag_field="type", tag="has-role", forbid_unknown_fields=True):
+    """Holds for members of the role, by its id."""
+
+    role: str
+
+
+Test: TypeAlias = ConstantTest | AllOf | AnyOf | NotTest | NullTest | CompareTest | InTest | RoleTest
+
+
+class Mask(msgspec.Struct, frozen=True, rename="kebab", tag_field="kind", tag="mask", forbid_unknown_fields=True):
+    """Masks columns. Without `columns`, it masks the columns that carry the tags which the policy is bound to."""
+
+    action: Action
+    columns: tuple[ColumnReference, ...] = ()
+
+
+class RowFilter(
+    msgspec.Struct, frozen=True, rename="kebab", tag_field="kind", tag="row-filter", forbid_unknown_fields=True
+):
+    """Keeps the rows for which `test` holds."""
+
+    test: Test
+
+
+Definition: TypeAlias = Mask | RowFilter
+
+
+class AppliesTo(StrEnum):
+    """The principals that a policy restricts. Holders of `exempt` are never restricted."""
+
+    EVERYONE = "everyone"
+    SUBJECTS = "subjects"
+    """Only holders of `subject` on the policy."""
+
+
+class DataPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """One version of a policy, as the decision reads it.
+
+    `id` is the policy's UUID as text. With `allow_append`, a restricted principal may append rows through an enforcer.
+    """
+
+    id: str
+    version: int
+    definition: Definition
+    applies_to: AppliesTo = AppliesTo.EVERYONE
+    allow_append: bool = False
+
+
+class BoundPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """A policy that is bound to a table, directly, through a container, or through a tag.
+
+    `tag` is the id of the tag of the binding, None for other bindings. `recorded` are the field ids of the table that
+    the binding recorded for the policy's column names when it was made or when the schema changed. `released` are field
+    ids that a policy manager has excluded from this policy on this table.
+    """
+
+    policy: DataPolicy
+    tag: str | None = None
+    recorded: tuple[int, ...] = ()
+    released: tuple[int, ...] = ()
+
+
+class PolicyInputs(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything about one table that the resolution of its policies needs, besides its schemas.
+
+    `tagged_fields` has (tag id, field id) for each tag on a column, and (tag id, None) for tags of the table or of a
+    container, which all columns inherit. `tag_names` maps tag ids to names. `former_columns` has (field id, name) of
+    columns whose schemas were removed from the document.
+    """
+
+    bound: tuple[BoundPolicy, ...] = ()
+    tagged_fields: tuple[tuple[str, int | None], ...] = ()
+    tag_names: tuple[tuple[str, str], ...] = ()
+    former_columns: tuple[tuple[int, str], ...] = ()
+
+
+class PrincipalAttributes(msgspec.Struct, frozen=True, kw_only=True):
+    """The attributes of one principal that policies may use.
+
+    `roles` are role ids. `mappings` has (name of the mapping table, values); `claims` has (claim path, values).
+    """
+
+    principal: str
+    roles: tuple[str, ...] = ()
+    mappings: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    claims: tuple[tuple[str, tuple[str, ...]], ...] = ()
