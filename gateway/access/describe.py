@@ -145,6 +145,8 @@ def _written(ref: refs.Ref) -> tuple[str | None, list[str] | None, str | None]:
             return user_id, None, None
         case refs.RoleRef(role_id=role_id):
             return str(role_id), None, None
+        case refs.DataPolicyRef(policy_id=policy_id):
+            return str(policy_id), None, None
         case refs.ServerRef():
             return None, None, None
         case _:

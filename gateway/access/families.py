@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 from gateway.access.operation import Operation
 from gateway.access.refs import (
+    DataPolicyRef,
     GenericTableRef,
     NamespaceIdRef,
     ProjectRef,
@@ -56,6 +57,7 @@ GENERIC_TABLE: Final = Target(
     f"{WAREHOUSE.path}/generic-table/{{generic_table_id}}",
     InPath[GenericTableRef],
 )
+DATA_POLICY: Final = Target("DataPolicy", "a data policy", "data-policy/{policy_id}", InPath[DataPolicyRef])
 ROLE: Final = Target("Role", "a role", "role/{role_id}", InPath[RoleRef])
 
 TABULARS: Final = (TABLE, VIEW, GENERIC_TABLE)

@@ -13,6 +13,7 @@ from gateway.access.idempotency import Claim
 from gateway.access.operation import Operation
 from gateway.access.pending_audit import PendingAudit
 from gateway.access.refs import (
+    DataPolicyRef,
     GenericTableRef,
     NamespaceIdRef,
     NamespaceRef,
@@ -195,6 +196,10 @@ class Permit(Generic[OpCo]):
     def role(self, ref: RoleRef) -> resolved.ResolvedRole:
         """Return the role row behind `ref`."""
         return self._row(ref, resolved.ResolvedRole)
+
+    def data_policy(self, ref: DataPolicyRef) -> resolved.ResolvedDataPolicy:
+        """Return the row of the data policy behind `ref`."""
+        return self._row(ref, resolved.ResolvedDataPolicy)
 
     def _row(self, ref: Ref, kind: type[Row]) -> Row:
         row = self._resolution.get(ref)

@@ -84,6 +84,13 @@ _OPERATIONS: dict[tuple[ObjectType, Can], str] = {
     (ObjectType.ROLE, Can.READ_METADATA): "get_role_metadata",
     (ObjectType.ROLE, Can.READ_ROLE_ASSIGNMENTS): "list_role_members",
     (ObjectType.ROLE, Can.UPDATE_SOURCE_SYSTEM): "update_role_source_system",
+    (ObjectType.DATA_POLICY, Can.BIND): "bind_data_policy",
+    (ObjectType.DATA_POLICY, Can.READ): "get_data_policy",
+    (ObjectType.DATA_POLICY, Can.READ_AFFECTED): "list_data_policy_affected",
+    (ObjectType.DATA_POLICY, Can.RELEASE): "release_data_policy_column",
+    (ObjectType.PROJECT, Can.CREATE_DATA_POLICY): "create_data_policy",
+    (ObjectType.PROJECT, Can.LIST_DATA_POLICIES): "list_data_policies",
+    (ObjectType.PROJECT, Can.MANAGE_MAPPING_TABLES): "list_mapping_tables",
     (ObjectType.VIEW, Can.CONTROL_TASKS): "control_tasks",
     (ObjectType.VIEW, Can.GET_METADATA): "load_view",
     (ObjectType.VIEW, Can.GET_TASKS): "list_tasks",
@@ -98,6 +105,8 @@ def policy_operation_name(type: ObjectType, relation: Can) -> str:
     named = _OPERATIONS.get((type, relation))
     if named is not None:
         return named
+    if relation is Can.BIND_DATA_POLICY:
+        return "bind_data_policy"
     if relation is Can.APPROVE_CHANGES:
         return "approve_change"
     if relation is Can.SET_MANAGED_ACCESS:

@@ -35,6 +35,8 @@ class Privilege(StrEnum):
     CREATE = "create"
     MODIFY = "modify"
     ASSIGNEE = "assignee"
+    SUBJECT = "subject"
+    EXEMPT = "exempt"
 
 
 _BELOW_PROJECT = (
@@ -80,6 +82,7 @@ GRANTABLE: dict[ObjectType, tuple[Privilege, ...]] = {
     ObjectType.VIEW: (*_BELOW_PROJECT, Privilege.MODIFY),
     ObjectType.GENERIC_TABLE: (*_BELOW_PROJECT, Privilege.MODIFY),
     ObjectType.ROLE: (Privilege.ASSIGNEE, Privilege.OWNERSHIP),
+    ObjectType.DATA_POLICY: (Privilege.OWNERSHIP, Privilege.SUBJECT, Privilege.EXEMPT),
 }
 
 #: A live grant of one of these on an object makes the containers above it visible, by a derived `traverse` tuple. Every

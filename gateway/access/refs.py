@@ -180,6 +180,7 @@ Ref = (
     | GenericTableRef
     | UserRef
     | RoleRef
+    | DataPolicyRef
 )
 
 

@@ -137,6 +137,7 @@ VISIBLE_BY: dict[ObjectType, Can] = {
     ObjectType.VIEW: Can.GET_METADATA,
     ObjectType.GENERIC_TABLE: Can.GET_METADATA,
     ObjectType.ROLE: Can.READ,
+    ObjectType.DATA_POLICY: Can.READ,
 }
 
 _EVERYWHERE_BELOW_PROJECTS = frozenset(

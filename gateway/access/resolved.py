@@ -182,6 +182,18 @@ class ResolvedRole(msgspec.Struct, frozen=True, kw_only=True):
         return ObjectKey(ObjectType.ROLE, str(self.id))
 
 
+class ResolvedDataPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """The row of a data policy, without its definition."""
+
+    id: UUID
+    project_id: str
+    name: str
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey(ObjectType.DATA_POLICY, str(self.id))
+
+
 class Excerpt(msgspec.Struct, frozen=True):
     """The part of a metadata document that decisions need (`gateway.iceberg.excerpts`), and the document's file."""
 
@@ -199,6 +211,7 @@ Resolved = (
     | ResolvedGenericTable
     | ResolvedUser
     | ResolvedRole
+    | ResolvedDataPolicy
 )
 
 

@@ -9,6 +9,7 @@ from urllib.parse import unquote
 from uuid import UUID
 
 from gateway.access.refs import (
+    DataPolicyRef,
     GenericTable,
     GenericTableRef,
     NamespaceIdRef,
@@ -122,6 +123,7 @@ REFS: Final[Mapping[Any, Callable[[PathParameters], Any]]] = {
     TableRef: _tabular(Table, "table", "table_id"),
     ViewRef: _tabular(View, "view", "view_id"),
     GenericTableRef: _tabular(GenericTable, "table", "generic_table_id"),
+    DataPolicyRef: lambda path: DataPolicyRef(uuid_of(path, "policy_id")),
     RoleRef: lambda path: RoleRef(uuid_of(path, "role_id")),
     UserRef: lambda path: UserRef(principal_in_path(path["user_id"])),
 }

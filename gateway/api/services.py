@@ -30,12 +30,15 @@ from gateway.catalog.views import Views
 from gateway.governance.change_tickets import ChangeTickets
 from gateway.governance.checks import Checks
 from gateway.governance.credential_scope import CredentialScope
+from gateway.governance.data_policies import DataPolicies
+from gateway.governance.data_policy_bindings import DataPolicyBindings
 from gateway.governance.delegates import Delegates
 from gateway.governance.events import EventDeliveries
 from gateway.governance.grant_lists import GrantLists
 from gateway.governance.grants import Grants
 from gateway.governance.live_credentials import LiveCredentials
 from gateway.governance.managed_access import ManagedAccess
+from gateway.governance.mapping_tables import MappingTables
 from gateway.governance.namespace_moves import NamespaceMoves
 from gateway.governance.policy_bundles import PolicyBundles
 from gateway.governance.projects import Projects
@@ -112,6 +115,9 @@ class Services:
     checks: Checks
     rights: Rights
     roles: Roles
+    data_policies: DataPolicies
+    data_policy_bindings: DataPolicyBindings
+    mapping_tables: MappingTables
     scim_users: ScimUsers
     scim_groups: ScimGroups
     search: Search

@@ -49,12 +49,15 @@ from gateway.db.scim_tokens import ScimTokens
 from gateway.governance.change_tickets import ChangeTickets
 from gateway.governance.checks import Checks
 from gateway.governance.credential_scope import CredentialScope
+from gateway.governance.data_policies import DataPolicies
+from gateway.governance.data_policy_bindings import DataPolicyBindings
 from gateway.governance.delegates import Delegates
 from gateway.governance.events import EventDeliveries
 from gateway.governance.grant_lists import GrantLists
 from gateway.governance.grants import Grants
 from gateway.governance.live_credentials import LiveCredentials
 from gateway.governance.managed_access import ManagedAccess
+from gateway.governance.mapping_tables import MappingTables
 from gateway.governance.namespace_moves import NamespaceMoves
 from gateway.governance.policy_bundles import PolicyBundles
 from gateway.governance.projects import Projects
@@ -295,6 +298,9 @@ def build_services(
         roles=Roles(
             database=database, reads=reads, door=door, delivery=delivery, page_size=settings.pagination_size_max
         ),
+        data_policies=DataPolicies(database=database, delivery=delivery, page_size=settings.pagination_size_max),
+        data_policy_bindings=DataPolicyBindings(database=database),
+        mapping_tables=MappingTables(database=database, page_size=settings.pagination_size_max),
         scim_users=ScimUsers(database=database, delivery=delivery, sources=sources),
         scim_groups=ScimGroups(database=database, door=door, delivery=delivery, sources=sources),
         managed_access=ManagedAccess(database=database, delivery=delivery),

@@ -22,11 +22,13 @@ from gateway.cli.changes import changes
 from gateway.cli.clients import client
 from gateway.cli.common import settings_for
 from gateway.cli.conformance import conformance
+from gateway.cli.data_policies import data_policy
 from gateway.cli.database import migrate, require_our_database, wait_for_db
 from gateway.cli.events import events
 from gateway.cli.live_credentials import live_credentials
 from gateway.cli.login import login as log_in  # the module keeps the name `gateway.cli.login`
 from gateway.cli.login import logout, token
+from gateway.cli.mapping_tables import mapping_table
 from gateway.cli.models import model
 from gateway.cli.policies import init, policy
 from gateway.cli.repairs import authz, reopen_bootstrap, secrets
@@ -54,10 +56,12 @@ for _command in (
     client,
     conformance,
     contracts,
+    data_policy,
     init,
     live_credentials,
     log_in,
     logout,
+    mapping_table,
     migrate,
     model,
     policy,

@@ -160,7 +160,7 @@ def _limits(
 
 def _require_no_limits(api: Management, identity: str, place: str, path: str) -> None:
     """End the command if the client has a limited grant of delegate there: one without limits would widen it."""
-    for grant in _pages(api, path, "grants", {}):
+    for grant in pages(api, path, "grants", {}):
         limits = grant.get("acts-for", {})
         same = grant["privilege"] == "delegate" and grant["principal"].get("user") == identity
         if same and any(name in limits for name in ("users", "roles", "networks")):
@@ -208,14 +208,15 @@ def _as_uuid(text: str) -> str | None:
 
 
 def _users(api: Management) -> Iterator[dict[str, Any]]:
-    yield from _pages(api, "/user", "users", {})
+    yield from pages(api, "/user", "users", {})
 
 
 def _grants(api: Management, identity: str) -> Iterator[dict[str, Any]]:
-    yield from _pages(api, "/grants", "grants", {"principalUser": identity})
+    yield from pages(api, "/grants", "grants", {"principalUser": identity})
 
 
-def _pages(api: Management, path: str, member: str, query: dict[str, str]) -> Iterator[dict[str, Any]]:
+def pages(api: Management, path: str, member: str, query: dict[str, str]) -> Iterator[dict[str, Any]]:
+    """Yield the elements of the list `member` of all pages of an answer."""
     page: str | None = None
     while True:
         answer = api.send("GET", path, query={**query, **({} if page is None else {"pageToken": page})}).json()

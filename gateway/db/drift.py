@@ -41,6 +41,7 @@ class Source(StrEnum):
     PROJECTS = "projects"
     WAREHOUSES = "warehouses"
     ROLES = "roles"
+    DATA_POLICIES = "data_policies"
     NAMESPACES = "namespaces"
     TABLES = "tables"
     GRANTS = "grants"
@@ -249,6 +250,11 @@ _EDGE_ROWS: Final = {
         select id, 'role' as object_type, 'project' as relation, 'project' as parent_type, project_id as parent_id,
                false as managed_access
         from roles where (cast(:after as text) is null or id > cast(:after as uuid)) order by id limit :limit
+    """,
+    Source.DATA_POLICIES: """
+        select id, 'data_policy' as object_type, 'project' as relation, 'project' as parent_type,
+               project_id as parent_id, false as managed_access
+        from data_policies where (cast(:after as text) is null or id > cast(:after as uuid)) order by id limit :limit
     """,
     Source.NAMESPACES: """
         select id, 'namespace' as object_type, 'parent' as relation,

@@ -24,6 +24,7 @@ from gateway.access.refs import ObjectKey, ObjectType, table_of
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db.grant_ends import Ended, end
 from gateway.db.rows import AnyRow, columns_of
+from gateway.db.schema.data_policies import data_policies
 from gateway.db.schema.grants import grant_history, grants
 from gateway.db.schema.namespaces import namespaces
 from gateway.db.schema.projects import projects
@@ -42,6 +43,7 @@ _TABLES = {
     ObjectType.VIEW: tables,
     ObjectType.GENERIC_TABLE: tables,
     ObjectType.ROLE: roles,
+    ObjectType.DATA_POLICY: data_policies,
 }
 
 
@@ -281,6 +283,7 @@ _OF_PRINCIPAL = text(
     f"""
     select {columns_of(grants, "g")} from grants g
     left join roles r on r.id = case g.object_type when 'role' then g.object_id::uuid end
+    left join data_policies p on p.id = case g.object_type when 'data_policy' then g.object_id::uuid end
     left join tables t
         on t.id = case when g.object_type in ('table', 'view', 'generic_table') then g.object_id::uuid
             when g.object_type = 'column' then split_part(g.object_id, '.', 1)::uuid end
@@ -292,7 +295,7 @@ _OF_PRINCIPAL = text(
         and (g.expires_at is null or g.expires_at > clock_timestamp())
         and case g.object_type when 'server' then true
             when 'project' then g.object_id = :project_id
-            else coalesce(w.project_id, r.project_id) = :project_id end
+            else coalesce(w.project_id, r.project_id, p.project_id) = :project_id end
     order by g.id limit :limit
     """  # noqa: S608 - composed of names of the schema; every value is a bound parameter
 )

@@ -21,6 +21,7 @@ from gateway.access.resolved import (
     Excerpt,
     Resolution,
     Resolved,
+    ResolvedDataPolicy,
     ResolvedNamespace,
     ResolvedProject,
     ResolvedRole,
@@ -220,7 +221,7 @@ def _absent(ref: refs.Ref, row: AnyRow) -> dict[refs.Ref, AbsentLocation]:
     return {} if where is None else {ref: AbsentLocation(where[0], tuple(map(UUID, where[1])))}
 
 
-def _resolved(ref: refs.Ref, row: AnyRow) -> Resolved | None:
+def _resolved(ref: refs.Ref, row: AnyRow) -> Resolved | None:  # noqa: C901 - one short case for each object type
     if getattr(row, _KEY_COLUMN[ref.type]) is None:
         return None
     match ref.type:
@@ -240,7 +241,9 @@ def _resolved(ref: refs.Ref, row: AnyRow) -> Resolved | None:
             return ResolvedRole(id=row.id, project_id=row.project_id, name=row.name)
         case refs.ObjectType.USER:
             return user_from(row)
-        case refs.ObjectType.COLUMN | refs.ObjectType.DATA_POLICY:
+        case refs.ObjectType.DATA_POLICY:
+            return ResolvedDataPolicy(id=row.id, project_id=row.project_id, name=row.name)
+        case refs.ObjectType.COLUMN:
             return None  # columns have no rows; their grants are found by the table
         case refs.ObjectType.SERVER:
             return ResolvedServer(id=row.id, bootstrapped=row.bootstrapped_at is not None)
@@ -254,6 +257,7 @@ _KEY_COLUMN = {
     refs.ObjectType.WAREHOUSE: "w_id",
     refs.ObjectType.PROJECT: "id",
     refs.ObjectType.ROLE: "id",
+    refs.ObjectType.DATA_POLICY: "id",
     refs.ObjectType.USER: "id",
     refs.ObjectType.SERVER: "id",
 }

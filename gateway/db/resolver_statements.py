@@ -14,6 +14,7 @@ from gateway.access import refs
 from gateway.db.caller import BETWEEN, with_database_time, word
 from gateway.db.compiled_reads import DirectRead
 from gateway.db.former_names import former_names_of_namespace, former_names_of_table
+from gateway.db.schema.data_policies import data_policies
 from gateway.db.schema.namespaces import namespaces
 from gateway.db.schema.projects import projects
 from gateway.db.schema.roles import roles
@@ -91,6 +92,7 @@ _NAMESPACES = select(*_WAREHOUSE, *_NAMESPACE).join_from(
 )
 _PROJECTS = select(projects.c.id, projects.c.name)
 _USERS = select(users)
+_DATA_POLICIES = select(data_policies.c.id, data_policies.c.project_id, data_policies.c.name)
 _ROLES = select(roles.c.id, roles.c.project_id, roles.c.name)
 
 
@@ -174,6 +176,7 @@ STATEMENTS: dict[Lookup, DirectRead] = {
     refs.ProjectRef: _direct(_PROJECTS.where(projects.c.id == bindparam("id"))),
     refs.UserRef: _direct(_USERS.where(users.c.id == bindparam("id"))),
     refs.RoleRef: _direct(_ROLES.where(roles.c.id == bindparam("id"))),
+    refs.DataPolicyRef: _direct(_DATA_POLICIES.where(data_policies.c.id == bindparam("id"))),
     refs.ServerRef: _direct(select(server.c.id, server.c.bootstrapped_at)),
 }
 _KEYS_OF_TABULAR = (namespaces.c.warehouse_id, namespaces.c.path_key, tables.c.name_key)
@@ -195,6 +198,7 @@ SEVERAL: dict[Lookup, tuple[Select[Any], tuple[Column[Any], ...]]] = {
     refs.ProjectRef: (_PROJECTS, (projects.c.id,)),
     refs.UserRef: (_USERS, (users.c.id,)),
     refs.RoleRef: (_ROLES, (roles.c.id,)),
+    refs.DataPolicyRef: (_DATA_POLICIES, (data_policies.c.id,)),
 }
 
 
@@ -225,7 +229,7 @@ def _keys_above(namespace: Namespace | None) -> str:
 
 
 def _parameters_above(
-    ref: refs.WarehouseRef | refs.ProjectRef | refs.UserRef | refs.RoleRef | refs.ServerRef,
+    ref: refs.WarehouseRef | refs.ProjectRef | refs.UserRef | refs.RoleRef | refs.DataPolicyRef | refs.ServerRef,
 ) -> dict[str, Any]:
     match ref:
         case refs.WarehouseRef():
@@ -236,5 +240,7 @@ def _parameters_above(
             return {"id": ref.user_id}
         case refs.RoleRef():
             return {"id": ref.role_id}
+        case refs.DataPolicyRef():
+            return {"id": ref.policy_id}
         case refs.ServerRef():
             return {}

@@ -180,6 +180,26 @@ class RoleSourceIdConflict(CatalogError, code=409):
     """Another role of the project has this provider and source id."""
 
 
+class DataPolicyNameAlreadyExists(CatalogError, code=409):
+    """Another data policy of the project has this name; letter case is ignored."""
+
+
+class DataPolicyVersionConflict(CatalogError, code=409):
+    """The data policy has another version than the request expects."""
+
+
+class DataPolicyBound(CatalogError, code=409):
+    """The data policy is bound to objects, so it is not deleted without `force`."""
+
+
+class MappingTableNameAlreadyExists(CatalogError, code=409):
+    """Another mapping table of the project has this name; letter case is ignored."""
+
+
+class MappingTableNotFound(CatalogError, code=404):
+    """The mapping table does not exist in the project of the request."""
+
+
 class ReservedRoleProvider(CatalogError, code=400):
     """The provider is reserved for the catalog's own roles."""
 

@@ -33,20 +33,17 @@ from gateway.access.resolved import (
     ResolvedWarehouse,
 )
 from gateway.access.tuples import PrincipalType, TupleKey
-from gateway.db import grant_writes, grants, namespaces, outbox, roles, tables, users
+from gateway.db import data_policy_bindings, grant_writes, grants, namespaces, outbox, roles, tables, users
 from gateway.db.delivery import TupleDelivery
 from gateway.db.desired_tuples import following
 from gateway.db.engine import Connection, Database, retry_serialization
 from gateway.db.last_admin_guard import guard_last_admin
 from gateway.db.outbox import Pending
-from gateway.db.role_nesting import MAX_DEPTH, administers_server, nesting
+from gateway.db.role_nesting import administers_server
 from gateway.governance.columns import columns_for, object_of, refuse_another_column
 from gateway.governance.errors import (
     GrantPrincipalUnknown,
     InvalidGrantExpiry,
-    RoleMembershipCycle,
-    RoleMembershipDepthExceeded,
-    RoleNotManuallyAssignable,
     TupleAlreadyExists,
     TupleNotFound,
     pending_during_outage,
@@ -55,10 +52,10 @@ from gateway.governance.errors import (
 from gateway.governance.grant_lists import limits_of_row
 from gateway.governance.grant_requests import LAST_END, require_future
 from gateway.governance.role_escalation_guard import refuse_escalation
+from gateway.governance.role_members import refuse_circles, refuse_provisioned_members
 from gateway.obligations.columns import Columns
 from gateway.protocol.delegation import limits_text
 from gateway.protocol.grants import AssignmentEntry, AssignmentsAnswer
-from gateway.protocol.roles import OWN_PROVIDER
 
 
 class Grants:
@@ -134,7 +131,9 @@ class Grants:
             # Who repeats a revocation that was answered with 503 must not read "does not exist" before it is in force.
             await self._answer_when_delivered((), await self._pending_revocations(key, change))
             raise
-        await self._answer_when_delivered(given, lost)
+        # A policy restricts its new subjects as soon as the response is sent.
+        restricting = [row for row in given if row.key.relation == Privilege.SUBJECT]
+        await self._answer_when_delivered([row for row in given if row not in restricting], [*lost, *restricting])
 
     async def _record(
         self,
@@ -157,12 +156,14 @@ class Grants:
             _guard_last_admin(connection, key, change),
         ):
             above = await _lock(connection, key, row, change)
+            if key.type is ObjectType.DATA_POLICY:
+                await data_policy_bindings.touch_warehouses(connection, UUID(key.id))
             new = await self._record_new(connection, permit, change, key, above, warehouse_id)
             if new is not None:
                 return new, ()
             await _require_known(connection, change.writes)
-            await _refuse_circles(connection, key, change.writes)
-            await _refuse_provisioned_members(connection, key, change.writes)
+            await refuse_circles(connection, key, change.writes)
+            await refuse_provisioned_members(connection, key, change.writes)
             if change.writes and key.type is ObjectType.ROLE:
                 await refuse_escalation(connection, key.id, partial(self._door.visible, permit))
             for entry in change.deletes:
@@ -322,39 +323,6 @@ async def _require_known(connection: Connection, entries: Sequence[Assignment]) 
             f"These users or roles do not exist on this server: {', '.join(missing)}. Correct the ids, or register the "
             "user first: POST /management/v1/user, or `lakegate client register` for an engine or another machine. "
             "Users are also registered by their first request."
-        )
-
-
-async def _refuse_circles(connection: Connection, on: ObjectKey, entries: Sequence[Assignment]) -> None:
-    """Raise RoleMembershipCycle or RoleMembershipDepthExceeded.
-
-    A cycle gives no additional rights. It would hide from an administrator that a role which was revoked is still held
-    through another membership.
-    """
-    members = [e.principal.id for e in entries if e.principal.type is PrincipalType.ROLE]
-    if on.type is not ObjectType.ROLE or not members:
-        return
-    found = await nesting(connection, on.id, members)
-    if found.around:
-        raise RoleMembershipCycle(
-            f"This would be a cycle: the role is already a member of {', '.join(found.around)}, directly or through "
-            "other roles."
-        )
-    if found.depth > MAX_DEPTH:
-        raise RoleMembershipDepthExceeded(
-            f"Roles would be nested {found.depth} levels deep; at most {MAX_DEPTH} are allowed. Nest the roles less "
-            "deeply."
-        )
-
-
-async def _refuse_provisioned_members(connection: Connection, on: ObjectKey, entries: Sequence[Assignment]) -> None:
-    """Raise RoleNotManuallyAssignable if another provider manages the members of the role."""
-    if on.type is not ObjectType.ROLE or all(entry.privilege is not Privilege.ASSIGNEE for entry in entries):
-        return
-    provider = await roles.provider_of(connection, on.id)
-    if provider != OWN_PROVIDER:
-        raise RoleNotManuallyAssignable(
-            f"The identity provider {provider} sets the members of this role. Change them there."
         )
 
 

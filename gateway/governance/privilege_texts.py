@@ -84,6 +84,12 @@ _TEXTS: dict[Privilege, tuple[str, str, str]] = {
         "write",
     ),
     Privilege.ASSIGNEE: ("Member", "Has all rights that are granted to the role.", "security"),
+    Privilege.SUBJECT: (
+        "Subject",
+        "Is restricted by the data policy, if it applies to subjects; gives no right.",
+        "security",
+    ),
+    Privilege.EXEMPT: ("Exempt", "Is never restricted by the data policy; gives no other right.", "security"),
 }
 
 

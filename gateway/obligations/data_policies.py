@@ -17,7 +17,7 @@ from gateway.iceberg.predicates import Comparison, Literal
 from gateway.obligations.masks import Action
 
 
-class ColumnReference(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
+class ColumnReference(msgspec.Struct, frozen=True, omit_defaults=True, rename="kebab", forbid_unknown_fields=True):
     """A column by its top-level name, or by a tag on it. Exactly one of the two is set.
 
     A row filter over a tag with several tagged columns must hold for each of them.
@@ -43,7 +43,13 @@ class AttributeSource(StrEnum):
 
 
 class Attribute(
-    msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True, tag_field="type", tag="attribute"
+    msgspec.Struct,
+    frozen=True,
+    omit_defaults=True,
+    rename="kebab",
+    forbid_unknown_fields=True,
+    tag_field="type",
+    tag="attribute",
 ):
     """The values of an attribute of the principal. Without a value, every test with it is false."""
 
@@ -75,7 +81,9 @@ class NotTest(msgspec.Struct, frozen=True, tag_field="type", tag="not", forbid_u
     operand: Test
 
 
-class NullTest(msgspec.Struct, frozen=True, tag_field="type", tag="is-null", forbid_unknown_fields=True):
+class NullTest(
+    msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="is-null", forbid_unknown_fields=True
+):
     """Holds if the column is null, or is not null if `negated`."""
 
     column: ColumnReference
@@ -90,7 +98,7 @@ class CompareTest(msgspec.Struct, frozen=True, tag_field="type", tag="compare", 
     value: Literal | Attribute
 
 
-class InTest(msgspec.Struct, frozen=True, tag_field="type", tag="in", forbid_unknown_fields=True):
+class InTest(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="in", forbid_unknown_fields=True):
     """Holds if the column equals one of the values; with `negated`, if it equals none of them. False for null.
 
     `values` of an attribute are all of its values. A negated test with an attribute without values is false.

@@ -23,12 +23,14 @@ from gateway.access.operations import (
     column_grants,
     config,
     credentials,
+    data_policies,
     deleted,
     docs,
     events,
     generic_tables,
     grant_lists,
     live_credentials,
+    mapping_tables,
     namespace_moves,
     namespaces,
     policy_bundles,
@@ -85,7 +87,9 @@ from gateway.iceberg.wire import (
     UpdateNamespacePropertiesRequest,
 )
 from gateway.protocol.change_tickets import DecideChangeRequest
+from gateway.protocol.data_policies import ChangeBindingsRequest, CreateDataPolicyRequest, UpdateDataPolicyRequest
 from gateway.protocol.events import ReplayEventsRequest, RetryDeadLettersRequest
+from gateway.protocol.mapping_tables import ChangeEntriesRequest, CreateMappingTableRequest
 from gateway.protocol.roles import CreateRoleRequest, RoleSourceRequest, UpdateRoleRequest
 from gateway.protocol.server import BootstrapRequest
 from gateway.protocol.tasks import ControlTasksRequest, ListProjectTasksRequest, ListTasksRequest, SetQueueConfigRequest
@@ -515,6 +519,59 @@ def _roles() -> list[Example]:
     ]
 
 
+def _data_policies() -> list[Example]:
+    path = {"policy_id": str(world.DATA_POLICY_ID)}
+    policy = world.DATA_POLICY
+    mask = {"kind": "mask", "action": "mask-alphanum", "columns": [{"name": "email"}]}
+    written = {"name": "mask e-mail", "definition": mask}
+    bound = {"type": "table", "id": str(world.TABLE_ID), "warehouse-id": str(world.WAREHOUSE_ID)}
+    add, remove = {"add": [bound]}, {"remove": [{"type": "namespace", "id": str(world.INNER_ID)}]}
+    above = {"add": [{"type": "warehouse", "id": str(world.WAREHOUSE_ID)}]}
+    column = {"table-id": str(world.TABLE_ID), "field-id": world.FIELD_ID}
+
+    def bind(label: str, body: Any) -> Example:
+        return Example(
+            label, data_policies.BindDataPolicy(policy, decode(_body(body), ChangeBindingsRequest)), path, body=body
+        )
+
+    create = data_policies.CreateDataPolicy(world.PROJECT, decode(_body(written), CreateDataPolicyRequest))
+    update = data_policies.UpdateDataPolicy(policy, decode(_body(written), UpdateDataPolicyRequest))
+    return [
+        Example("create data policy", create, body=written),
+        Example("list data policies", data_policies.ListDataPolicies(world.PROJECT)),
+        Example("get", data_policies.GetDataPolicy(policy), path),
+        Example("update", update, path, body=written),
+        Example("delete", data_policies.DeleteDataPolicy(policy), path),
+        Example("versions", data_policies.ListDataPolicyVersions(policy), path),
+        Example("bindings", data_policies.ListDataPolicyBindings(policy), path),
+        bind("bind table", add),
+        bind("unbind namespace", remove),
+        bind("bind warehouse", above),
+        Example("affected", data_policies.ListDataPolicyAffected(policy), path),
+        Example("alerts", data_policies.ListDataPolicyAlerts(policy), path),
+        Example(
+            "release", data_policies.ReleaseDataPolicyColumn(policy, world.TABLE_ID, world.FIELD_ID), path, body=column
+        ),
+    ]
+
+
+def _mapping_tables() -> list[Example]:
+    id, project = UUID("0199d0c4-0000-7000-8000-00000000d001"), world.PROJECT
+    path = {"mapping_table_id": str(id)}
+    named = {"name": "regions"}
+    entries = {"set": [{"principal": {"user": world.BOB_ID}, "values": ["eu"]}], "remove": []}
+    create = mapping_tables.CreateMappingTable(project, decode(_body(named), CreateMappingTableRequest))
+    change = mapping_tables.ChangeMappingEntries(project, id, decode(_body(entries), ChangeEntriesRequest))
+    return [
+        Example("create mapping table", create, body=named),
+        Example("list mapping tables", mapping_tables.ListMappingTables(project)),
+        Example("get mapping table", mapping_tables.GetMappingTable(project, id), path),
+        Example("delete mapping table", mapping_tables.DeleteMappingTable(project, id), path),
+        Example("entries of mapping table", mapping_tables.ListMappingEntries(project, id), path),
+        Example("set entries", change, path, body=entries),
+    ]
+
+
 def _scim() -> list[Example]:
     id = UUID("0199d0c4-0000-7000-8000-00000000c001")
     one = {"scim_id": str(id)}
@@ -596,6 +653,7 @@ _HELD_ON: Sequence[tuple[str, Ref, Mapping[str, str]]] = (
         {"warehouse_id": str(world.WAREHOUSE_ID), "generic_table_id": str(world.GENERIC_TABLE_ID)},
     ),
     ("Role", world.ROLE, {"role_id": str(world.ROLE_ID)}),
+    ("DataPolicy", world.DATA_POLICY, {"policy_id": str(world.DATA_POLICY_ID)}),
 )
 
 
@@ -932,6 +990,8 @@ EXAMPLES: Sequence[Example] = (
     *_namespaces(),
     *_management(),
     *_roles(),
+    *_data_policies(),
+    *_mapping_tables(),
     *_scim(),
     *_grants(),
     *_column_grants(),

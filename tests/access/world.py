@@ -24,6 +24,7 @@ from gateway.access.issued_credential import IssuedCredential
 from gateway.access.policy import PolicyAnswer, PolicyRequest, Reason
 from gateway.access.ports import Pin, Question
 from gateway.access.refs import (
+    DataPolicyRef,
     GenericTable,
     NamespaceIdRef,
     NamespaceRef,
@@ -44,6 +45,7 @@ from gateway.access.resolved import (
     Excerpt,
     Resolution,
     Resolved,
+    ResolvedDataPolicy,
     ResolvedGenericTable,
     ResolvedNamespace,
     ResolvedProject,
@@ -67,6 +69,7 @@ TABLE_ID = UUID("00000000-0000-4000-8000-000000000006")
 ROLE_ID = UUID("00000000-0000-4000-8000-000000000007")
 VIEW_ID = UUID("00000000-0000-4000-8000-000000000008")
 FIELD_ID = 2
+DATA_POLICY_ID = UUID("00000000-0000-4000-8000-000000000010")
 GENERIC_TABLE_ID = UUID("00000000-0000-4000-8000-000000000009")
 ALICE = Actor.user("oidc~alice", name="Alice")
 BOB_ID = "oidc~bob"
@@ -86,6 +89,7 @@ TABLE = TabularRef(Table, WAREHOUSE_ID, ORDERS)
 VIEW = TabularRef(View, WAREHOUSE_ID, RECENT)
 GENERIC_TABLE = TabularRef(GenericTable, WAREHOUSE_ID, VECTORS)
 ROLE = RoleRef(ROLE_ID)
+DATA_POLICY = DataPolicyRef(DATA_POLICY_ID)
 BOB = UserRef(BOB_ID)
 
 server_row = ResolvedServer(id=SERVER_ID, bootstrapped=True)
@@ -127,6 +131,7 @@ generic_table_row = ResolvedGenericTable(
     format="lance",
 )
 role_row = ResolvedRole(id=ROLE_ID, project_id=PROJECT_ID, name="analysts")
+data_policy_row = ResolvedDataPolicy(id=DATA_POLICY_ID, project_id=PROJECT_ID, name="mask e-mail")
 bob_row = ResolvedUser(
     id=BOB_ID, name="Bob", email=None, user_type="human", created_at=NOW, updated_at=None, last_updated_with="test"
 )
@@ -153,6 +158,7 @@ ROWS: dict[Ref, Resolved] = {
     TabularRef(GenericTable, WAREHOUSE_ID, GENERIC_TABLE_ID): generic_table_row,
     TabularRef(GenericTable, WAREHOUSE_ID, GENERIC_TABLE_ID, dropped=True): generic_table_row,
     ROLE: role_row,
+    DATA_POLICY: data_policy_row,
     BOB: bob_row,
     UserRef(ALICE.id): alice_row,
 }
@@ -167,6 +173,7 @@ TARGETS: dict[ObjectType, Resolved] = {
     ObjectType.VIEW: view_row,
     ObjectType.GENERIC_TABLE: generic_table_row,
     ObjectType.ROLE: role_row,
+    ObjectType.DATA_POLICY: data_policy_row,
     ObjectType.USER: bob_row,
 }
 

@@ -13,6 +13,7 @@ from typing import ClassVar
 
 from gateway.access.demand import Demand, Facts
 from gateway.access.families import (
+    DATA_POLICY,
     NAMESPACE_IN_WAREHOUSE,
     PROJECT_OF_REQUEST,
     ROLE,
@@ -35,6 +36,7 @@ _QUERY_RELATION: dict[ObjectType, Can] = {
     ObjectType.VIEW: Can.INCLUDE_IN_LIST,
     ObjectType.GENERIC_TABLE: Can.INCLUDE_IN_LIST,
     ObjectType.ROLE: Can.READ_METADATA,
+    ObjectType.DATA_POLICY: Can.READ,
 }
 
 
@@ -69,7 +71,7 @@ QUERY_ACTIONS: tuple[type[QueryActions], ...] = (
             Audience.SELF, "the caller's own rights; a question about another principal demands can_read_assignments"
         ),
     ),
-    *_ACTIONS((PROJECT_OF_REQUEST, WAREHOUSE, NAMESPACE_IN_WAREHOUSE, *TABULARS, ROLE)),
+    *_ACTIONS((PROJECT_OF_REQUEST, WAREHOUSE, NAMESPACE_IN_WAREHOUSE, *TABULARS, ROLE, DATA_POLICY)),
 )
 
 

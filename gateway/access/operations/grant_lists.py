@@ -14,6 +14,7 @@ from uuid import UUID
 from gateway.access.change_event import ChangeEvent, EventDeclaration
 from gateway.access.demand import Demand, Facts
 from gateway.access.families import (
+    DATA_POLICY,
     KEPT_TABULARS,
     NAMESPACE_IN_WAREHOUSE,
     PROJECT_OF_REQUEST,
@@ -110,7 +111,7 @@ class ChangeGrants(WritingGrants, ChangeOperation, abstract=True):
     event: ClassVar[EventDeclaration] = ChangeEvent(on="on", type="changeGrants")
 
 
-_ALL = (SERVER, PROJECT_OF_REQUEST, WAREHOUSE, NAMESPACE_IN_WAREHOUSE, *KEPT_TABULARS, ROLE)
+_ALL = (SERVER, PROJECT_OF_REQUEST, WAREHOUSE, NAMESPACE_IN_WAREHOUSE, *KEPT_TABULARS, ROLE, DATA_POLICY)
 LIST_GRANTS: tuple[type[ListGrants], ...] = declare_for_each(
     ListGrants,
     _ALL,

@@ -15,6 +15,7 @@ from typing import ClassVar
 from gateway.access.change_event import ChangeEvent, EventDeclaration
 from gateway.access.demand import Demand, Facts
 from gateway.access.families import (
+    DATA_POLICY,
     DEFAULT_PROJECT,
     KEPT_TABULARS,
     NAMESPACE,
@@ -112,7 +113,7 @@ class WriteAssignments(WritingGrants, ChangeOperation, abstract=True):
     event: ClassVar[EventDeclaration] = ChangeEvent(on="on", type="changeGrants")
 
 
-_ALL = (SERVER, DEFAULT_PROJECT, PROJECT, WAREHOUSE, NAMESPACE, *KEPT_TABULARS, ROLE)
+_ALL = (SERVER, DEFAULT_PROJECT, PROJECT, WAREHOUSE, NAMESPACE, *KEPT_TABULARS, ROLE, DATA_POLICY)
 READ_ASSIGNMENTS: tuple[type[ReadAssignments], ...] = declare_for_each(
     ReadAssignments,
     _ALL,

@@ -14,6 +14,7 @@ from typing import ClassVar
 
 from gateway.access.demand import Demand
 from gateway.access.families import (
+    DATA_POLICY,
     DEFAULT_PROJECT,
     NAMESPACE,
     PROJECT,
@@ -50,7 +51,7 @@ class QueryRights(ReadOperation, abstract=True):
 
 
 _OPEN_TO_SELF = "the caller's own rights; a question about another principal demands can_read_assignments"
-_OTHERS = (DEFAULT_PROJECT, PROJECT, WAREHOUSE, NAMESPACE, *TABULARS, ROLE)
+_OTHERS = (DEFAULT_PROJECT, PROJECT, WAREHOUSE, NAMESPACE, *TABULARS, ROLE, DATA_POLICY)
 _ACCESS = partial(
     declare_for_each,
     QueryRights,

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations on data policies: the policies, their versions, and their bindings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, assert_never
+from uuid import UUID
+
+from gateway.access.change_event import ChangeEvent, EventDeclaration
+from gateway.access.demand import Demand, Facts
+from gateway.access.operation import ChangeOperation, ReadOperation
+from gateway.access.refs import DataPolicyRef, NamespaceIdRef, ProjectRef, Ref, Table, TabularRef, WarehouseRef
+from gateway.access.relations import Can
+from gateway.access.request import Body, InBody, InPath, OfRequest, PageSize, PageToken, Query, RequestProject
+from gateway.protocol.data_policies import (
+    BindingTarget,
+    ChangeBindingsRequest,
+    CreateDataPolicyRequest,
+    ReleaseColumnRequest,
+    UpdateDataPolicyRequest,
+)
+
+
+@dataclass(frozen=True)
+class CreateDataPolicy(ChangeOperation):
+    """Create a data policy in a project. The creator owns it. It restricts no principal before it is bound."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/data-policy"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="project", new="policy_id", named="request.name")
+    returns: ClassVar[int] = 201
+    project: Annotated[ProjectRef, RequestProject(in_body=True)]
+    request: InBody[CreateDataPolicyRequest]
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.CREATE_DATA_POLICY, self.project),)
+
+    def facts(self) -> Facts:
+        return {"policy_name": self.request.name, "applies_to": self.request.applies_to.value}
+
+
+@dataclass(frozen=True)
+class ListDataPolicies(ReadOperation):
+    """List the data policies of a project."""
+
+    endpoint: ClassVar[str] = "GET /management/v1/data-policy"
+    project: OfRequest
+    page_token: PageToken = None
+    page_size: PageSize = None
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.LIST_DATA_POLICIES, self.project),)
+
+
+@dataclass(frozen=True)
+class _OfDataPolicy:
+    """Mixin of operations on one data policy that demand one relation on it."""
+
+    needs: ClassVar[Can]
+    policy: InPath[DataPolicyRef]
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(self.needs, self.policy),)
+
+
+@dataclass(frozen=True)
+class GetDataPolicy(_OfDataPolicy, ReadOperation):
+    """Return a data policy."""
+
+    endpoint: ClassVar[str] = "GET /management/v1/data-policy/{policy_id}"
+    needs: ClassVar[Can] = Can.READ
+
+
+@dataclass(frozen=True)
+class ListDataPolicyVersions(_OfDataPolicy, ReadOperation):
+    """List the versions of a data policy, the newest first."""
+
+    endpoint: ClassVar[str] = "GET /management/v1/data-policy/{policy_id}/version"
+    needs: ClassVar[Can] = Can.READ
+    page_token: PageToken = None
+    page_size: PageSize = None
+
+
+@dataclass(frozen=True)
+class UpdateDataPolicy(_OfDataPolicy, ChangeOperation):
+    """Write a new version of a data policy. It applies at once to all bound objects."""
+
+    endpoint: ClassVar[str] = "PUT /management/v1/data-policy/{policy_id}"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="policy")
+    needs: ClassVar[Can] = Can.UPDATE
+    request: InBody[UpdateDataPolicyRequest]
+
+    def facts(self) -> Facts:
+        return {"policy_name": self.request.name, "applies_to": self.request.applies_to.value}
+
+
+@dataclass(frozen=True)
+class DeleteDataPolicy(_OfDataPolicy, ChangeOperation):
+    """Delete a data policy. A bound policy is deleted only with `force`; it then restricts no principal any more."""
+
+    endpoint: ClassVar[str] = "DELETE /management/v1/data-policy/{policy_id}"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="policy")
+    needs: ClassVar[Can] = Can.DELETE
+    returns: ClassVar[int] = 204
+    force: Annotated[bool, Query("force")] = False
+
+    def facts(self) -> Facts:
+        return {"force": self.force}
+
+
+@dataclass(frozen=True)
+class ListDataPolicyBindings(_OfDataPolicy, ReadOperation):
+    """List the objects that a data policy is bound to."""
+
+    endpoint: ClassVar[str] = "GET /management/v1/data-policy/{policy_id}/bindings"
+    needs: ClassVar[Can] = Can.READ
+
+
+@dataclass(frozen=True)
+class BindDataPolicy(ChangeOperation):
+    """Bind a data policy to objects and unbind it from others. Both need a right on the policy and on each object."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/data-policy/{policy_id}/bindings"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="policy")
+    returns: ClassVar[int] = 204
+    policy: InPath[DataPolicyRef]
+    request: InBody[ChangeBindingsRequest]
+
+    def demands(self) -> tuple[Demand, ...]:
+        targets = dict.fromkeys((*self.request.add, *self.request.remove))
+        return (Demand(Can.BIND, self.policy), *(_demand(each) for each in targets))
+
+    def facts(self) -> Facts:
+        return {
+            "adds": tuple(f"{each.type}:{each.id}" for each in self.request.add),
+            "removes": tuple(f"{each.type}:{each.id}" for each in self.request.remove),
+        }
+
+
+@dataclass(frozen=True)
+class ListDataPolicyAffected(_OfDataPolicy, ReadOperation):
+    """List the tables that a data policy covers, each with the principals that it restricts there."""
+
+    endpoint: ClassVar[str] = "GET /management/v1/data-policy/{policy_id}/affected"
+    needs: ClassVar[Can] = Can.READ_AFFECTED
+    page_token: PageToken = None
+    page_size: PageSize = None
+
+
+@dataclass(frozen=True)
+class ListDataPolicyAlerts(_OfDataPolicy, ReadOperation):
+    """List the tables to which a data policy could not be applied as written."""
+
+    endpoint: ClassVar[str] = "GET /management/v1/data-policy/{policy_id}/alerts"
+    needs: ClassVar[Can] = Can.READ_AFFECTED
+
+
+@dataclass(frozen=True)
+class ReleaseDataPolicyColumn(_OfDataPolicy, ChangeOperation):
+    """Remove one column of a table from a data policy, for example a new column with the name of a dropped one."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/data-policy/{policy_id}/release"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="policy")
+    needs: ClassVar[Can] = Can.RELEASE
+    returns: ClassVar[int] = 204
+    table_id: Annotated[UUID, Body(ReleaseColumnRequest, "table_id")]
+    field_id: Annotated[int, Body(ReleaseColumnRequest, "field_id")]
+
+    def facts(self) -> Facts:
+        return {"table_id": str(self.table_id), "field_id": self.field_id}
+
+
+def target_ref(target: BindingTarget) -> Ref:
+    """Return the reference of a bound object."""
+    match target.type:
+        case "table":
+            return TabularRef(Table, target.in_warehouse(), target.id)
+        case "namespace":
+            return NamespaceIdRef(target.id, target.warehouse_id)
+        case "warehouse":
+            return WarehouseRef(target.id)
+        case _:
+            assert_never(target.type)
+
+
+def _demand(target: BindingTarget) -> Demand:
+    return Demand(Can.BIND_DATA_POLICY, target_ref(target))

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data policy endpoints of the management API."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from gateway.access.idempotency import RecordedSuccess
+from gateway.access.operations.data_policies import (
+    BindDataPolicy,
+    CreateDataPolicy,
+    DeleteDataPolicy,
+    GetDataPolicy,
+    ListDataPolicies,
+    ListDataPolicyAffected,
+    ListDataPolicyAlerts,
+    ListDataPolicyBindings,
+    ListDataPolicyVersions,
+    ReleaseDataPolicyColumn,
+    UpdateDataPolicy,
+)
+from gateway.access.refs import DataPolicyRef
+from gateway.api.context import Ctx
+from gateway.api.serves import replay_by, serve
+from gateway.governance.data_policies import DataPolicies
+from gateway.governance.data_policy_bindings import DataPolicyBindings
+from gateway.protocol.data_policies import DataPolicyAnswer
+
+
+async def replay_create(ctx: Ctx, recorded_success: RecordedSuccess) -> DataPolicyAnswer:
+    """Return the current data policy."""
+    created = DataPolicyRef(UUID(recorded_success.detail["policy_id"]))
+    return await ctx.services.data_policies.get(await ctx.admit(GetDataPolicy(created)))
+
+
+serve(CreateDataPolicy, DataPolicies.create, replay=replay_create)
+serve(ListDataPolicies, DataPolicies.list)
+serve(GetDataPolicy, DataPolicies.get)
+serve(UpdateDataPolicy, DataPolicies.update, replay=replay_by(GetDataPolicy, DataPolicies.get))
+serve(DeleteDataPolicy, DataPolicies.delete)
+serve(ListDataPolicyVersions, DataPolicies.versions)
+serve(ListDataPolicyBindings, DataPolicyBindings.list)
+serve(BindDataPolicy, DataPolicyBindings.change)
+serve(ReleaseDataPolicyColumn, DataPolicyBindings.release)
+serve(ListDataPolicyAffected, DataPolicyBindings.affected)
+serve(ListDataPolicyAlerts, DataPolicyBindings.alerts)

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands ``lakegate data-policy``: write, bind and inspect masks and row filters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import click
+
+from gateway.cli.clients import pages
+from gateway.cli.management import Management, at_a_gateway, printable
+
+PROJECT = click.option("--project", help="Id of the project. Default: the default project of the gateway.")
+_FILE = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+_ON = click.option(
+    "--on",
+    "objects",
+    multiple=True,
+    required=True,
+    metavar="OBJECT",
+    help="warehouse/ID, namespace/ID, or table/WAREHOUSE-ID/ID. May be repeated.",
+)
+
+
+@click.group("data-policy")
+def data_policy() -> None:
+    """Create, bind and inspect data policies: masks of columns and row filters."""
+
+
+@data_policy.command()
+@_FILE
+def validate(file: Path) -> None:
+    """Check the definition in FILE (JSON) without a gateway. Print the position of each problem."""
+    _definition(file)
+    click.echo(f"{file}: valid")
+
+
+@data_policy.command()
+@click.argument("name")
+@_FILE
+@click.option("--description", help="Text for administrators.")
+@click.option("--subjects-only", is_flag=True, help="Restrict only holders of the privilege subject.")
+@click.option("--allow-append", is_flag=True, help="Restricted principals may append rows through an enforcer.")
+@PROJECT
+@at_a_gateway
+def create(
+    name: str,
+    file: Path,
+    description: str | None,
+    subjects_only: bool,
+    allow_append: bool,
+    project: str | None,
+    gateway: str | None,
+    token: str | None,
+) -> None:
+    """Create the data policy NAME with the definition in FILE (JSON). It restricts nothing before it is bound."""
+    body = _body(name, _definition(file), description, subjects_only, allow_append)
+    made = Management.of(gateway, token, project).send("POST", "/data-policy", body=body).json()
+    click.echo(f"created {printable(name)}: {made['id']}")
+
+
+@data_policy.command("list")
+@PROJECT
+@at_a_gateway
+def list_policies(project: str | None, gateway: str | None, token: str | None) -> None:
+    """List the data policies of the project: id, version, kind and name, separated by tabs."""
+    api = Management.of(gateway, token, project)
+    for each in pages(api, "/data-policy", "data-policies", {}):
+        kind = each["definition"]["kind"]
+        click.echo("\t".join((each["id"], str(each["version"]), kind, printable(each["name"]))))
+
+
+@data_policy.command()
+@click.argument("policy")
+@PROJECT
+@at_a_gateway
+def show(policy: str, project: str | None, gateway: str | None, token: str | None) -> None:
+    """Print the data policy POLICY (name or id) and its bindings as JSON."""
+    api = Management.of(gateway, token, project)
+    found = api.send("GET", policy_path(api, policy)).json()
+    bindings = api.send("GET", f"/data-policy/{found['id']}/bindings").json()["bindings"]
+    click.echo(json.dumps({"data-policy": found, "bindings": bindings}, indent=2))
+
+
+@data_policy.command()
+@click.argument("policy")
+@_FILE
+@click.option("--reason", help="Reason, kept in the history.")
+@PROJECT
+@at_a_gateway
+def update(
+    policy: str, file: Path, reason: str | None, project: str | None, gateway: str | None, token: str | None
+) -> None:
+    """Write a new version of POLICY with the definition in FILE (JSON). All other fields stay as they are."""
+    definition = _definition(file)
+    api = Management.of(gateway, token, project)
+    path = policy_path(api, policy)
+    before = api.send("GET", path).json()
+    kept = {key: before[key] for key in ("name", "description", "applies-to", "allow-append") if key in before}
+    body = {**kept, "definition": definition, "if-version": before["version"]}
+    after = api.send("PUT", path, body=body | ({"reason": reason} if reason else {})).json()
+    click.echo(f"version {after['version']} of {printable(after['name'])}")
+
+
+@data_policy.command()
+@click.argument("policy")
+@click.option("--force", is_flag=True, help="Delete it also if it is bound.")
+@PROJECT
+@at_a_gateway
+def delete(policy: str, force: bool, project: str | None, gateway: str | None, token: str | None) -> None:
+    """Delete the data policy POLICY (name or id)."""
+    api = Management.of(gateway, token, project)
+    api.send("DELETE", policy_path(api, policy), query={"force": str(force).lower()})
+    click.echo(f"deleted {printable(policy)}")
+
+
+@data_policy.command()
+@click.argument("policy")
+@_ON
+@PROJECT
+@at_a_gateway
+def bind(policy: str, objects: tuple[str, ...], project: str | None, gateway: str | None, token: str | None) -> None:
+    """Bind POLICY to each --on. It applies to all tables there at once."""
+    _change(Management.of(gateway, token, project), policy, "add", objects)
+
+
+@data_policy.command()
+@click.argument("policy")
+@_ON
+@PROJECT
+@at_a_gateway
+def unbind(policy: str, objects: tuple[str, ...], project: str | None, gateway: str | None, token: str | None) -> None:
+    """Unbind POLICY from each --on."""
+    _change(Management.of(gateway, token, project), policy, "remove", objects)
+
+
+@data_policy.command()
+@click.argument("policy")
+@click.option("--user", "users", multiple=True, help="Id of a user. May be repeated.")
+@click.option("--role", "roles", multiple=True, type=click.UUID, help="Id of a role. May be repeated.")
+@click.option("--reason", help="Reason, kept with the grant.")
+@click.option("--remove", is_flag=True, help="Remove the exemption.")
+@PROJECT
+@at_a_gateway
+def exempt(
+    policy: str,
+    users: tuple[str, ...],
+    roles: tuple[UUID, ...],
+    reason: str | None,
+    remove: bool,
+    project: str | None,
+    gateway: str | None,
+    token: str | None,
+) -> None:
+    """Exempt users and roles from POLICY, so that it never restricts them."""
+    principals = [{"user": each} for each in users] + [{"role": str(each)} for each in roles]
+    if not principals:
+        raise click.UsageError("give at least one --user or --role")
+    entries = [
+        {"privilege": "exempt", "principal": each} | ({"reason": reason} if reason and not remove else {})
+        for each in principals
+    ]
+    api = Management.of(gateway, token, project)
+    api.send("POST", f"{policy_path(api, policy)}/grants", body={"deletes" if remove else "writes": entries})
+    click.echo("removed" if remove else "exempt")
+
+
+@data_policy.command()
+@click.argument("policy")
+@PROJECT
+@at_a_gateway
+def history(policy: str, project: str | None, gateway: str | None, token: str | None) -> None:
+    """List the versions of POLICY, the newest first: version, time, author and reason, separated by tabs."""
+    api = Management.of(gateway, token, project)
+    for each in pages(api, f"{policy_path(api, policy)}/version", "versions", {}):
+        texts = (str(each["version"]), each["changed-at"], each["changed-by"], each.get("reason", ""))
+        click.echo("\t".join(map(printable, texts)))
+
+
+@data_policy.command()
+@click.argument("policy")
+@PROJECT
+@at_a_gateway
+def affected(policy: str, project: str | None, gateway: str | None, token: str | None) -> None:
+    """List the tables that POLICY covers, each with a principal that it restricts there, separated by tabs."""
+    api = Management.of(gateway, token, project)
+    for table in pages(api, f"{policy_path(api, policy)}/affected", "tables", {}):
+        name = printable(".".join((*table["namespace"], table["name"])))
+        for each in table["principals"] or [{"type": "-", "id": "-"}]:
+            click.echo("\t".join((table["table-id"], name, each["type"], printable(each["id"]))))
+
+
+@data_policy.command()
+@click.argument("policy")
+@PROJECT
+@at_a_gateway
+def alerts(policy: str, project: str | None, gateway: str | None, token: str | None) -> None:
+    """List the tables to which POLICY could not be applied as written: table, time and problem, separated by tabs."""
+    api = Management.of(gateway, token, project)
+    for each in api.send("GET", f"{policy_path(api, policy)}/alerts").json()["alerts"]:
+        click.echo("\t".join((each["table-id"], each["last-seen-at"], printable(each["problem"]))))
+
+
+def policy_path(api: Management, policy: str) -> str:
+    """Return the path of a policy by its id or name. An unknown name ends the command."""
+    try:
+        return f"/data-policy/{UUID(policy)}"
+    except ValueError:
+        pass
+    for each in pages(api, "/data-policy", "data-policies", {}):
+        if each["name"] == policy:
+            return f"/data-policy/{each['id']}"
+    raise click.ClickException(
+        f"the project has no data policy {printable(policy)}. List them with `lakegate data-policy list`."
+    )
+
+
+def _change(api: Management, policy: str, change: str, objects: tuple[str, ...]) -> None:
+    targets = [_target(each) for each in dict.fromkeys(objects)]
+    api.send("POST", f"{policy_path(api, policy)}/bindings", body={change: targets})
+    click.echo(f"{'bound to' if change == 'add' else 'unbound from'} {', '.join(map(printable, objects))}")
+
+
+def _target(text: str) -> dict[str, str]:
+    """Return the object that `--on` names, as the API expects it."""
+    kind, *ids = text.split("/")
+    try:
+        found = [str(UUID(each)) for each in ids]
+    except ValueError:
+        found = []
+    match kind, found:
+        case ("warehouse" | "namespace", [id]):
+            return {"type": kind, "id": id}
+        case ("table", [warehouse, id]):
+            return {"type": kind, "id": id, "warehouse-id": warehouse}
+        case _:
+            raise click.UsageError(f"--on {text}: write warehouse/ID, namespace/ID or table/WAREHOUSE-ID/ID")
+
+
+def _definition(file: Path) -> Mapping[str, Any]:
+    """Read a definition. An unreadable or invalid file ends the command with the positions of its problems."""
+    import msgspec
+
+    from gateway.obligations.data_policies import Definition
+
+    try:
+        text = file.read_bytes()
+    except OSError as error:
+        raise click.ClickException(f"{file} cannot be read: {error.strerror}") from None
+    try:
+        definition = msgspec.json.decode(text, type=Definition)
+    except msgspec.MsgspecError as error:
+        raise click.ClickException(f"{file}: {error}") from None
+    found: Mapping[str, Any] = msgspec.to_builtins(definition)
+    return found
+
+
+def _body(
+    name: str, definition: Mapping[str, Any], description: str | None, subjects_only: bool, allow_append: bool
+) -> dict[str, Any]:
+    body: dict[str, Any] = {"name": name, "definition": definition, "allow-append": allow_append}
+    body["applies-to"] = "subjects" if subjects_only else "everyone"
+    return body if description is None else {**body, "description": description}

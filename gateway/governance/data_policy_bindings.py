@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Use cases of bindings of data policies: bind and unbind, release columns, list affected tables and alerts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from gateway.access.authz_errors import not_found
+from gateway.access.operations.data_policies import (
+    BindDataPolicy,
+    ListDataPolicyAffected,
+    ListDataPolicyAlerts,
+    ListDataPolicyBindings,
+    ReleaseDataPolicyColumn,
+    target_ref,
+)
+from gateway.access.permit import Permit
+from gateway.access.resolved import Resolved, ResolvedNamespace, ResolvedTable, ResolvedWarehouse
+from gateway.db import data_policies, data_policy_bindings
+from gateway.db.data_policy_bindings import Bound
+from gateway.db.data_policy_revisions import touch
+from gateway.db.engine import Database
+from gateway.db.rows import AnyRow
+from gateway.governance.data_policies import page_start
+from gateway.governance.data_policy_columns import recorded_fields
+from gateway.iceberg.errors import BadRequestException
+from gateway.obligations.data_policies import Definition
+from gateway.protocol.data_policies import (
+    AffectedList,
+    AffectedPrincipal,
+    AffectedTable,
+    AlertAnswer,
+    AlertList,
+    BindingAnswer,
+    BindingList,
+)
+
+_MOST_TABLES: Final = 100
+"""Limit of the tables of a page with their readers."""
+
+
+class DataPolicyBindings:
+    """Bind data policies to objects, and list what they cover."""
+
+    def __init__(self, *, database: Database) -> None:
+        self._database = database
+
+    async def list(self, permit: Permit[ListDataPolicyBindings]) -> BindingList:
+        """Return the bindings, the oldest first."""
+        async with self._database.read() as connection:
+            rows = await data_policy_bindings.of_policy(connection, permit.operation.policy.policy_id)
+        return BindingList(bindings=[_binding(row) for row in rows])
+
+    async def change(self, permit: Permit[BindDataPolicy]) -> None:
+        """Bind and unbind in one transaction. The changes apply from the response on.
+
+        Raise 400 for an object of another project.
+        """
+        operation = permit.operation
+        policy = permit.data_policy(operation.policy)
+        targets = (*operation.request.add, *operation.request.remove)
+        rows = {each: permit.resolution.get(target_ref(each)) for each in targets}
+        placed = {each: _placed(row, policy.project_id) for each, row in rows.items()}
+        async with self._database.change(permit) as connection:
+            locked = await data_policies.lock(connection, policy.id)
+            if locked is None:
+                raise not_found(operation.policy)
+            tables = [each.id for each in operation.request.add if each.type == "table"]
+            fields = await recorded_fields(connection, tables, msgspec.convert(locked.definition, Definition))
+            added = [Bound(each.type, each.id, placed[each], fields.get(each.id, ())) for each in operation.request.add]
+            await data_policy_bindings.bind(connection, policy.id, added, by=permit.actor.id)
+            await data_policy_bindings.unbind(connection, policy.id, [each.id for each in operation.request.remove])
+            await data_policy_bindings.touch_each(connection, policy.project_id, set(placed.values()))
+
+    async def release(self, permit: Permit[ReleaseDataPolicyColumn]) -> None:
+        """Remove a column of a table from the policy. Raise 400 if the policy does not cover the table."""
+        operation = permit.operation
+        policy = permit.data_policy(operation.policy)
+        async with self._database.change(permit) as connection:
+            if await data_policies.lock(connection, policy.id) is None:
+                raise not_found(operation.policy)
+            found = await data_policy_bindings.covered(
+                connection, policy.id, table_id=operation.table_id, after=None, limit=1
+            )
+            if not found:
+                raise BadRequestException(
+                    f"The data policy covers no table {operation.table_id}. `GET /management/v1/data-policy/"
+                    f"{policy.id}/affected` lists the tables that it covers."
+                )
+            await data_policy_bindings.release(
+                connection, policy.id, operation.table_id, operation.field_id, by=permit.actor.id
+            )
+            await touch(connection, project_id=policy.project_id, warehouse_id=found[0].warehouse_id)
+
+    async def affected(self, permit: Permit[ListDataPolicyAffected]) -> AffectedList:
+        """Return the tables that the policy covers, each with the principals that it restricts there."""
+        operation = permit.operation
+        id = operation.policy.policy_id
+        limit = min(operation.page_size or _MOST_TABLES, _MOST_TABLES)
+        async with self._database.read() as connection:
+            found = await data_policy_bindings.covered(
+                connection, id, after=page_start(operation.page_token), limit=limit + 1
+            )
+            tables = found[:limit]
+            readers = await data_policy_bindings.readers(connection, id, [row.id for row in tables])
+        return AffectedList(
+            tables=[_affected(row, readers) for row in tables],
+            next_page_token=str(tables[-1].id) if len(found) > limit else None,
+        )
+
+    async def alerts(self, permit: Permit[ListDataPolicyAlerts]) -> AlertList:
+        """Return the tables to which the policy could not be applied as written, the latest first."""
+        async with self._database.read() as connection:
+            rows = await data_policy_bindings.alerts(connection, permit.operation.policy.policy_id)
+        return AlertList(
+            alerts=[
+                AlertAnswer(
+                    table_id=row.table_id,
+                    problem=row.problem,
+                    first_seen_at=row.first_seen_at,
+                    last_seen_at=row.last_seen_at,
+                )
+                for row in rows
+            ]
+        )
+
+
+def _placed(row: Resolved | None, project_id: str) -> UUID:
+    """Return the warehouse of a bound object. Raise 400 if it is in another project than the policy."""
+    match row:
+        case ResolvedWarehouse():
+            warehouse = row
+        case ResolvedNamespace() | ResolvedTable():
+            warehouse = row.warehouse
+        case _:
+            raise LookupError(f"{row!r} cannot be bound")
+    if warehouse.project_id != project_id:
+        raise BadRequestException(
+            "The object and the data policy are in different projects. Create the policy in the project of the object."
+        )
+    return warehouse.id
+
+
+def _binding(row: AnyRow) -> BindingAnswer:
+    return BindingAnswer(
+        type=row.object_type,
+        id=row.object_id,
+        bound_by=row.bound_by,
+        bound_at=row.bound_at,
+        warehouse_id=row.warehouse_id,
+        recorded_fields=tuple(row.recorded_fields),
+    )
+
+
+def _affected(table: AnyRow, readers: Sequence[AnyRow]) -> AffectedTable:
+    return AffectedTable(
+        table_id=table.id,
+        warehouse_id=table.warehouse_id,
+        namespace=list(table.levels),
+        name=table.name,
+        principals=[
+            AffectedPrincipal(type=row.principal_type, id=row.principal_id) for row in readers if row.id == table.id
+        ],
+    )

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bodies of the endpoints for data policies."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+import msgspec
+
+from gateway.obligations.data_policies import AppliesTo, Definition
+from gateway.protocol.base import Answer, Name, ProjectId, Request
+from gateway.protocol.roles import Description
+
+Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=1024, pattern=r"^[^\x00]*(?![\s\S])$")]
+
+
+class CreateDataPolicyRequest(Request, frozen=True):
+    """Request of `POST /data-policy`."""
+
+    name: Name
+    definition: Definition
+    description: Description | None = None
+    applies_to: AppliesTo = AppliesTo.EVERYONE
+    allow_append: bool = False
+    project_id: ProjectId | None = None
+
+
+class UpdateDataPolicyRequest(Request, frozen=True):
+    """Request of `PUT /data-policy/{id}`: all fields of the new version.
+
+    With `if-version`, the request fails if the policy has another version. `reason` is kept in the history.
+    """
+
+    name: Name
+    definition: Definition
+    description: Description | None = None
+    applies_to: AppliesTo = AppliesTo.EVERYONE
+    allow_append: bool = False
+    reason: Reason | None = None
+    if_version: Annotated[int, msgspec.Meta(ge=1)] | None = None
+
+
+class DataPolicyAnswer(Answer, frozen=True, omit_defaults=True):
+    """A data policy."""
+
+    id: UUID
+    project_id: str
+    name: str
+    version: int
+    definition: Definition
+    applies_to: AppliesTo = msgspec.field()
+    allow_append: bool = msgspec.field()
+    created_at: datetime
+    description: str | None = None
+    updated_at: datetime | None = None
+
+
+class DataPolicyList(Answer, frozen=True, omit_defaults=True):
+    """Response of `GET /data-policy`."""
+
+    data_policies: list[DataPolicyAnswer]
+    next_page_token: str | None = None
+
+
+class DataPolicyDocument(Answer, frozen=True):
+    """The fields of one version of a data policy."""
+
+    name: str
+    description: str | None
+    definition: Definition
+    applies_to: AppliesTo
+    allow_append: bool
+
+
+class DataPolicyVersionAnswer(Answer, frozen=True, omit_defaults=True):
+    """A version of a data policy, with its author and the reason."""
+
+    version: int
+    document: DataPolicyDocument
+    changed_by: str
+    changed_at: datetime
+    reason: str | None = None
+
+
+class DataPolicyVersionList(Answer, frozen=True, omit_defaults=True):
+    """Response of `GET /data-policy/{id}/version`, the newest version first."""
+
+    versions: list[DataPolicyVersionAnswer]
+    next_page_token: str | None = None
+
+
+class BindingTarget(Request, frozen=True):
+    """An object that a policy is bound to. A table needs the id of its warehouse too."""
+
+    type: Literal["table", "namespace", "warehouse"]
+    id: UUID
+    warehouse_id: UUID | None = None
+
+    def __post_init__(self) -> None:
+        if self.type == "table" and self.warehouse_id is None:
+            raise ValueError("a table needs `warehouse-id`")
+
+    def in_warehouse(self) -> UUID:
+        """Return the warehouse of a table. Raises ValueError without one."""
+        if self.warehouse_id is None:
+            raise ValueError("a table needs `warehouse-id`")
+        return self.warehouse_id
+
+
+Targets = Annotated[tuple[BindingTarget, ...], msgspec.Meta(max_length=100)]
+
+
+class ChangeBindingsRequest(Request, frozen=True):
+    """Request of `POST /data-policy/{id}/bindings`. Existing bindings stay as they are."""
+
+    add: Targets = ()
+    remove: Targets = ()
+
+
+class BindingAnswer(Answer, frozen=True, omit_defaults=True):
+    """A binding. `recorded-fields` are the ids that the policy's columns had when a table was bound."""
+
+    type: str
+    id: UUID
+    bound_by: str
+    bound_at: datetime
+    warehouse_id: UUID | None = None
+    recorded_fields: tuple[int, ...] = ()
+
+
+class BindingList(Answer, frozen=True):
+    """Response of `GET /data-policy/{id}/bindings`."""
+
+    bindings: list[BindingAnswer]
+
+
+class AffectedPrincipal(Answer, frozen=True):
+    """A user or a role. The members of a role are not listed."""
+
+    type: str
+    id: str
+
+
+class AffectedTable(Answer, frozen=True):
+    """A table that a policy covers, with the principals whose grants read it and that are not exempt."""
+
+    table_id: UUID
+    warehouse_id: UUID
+    namespace: list[str]
+    name: str
+    principals: list[AffectedPrincipal]
+
+
+class AffectedList(Answer, frozen=True, omit_defaults=True):
+    """Response of `GET /data-policy/{id}/affected`."""
+
+    tables: list[AffectedTable]
+    next_page_token: str | None = None
+
+
+class AlertAnswer(Answer, frozen=True):
+    """A table to which a policy could not be applied as written. A stricter restriction applies there."""
+
+    table_id: UUID
+    problem: str
+    first_seen_at: datetime
+    last_seen_at: datetime
+
+
+class AlertList(Answer, frozen=True):
+    """Response of `GET /data-policy/{id}/alerts`."""
+
+    alerts: list[AlertAnswer]
+
+
+class ReleaseColumnRequest(Request, frozen=True):
+    """Request of `POST /data-policy/{id}/release`."""
+
+    table_id: UUID
+    field_id: Annotated[int, msgspec.Meta(ge=1, le=2_147_483_647)]

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data policies over HTTP: versions, bindings, exemptions, affected tables, and the data policy revision."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from tests.contract.columns import evolve, wide
+from tests.contract.world import Person, Table, World, error_triple, send_until_decided, unique
+
+POLICY = "/management/v1/data-policy"
+MASK: dict[str, Any] = {"kind": "mask", "action": "mask-alphanum", "columns": [{"name": "name"}]}
+FILTER: dict[str, Any] = {
+    "kind": "row-filter",
+    "test": {
+        "type": "or",
+        "operands": [
+            {"type": "in", "column": {"name": "card"}, "values": ["a", "b"]},
+            {"type": "compare", "operator": "eq", "column": {"name": "card"},
+             "value": {"type": "attribute", "source": "mapping", "name": "cards"}},
+        ],
+    },
+}  # fmt: skip
+
+
+def make(world: World, definition: dict[str, Any] = MASK, *, by: Person | None = None, **more: Any) -> dict[str, Any]:
+    """Create a data policy in the default project."""
+    body = {"name": unique("policy"), "definition": definition, **more}
+    made = send_until_decided(lambda: (by or world.admin).post(POLICY, body))
+    assert made.status_code == 201, made.text
+    policy: dict[str, Any] = made.json()
+    return policy
+
+
+def change(world: World, policy: dict[str, Any], by: Person | None = None, **body: Any) -> Any:
+    """Bind and unbind."""
+    return send_until_decided(lambda: (by or world.admin).post(f"{POLICY}/{policy['id']}/bindings", body))
+
+
+def target(world: World, table: Table) -> dict[str, str]:
+    """Return a table as a binding names it."""
+    return {"type": "table", "id": table.uuid, "warehouse-id": world.warehouse}
+
+
+def revision(world: World) -> Any:
+    """Return the data policy revision of the warehouse."""
+    return world.sql(f"select data_policy_revision as it from warehouses where id = '{world.warehouse}'")[0]["it"]
+
+
+def test_a_policy_is_created_changed_and_its_versions_are_kept(world: World) -> None:
+    policy = make(world, FILTER)
+    path = f"{POLICY}/{policy['id']}"
+    assert world.admin.get(path).json() == policy
+    assert (policy["version"], policy["applies-to"], policy["allow-append"]) == (1, "everyone", False)
+    assert policy["definition"] == FILTER
+    body = {"name": policy["name"], "definition": MASK, "reason": "mask instead", "if-version": 1}
+    changed = send_until_decided(lambda: world.admin.send("PUT", path, json=body))
+    assert changed.status_code == 200, changed.text
+    assert (changed.json()["version"], changed.json()["definition"]) == (2, MASK)
+    late = send_until_decided(lambda: world.admin.send("PUT", path, json=body))
+    assert error_triple(late)[:2] == (409, "DataPolicyVersionConflict")
+    versions = world.admin.get(f"{path}/version").json()["versions"]
+    assert [(each["version"], each["document"]["definition"], each.get("reason")) for each in versions] == [
+        (2, MASK, "mask instead"),
+        (1, FILTER, None),
+    ]
+    assert {each["changed-by"] for each in versions} == {world.admin.id}
+    twin = world.admin.post(POLICY, {"name": policy["name"].upper(), "definition": MASK})
+    assert error_triple(twin)[:2] == (409, "DataPolicyNameAlreadyExists")
+
+
+def test_an_invalid_definition_is_refused_with_its_place(world: World) -> None:
+    wrong = {"kind": "row-filter", "test": {"type": "and", "operands": [{"type": "like"}]}}
+    refused = world.admin.post(POLICY, {"name": unique("policy"), "definition": wrong})
+    assert refused.status_code == 400
+    assert "$.definition.test.operands" in refused.text
+
+
+def test_a_stranger_neither_sees_nor_creates_policies(world: World) -> None:
+    stranger = world.stranger()
+    policy = make(world)
+    for path in ("", "/version", "/bindings", "/affected", "/alerts"):
+        assert stranger.get(f"{POLICY}/{policy['id']}{path}").status_code == 404, path
+    assert stranger.get(f"{POLICY}/{uuid4()}").status_code == 404
+    assert stranger.post(POLICY, {"name": unique("policy"), "definition": MASK}).status_code in (403, 404)
+
+
+def test_a_binding_records_field_ids_and_a_new_version_records_its_own(world: World, ns: str) -> None:
+    policy, table = make(world), wide(world, ns)
+    assert change(world, policy, add=[target(world, table)]).status_code == 204
+    (binding,) = world.admin.get(f"{POLICY}/{policy['id']}/bindings").json()["bindings"]
+    assert (binding["type"], binding["id"], binding["recorded-fields"]) == ("table", table.uuid, [2])
+    renamed = {"id": 2, "name": "called", "type": "string", "required": False}
+    evolve(world, table, [{"id": 1, "name": "id", "type": "long", "required": True}, renamed], 5)
+    path = f"{POLICY}/{policy['id']}"
+    same = {"name": policy["name"], "definition": {**MASK, "action": "replace-with-null"}}
+    send_until_decided(lambda: world.admin.send("PUT", path, json=same))
+    (binding,) = world.admin.get(f"{path}/bindings").json()["bindings"]
+    assert binding["recorded-fields"] == [2], "the renamed column stays covered while the policy names the same columns"
+    other = {"name": policy["name"], "definition": {**MASK, "columns": [{"name": "ID"}]}}
+    send_until_decided(lambda: world.admin.send("PUT", path, json=other))
+    (binding,) = world.admin.get(f"{path}/bindings").json()["bindings"]
+    assert binding["recorded-fields"] == [1]
+    world.admin.send("DELETE", path, params={"force": "true"})
+
+
+def test_binding_needs_rights_on_the_policy_and_on_the_object(world: World, ns: str) -> None:
+    policy, table = make(world), wide(world, ns)
+    owner = world.stranger("owner")
+    world.grant("ownership", owner, "table", table.uuid)
+    assert change(world, policy, owner, add=[target(world, table)]).status_code == 404
+    manager = world.stranger("manager")
+    world.grant("ownership", manager, "data-policy", policy["id"])
+    assert change(world, policy, manager, add=[target(world, table)]).status_code in (403, 404)
+    assert world.admin.get(f"{POLICY}/{policy['id']}/bindings").json()["bindings"] == []
+    world.grant("describe", manager, "table", table.uuid)
+    world.grant("manage_grants", manager, "table", table.uuid)
+    assert change(world, policy, manager, add=[target(world, table)]).status_code == 204
+    world.revoke("manage_grants", manager, "table", table.uuid)
+    assert change(world, policy, manager, remove=[target(world, table)]).status_code == 403
+    assert change(world, policy, owner, remove=[target(world, table)]).status_code == 404
+    assert change(world, policy, remove=[target(world, table)]).status_code == 204
+
+
+def test_every_change_writes_a_new_revision_and_the_last_unbinding_none(world: World, ns: str) -> None:
+    policy, table = make(world), wide(world, ns)
+    seen = [revision(world)]
+
+    def moved() -> bool:
+        seen.append(revision(world))
+        return seen[-1] is not None and seen[-1] not in seen[:-1]
+
+    assert change(world, policy, add=[target(world, table)]).status_code == 204
+    assert moved()
+    body = {"name": policy["name"], "definition": {**MASK, "action": "replace-with-null"}}
+    send_until_decided(lambda: world.admin.send("PUT", f"{POLICY}/{policy['id']}", json=body))
+    assert moved()
+    person = world.stranger()
+    world.grant("exempt", person, "data-policy", policy["id"])
+    assert moved()
+    world.revoke("exempt", person, "data-policy", policy["id"])
+    assert moved()
+    world.grant("subject", person, "data-policy", policy["id"])
+    assert moved()
+    released = {"table-id": table.uuid, "field-id": 2}
+    done = send_until_decided(lambda: world.admin.post(f"{POLICY}/{policy['id']}/release", released))
+    assert done.status_code == 204, done.text
+    assert moved()
+    others = world.sql(f"select count(*) as n from data_policy_bindings where policy_id <> '{policy['id']}'")[0]["n"]
+    assert change(world, policy, remove=[target(world, table)]).status_code == 204
+    assert others or revision(world) is None
+
+
+def test_affected_lists_readers_without_exempt_principals(world: World, ns: str) -> None:
+    policy, table = make(world), wide(world, ns)
+    reader, auditor = world.stranger("reader"), world.stranger("auditor")
+    for person in (reader, auditor):
+        world.grant("select", person, "table", table.uuid)
+    world.grant("exempt", auditor, "data-policy", policy["id"])
+    space = {"type": "namespace", "id": world.namespace_id(ns), "warehouse-id": world.warehouse}
+    assert change(world, policy, add=[space]).status_code == 204
+    (found,) = world.admin.get(f"{POLICY}/{policy['id']}/affected").json()["tables"]
+    assert (found["table-id"], found["namespace"]) == (table.uuid, [ns])
+    listed = {each["id"] for each in found["principals"]}
+    assert reader.id in listed
+    assert world.admin.id in listed, "owners are restricted too"
+    assert auditor.id not in listed
+    assert world.admin.get(f"{POLICY}/{policy['id']}/alerts").json() == {"alerts": []}
+    outside = send_until_decided(
+        lambda: world.admin.post(f"{POLICY}/{policy['id']}/release", {"table-id": str(uuid4()), "field-id": 2})
+    )
+    assert outside.status_code == 400
+
+
+def test_a_bound_policy_is_deleted_only_with_force_and_leaves_no_tuples(world: World, ns: str) -> None:
+    policy, table = make(world), wide(world, ns)
+    person = world.stranger()
+    world.grant("exempt", person, "data-policy", policy["id"])
+    assert change(world, policy, add=[target(world, table)]).status_code == 204
+    path = f"{POLICY}/{policy['id']}"
+    assert error_triple(send_until_decided(lambda: world.admin.send("DELETE", path)))[:2] == (409, "DataPolicyBound")
+    assert send_until_decided(lambda: world.admin.send("DELETE", path, params={"force": "true"})).status_code == 204
+    assert world.admin.get(path).status_code == 404
+    left = world.sql(
+        f"select count(*) as n from grants where object_type = 'data_policy' and object_id = '{policy['id']}'"
+    )
+    assert left[0]["n"] == 0
+    kept = world.sql(f"select count(*) as n from data_policy_versions where policy_id = '{policy['id']}'")
+    assert kept[0]["n"] == 1, "the history outlives the policy"
+
+
+def test_entries_of_a_mapping_table_are_replaced_and_removed(world: World) -> None:
+    tables = "/management/v1/mapping-table"
+    name = unique("regions")
+    made = send_until_decided(lambda: world.admin.post(tables, {"name": name}))
+    assert made.status_code == 201, made.text
+    path = f"{tables}/{made.json()['id']}"
+    assert world.admin.get(path).json() == made.json()
+    twin = world.admin.post(tables, {"name": name.upper()})
+    assert error_triple(twin)[:2] == (409, "MappingTableNameAlreadyExists")
+    first, second = world.stranger(), world.stranger()
+
+    def entries(**body: Any) -> int:
+        return send_until_decided(lambda: world.admin.post(f"{path}/entries", body)).status_code
+
+    both = [{"principal": {"user": each.id}, "values": ["us", "eu", "eu"]} for each in (first, second)]
+    assert entries(set=both) == 204
+    assert entries(set=[{"principal": {"user": first.id}, "values": ["asia"]}], remove=[{"user": second.id}]) == 204
+    found = world.admin.get(f"{path}/entries").json()["entries"]
+    assert found == [{"principal": {"user": first.id}, "values": ["asia"]}]
+    assert entries(set=[{"principal": {"user": "oidc~nobody-of-this-id"}, "values": ["x"]}]) == 404
+    assert entries(set=both, remove=[{"user": first.id}]) == 400, "a principal is named twice"
+    assert world.stranger().get(path).status_code in (403, 404)
+    assert send_until_decided(lambda: world.admin.send("DELETE", path)).status_code == 204
+    assert world.admin.get(path).status_code == 404
+
+
+def test_the_commands_write_bind_and_list_a_policy(world: World, ns: str, tmp_path: Path) -> None:
+    table, file, name = wide(world, ns), tmp_path / "mask.json", unique("policy")
+    file.write_text(json.dumps(MASK))
+
+    def run(*arguments: str) -> str:
+        token = ("--gateway", world.ready.catalog_uri, "--token", world.admin.token)
+        done = world.lakegate("data-policy", *arguments, *token)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert name in run("create", name, str(file))
+    assert f"\t1\tmask\t{name}" in run("list")
+    on = f"table/{world.warehouse}/{table.uuid}"
+    run("bind", name, "--on", on)
+    run("exempt", name, "--user", world.carol.id, "--reason", "audit")
+    assert table.uuid in run("affected", name)
+    file.write_text(json.dumps({**MASK, "action": "show-last-4"}))
+    run("update", name, str(file), "--reason", "less")
+    assert [line.split("\t")[0] for line in run("history", name).splitlines()] == ["2", "1"]
+    run("exempt", name, "--user", world.carol.id, "--remove")
+    run("unbind", name, "--on", on)
+    run("delete", name)
