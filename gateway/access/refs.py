@@ -28,6 +28,7 @@ class ObjectType(StrEnum):
     GENERIC_TABLE = "generic_table"
     USER = "user"
     ROLE = "role"
+    TAG = "tag"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +160,23 @@ class RoleRef:
     role_id: UUID
 
 
+@dataclass(frozen=True, slots=True)
+class TagRef:
+    """The definition of a tag by its id."""
+
+    type: ClassVar[ObjectType] = ObjectType.TAG
+    tag_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class TagNameRef:
+    """The definition of a tag by its name, in the project of a warehouse."""
+
+    type: ClassVar[ObjectType] = ObjectType.TAG
+    warehouse_id: UUID
+    name: str
+
+
 Ref = (
     ServerRef
     | ProjectRef
@@ -171,6 +189,8 @@ Ref = (
     | GenericTableRef
     | UserRef
     | RoleRef
+    | TagRef
+    | TagNameRef
 )
 
 
