@@ -29,6 +29,7 @@ class ObjectType(StrEnum):
     USER = "user"
     ROLE = "role"
     TAG = "tag"
+    DATA_POLICY = "data_policy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +176,14 @@ class TagNameRef:
     type: ClassVar[ObjectType] = ObjectType.TAG
     warehouse_id: UUID
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DataPolicyRef:
+    """A data policy by its id."""
+
+    type: ClassVar[ObjectType] = ObjectType.DATA_POLICY
+    policy_id: UUID
 
 
 Ref = (
