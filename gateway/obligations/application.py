@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from gateway.iceberg.predicates import ALWAYS
+from gateway.obligations.compilers.read_restrictions import read_restrictions
 from gateway.obligations.kinds import (
     AppendOnly,
     ColumnMasks,
@@ -25,7 +26,6 @@ from gateway.obligations.kinds import (
     TableRestrictions,
 )
 from gateway.obligations.merging import Obligations
-from gateway.obligations.projections import read_restrictions
 
 
 class EnforcementPoint(StrEnum):
@@ -69,11 +69,9 @@ def _unenforced(obligation: Obligation, enforcement_point: EnforcementPoint) -> 
         case ReadableColumns():
             # At the other places an engine applies the projections. The door has verified that it is an enforcer.
             return "not all of it may be read" if enforcement_point in _NEVER_IN_PART else None
-        case TableRestrictions(append=append, row_filter=row_filter):
+        case TableRestrictions(append=append):
             if enforcement_point is EnforcementPoint.APPEND and append:
                 return None
-            if row_filter != ALWAYS:
-                return "a data policy filters its rows, and the gateway cannot send row filters"
             return "a data policy restricts what you read of it" if enforcement_point in _NEVER_IN_PART else None
         case CredentialLife() | AppendOnly() | HiddenOperations():
             return None
@@ -134,7 +132,7 @@ def _vending(obligation: Obligation) -> Callable[[VendingTerms], VendingTerms]:
 def restrictions_for_load(obligations: Obligations, table: str) -> bytes:
     """Return the JSON of `read-restrictions` in the load response of a table (its id); empty without restrictions."""
     restrictions = restrictions_on(obligations, table)
-    return b"" if restrictions is None else read_restrictions(restrictions.masks)
+    return b"" if restrictions is None else read_restrictions(restrictions)
 
 
 def restrictions_on(obligations: Obligations, table: str) -> TableRestrictions | None:
