@@ -40,7 +40,6 @@ SMALL: Mapping[str, str] = {
     "gateway/access/dependency_errors.py": "errors of the decision engines, raised by adapters",
     "gateway/api/forms.py": "bodies of HTML and OAuth forms",
     "gateway/api/principal_ids.py": "the decoding of paths and the references share it",
-    "gateway/iceberg/redaction.py": "one rule of security, read alone",
     "gateway/events/log.py": "each sink has a module of its own, with its own imports",
     "gateway/catalog/containers.py": "namespaces and warehouses share it",
     "gateway/storage/adls/identity_rules.py": "one rule of security, read alone",

@@ -5,19 +5,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec import Raw, Struct, json
+from msgspec import Raw, json
 
 from gateway.iceberg import codec
-
-
-class _Operation(Struct):
-    operation: Raw | None = None
-
 
 #: Members that refer to files with values and counts of the table's data.
 _STATISTICS: Final[tuple[str, ...]] = ("statistics", "partition-statistics")
 _snapshots: Final = json.Decoder(list[dict[str, Raw]])
-_operation: Final = json.Decoder(_Operation)
+_summary: Final = json.Decoder(dict[str, Raw])
 
 
 def without_data(document: bytes) -> bytes:
@@ -35,6 +30,5 @@ def without_data(document: bytes) -> bytes:
 def _reduced(snapshot: dict[str, Raw]) -> dict[str, Raw]:
     if "summary" not in snapshot:
         return snapshot
-    operation = _operation.decode(snapshot["summary"]).operation
-    summary = {} if operation is None else {"operation": operation}
+    summary = {name: value for name, value in _summary.decode(snapshot["summary"]).items() if name == "operation"}
     return snapshot | {"summary": Raw(codec.encode(summary))}
