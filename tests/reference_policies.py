@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from gateway.iceberg.predicates import And, Compare, Comparison, Constant, In, IsNan, IsNull, Not, Or, Predicate
@@ -31,6 +32,7 @@ FIXED: Mapping[str, Any] = {
 }
 
 
+@lru_cache(maxsize=100)
 def base(kind: str) -> str:
     """Return the name of a primitive type without parameters."""
     return re.split(r"[\[(]", kind)[0]
