@@ -73,8 +73,9 @@ class ColumnRestrictions:
     async def _trusted(
         self, engine: Actor, rows: dict[Ref, ResolvedTable], resolution: Resolution
     ) -> dict[Ref, ResolvedTable]:
-        """Return the tables on which the engine is an enforcer."""
-        questions_by_ref = {ref: enforcing(row) for ref, row in rows.items()}
+        """Return the tables on which the engine is an enforcer, and the probes of the engine permit it."""
+        probed = {ref: row for ref, row in rows.items() if resolution.probes.trusts_on(row, resolution.now)}
+        questions_by_ref = {ref: enforcing(row) for ref, row in probed.items()}
         ordered = list(dict.fromkeys(questions_by_ref.values()))
         if not ordered:
             return {}

@@ -155,11 +155,16 @@ class DataRestrictions:
         return exempt, {id: tuple(each for each in some if applies(each.policy)) for id, some in bound.items()}
 
     async def _trusted(self, actor: Actor, rows: Sequence[ResolvedTable], resolution: Resolution) -> frozenset[UUID]:
-        """Return the ids of the tables on which the engine that acts for the caller is an enforcer."""
+        """Return the ids of the tables on which the engine that acts for the caller is an enforcer.
+
+        The probes of the engine must permit it too.
+        """
         engine = actor.engine_itself()
-        if engine is None or not rows:
+        if engine is None:
             return frozenset()
-        questions = {row.id: enforcing(row) for row in rows}
+        questions = {row.id: enforcing(row) for row in rows if resolution.probes.trusts_on(row, resolution.now)}
+        if not questions:
+            return frozenset()
         ordered = list(dict.fromkeys(questions.values()))
         answers = await self._engines.check(engine, ordered, resolution.now, engine_pin_of(resolution))
         yes = {question for question, answer in zip(ordered, answers, strict=True) if answer}

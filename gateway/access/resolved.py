@@ -12,6 +12,7 @@ import msgspec
 
 from gateway.access.actor import Actor
 from gateway.access.delegation_limits import DelegateGrant
+from gateway.access.engine_probes import EngineProbes
 from gateway.access.refs import ObjectKey, ObjectType, Ref
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 
@@ -233,6 +234,8 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
     """The recorded grants of `delegate` to the engine that acts for the caller, on the warehouses and projects of the
     rows.
     """
+    probes: EngineProbes = EngineProbes()
+    """The probes of the engine that acts for the caller, in the warehouses of the rows."""
     deactivated: bool = False
     """True if the provider's directory (SCIM) deactivated the caller or the engine that acts for it."""
     absent: Mapping[Any, AbsentLocation] = {}

@@ -16,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.access import refs
 from gateway.access.actor import Actor
 from gateway.access.delegation_limits import delegate_grants
+from gateway.access.engine_probes import EngineProbes, probe_states
 from gateway.access.resolved import (
     AbsentLocation,
     Excerpt,
@@ -53,11 +54,15 @@ from gateway.obligations.data_policies import PolicyInputs
 
 
 class DatabaseResolver:
-    """Implements the door's resolver on PostgreSQL."""
+    """Implements the door's resolver on PostgreSQL.
 
-    def __init__(self, database: Database) -> None:
+    With `probes_required`, an engine without a recent passed probe is not trusted to enforce restrictions.
+    """
+
+    def __init__(self, database: Database, *, probes_required: bool = True) -> None:
         self._database = database
         self._policies = PolicyRows(database)
+        self._probes_required = probes_required
 
     async def resolve(self, requested: Sequence[refs.Ref], caller: Actor) -> Resolution:
         """Return the rows of `requested`, the time of the database, and the caller's roles. Absent objects have no row.
@@ -106,14 +111,18 @@ class DatabaseResolver:
             if engine is None or engine.next_expiry is None
             else engine.next_expiry.astimezone(UTC),
             delegations=() if engine is None else delegate_grants(engine.delegations),
+            probes=EngineProbes(
+                required=self._probes_required,
+                by_warehouse=probe_states(None if engine is None else engine.probes),
+            ),
             deactivated=clock.deactivated or (engine is not None and engine.deactivated),
             absent=absent,
             group_roles=_in_question(clock.group_roles or (), requested, found, absent),
         )
 
     async def _engine_of(self, caller: Actor, principal: str, found: Iterable[Resolved]) -> AnyRow | None:
-        """Return the row about the engine that acts for the caller, with the first expiry of its grants, and its grants
-        of `delegate` on the warehouses and projects of `found`; None without an engine.
+        """Return the row about the engine that acts for the caller, with the first expiry of its grants, its grants of
+        `delegate` on the warehouses and projects of `found`, and its probes there; None without an engine.
 
         It is read after the revisions, so it is not older than they are.
         """

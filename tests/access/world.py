@@ -20,6 +20,7 @@ from gateway.access.audit_record import AuditRecord
 from gateway.access.delegation_limits import DelegateGrant
 from gateway.access.dependency_errors import AuditUnavailable
 from gateway.access.door import Door
+from gateway.access.engine_probes import EngineProbes
 from gateway.access.issued_credential import IssuedCredential
 from gateway.access.policy import PolicyAnswer, PolicyRequest, Reason
 from gateway.access.ports import Pin, Question
@@ -187,6 +188,9 @@ class TableResolver:
     )
     """The recorded grants of `delegate` to the engine of a request, by default one without limits."""
 
+    probes: EngineProbes = EngineProbes(required=False)
+    """The probes of the engine of a request, by default one that counts without a probe."""
+
     ends: tuple[datetime, ...] = ()
     looked_for_columns: list[tuple[UUID, ...]] = field(default_factory=list)
 
@@ -234,7 +238,9 @@ class TableResolver:
         self.calls.append(tuple(refs))
         rows = {ref: self.rows[ref] for ref in refs if ref in self.rows}
         held = () if caller.engine is None else self.delegations
-        return Resolution(rows=rows, now=NOW, caller_roles=self.roles, delegations=held, **self.validity)
+        return Resolution(
+            rows=rows, now=NOW, caller_roles=self.roles, delegations=held, probes=self.probes, **self.validity
+        )
 
 
 @dataclass
