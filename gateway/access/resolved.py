@@ -292,6 +292,11 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
         found = (warehouse_of(row) for row in self.rows.values())
         return {warehouse.id: warehouse.revision for warehouse in found if warehouse is not None}
 
+    def data_policy_revisions(self) -> dict[UUID, UUID | None]:
+        """Return the data policy revision of each warehouse that contains one of the rows."""
+        found = (warehouse_of(row) for row in self.rows.values())
+        return {warehouse.id: warehouse.data_policy_revision for warehouse in found if warehouse is not None}
+
 
 def project_of(row: Resolved) -> str | None:
     """Return the id of the project that a row is or is in; None for users and the server."""

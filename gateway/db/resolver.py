@@ -45,11 +45,13 @@ from gateway.db.caller import (
 from gateway.db.compiled_reads import DirectRead
 from gateway.db.engine import Database
 from gateway.db.excerpts import EXCERPTS, current_excerpts, excerpts_of
+from gateway.db.policy_inputs import PolicyRows
 from gateway.db.resolver_statements import SEVERAL, STATEMENTS, Lookup, lookup_of, parameters_of, table_columns
 from gateway.db.row_mapping import generic_table_from, namespace_from, table_from, user_from, view_from, warehouse_from
 from gateway.db.rows import AnyRow
 from gateway.db.schema.tables import tables
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
+from gateway.obligations.data_policies import PolicyInputs
 
 
 class DatabaseResolver:
@@ -60,6 +62,7 @@ class DatabaseResolver:
 
     def __init__(self, database: Database, *, probes_required: bool = True) -> None:
         self._database = database
+        self._policies = PolicyRows(database)
         self._probes_required = probes_required
 
     async def resolve(self, requested: Sequence[refs.Ref], caller: Actor) -> Resolution:
@@ -157,6 +160,18 @@ class DatabaseResolver:
         """Return the expiries, in order, of grants to the caller or its roles after `after` and up to `until`."""
         parameters = {**caller_of(caller), "after": after, "until": until}
         return [row.expires_at.astimezone(UTC) for row in await self._database.read_all(GRANT_EXPIRIES, parameters)]
+
+    async def policy_inputs(
+        self, rows: Sequence[ResolvedTable | ResolvedNamespace]
+    ) -> Mapping[UUID, PolicyInputs | None]:
+        """Return the data policies bound to each row (`PolicyRows.inputs`)."""
+        return await self._policies.inputs(rows)
+
+    async def mapped_values(
+        self, project_id: str, names: Sequence[str], user: str, roles: Sequence[str]
+    ) -> Sequence[tuple[str, tuple[str, ...]]]:
+        """Return the values of mapping tables for a principal (`PolicyRows.mapped`)."""
+        return await self._policies.mapped(project_id, names, user, roles)
 
 
 def frequent_reads() -> list[tuple[DirectRead, dict[str, Any]]]:
