@@ -6,6 +6,22 @@ the extra `lakegate[reader]`.
 """
 
 from lakegate.reader.apply import BoundRestrictions, apply, bind
+from lakegate.reader.catalog import LoadFailed
+from lakegate.reader.session import ExchangeFailed, Reader
+from lakegate.reader.table import ReadFailed, RestrictedTable
 from lakegate.reader.wire import Action, ReadRestrictions, RestrictionNotSupported, decode
 
-__all__ = ["Action", "BoundRestrictions", "ReadRestrictions", "RestrictionNotSupported", "apply", "bind", "decode"]
+__all__ = [
+    "Action",
+    "BoundRestrictions",
+    "ExchangeFailed",
+    "LoadFailed",
+    "ReadFailed",
+    "ReadRestrictions",
+    "Reader",
+    "RestrictedTable",
+    "RestrictionNotSupported",
+    "apply",
+    "bind",
+    "decode",
+]
