@@ -64,6 +64,7 @@ _OPERATIONS: dict[tuple[ObjectType, Can], str] = {
     (ObjectType.NAMESPACE, Can.LIST_VIEWS): "list_views",
     (ObjectType.NAMESPACE, Can.UPDATE_PROPERTIES): "update_namespace_properties",
     (ObjectType.TABLE, Can.CONTROL_TASKS): "control_tasks",
+    (ObjectType.TABLE, Can.ENFORCE): "load_table",
     (ObjectType.TABLE, Can.GET_METADATA): "load_table",
     (ObjectType.TABLE, Can.GET_TASKS): "list_tasks",
     (ObjectType.TABLE, Can.MOVE): "rename_table",

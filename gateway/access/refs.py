@@ -28,6 +28,7 @@ class ObjectType(StrEnum):
     GENERIC_TABLE = "generic_table"
     USER = "user"
     ROLE = "role"
+    DATA_POLICY = "data_policy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +158,14 @@ class RoleRef:
 
     type: ClassVar[ObjectType] = ObjectType.ROLE
     role_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class DataPolicyRef:
+    """A data policy by its id."""
+
+    type: ClassVar[ObjectType] = ObjectType.DATA_POLICY
+    policy_id: UUID
 
 
 Ref = (

@@ -240,7 +240,7 @@ def _resolved(ref: refs.Ref, row: AnyRow) -> Resolved | None:
             return ResolvedRole(id=row.id, project_id=row.project_id, name=row.name)
         case refs.ObjectType.USER:
             return user_from(row)
-        case refs.ObjectType.COLUMN:
+        case refs.ObjectType.COLUMN | refs.ObjectType.DATA_POLICY:
             return None  # columns have no rows; their grants are found by the table
         case refs.ObjectType.SERVER:
             return ResolvedServer(id=row.id, bootstrapped=row.bootstrapped_at is not None)
