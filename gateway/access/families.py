@@ -20,6 +20,7 @@ from gateway.access.refs import (
     RoleRef,
     ServerRef,
     TableRef,
+    TagRef,
     ViewRef,
     WarehouseRef,
 )
@@ -59,6 +60,7 @@ GENERIC_TABLE: Final = Target(
 )
 DATA_POLICY: Final = Target("DataPolicy", "a data policy", "data-policy/{policy_id}", InPath[DataPolicyRef])
 ROLE: Final = Target("Role", "a role", "role/{role_id}", InPath[RoleRef])
+TAG: Final = Target("Tag", "a tag", "tag-definition/{tag_id}", InPath[TagRef])
 
 TABULARS: Final = (TABLE, VIEW, GENERIC_TABLE)
 #: These targets also find dropped tables that can be restored: their grants are restored with them.

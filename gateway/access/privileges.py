@@ -37,6 +37,7 @@ class Privilege(StrEnum):
     ASSIGNEE = "assignee"
     SUBJECT = "subject"
     EXEMPT = "exempt"
+    APPLY = "apply"
 
 
 _BELOW_PROJECT = (
@@ -83,6 +84,7 @@ GRANTABLE: dict[ObjectType, tuple[Privilege, ...]] = {
     ObjectType.GENERIC_TABLE: (*_BELOW_PROJECT, Privilege.MODIFY),
     ObjectType.ROLE: (Privilege.ASSIGNEE, Privilege.OWNERSHIP),
     ObjectType.DATA_POLICY: (Privilege.OWNERSHIP, Privilege.SUBJECT, Privilege.EXEMPT),
+    ObjectType.TAG: (Privilege.OWNERSHIP, Privilege.APPLY),
 }
 
 #: A live grant of one of these on an object makes the containers above it visible, by a derived `traverse` tuple. Every

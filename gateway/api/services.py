@@ -33,6 +33,7 @@ from gateway.governance.credential_scope import CredentialScope
 from gateway.governance.data_policies import DataPolicies
 from gateway.governance.data_policy_bindings import DataPolicyBindings
 from gateway.governance.delegates import Delegates
+from gateway.governance.engine_probes import EngineProbes
 from gateway.governance.events import EventDeliveries
 from gateway.governance.grant_lists import GrantLists
 from gateway.governance.grants import Grants
@@ -50,6 +51,8 @@ from gateway.governance.scim_users import ScimUsers
 from gateway.governance.search import Search
 from gateway.governance.servers import Servers
 from gateway.governance.statistics import Statistics
+from gateway.governance.tag_attachments import TagAttachments
+from gateway.governance.tags import Tags
 from gateway.governance.task_queues import TaskQueues
 from gateway.governance.tasks import Tasks
 from gateway.governance.users import Users
@@ -112,6 +115,7 @@ class Services:
     delegates: Delegates
     live_credentials: LiveCredentials
     change_tickets: ChangeTickets
+    engine_probes: EngineProbes
     checks: Checks
     rights: Rights
     roles: Roles
@@ -122,6 +126,8 @@ class Services:
     scim_groups: ScimGroups
     search: Search
     statistics: Statistics
+    tags: Tags
+    tag_attachments: TagAttachments
     managed_access: ManagedAccess
     tasks: Tasks
     task_queues: TaskQueues

@@ -22,7 +22,7 @@ _ON = click.option(
     multiple=True,
     required=True,
     metavar="OBJECT",
-    help="warehouse/ID, namespace/ID, or table/WAREHOUSE-ID/ID. May be repeated.",
+    help="warehouse/ID, namespace/ID, tag/ID, or table/WAREHOUSE-ID/ID. May be repeated.",
 )
 
 
@@ -233,12 +233,12 @@ def _target(text: str) -> dict[str, str]:
     except ValueError:
         found = []
     match kind, found:
-        case ("warehouse" | "namespace", [id]):
+        case ("warehouse" | "namespace" | "tag", [id]):
             return {"type": kind, "id": id}
         case ("table", [warehouse, id]):
             return {"type": kind, "id": id, "warehouse-id": warehouse}
         case _:
-            raise click.UsageError(f"--on {text}: write warehouse/ID, namespace/ID or table/WAREHOUSE-ID/ID")
+            raise click.UsageError(f"--on {text}: write warehouse/ID, namespace/ID, tag/ID or table/WAREHOUSE-ID/ID")
 
 
 def _definition(file: Path) -> Mapping[str, Any]:
@@ -246,6 +246,7 @@ def _definition(file: Path) -> Mapping[str, Any]:
     import msgspec
 
     from gateway.obligations.data_policies import Definition
+    from gateway.obligations.validation import problems_of
 
     try:
         text = file.read_bytes()
@@ -255,6 +256,10 @@ def _definition(file: Path) -> Mapping[str, Any]:
         definition = msgspec.json.decode(text, type=Definition)
     except msgspec.MsgspecError as error:
         raise click.ClickException(f"{file}: {error}") from None
+    problems = problems_of(definition, None)
+    if problems:
+        places = "\n".join(printable(f"{each.pointer or '/'}: {each.problem}") for each in problems)
+        raise click.ClickException(f"{file} is invalid\n{places}")
     found: Mapping[str, Any] = msgspec.to_builtins(definition)
     return found
 

@@ -42,6 +42,7 @@ class Source(StrEnum):
     WAREHOUSES = "warehouses"
     ROLES = "roles"
     DATA_POLICIES = "data_policies"
+    TAGS = "tags"
     NAMESPACES = "namespaces"
     TABLES = "tables"
     GRANTS = "grants"
@@ -255,6 +256,11 @@ _EDGE_ROWS: Final = {
         select id, 'data_policy' as object_type, 'project' as relation, 'project' as parent_type,
                project_id as parent_id, false as managed_access
         from data_policies where (cast(:after as text) is null or id > cast(:after as uuid)) order by id limit :limit
+    """,
+    Source.TAGS: """
+        select id, 'tag' as object_type, 'project' as relation, 'project' as parent_type, project_id as parent_id,
+               false as managed_access
+        from tags where (cast(:after as text) is null or id > cast(:after as uuid)) order by id limit :limit
     """,
     Source.NAMESPACES: """
         select id, 'namespace' as object_type, 'parent' as relation,

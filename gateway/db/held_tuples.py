@@ -44,6 +44,8 @@ _OF_PROJECTS: Final = text(
     select 'role' as type, id::text, project_id from roles where id::text = any(cast(:ids as text[]))
     union all
     select 'data_policy', id::text, project_id from data_policies where id::text = any(cast(:ids as text[]))
+    union all
+    select 'tag', id::text, project_id from tags where id::text = any(cast(:ids as text[]))
     """
 )
 _MANAGED: Final = text(
@@ -108,7 +110,7 @@ async def _edges(
     """Return the edges from the objects up to the server, and the flags of their containers."""
     found: list[TupleKey] = []
     projects: set[str] = set()
-    ids = [key.id for key in objects if key.type in (ObjectType.ROLE, ObjectType.DATA_POLICY)]
+    ids = [key.id for key in objects if key.type in (ObjectType.ROLE, ObjectType.DATA_POLICY, ObjectType.TAG)]
     for row in await connection.execute(_OF_PROJECTS, {"ids": ids}) if ids else ():
         project = ObjectKey(ObjectType.PROJECT, row.project_id)
         found.append(TupleKey(project, "project", ObjectKey(ObjectType(row.type), row.id)))

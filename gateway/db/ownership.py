@@ -62,6 +62,7 @@ _EDGE_TO_PARENT = {
     ObjectType.WAREHOUSE: "project",
     ObjectType.ROLE: "project",
     ObjectType.DATA_POLICY: "project",
+    ObjectType.TAG: "project",
 }
 """The relation to the parent, if it is not `parent`."""
 

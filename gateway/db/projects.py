@@ -14,6 +14,7 @@ from gateway.db.rows import AnyRow
 from gateway.db.schema.data_policies import data_policies
 from gateway.db.schema.projects import projects
 from gateway.db.schema.roles import roles
+from gateway.db.schema.tags import tags
 from gateway.db.schema.warehouses import warehouses
 from gateway.iceberg.identifiers import fold
 
@@ -50,15 +51,16 @@ async def rename(connection: AsyncConnection, id: str, name: str) -> bool:
 
 
 async def delete_if_empty(connection: AsyncConnection, id: str) -> bool | None:
-    """Delete the project. Return False if it contains warehouses, roles or data policies, None if it does not exist.
+    """Delete the project. Return False if it has warehouses, roles, tags or data policies, None if it is absent.
 
-    Roles and data policies count as content, because the deletion of each needs a right on it. Call
+    Roles, tags and data policies count as content, because the deletion of each needs a right on it. Call
     `ownership.record_deleted` in the same transaction afterwards.
     """
     locked = select(projects.c.id).where(projects.c.id == id).with_for_update()
     if (await connection.execute(locked)).one_or_none() is None:
         return None
-    inside = select(or_(*(exists().where(each.c.project_id == id) for each in (warehouses, roles, data_policies))))
+    contents = (warehouses, roles, tags, data_policies)
+    inside = select(or_(*(exists().where(each.c.project_id == id) for each in contents)))
     if (await connection.execute(inside)).scalar_one() is True:
         return False
     await connection.execute(delete(projects).where(projects.c.id == id))

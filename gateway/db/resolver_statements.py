@@ -20,6 +20,7 @@ from gateway.db.schema.projects import projects
 from gateway.db.schema.roles import roles
 from gateway.db.schema.servers import server
 from gateway.db.schema.tables import tables
+from gateway.db.schema.tags import tags
 from gateway.db.schema.users import users
 from gateway.db.schema.warehouses import warehouses
 from gateway.iceberg.identifiers import Namespace, fold
@@ -94,6 +95,8 @@ _PROJECTS = select(projects.c.id, projects.c.name)
 _USERS = select(users)
 _DATA_POLICIES = select(data_policies.c.id, data_policies.c.project_id, data_policies.c.name)
 _ROLES = select(roles.c.id, roles.c.project_id, roles.c.name)
+_TAGS = select(tags.c.id, tags.c.project_id, tags.c.name)
+_TAGS_OF_WAREHOUSES = _TAGS.join_from(tags, warehouses, warehouses.c.project_id == tags.c.project_id)
 
 
 def table_columns(kind: str = "table") -> Select[Any]:
@@ -177,6 +180,13 @@ STATEMENTS: dict[Lookup, DirectRead] = {
     refs.UserRef: _direct(_USERS.where(users.c.id == bindparam("id"))),
     refs.RoleRef: _direct(_ROLES.where(roles.c.id == bindparam("id"))),
     refs.DataPolicyRef: _direct(_DATA_POLICIES.where(data_policies.c.id == bindparam("id"))),
+    refs.TagRef: _direct(_TAGS.where(tags.c.id == bindparam("id"))),
+    refs.TagNameRef: _direct(
+        _TAGS_OF_WAREHOUSES.where(
+            warehouses.c.id == bindparam("warehouse_id"),
+            tags.c.name_key == bindparam("name_key"),
+        )
+    ),
     refs.ServerRef: _direct(select(server.c.id, server.c.bootstrapped_at)),
 }
 _KEYS_OF_TABULAR = (namespaces.c.warehouse_id, namespaces.c.path_key, tables.c.name_key)
@@ -199,6 +209,8 @@ SEVERAL: dict[Lookup, tuple[Select[Any], tuple[Column[Any], ...]]] = {
     refs.UserRef: (_USERS, (users.c.id,)),
     refs.RoleRef: (_ROLES, (roles.c.id,)),
     refs.DataPolicyRef: (_DATA_POLICIES, (data_policies.c.id,)),
+    refs.TagRef: (_TAGS, (tags.c.id,)),
+    refs.TagNameRef: (_TAGS_OF_WAREHOUSES, (warehouses.c.id, tags.c.name_key)),
 }
 
 
@@ -218,6 +230,8 @@ def parameters_of(ref: refs.Ref) -> dict[str, Any]:
             return {"id": ref.namespace_id, "warehouse_id": ref.warehouse_id}
         case refs.WarehouseNameRef():
             return {"project_id": ref.project_id, "name_key": fold(ref.name)}
+        case refs.TagNameRef():
+            return {"warehouse_id": ref.warehouse_id, "name_key": fold(ref.name)}
         case _:
             return _parameters_above(ref)
 
@@ -229,7 +243,13 @@ def _keys_above(namespace: Namespace | None) -> str:
 
 
 def _parameters_above(
-    ref: refs.WarehouseRef | refs.ProjectRef | refs.UserRef | refs.RoleRef | refs.DataPolicyRef | refs.ServerRef,
+    ref: refs.WarehouseRef
+    | refs.ProjectRef
+    | refs.UserRef
+    | refs.RoleRef
+    | refs.DataPolicyRef
+    | refs.TagRef
+    | refs.ServerRef,
 ) -> dict[str, Any]:
     match ref:
         case refs.WarehouseRef():
@@ -242,5 +262,7 @@ def _parameters_above(
             return {"id": ref.role_id}
         case refs.DataPolicyRef():
             return {"id": ref.policy_id}
+        case refs.TagRef():
+            return {"id": ref.tag_id}
         case refs.ServerRef():
             return {}

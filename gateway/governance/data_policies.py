@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 import msgspec
@@ -31,12 +31,14 @@ from gateway.db.rows import AnyRow
 from gateway.governance.data_policy_columns import column_names, record_columns
 from gateway.governance.errors import (
     DataPolicyBound,
+    DataPolicyInvalid,
     DataPolicyNameAlreadyExists,
     DataPolicyVersionConflict,
     pending_during_outage,
 )
 from gateway.iceberg.errors import CatalogError, InvalidPaginationToken
 from gateway.obligations.data_policies import AppliesTo, Definition
+from gateway.obligations.validation import problems_of
 from gateway.protocol.data_policies import (
     CreateDataPolicyRequest,
     DataPolicyAnswer,
@@ -46,6 +48,9 @@ from gateway.protocol.data_policies import (
     DataPolicyVersionList,
     UpdateDataPolicyRequest,
 )
+
+#: Limit of the problems of a definition in one message.
+MOST_PROBLEMS: Final = 10
 
 
 class DataPolicies:
@@ -57,14 +62,15 @@ class DataPolicies:
         self._page_size = page_size
 
     async def create(self, permit: Permit[CreateDataPolicy]) -> DataPolicyAnswer:
-        """Create a data policy that its creator owns. Raise DataPolicyNameAlreadyExists."""
+        """Create a data policy that its creator owns. Raise DataPolicyNameAlreadyExists or DataPolicyInvalid."""
         request = permit.operation.request
+        _require_valid(request.definition)
         project = permit.project(permit.operation.project)
         id = uuid7()
         policy = ObjectKey(ObjectType.DATA_POLICY, str(id))
         owner = owner_of_new(permit.actor)
         by = permit.actor.id
-        permit.pending_audit.add_details(policy_id=str(id))
+        permit.pending_audit.add_details(data_policy_id=str(id))
         try:
             async with self._database.change(permit) as connection:
                 row = await data_policies.create(
@@ -116,10 +122,11 @@ class DataPolicies:
     async def update(self, permit: Permit[UpdateDataPolicy]) -> DataPolicyAnswer:
         """Write the next version of a data policy, which applies from the response on.
 
-        Raise DataPolicyNameAlreadyExists or DataPolicyVersionConflict.
+        Raise DataPolicyNameAlreadyExists, DataPolicyVersionConflict or DataPolicyInvalid.
         """
         operation = permit.operation
         request, ref = operation.request, operation.policy
+        _require_valid(request.definition)
         try:
             async with self._database.change(permit) as connection:
                 before = await data_policies.lock(connection, ref.policy_id)
@@ -167,6 +174,14 @@ class DataPolicies:
             "retries it; no further request is needed."
         ):
             await self._delivery.deliver(pending)
+
+
+def _require_valid(definition: Definition) -> None:
+    """Raise DataPolicyInvalid with the JSON pointer of each problem, at most MOST_PROBLEMS of them."""
+    found = problems_of(definition, None)
+    if found:
+        places = "; ".join(f"/definition{each.pointer}: {each.problem}" for each in found[:MOST_PROBLEMS])
+        raise DataPolicyInvalid(f"The definition of the data policy is invalid. {places}")
 
 
 def _document(request: CreateDataPolicyRequest | UpdateDataPolicyRequest) -> Mapping[str, Any]:

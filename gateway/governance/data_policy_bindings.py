@@ -19,7 +19,7 @@ from gateway.access.operations.data_policies import (
     target_ref,
 )
 from gateway.access.permit import Permit
-from gateway.access.resolved import Resolved, ResolvedNamespace, ResolvedTable, ResolvedWarehouse
+from gateway.access.resolved import Resolved, ResolvedNamespace, ResolvedTable, ResolvedTag, ResolvedWarehouse
 from gateway.db import data_policies, data_policy_bindings
 from gateway.db.data_policy_bindings import Bound
 from gateway.db.data_policy_revisions import touch
@@ -129,20 +129,27 @@ class DataPolicyBindings:
         )
 
 
-def _placed(row: Resolved | None, project_id: str) -> UUID:
-    """Return the warehouse of a bound object. Raise 400 if it is in another project than the policy."""
+def _placed(row: Resolved | None, project_id: str) -> UUID | None:
+    """Return the warehouse of a bound object, None for a tag. Raise 400 if it is in another project than the policy."""
     match row:
+        case ResolvedTag():
+            _require_same(row.project_id, project_id)
+            return None
         case ResolvedWarehouse():
             warehouse = row
         case ResolvedNamespace() | ResolvedTable():
             warehouse = row.warehouse
         case _:
             raise LookupError(f"{row!r} cannot be bound")
-    if warehouse.project_id != project_id:
+    _require_same(warehouse.project_id, project_id)
+    return warehouse.id
+
+
+def _require_same(of_object: str, of_policy: str) -> None:
+    if of_object != of_policy:
         raise BadRequestException(
             "The object and the data policy are in different projects. Create the policy in the project of the object."
         )
-    return warehouse.id
 
 
 def _binding(row: AnyRow) -> BindingAnswer:

@@ -90,7 +90,8 @@ class Projects:
                 raise not_found(ref)
             if not deleted:
                 raise ProjectNotEmpty(
-                    f"The project {ref.project_id} is not empty. Delete its warehouses, roles and data policies first."
+                    f"The project {ref.project_id} is not empty. Delete its warehouses, roles, tags and data policies "
+                    "first."
                 )
             gone = ObjectKey(ObjectType.PROJECT, ref.project_id)
             pending = await record_deleted(

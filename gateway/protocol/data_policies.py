@@ -94,7 +94,7 @@ class DataPolicyVersionList(Answer, frozen=True, omit_defaults=True):
 class BindingTarget(Request, frozen=True):
     """An object that a policy is bound to. A table needs the id of its warehouse too."""
 
-    type: Literal["table", "namespace", "warehouse"]
+    type: Literal["table", "namespace", "warehouse", "tag"]
     id: UUID
     warehouse_id: UUID | None = None
 

@@ -22,6 +22,7 @@ _known_types := {
 	"user",
 	"role",
 	"data_policy",
+	"tag",
 }
 
 # METADATA

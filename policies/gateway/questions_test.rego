@@ -10,7 +10,7 @@ denied(asked) := object.keys(found) if {
 }
 
 test_every_known_type_is_understood if {
-	outside := ["server", "project", "user", "role", "data_policy"]
+	outside := ["server", "project", "user", "role", "data_policy", "tag"]
 	every type in array.concat(outside, ["warehouse", "namespace", "table", "view", "generic_table"]) {
 		denied([{"operation": "load", "resource": {"type": type}}]) == set()
 	}

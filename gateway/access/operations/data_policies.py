@@ -10,7 +10,7 @@ from uuid import UUID
 from gateway.access.change_event import ChangeEvent, EventDeclaration
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import ChangeOperation, ReadOperation
-from gateway.access.refs import DataPolicyRef, NamespaceIdRef, ProjectRef, Ref, Table, TabularRef, WarehouseRef
+from gateway.access.refs import DataPolicyRef, NamespaceIdRef, ProjectRef, Ref, Table, TabularRef, TagRef, WarehouseRef
 from gateway.access.relations import Can
 from gateway.access.request import Body, InBody, InPath, OfRequest, PageSize, PageToken, Query, RequestProject
 from gateway.protocol.data_policies import (
@@ -27,7 +27,7 @@ class CreateDataPolicy(ChangeOperation):
     """Create a data policy in a project. The creator owns it. It restricts no principal before it is bound."""
 
     endpoint: ClassVar[str] = "POST /management/v1/data-policy"
-    event: ClassVar[EventDeclaration] = ChangeEvent(on="project", new="policy_id", named="request.name")
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="project", new="data_policy_id", named="request.name")
     returns: ClassVar[int] = 201
     project: Annotated[ProjectRef, RequestProject(in_body=True)]
     request: InBody[CreateDataPolicyRequest]
@@ -179,9 +179,11 @@ def target_ref(target: BindingTarget) -> Ref:
             return NamespaceIdRef(target.id, target.warehouse_id)
         case "warehouse":
             return WarehouseRef(target.id)
+        case "tag":
+            return TagRef(target.id)
         case _:
             assert_never(target.type)
 
 
 def _demand(target: BindingTarget) -> Demand:
-    return Demand(Can.BIND_DATA_POLICY, target_ref(target))
+    return Demand(Can.APPLY if target.type == "tag" else Can.BIND_DATA_POLICY, target_ref(target))

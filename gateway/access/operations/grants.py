@@ -8,7 +8,7 @@ applied. The grants API (`grant_lists.py`) demands the same.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import ClassVar
 
@@ -22,6 +22,7 @@ from gateway.access.families import (
     PROJECT,
     ROLE,
     SERVER,
+    TAG,
     WAREHOUSE,
     declare_for_each,
 )
@@ -113,7 +114,17 @@ class WriteAssignments(WritingGrants, ChangeOperation, abstract=True):
     event: ClassVar[EventDeclaration] = ChangeEvent(on="on", type="changeGrants")
 
 
-_ALL = (SERVER, DEFAULT_PROJECT, PROJECT, WAREHOUSE, NAMESPACE, *KEPT_TABULARS, ROLE, DATA_POLICY)
+_ALL = (
+    SERVER,
+    DEFAULT_PROJECT,
+    PROJECT,
+    WAREHOUSE,
+    NAMESPACE,
+    *KEPT_TABULARS,
+    ROLE,
+    replace(TAG, path="tag/{tag_id}"),
+    DATA_POLICY,
+)
 READ_ASSIGNMENTS: tuple[type[ReadAssignments], ...] = declare_for_each(
     ReadAssignments,
     _ALL,

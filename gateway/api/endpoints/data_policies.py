@@ -29,7 +29,7 @@ from gateway.protocol.data_policies import DataPolicyAnswer
 
 async def replay_create(ctx: Ctx, recorded_success: RecordedSuccess) -> DataPolicyAnswer:
     """Return the current data policy."""
-    created = DataPolicyRef(UUID(recorded_success.detail["policy_id"]))
+    created = DataPolicyRef(UUID(recorded_success.detail["data_policy_id"]))
     return await ctx.services.data_policies.get(await ctx.admit(GetDataPolicy(created)))
 
 
