@@ -247,14 +247,15 @@ def expiring_right(actor: Actor, operation: str, ref: refs.Ref, relation: Can, e
 
 
 def restricted(actor: Actor, operation: str) -> ForbiddenException:
-    """Return the answer to a column grantee without an engine that is an enforcer.
+    """Return the answer to a caller that may read only a part of a table, without an engine that is an enforcer.
 
-    It names the remedy, but neither columns nor grantors.
+    It names the remedy, but neither columns nor grantors, and neither policies nor their content.
     """
     return ForbiddenException(
         f"{operation} is not allowed for {_principal_text(actor)}: not all of this table may be read. Query the "
-        "table through an engine that acts for you and has `enforcer` on the warehouse. Otherwise request `select` on "
-        "the table from a principal with `manage_grants` on it."
+        "table through an engine that acts for you and has `enforcer` on it. Otherwise request `select` on the table "
+        "from a principal with `manage_grants` on it. If you have that already, a data policy restricts the table: "
+        "its owner can grant `exempt`."
     )
 
 

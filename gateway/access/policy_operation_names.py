@@ -67,6 +67,8 @@ _OPERATIONS: dict[tuple[ObjectType, Can], str] = {
     (ObjectType.NAMESPACE, Can.LIST_VIEWS): "list_views",
     (ObjectType.NAMESPACE, Can.MANAGE_TAGS): "attach_namespace_tag",
     (ObjectType.NAMESPACE, Can.UPDATE_PROPERTIES): "update_namespace_properties",
+    (ObjectType.DATA_POLICY, Can.BE_SUBJECT): "load_table",
+    (ObjectType.DATA_POLICY, Can.SKIP_POLICY): "load_table",
     (ObjectType.TABLE, Can.CONTROL_TASKS): "control_tasks",
     (ObjectType.TABLE, Can.ENFORCE): "load_table",
     (ObjectType.TABLE, Can.GET_METADATA): "load_table",

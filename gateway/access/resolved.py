@@ -12,6 +12,7 @@ import msgspec
 
 from gateway.access.actor import Actor
 from gateway.access.delegation_limits import DelegateGrant
+from gateway.access.engine_probes import EngineProbes
 from gateway.access.refs import ObjectKey, ObjectType, Ref
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 
@@ -246,6 +247,8 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
     """The recorded grants of `delegate` to the engine that acts for the caller, on the warehouses and projects of the
     rows.
     """
+    probes: EngineProbes = EngineProbes()
+    """The probes of the engine that acts for the caller, in the warehouses of the rows."""
     deactivated: bool = False
     """True if the provider's directory (SCIM) deactivated the caller or the engine that acts for it."""
     absent: Mapping[Any, AbsentLocation] = {}
@@ -288,6 +291,11 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
         """Return the revision of each warehouse that contains one of the rows."""
         found = (warehouse_of(row) for row in self.rows.values())
         return {warehouse.id: warehouse.revision for warehouse in found if warehouse is not None}
+
+    def data_policy_revisions(self) -> dict[UUID, UUID | None]:
+        """Return the data policy revision of each warehouse that contains one of the rows."""
+        found = (warehouse_of(row) for row in self.rows.values())
+        return {warehouse.id: warehouse.data_policy_revision for warehouse in found if warehouse is not None}
 
 
 def project_of(row: Resolved) -> str | None:

@@ -31,6 +31,7 @@ from gateway.governance.change_tickets import ChangeTickets
 from gateway.governance.checks import Checks
 from gateway.governance.credential_scope import CredentialScope
 from gateway.governance.delegates import Delegates
+from gateway.governance.engine_probes import EngineProbes
 from gateway.governance.events import EventDeliveries
 from gateway.governance.grant_lists import GrantLists
 from gateway.governance.grants import Grants
@@ -111,6 +112,7 @@ class Services:
     delegates: Delegates
     live_credentials: LiveCredentials
     change_tickets: ChangeTickets
+    engine_probes: EngineProbes
     checks: Checks
     rights: Rights
     roles: Roles

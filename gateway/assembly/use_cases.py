@@ -50,6 +50,7 @@ from gateway.governance.change_tickets import ChangeTickets
 from gateway.governance.checks import Checks
 from gateway.governance.credential_scope import CredentialScope
 from gateway.governance.delegates import Delegates
+from gateway.governance.engine_probes import EngineProbes
 from gateway.governance.events import EventDeliveries
 from gateway.governance.grant_lists import GrantLists
 from gateway.governance.grants import Grants
@@ -289,6 +290,12 @@ def build_services(
             door=door,
             page_size=settings.pagination_size_max,
             lifetime=settings.change_tickets.lifetime,
+        ),
+        engine_probes=EngineProbes(
+            database=database,
+            count=metrics.engine_probed,
+            valid_days=settings.engine_probes.valid_days,
+            required=settings.engine_probes.required,
         ),
         checks=Checks(door=door),
         rights=Rights(door=door),

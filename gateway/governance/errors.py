@@ -252,5 +252,13 @@ class TicketNotPending(CatalogError, code=409):
     """The ticket is decided, used or expired already."""
 
 
+class EngineProbeNotOpen(CatalogError, code=409):
+    """The probe is finished, expired, replaced or unknown."""
+
+
+class OwnProbeForbidden(ForbiddenException):
+    """The caller may not open or finish this probe, although it may grant `enforcer`."""
+
+
 class OwnChangeForbidden(ForbiddenException):
     """The caller requested the change itself, so another approver has to decide about it."""

@@ -25,6 +25,7 @@ from gateway.access.operations import (
     credentials,
     deleted,
     docs,
+    engine_probes,
     events,
     generic_tables,
     grant_lists,
@@ -87,6 +88,7 @@ from gateway.iceberg.wire import (
     UpdateNamespacePropertiesRequest,
 )
 from gateway.protocol.change_tickets import DecideChangeRequest
+from gateway.protocol.engine_probes import CreateEngineProbeRequest, EngineProbeResultRequest
 from gateway.protocol.events import ReplayEventsRequest, RetryDeadLettersRequest
 from gateway.protocol.roles import CreateRoleRequest, RoleSourceRequest, UpdateRoleRequest
 from gateway.protocol.server import BootstrapRequest
@@ -453,6 +455,20 @@ def _warehouses() -> list[Example]:
         Example("validate access", warehouses.ValidateWarehouseStorageAccess(on), path),
         Example("read the canary's verdict", warehouses.GetScopeReport(on), path),
         Example("run the canary", warehouses.RunScopeCanary(on), path),
+        *_engine_probes(),
+    ]
+
+
+def _engine_probes() -> list[Example]:
+    path, on = {"warehouse_id": str(world.WAREHOUSE_ID)}, world.WAREHOUSE
+    asked, shown = {"engine": "oidc~trino"}, {"output": "rows"}
+    id = UUID(int=19)
+    created = engine_probes.CreateEngineProbe(on, decode(_body(asked), CreateEngineProbeRequest))
+    recorded = engine_probes.RecordEngineProbe(on, id, decode(_body(shown), EngineProbeResultRequest))
+    return [
+        Example("list probes", engine_probes.ListEngineProbes(on), path),
+        Example("open probe", created, path, body=asked),
+        Example("finish probe", recorded, {**path, "probe_id": str(id)}, body=shown),
     ]
 
 

@@ -20,6 +20,7 @@ from gateway.access.audit_record import AuditRecord
 from gateway.access.delegation_limits import DelegateGrant
 from gateway.access.dependency_errors import AuditUnavailable
 from gateway.access.door import Door
+from gateway.access.engine_probes import EngineProbes
 from gateway.access.issued_credential import IssuedCredential
 from gateway.access.policy import PolicyAnswer, PolicyRequest, Reason
 from gateway.access.ports import Pin, Question
@@ -58,6 +59,7 @@ from gateway.access.resolved import (
     ResolvedWarehouse,
 )
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
+from gateway.obligations.data_policies import PolicyInputs
 from gateway.protocol.delegation import ActsFor
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -196,6 +198,9 @@ class TableResolver:
     )
     """The recorded grants of `delegate` to the engine of a request, by default one without limits."""
 
+    probes: EngineProbes = EngineProbes(required=False)
+    """The probes of the engine of a request, by default one that counts without a probe."""
+
     ends: tuple[datetime, ...] = ()
     looked_for_columns: list[tuple[UUID, ...]] = field(default_factory=list)
 
@@ -215,6 +220,27 @@ class TableResolver:
         self.read_documents.append(tuple(ids))
         return {id: Excerpt("file", self.documents[id]) for id in ids if id in self.documents}
 
+    policies: dict[UUID, PolicyInputs | None] = field(default_factory=dict)
+    """Data policies by table or namespace. The warehouse of the rows needs a `data_policy_revision`."""
+
+    values: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
+    """The values of mapping tables by name and principal."""
+
+    looked_for_policies: list[tuple[UUID, ...]] = field(default_factory=list)
+
+    async def policy_inputs(
+        self, rows: Sequence[ResolvedTable | ResolvedNamespace]
+    ) -> Mapping[UUID, PolicyInputs | None]:
+        self.looked_for_policies.append(tuple(row.id for row in rows))
+        return {row.id: self.policies.get(row.id, PolicyInputs()) for row in rows}
+
+    async def mapped_values(
+        self, project_id: str, names: Sequence[str], user: str, roles: Sequence[str]
+    ) -> Sequence[tuple[str, tuple[str, ...]]]:
+        return [
+            (name, tuple(v for who in (user, *roles) for v in self.values.get(name, {}).get(who, ()))) for name in names
+        ]
+
     async def grant_expiries(self, caller: Actor, *, after: datetime, until: datetime) -> Sequence[datetime]:
         return [end for end in self.ends if after < end <= until]
 
@@ -222,7 +248,9 @@ class TableResolver:
         self.calls.append(tuple(refs))
         rows = {ref: self.rows[ref] for ref in refs if ref in self.rows}
         held = () if caller.engine is None else self.delegations
-        return Resolution(rows=rows, now=NOW, caller_roles=self.roles, delegations=held, **self.validity)
+        return Resolution(
+            rows=rows, now=NOW, caller_roles=self.roles, delegations=held, probes=self.probes, **self.validity
+        )
 
 
 @dataclass
