@@ -30,6 +30,7 @@ from gateway.cli.login import logout, token
 from gateway.cli.models import model
 from gateway.cli.policies import init, policy
 from gateway.cli.repairs import authz, reopen_bootstrap, secrets
+from gateway.cli.tags import tag
 from gateway.cli.trino import trino
 from gateway.cli.verification import verify_scope
 from gateway.cli.verifiers import contracts, require_verifiers
@@ -63,6 +64,7 @@ for _command in (
     policy,
     reopen_bootstrap,
     secrets,
+    tag,
     token,
     trino,
     verify_scope,
