@@ -19,7 +19,7 @@ from gateway.access.engines import Engines
 from gateway.access.granted_columns import GrantedColumns
 from gateway.access.policy import PolicyAnswer
 from gateway.access.ports import Question
-from gateway.access.questions import engine_pin_of, pin_of
+from gateway.access.questions import containers_of, engine_pin_of, pin_of
 from gateway.access.refs import Ref
 from gateway.access.relations import Can
 from gateway.access.resolved import Excerpt, Resolution, ResolvedTable
@@ -86,7 +86,7 @@ class ColumnRestrictions:
 
 def enforcing(row: ResolvedTable) -> Question:
     """Return the question to OpenFGA about an engine that must enforce restrictions on this table."""
-    return Question(Can.ENFORCE, row.warehouse.key, row.warehouse.revision)
+    return Question(Can.ENFORCE, row.key, row.warehouse.revision, inside=containers_of(row))
 
 
 async def _restriction(table: UUID, excerpt: Excerpt, granted: frozenset[int]) -> ReadableColumns | None:

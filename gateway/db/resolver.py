@@ -27,6 +27,7 @@ from gateway.access.resolved import (
     ResolvedRole,
     ResolvedServer,
     ResolvedTable,
+    ResolvedTag,
     ResolvedView,
     project_of,
     warehouse_of,
@@ -44,11 +45,13 @@ from gateway.db.caller import (
 from gateway.db.compiled_reads import DirectRead
 from gateway.db.engine import Database
 from gateway.db.excerpts import EXCERPTS, current_excerpts, excerpts_of
+from gateway.db.policy_inputs import PolicyRows
 from gateway.db.resolver_statements import SEVERAL, STATEMENTS, Lookup, lookup_of, parameters_of, table_columns
 from gateway.db.row_mapping import generic_table_from, namespace_from, table_from, user_from, view_from, warehouse_from
 from gateway.db.rows import AnyRow
 from gateway.db.schema.tables import tables
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
+from gateway.obligations.data_policies import PolicyInputs
 
 
 class DatabaseResolver:
@@ -59,6 +62,7 @@ class DatabaseResolver:
 
     def __init__(self, database: Database, *, probes_required: bool = True) -> None:
         self._database = database
+        self._policies = PolicyRows(database)
         self._probes_required = probes_required
 
     async def resolve(self, requested: Sequence[refs.Ref], caller: Actor) -> Resolution:
@@ -157,6 +161,18 @@ class DatabaseResolver:
         parameters = {**caller_of(caller), "after": after, "until": until}
         return [row.expires_at.astimezone(UTC) for row in await self._database.read_all(GRANT_EXPIRIES, parameters)]
 
+    async def policy_inputs(
+        self, rows: Sequence[ResolvedTable | ResolvedNamespace]
+    ) -> Mapping[UUID, PolicyInputs | None]:
+        """Return the data policies bound to each row (`PolicyRows.inputs`)."""
+        return await self._policies.inputs(rows)
+
+    async def mapped_values(
+        self, project_id: str, names: Sequence[str], user: str, roles: Sequence[str]
+    ) -> Sequence[tuple[str, tuple[str, ...]]]:
+        """Return the values of mapping tables for a principal (`PolicyRows.mapped`)."""
+        return await self._policies.mapped(project_id, names, user, roles)
+
 
 def frequent_reads() -> list[tuple[DirectRead, dict[str, Any]]]:
     """Return the reads of frequent requests, with parameters that find nothing."""
@@ -243,16 +259,25 @@ def _resolved(ref: refs.Ref, row: AnyRow) -> Resolved | None:
             return namespace_from(row)
         case refs.ObjectType.WAREHOUSE:
             return warehouse_from(row)
+        case _:
+            return _resolved_outside(ref.type, row)
+
+
+def _resolved_outside(type: refs.ObjectType, row: AnyRow) -> Resolved | None:
+    """Return an object outside of warehouses. Columns have no rows: their grants are found by the table."""
+    match type:
         case refs.ObjectType.PROJECT:
             return ResolvedProject(id=row.id, name=row.name)
         case refs.ObjectType.ROLE:
             return ResolvedRole(id=row.id, project_id=row.project_id, name=row.name)
+        case refs.ObjectType.TAG:
+            return ResolvedTag(id=row.id, project_id=row.project_id, name=row.name)
         case refs.ObjectType.USER:
             return user_from(row)
-        case refs.ObjectType.COLUMN | refs.ObjectType.DATA_POLICY:
-            return None  # columns have no rows; their grants are found by the table
         case refs.ObjectType.SERVER:
             return ResolvedServer(id=row.id, bootstrapped=row.bootstrapped_at is not None)
+        case _:
+            return None
 
 
 _KEY_COLUMN = {
@@ -263,6 +288,7 @@ _KEY_COLUMN = {
     refs.ObjectType.WAREHOUSE: "w_id",
     refs.ObjectType.PROJECT: "id",
     refs.ObjectType.ROLE: "id",
+    refs.ObjectType.TAG: "id",
     refs.ObjectType.USER: "id",
     refs.ObjectType.SERVER: "id",
 }
