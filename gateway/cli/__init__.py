@@ -23,6 +23,7 @@ from gateway.cli.clients import client
 from gateway.cli.common import settings_for
 from gateway.cli.conformance import conformance
 from gateway.cli.database import migrate, require_our_database, wait_for_db
+from gateway.cli.engines import engine
 from gateway.cli.events import events
 from gateway.cli.live_credentials import live_credentials
 from gateway.cli.login import login as log_in  # the module keeps the name `gateway.cli.login`
@@ -49,6 +50,7 @@ for _command in (
     apply_schema,
     audit,
     authz,
+    engine,
     events,
     export,
     changes,
