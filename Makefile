@@ -46,7 +46,7 @@ check: setup ## Check format, lint, types, import contracts, policies and docume
 	@failed=0; run() { echo "--- $${*#$(BIN)/}"; "$$@" || { failed=1; echo "failed: $$*" >&2; }; }; \
 	run $(BIN)/ruff format --check; \
 	run $(BIN)/ruff check; \
-	run $(BIN)/mypy --strict gateway tests; \
+	run $(BIN)/mypy --strict gateway lakegate tests; \
 	run $(BIN)/lint-imports --no-cache; \
 	run $(BIN)/lakegate policy check; \
 	run $(BIN)/python -m tests.docs_site; \

@@ -84,6 +84,10 @@ class RoleNotFound(CatalogError, code=404, type="RoleIdNotFound"):
     """The role does not exist, or the caller may not see it."""
 
 
+class TagNotFound(CatalogError, code=404):
+    """The tag does not exist, or the caller may not see it."""
+
+
 class TaskNotFound(CatalogError, code=404):
     """The task does not exist, or the caller may not see it."""
 
@@ -132,6 +136,10 @@ class RoleActionForbidden(ForbiddenException):
     """The caller may see a role, and may not take this action on it."""
 
 
+class TagActionForbidden(ForbiddenException):
+    """The caller may see a tag, and may not take this action on it."""
+
+
 _FORBIDDEN: dict[refs.ObjectType, type[ForbiddenException]] = {
     refs.ObjectType.SERVER: ServerActionForbidden,
     refs.ObjectType.PROJECT: ProjectActionForbidden,
@@ -142,6 +150,7 @@ _FORBIDDEN: dict[refs.ObjectType, type[ForbiddenException]] = {
     refs.ObjectType.GENERIC_TABLE: GenericTableActionForbidden,
     refs.ObjectType.USER: UserActionForbidden,
     refs.ObjectType.ROLE: RoleActionForbidden,
+    refs.ObjectType.TAG: TagActionForbidden,
 }
 
 
@@ -175,6 +184,10 @@ def not_found(ref: refs.Ref) -> CatalogError:
             return UserNotFound(f"User does not exist: {user_id}")
         case refs.RoleRef(role_id=role_id):
             return RoleNotFound(f"Role does not exist: {role_id}")
+        case refs.TagRef(tag_id=tag_id):
+            return TagNotFound(f"Tag does not exist: {tag_id}")
+        case refs.TagNameRef(name=name):
+            return TagNotFound(f"Tag does not exist: {name}")
         case refs.ServerRef():
             return ServerActionForbidden(
                 "The server is not bootstrapped, or the token is limited to one project. Bootstrap the server, or "
@@ -213,6 +226,8 @@ def _grantors(type: refs.ObjectType) -> str:
             return "a security administrator of the project"
         case refs.ObjectType.ROLE:
             return "the owner of the role or a security administrator of the project"
+        case refs.ObjectType.TAG:
+            return "the owner of the tag or a security administrator of the project"
         case _:
             kind = type.value.replace("_", " ")
             return f"a principal with `manage_grants` on the {kind}, or (without managed access) its owner,"

@@ -23,6 +23,8 @@ from gateway.access.refs import (
     RoleRef,
     ServerRef,
     TableRef,
+    TagNameRef,
+    TagRef,
     UserRef,
     ViewRef,
     WarehouseNameRef,
@@ -211,6 +213,10 @@ class Permit(Generic[OpCo]):
     def role(self, ref: RoleRef) -> resolved.ResolvedRole:
         """Return the role row behind `ref`."""
         return self._row(ref, resolved.ResolvedRole)
+
+    def tag(self, ref: TagRef | TagNameRef) -> resolved.ResolvedTag:
+        """Return the row of the tag behind `ref`."""
+        return self._row(ref, resolved.ResolvedTag)
 
     def _row(self, ref: Ref, kind: type[Row]) -> Row:
         row = self._resolution.get(ref)

@@ -183,6 +183,18 @@ class ResolvedRole(msgspec.Struct, frozen=True, kw_only=True):
         return ObjectKey(ObjectType.ROLE, str(self.id))
 
 
+class ResolvedTag(msgspec.Struct, frozen=True, kw_only=True):
+    """The definition of a tag."""
+
+    id: UUID
+    project_id: str
+    name: str
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey(ObjectType.TAG, str(self.id))
+
+
 class Excerpt(msgspec.Struct, frozen=True):
     """The part of a metadata document that decisions need (`gateway.iceberg.excerpts`), and the document's file."""
 
@@ -200,6 +212,7 @@ Resolved = (
     | ResolvedGenericTable
     | ResolvedUser
     | ResolvedRole
+    | ResolvedTag
 )
 
 
@@ -289,7 +302,7 @@ def project_of(row: Resolved) -> str | None:
     """Return the id of the project that a row is or is in; None for users and the server."""
     if isinstance(row, ResolvedProject):
         return row.id
-    if isinstance(row, ResolvedRole):
+    if isinstance(row, (ResolvedRole, ResolvedTag)):
         return row.project_id
     warehouse = warehouse_of(row)
     return None if warehouse is None else warehouse.project_id

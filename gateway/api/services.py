@@ -48,6 +48,8 @@ from gateway.governance.scim_users import ScimUsers
 from gateway.governance.search import Search
 from gateway.governance.servers import Servers
 from gateway.governance.statistics import Statistics
+from gateway.governance.tag_attachments import TagAttachments
+from gateway.governance.tags import Tags
 from gateway.governance.task_queues import TaskQueues
 from gateway.governance.tasks import Tasks
 from gateway.governance.users import Users
@@ -118,6 +120,8 @@ class Services:
     scim_groups: ScimGroups
     search: Search
     statistics: Statistics
+    tags: Tags
+    tag_attachments: TagAttachments
     managed_access: ManagedAccess
     tasks: Tasks
     task_queues: TaskQueues

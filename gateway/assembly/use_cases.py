@@ -69,6 +69,8 @@ from gateway.governance.search import Search
 from gateway.governance.servers import Servers
 from gateway.governance.statistics import Statistics
 from gateway.governance.storage_reports import StorageValidator
+from gateway.governance.tag_attachments import TagAttachments
+from gateway.governance.tags import Tags
 from gateway.governance.task_queues import TaskQueues
 from gateway.governance.tasks import Tasks
 from gateway.governance.users import Users
@@ -298,6 +300,8 @@ def build_services(
         checks=Checks(door=door),
         rights=Rights(door=door),
         search=Search(reads=reads, door=door, reaches=reaches),
+        tags=Tags(database=database, delivery=delivery, page_size=settings.pagination_size_max),
+        tag_attachments=TagAttachments(database=database, page_size=settings.pagination_size_max),
         statistics=Statistics(reads=reads, page_size=settings.pagination_size_max),
         roles=Roles(
             database=database, reads=reads, door=door, delivery=delivery, page_size=settings.pagination_size_max

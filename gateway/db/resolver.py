@@ -27,6 +27,7 @@ from gateway.access.resolved import (
     ResolvedRole,
     ResolvedServer,
     ResolvedTable,
+    ResolvedTag,
     ResolvedView,
     project_of,
     warehouse_of,
@@ -258,16 +259,25 @@ def _resolved(ref: refs.Ref, row: AnyRow) -> Resolved | None:
             return namespace_from(row)
         case refs.ObjectType.WAREHOUSE:
             return warehouse_from(row)
+        case _:
+            return _resolved_outside(ref.type, row)
+
+
+def _resolved_outside(type: refs.ObjectType, row: AnyRow) -> Resolved | None:
+    """Return an object outside of warehouses. Columns have no rows: their grants are found by the table."""
+    match type:
         case refs.ObjectType.PROJECT:
             return ResolvedProject(id=row.id, name=row.name)
         case refs.ObjectType.ROLE:
             return ResolvedRole(id=row.id, project_id=row.project_id, name=row.name)
+        case refs.ObjectType.TAG:
+            return ResolvedTag(id=row.id, project_id=row.project_id, name=row.name)
         case refs.ObjectType.USER:
             return user_from(row)
-        case refs.ObjectType.COLUMN | refs.ObjectType.DATA_POLICY:
-            return None  # columns have no rows; their grants are found by the table
         case refs.ObjectType.SERVER:
             return ResolvedServer(id=row.id, bootstrapped=row.bootstrapped_at is not None)
+        case _:
+            return None
 
 
 _KEY_COLUMN = {
@@ -278,6 +288,7 @@ _KEY_COLUMN = {
     refs.ObjectType.WAREHOUSE: "w_id",
     refs.ObjectType.PROJECT: "id",
     refs.ObjectType.ROLE: "id",
+    refs.ObjectType.TAG: "id",
     refs.ObjectType.USER: "id",
     refs.ObjectType.SERVER: "id",
 }

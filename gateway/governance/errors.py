@@ -36,7 +36,7 @@ class ProjectNameAlreadyTaken(CatalogError, code=409):
 
 
 class ProjectNotEmpty(CatalogError, code=409):
-    """The project still has warehouses or roles."""
+    """The project still has warehouses, roles or tags."""
 
 
 class ProjectIdNotFree(CatalogError, code=409):
@@ -170,6 +170,30 @@ def pending_during_outage(message: str) -> Iterator[None]:
         yield
     except (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown) as outage:
         raise RevocationPending(message) from outage
+
+
+class InvalidTagDefinition(CatalogError, code=400):
+    """The name or the allowed values of a tag are invalid."""
+
+
+class InvalidTagValue(CatalogError, code=400):
+    """The definition of the tag does not allow this value."""
+
+
+class TagScopeNotAllowed(CatalogError, code=400):
+    """The tag cannot be attached to this type of object."""
+
+
+class TagScopeNarrowed(CatalogError, code=400):
+    """The scope of a tag can only be widened."""
+
+
+class TagNameAlreadyExists(CatalogError, code=409):
+    """Another tag of the project has this name; letter case is ignored."""
+
+
+class TagDefinitionInUse(CatalogError, code=409):
+    """Objects carry the tag, or a data policy is bound to it."""
 
 
 class RoleNameAlreadyExists(CatalogError, code=409):

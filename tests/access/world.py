@@ -2,7 +2,7 @@
 """A small object hierarchy and doors for it, shared by the tests of access, the API and the matrix.
 
 server - project - warehouse - namespace `sales` - namespace `sales.eu` - table `orders` and view `recent`; and a role
-of the project.
+and a tag of the project.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ from gateway.access.refs import (
     ServerRef,
     Table,
     TabularRef,
+    TagNameRef,
+    TagRef,
     UserRef,
     View,
     WarehouseNameRef,
@@ -51,6 +53,7 @@ from gateway.access.resolved import (
     ResolvedRole,
     ResolvedServer,
     ResolvedTable,
+    ResolvedTag,
     ResolvedUser,
     ResolvedView,
     ResolvedWarehouse,
@@ -70,6 +73,7 @@ ROLE_ID = UUID("00000000-0000-4000-8000-000000000007")
 VIEW_ID = UUID("00000000-0000-4000-8000-000000000008")
 FIELD_ID = 2
 GENERIC_TABLE_ID = UUID("00000000-0000-4000-8000-000000000009")
+TAG_ID = UUID("00000000-0000-4000-8000-00000000000a")
 ALICE = Actor.user("oidc~alice", name="Alice")
 BOB_ID = "oidc~bob"
 
@@ -88,6 +92,8 @@ TABLE = TabularRef(Table, WAREHOUSE_ID, ORDERS)
 VIEW = TabularRef(View, WAREHOUSE_ID, RECENT)
 GENERIC_TABLE = TabularRef(GenericTable, WAREHOUSE_ID, VECTORS)
 ROLE = RoleRef(ROLE_ID)
+TAG = TagRef(TAG_ID)
+TAG_BY_NAME = TagNameRef(WAREHOUSE_ID, "pii")
 BOB = UserRef(BOB_ID)
 
 server_row = ResolvedServer(id=SERVER_ID, bootstrapped=True)
@@ -129,6 +135,7 @@ generic_table_row = ResolvedGenericTable(
     format="lance",
 )
 role_row = ResolvedRole(id=ROLE_ID, project_id=PROJECT_ID, name="analysts")
+tag_row = ResolvedTag(id=TAG_ID, project_id=PROJECT_ID, name="pii")
 bob_row = ResolvedUser(
     id=BOB_ID, name="Bob", email=None, user_type="human", created_at=NOW, updated_at=None, last_updated_with="test"
 )
@@ -155,6 +162,8 @@ ROWS: dict[Ref, Resolved] = {
     TabularRef(GenericTable, WAREHOUSE_ID, GENERIC_TABLE_ID): generic_table_row,
     TabularRef(GenericTable, WAREHOUSE_ID, GENERIC_TABLE_ID, dropped=True): generic_table_row,
     ROLE: role_row,
+    TAG: tag_row,
+    TAG_BY_NAME: tag_row,
     BOB: bob_row,
     UserRef(ALICE.id): alice_row,
 }
@@ -169,6 +178,7 @@ TARGETS: dict[ObjectType, Resolved] = {
     ObjectType.VIEW: view_row,
     ObjectType.GENERIC_TABLE: generic_table_row,
     ObjectType.ROLE: role_row,
+    ObjectType.TAG: tag_row,
     ObjectType.USER: bob_row,
 }
 
