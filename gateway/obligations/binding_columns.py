@@ -128,3 +128,16 @@ class TableColumns:
             if candidates:
                 return [self.current[id] for id in candidates] if len(candidates) == 1 else []
         return []
+
+
+def unambiguous_names(columns: Columns, inputs: PolicyInputs) -> dict[int, str]:
+    """Return the names of the current columns, by field id, without names that another column has or had.
+
+    Engines that refer to columns by name read an old snapshot by the names of its schema. There, a filter over such a
+    name could read another column. Letter case is ignored, because engines ignore it.
+    """
+    ids: dict[str, set[int]] = defaultdict(set)
+    everywhere = (field for schema in (*columns.schemas, columns.current) for field in schema)
+    for field_id, name in (*((field.id, field.name) for field in everywhere), *inputs.former_columns):
+        ids[name.casefold()].add(field_id)
+    return {field.id: field.name for field in columns.current if len(ids[field.name.casefold()]) == 1}

@@ -11,6 +11,7 @@ import pytest
 from gateway.iceberg.predicates import NEVER, And, Compare, Comparison, In, IsNull, Not, Or, Predicate
 from gateway.iceberg.types import NestedField, StructType, Type
 from gateway.obligations.binding import BindingResult, RestrictionNotExpressible, restrictions_of
+from gateway.obligations.binding_columns import unambiguous_names
 from gateway.obligations.columns import Columns
 from gateway.obligations.data_policies import (
     AllOf,
@@ -295,3 +296,9 @@ def test_projections_are_sorted_by_field_id() -> None:
     result = bind(bound(mask("b", "a", "c")), table=columns([field(3, "a"), field(1, "b"), field(2, "c")]))
     assert result.restrictions is not None
     assert result.restrictions.masks == tuple(Projection(id, Action.MASK_ALPHANUM) for id in (1, 2, 3))
+
+
+def test_names_that_another_column_has_or_had_are_ambiguous() -> None:
+    table = columns([field(1, "a"), field(2, "b")], [field(1, "a"), field(3, "B"), field(4, "c"), field(5, "d")])
+    assert unambiguous_names(table, PolicyInputs()) == {1: "a", 4: "c", 5: "d"}
+    assert unambiguous_names(table, PolicyInputs(former_columns=((9, "D"), (4, "c")))) == {1: "a", 4: "c"}
