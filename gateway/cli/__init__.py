@@ -22,6 +22,7 @@ from gateway.cli.changes import changes
 from gateway.cli.clients import client
 from gateway.cli.common import settings_for
 from gateway.cli.conformance import conformance
+from gateway.cli.data_policy_preview import data_policy
 from gateway.cli.database import migrate, require_our_database, wait_for_db
 from gateway.cli.engines import engine
 from gateway.cli.events import events
@@ -57,6 +58,7 @@ for _command in (
     client,
     conformance,
     contracts,
+    data_policy,
     init,
     live_credentials,
     log_in,
