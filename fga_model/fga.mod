@@ -12,3 +12,4 @@ contents:
   - view.fga
   - generic_table.fga
   - tag.fga
+  - data_policy.fga

@@ -35,6 +35,7 @@ class Privilege(StrEnum):
     CREATE = "create"
     MODIFY = "modify"
     ASSIGNEE = "assignee"
+    APPLY = "apply"
 
 
 _BELOW_PROJECT = (
@@ -74,12 +75,13 @@ GRANTABLE: dict[ObjectType, tuple[Privilege, ...]] = {
         Privilege.INSPECTOR,
         Privilege.MANAGE_STORAGE,
     ),
-    ObjectType.NAMESPACE: (*_BELOW_PROJECT, Privilege.CREATE, Privilege.MODIFY),
-    ObjectType.TABLE: (*_BELOW_PROJECT, Privilege.MODIFY),
+    ObjectType.NAMESPACE: (*_BELOW_PROJECT, Privilege.CREATE, Privilege.MODIFY, Privilege.ENFORCER),
+    ObjectType.TABLE: (*_BELOW_PROJECT, Privilege.MODIFY, Privilege.ENFORCER),
     ObjectType.COLUMN: (Privilege.SELECT,),
     ObjectType.VIEW: (*_BELOW_PROJECT, Privilege.MODIFY),
     ObjectType.GENERIC_TABLE: (*_BELOW_PROJECT, Privilege.MODIFY),
     ObjectType.ROLE: (Privilege.ASSIGNEE, Privilege.OWNERSHIP),
+    ObjectType.TAG: (Privilege.OWNERSHIP, Privilege.APPLY),
 }
 
 #: A live grant of one of these on an object makes the containers above it visible, by a derived `traverse` tuple. Every

@@ -28,6 +28,8 @@ class ObjectType(StrEnum):
     GENERIC_TABLE = "generic_table"
     USER = "user"
     ROLE = "role"
+    TAG = "tag"
+    DATA_POLICY = "data_policy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +161,31 @@ class RoleRef:
     role_id: UUID
 
 
+@dataclass(frozen=True, slots=True)
+class TagRef:
+    """The definition of a tag by its id."""
+
+    type: ClassVar[ObjectType] = ObjectType.TAG
+    tag_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class TagNameRef:
+    """The definition of a tag by its name, in the project of a warehouse."""
+
+    type: ClassVar[ObjectType] = ObjectType.TAG
+    warehouse_id: UUID
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DataPolicyRef:
+    """A data policy by its id."""
+
+    type: ClassVar[ObjectType] = ObjectType.DATA_POLICY
+    policy_id: UUID
+
+
 Ref = (
     ServerRef
     | ProjectRef
@@ -171,6 +198,8 @@ Ref = (
     | GenericTableRef
     | UserRef
     | RoleRef
+    | TagRef
+    | TagNameRef
 )
 
 

@@ -19,13 +19,18 @@ class Can(StrEnum):
     ACCEPT_MOVED_NAMESPACE = "can_accept_moved_namespace"
     ACTIVATE = "can_activate"
     ADOPT_FILES = "can_adopt_files"
+    APPLY = "can_apply"
     APPROVE_CHANGES = "can_approve_changes"
     ASSUME = "can_assume"
+    BE_SUBJECT = "can_be_subject"
+    BIND = "can_bind"
+    BIND_DATA_POLICY = "can_bind_data_policy"
     CHANGE_OWNERSHIP = "can_change_ownership"
     COMMIT = "can_commit"
     CONTROL_ALL_TASKS = "can_control_all_tasks"
     CONTROL_PROJECT_TASKS = "can_control_project_tasks"
     CONTROL_TASKS = "can_control_tasks"
+    CREATE_DATA_POLICY = "can_create_data_policy"
     CREATE_GENERIC_TABLE = "can_create_generic_table"
     CREATE_NAMESPACE = "can_create_namespace"
     CREATE_PROJECT = "can_create_project"
@@ -48,6 +53,7 @@ class Can(StrEnum):
     GET_TASK_QUEUE_CONFIG = "can_get_task_queue_config"
     GET_TASKS = "can_get_tasks"
     GRANT_ADMIN = "can_grant_admin"
+    GRANT_APPLY = "can_grant_apply"
     GRANT_APPROVE_CHANGES = "can_grant_approve_changes"
     GRANT_ASSIGNEE = "can_grant_assignee"
     GRANT_CREATE = "can_grant_create"
@@ -55,6 +61,7 @@ class Can(StrEnum):
     GRANT_DELEGATE = "can_grant_delegate"
     GRANT_DESCRIBE = "can_grant_describe"
     GRANT_ENFORCER = "can_grant_enforcer"
+    GRANT_EXEMPT = "can_grant_exempt"
     GRANT_INSPECTOR = "can_grant_inspector"
     GRANT_MANAGE_GRANTS = "can_grant_manage_grants"
     GRANT_MANAGE_STORAGE = "can_grant_manage_storage"
@@ -68,10 +75,12 @@ class Can(StrEnum):
     GRANT_ROLE_CREATOR = "can_grant_role_creator"
     GRANT_SECURITY_ADMIN = "can_grant_security_admin"
     GRANT_SELECT = "can_grant_select"
+    GRANT_SUBJECT = "can_grant_subject"
     GRANT_TAG_CREATOR = "can_grant_tag_creator"
     INCLUDE_IN_LIST = "can_include_in_list"
     INSPECT = "can_inspect"
     LIST_ALL_PROJECTS = "can_list_all_projects"
+    LIST_DATA_POLICIES = "can_list_data_policies"
     LIST_DELETED_TABULARS = "can_list_deleted_tabulars"
     LIST_EVERYTHING = "can_list_everything"
     LIST_GENERIC_TABLES = "can_list_generic_tables"
@@ -83,6 +92,7 @@ class Can(StrEnum):
     LIST_VIEWS = "can_list_views"
     LIST_WAREHOUSES = "can_list_warehouses"
     MANAGE_EVENTS = "can_manage_events"
+    MANAGE_MAPPING_TABLES = "can_manage_mapping_tables"
     MANAGE_ROLE_ASSIGNMENTS = "can_manage_role_assignments"
     MANAGE_TAGS = "can_manage_tags"
     MODIFY_SOFT_DELETION = "can_modify_soft_deletion"
@@ -90,7 +100,9 @@ class Can(StrEnum):
     MOVE = "can_move"
     PROVISION_USERS = "can_provision_users"
     READ = "can_read"
+    READ_AFFECTED = "can_read_affected"
     READ_ASSIGNMENTS = "can_read_assignments"
+    READ_ATTACHMENTS = "can_read_attachments"
     READ_COLUMNS = "can_read_columns"
     READ_DATA = "can_read_data"
     READ_EVENTS = "can_read_events"
@@ -98,12 +110,15 @@ class Can(StrEnum):
     READ_POLICIES = "can_read_policies"
     READ_METADATA = "can_read_metadata"
     READ_ROLE_ASSIGNMENTS = "can_read_role_assignments"
+    RELEASE = "can_release"
+    REMOVE = "can_remove"
     RENAME = "can_rename"
     SEARCH_ROLES = "can_search_roles"
     SELECT = "can_select"
     SET_FORMAT_VERSION_POLICY = "can_set_format_version_policy"
     SET_MANAGED_ACCESS = "can_set_managed_access"
     SET_PROTECTION = "can_set_protection"
+    SKIP_POLICY = "can_skip"
     SYNCHRONIZE_IDENTITIES = "can_synchronize_identities"
     UNDROP = "can_undrop"
     UNREGISTER = "can_unregister"
@@ -126,6 +141,7 @@ VISIBLE_BY: dict[ObjectType, Can] = {
     ObjectType.VIEW: Can.GET_METADATA,
     ObjectType.GENERIC_TABLE: Can.GET_METADATA,
     ObjectType.ROLE: Can.READ,
+    ObjectType.TAG: Can.READ,
 }
 
 _EVERYWHERE_BELOW_PROJECTS = frozenset(
@@ -183,6 +199,7 @@ ACTIONS: dict[ObjectType, frozenset[Can]] = {
     ObjectType.PROJECT: frozenset(
         {
             Can.CONTROL_PROJECT_TASKS,
+            Can.CREATE_DATA_POLICY,
             Can.CREATE_ROLE,
             Can.CREATE_TAG,
             Can.CREATE_WAREHOUSE,
@@ -207,9 +224,11 @@ ACTIONS: dict[ObjectType, frozenset[Can]] = {
             Can.GRANT_TAG_CREATOR,
             Can.INCLUDE_IN_LIST,
             Can.INSPECT,
+            Can.LIST_DATA_POLICIES,
             Can.LIST_ROLES,
             Can.LIST_TAGS,
             Can.LIST_WAREHOUSES,
+            Can.MANAGE_MAPPING_TABLES,
             Can.MODIFY_TASK_QUEUE_CONFIG,
             Can.READ_ASSIGNMENTS,
             Can.READ_GRANTS,
@@ -222,6 +241,7 @@ ACTIONS: dict[ObjectType, frozenset[Can]] = {
         Can.ACCEPT_MOVED_NAMESPACE,
         Can.ACTIVATE,
         Can.ADOPT_FILES,
+        Can.BIND_DATA_POLICY,
         Can.CONTROL_ALL_TASKS,
         Can.CREATE_NAMESPACE,
         Can.DEACTIVATE,
@@ -252,12 +272,15 @@ ACTIONS: dict[ObjectType, frozenset[Can]] = {
     ObjectType.NAMESPACE: _EVERYWHERE_BELOW_PROJECTS
     | {
         Can.ACCEPT_MOVED_NAMESPACE,
+        Can.BIND_DATA_POLICY,
         Can.CREATE_GENERIC_TABLE,
         Can.CREATE_NAMESPACE,
         Can.CREATE_TABLE,
         Can.CREATE_VIEW,
         Can.DELETE,
+        Can.ENFORCE,
         Can.GRANT_CREATE,
+        Can.GRANT_ENFORCER,
         Can.LIST_EVERYTHING,
         Can.LIST_GENERIC_TABLES,
         Can.LIST_NAMESPACES,
@@ -267,7 +290,16 @@ ACTIONS: dict[ObjectType, frozenset[Can]] = {
         Can.SET_MANAGED_ACCESS,
         Can.UPDATE_PROPERTIES,
     },
-    ObjectType.TABLE: _ON_LEAVES | {Can.READ_COLUMNS, Can.READ_DATA, Can.UNREGISTER, Can.WRITE_DATA},
+    ObjectType.TABLE: _ON_LEAVES
+    | {
+        Can.BIND_DATA_POLICY,
+        Can.ENFORCE,
+        Can.GRANT_ENFORCER,
+        Can.READ_COLUMNS,
+        Can.READ_DATA,
+        Can.UNREGISTER,
+        Can.WRITE_DATA,
+    },
     ObjectType.COLUMN: frozenset({Can.READ_DATA}),
     ObjectType.VIEW: _ON_LEAVES | {Can.SELECT},
     ObjectType.GENERIC_TABLE: _ON_LEAVES - {Can.COMMIT} | {Can.READ_DATA, Can.WRITE_DATA},
@@ -284,6 +316,37 @@ ACTIONS: dict[ObjectType, frozenset[Can]] = {
             Can.READ_ROLE_ASSIGNMENTS,
             Can.UPDATE,
             Can.UPDATE_SOURCE_SYSTEM,
+        }
+    ),
+    ObjectType.TAG: frozenset(
+        {
+            Can.APPLY,
+            Can.CHANGE_OWNERSHIP,
+            Can.DELETE,
+            Can.GRANT_APPLY,
+            Can.READ,
+            Can.READ_ASSIGNMENTS,
+            Can.READ_ATTACHMENTS,
+            Can.READ_GRANTS,
+            Can.REMOVE,
+            Can.UPDATE,
+        }
+    ),
+    ObjectType.DATA_POLICY: frozenset(
+        {
+            Can.BE_SUBJECT,
+            Can.BIND,
+            Can.CHANGE_OWNERSHIP,
+            Can.DELETE,
+            Can.GRANT_EXEMPT,
+            Can.GRANT_SUBJECT,
+            Can.READ,
+            Can.READ_AFFECTED,
+            Can.READ_ASSIGNMENTS,
+            Can.READ_GRANTS,
+            Can.RELEASE,
+            Can.SKIP_POLICY,
+            Can.UPDATE,
         }
     ),
     ObjectType.USER: frozenset(),

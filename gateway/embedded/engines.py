@@ -55,7 +55,9 @@ def engine_files(ready: Ready, directory: Path, opa: Path) -> list[EngineFile]:
         EngineFile("Spark", "spark-defaults.conf", SPARK.format(**fields)),
         EngineFile("PyIceberg", "lakegate_catalog.py", PYICEBERG.format(**fields)),
         EngineFile("DuckDB", "lakegate.sql", DUCKDB.format(**fields)),
-        EngineFile("Trino", "trino/catalog/lakegate.properties", trino + trino_config.CACHES_OFF),
+        EngineFile(
+            "Trino", "trino/catalog/lakegate.properties", trino + trino_config.CACHES_OFF + trino_config.STATISTICS_OFF
+        ),
         EngineFile("Trino", "trino/access-control.properties", trino_config.access_control_properties()),
     ]
     if ready.warehouse_id is not None:

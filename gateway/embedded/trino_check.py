@@ -46,6 +46,15 @@ class _State(msgspec.Struct, frozen=True):
     warehouses: dict[str, _Outcome]
 
 
+class _Expression(msgspec.Struct, frozen=True):
+    expression: str
+
+
+class _Mask(msgspec.Struct, frozen=True):
+    index: int
+    expression: _Expression = msgspec.field(name="viewExpression")
+
+
 class _Result(msgspec.Struct, frozen=True):
     result: Any = None
 
@@ -157,14 +166,35 @@ class BridgeCheck:
         yield Finding(readable is True, f"{user} {'may' if readable is True else 'may not'} select {which}", grant)
         if readable is not True and not columns:
             return
-        filters = self._query("row_filters", {"operation": "GetRowFilters", "resource": {"table": name}})
-        yield Finding(filters == [], f"row filters: {'none' if filters == [] else 'every row is hidden'}", grant)
+        filters = self._expressions("row_filters", {"operation": "GetRowFilters", "resource": {"table": name}})
+        hidden = filters == ["false"]
+        # The bridge sends each filter of the gateway twice: see `docs/trino.md`.
+        shown = "every row is hidden" if hidden else " AND ".join(f"({each})" for each in filters[::2])
+        yield Finding(not hidden, f"row filters: {shown or 'none'}", grant)
         if columns:
-            things = [{"column": {**name, "columnName": each, "columnType": "varchar"}} for each in columns]
-            masks = self._query("batch_column_masks", {"operation": "GetColumnMask", "filterResources": things})
-            hidden = [columns[mask["index"]] for mask in masks or []]
-            text = f"columns that read as NULL: {', '.join(hidden) or 'none'}"
-            yield Finding(not hidden, text, f"Grant {user} `select` on these columns.")
+            yield self._masks(name, columns, readable=readable is True)
+
+    def _masks(self, table: Mapping[str, str], columns: Sequence[str], *, readable: bool) -> Finding:
+        """Report the masks of columns. A column that is not ``readable`` has a mask too, which returns NULL."""
+        things = [{"column": {**table, "columnName": each, "columnType": "varchar"}} for each in columns]
+        found = self._query("batch_column_masks", {"operation": "GetColumnMask", "filterResources": things})
+        try:
+            masks = msgspec.convert(found or [], list[_Mask])
+            texts = {columns[mask.index]: mask.expression.expression for mask in masks}
+        except (msgspec.ValidationError, IndexError):
+            raise Unusable(Finding(False, "OPA's answer about masks is invalid", _START)) from None
+        if readable:
+            shown = ", ".join(f"{column} as {text}" for column, text in texts.items())
+            return Finding(True, f"masked columns: {shown or 'none'}")
+        remedy = f"Grant {self._question.user} `select` on these columns."
+        return Finding(not texts, f"columns that read as NULL: {', '.join(texts) or 'none'}", remedy)
+
+    def _expressions(self, entry: str, action: Mapping[str, Any]) -> list[str]:
+        """Return the expressions of an entry point. Raises Unusable."""
+        try:
+            return [each.expression for each in msgspec.convert(self._query(entry, action), list[_Expression])]
+        except msgspec.ValidationError:
+            raise Unusable(Finding(False, "OPA's answer about row filters is invalid", _START)) from None
 
 
 def _variables(state: _State) -> Iterator[Finding]:

@@ -45,6 +45,9 @@ iceberg.rest-catalog.oauth2.scope=catalog
 CACHES_OFF = "iceberg.metadata-cache.enabled=false\n"
 """Needed if users of one Trino catalog may not all read the same tables."""
 
+STATISTICS_OFF = "iceberg.table-statistics-enabled=false\n"
+"""Needed if tables have row filters: `SHOW STATS` and `EXPLAIN` show statistics of hidden rows."""
+
 _ACCESS = """\
 access-control.name=opa
 opa.policy.uri={opa}/v1/data/trino/allow?key={key}
@@ -76,7 +79,7 @@ class BridgeClient:
 
 
 def catalog_properties(*, catalog: str, warehouse: str, endpoint: str, region: str, token: str = "") -> str:
-    """Return a file `etc/catalog/….properties` without the properties of caches.
+    """Return a file `etc/catalog/….properties` without the properties of caches and statistics.
 
     ``catalog``: address of the catalog. ``endpoint``, ``region``: of the object store. ``token``: Trino's own token;
     empty for the variable ``TOKEN``.

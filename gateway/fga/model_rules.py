@@ -19,6 +19,7 @@ HEIGHT: Final[Mapping[str, int]] = {
     "warehouse": 2,
     "role": 2,
     "tag": 2,
+    "data_policy": 2,
     "namespace": 3,
     "table": 4,
     "column": 5,

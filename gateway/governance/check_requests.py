@@ -79,9 +79,9 @@ def _check(
         raise BadRequestException(f"`operation` has the unknown field {kind!r}. Possible fields: {', '.join(_REFS)}")
     fields = dict(fields)
     relation, facts = _action(fields.pop("action", None))
-    runs_as_owner = fields.pop("runs-as-owner", False) if kind == "view" else False
-    if not isinstance(runs_as_owner, bool):
-        raise BadRequestException("`operation.view.runs-as-owner` must be true or false.")
+    runs_as_owner = _flag(fields, kind, "runs-as-owner") if kind == "view" else False
+    append = _flag(fields, kind, "append") if kind == "table" else False
+    applies_restrictions = _restrictions(fields, relation) if kind == "table" else False
     try:
         other = _view({**fields, "view": fields["name"]}, None) if kind == _TABULAR else None
         ref = _REFS[kind](fields, default_project_id)
@@ -93,7 +93,36 @@ def _check(
         raise BadRequestException(f"`operation.{kind}` has unknown fields: {', '.join(sorted(fields))}")
     principal = None if identity is None else other_principal(principal_of(identity), caller)
     named = _named(ref.type, relation, facts)
-    return Check(ref, relation, principal, named, id=id, or_on=other, runs_as_owner=runs_as_owner)
+    return Check(
+        ref,
+        relation,
+        principal,
+        named,
+        id=id,
+        or_on=other,
+        runs_as_owner=runs_as_owner,
+        append=append,
+        applies_restrictions=applies_restrictions,
+    )
+
+
+def _flag(fields: dict[str, Any], kind: str, name: str) -> bool:
+    """Remove an optional boolean member and return it, False by default. Raise 400 for another type."""
+    value = fields.pop(name, False)
+    if not isinstance(value, bool):
+        raise BadRequestException(f"`operation.{kind}.{name}` must be true or false.")
+    return value
+
+
+def _restrictions(fields: dict[str, Any], relation: Can) -> bool:
+    """Remove the member `restrictions` and return True if it is present. Raise 400 for an unknown form."""
+    if "restrictions" not in fields:
+        return False
+    if fields.pop("restrictions") != "trino" or relation is not Can.READ_COLUMNS:
+        raise BadRequestException(
+            '`operation.table.restrictions` must be "trino", and is possible only with the action read_columns.'
+        )
+    return True
 
 
 def _action(action: object) -> tuple[Can, Facts]:

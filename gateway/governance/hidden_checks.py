@@ -22,6 +22,7 @@ _TYPES: Final = frozenset({ObjectType.NAMESPACE, ObjectType.TABLE, ObjectType.VI
 #: Relations that a grant manager holds without seeing the object. It then also holds `can_read_assignments`.
 _ABOUT_GRANTS: Final = frozenset(each for each in Can if each.name.startswith("GRANT_")) | {
     Can.APPROVE_CHANGES,
+    Can.BIND_DATA_POLICY,
     Can.CHANGE_OWNERSHIP,
     Can.READ_ASSIGNMENTS,
     Can.READ_GRANTS,
@@ -37,8 +38,8 @@ def openings(relation: Can, on: Ref) -> tuple[Opening, ...]:
 
     `tests/unit/governance/test_hidden_checks.py` compares them with the compiled relationship model.
     """
-    if on.type not in _TYPES:
-        return ()
+    if on.type not in _TYPES or relation is Can.ENFORCE:
+        return ()  # an enforcer does not see the object
     visible = (VISIBLE_BY[on.type], on)
     if relation in _ABOUT_GRANTS:
         return visible, (Can.READ_ASSIGNMENTS, on)

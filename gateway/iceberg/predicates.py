@@ -9,6 +9,7 @@ null rows: the compiler to `read-restrictions` therefore adds `not-null` and `no
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -108,7 +109,7 @@ def all_of(*predicates: Predicate) -> Predicate:
     """
     flat: dict[bytes, Predicate] = {}
     for each in predicates:
-        for part in each.operands if isinstance(each, And) else (each,):
+        for part in _conjuncts(each):
             flat[canonical(part)] = part
     if canonical(NEVER) in flat:
         return NEVER
@@ -117,6 +118,35 @@ def all_of(*predicates: Predicate) -> Predicate:
     if not ordered:
         return ALWAYS
     return ordered[0] if len(ordered) == 1 else And(ordered)
+
+
+def _conjuncts(predicate: Predicate) -> Iterator[Predicate]:
+    if isinstance(predicate, And):
+        for operand in predicate.operands:
+            yield from _conjuncts(operand)
+    else:
+        yield predicate
+
+
+def simplified(predicate: Predicate) -> Predicate:
+    """Return an equivalent predicate without constants inside, and without `and` and `or` of one operand."""
+    match predicate:
+        case And(operands=operands):
+            return all_of(*map(simplified, operands))
+        case Or(operands=operands):
+            kept = {canonical(each): each for each in map(simplified, operands)}
+            if canonical(ALWAYS) in kept:
+                return ALWAYS
+            kept.pop(canonical(NEVER), None)
+            ordered = tuple(kept[key] for key in sorted(kept))
+            return ordered[0] if len(ordered) == 1 else Or(ordered) if ordered else NEVER
+        case Not(operand=operand):
+            inner = simplified(operand)
+            return Constant(not inner.value) if isinstance(inner, Constant) else Not(inner)
+        case In(values=(), negated=False):
+            return NEVER
+        case _:
+            return predicate
 
 
 def field_ids(predicate: Predicate) -> frozenset[int]:

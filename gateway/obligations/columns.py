@@ -62,7 +62,7 @@ class Columns(msgspec.Struct, frozen=True):
 
     def nested(self, name: str) -> bool:
         """Return True if the current schema has a nested field with this full dotted name."""
-        return any(name in _paths(field.type, field.name) for field in self.current)
+        return any(name in paths(field.type, field.name) for field in self.current)
 
     def name_of(self, field_id: int) -> tuple[str | None, bool]:
         """Return (name, True if the current schema has the column). A dropped column has its last name, or None."""
@@ -112,7 +112,7 @@ def held_back(granted: AbstractSet[int], columns: Columns) -> tuple[Projection, 
     """
     schemas = (*columns.schemas, columns.current)
     top = {field.id for schema in schemas for field in schema}
-    below = {id for schema in schemas for field in schema for id in _ids_within(field.type)}
+    below = {id for schema in schemas for field in schema for id in ids_within(field.type)}
     if top & below:
         raise RestrictionNotExpressible("a top-level column is nested inside another column in one of the schemas")
     found: dict[int, list[Projection]] = {}
@@ -137,37 +137,38 @@ def _action(fields: Sequence[NestedField]) -> Action:
     return action
 
 
-def _ids_within(kind: Type) -> Iterable[int]:
+def ids_within(kind: Type) -> Iterable[int]:
+    """Yield the field ids of all fields within a column of the type."""
     match kind:
         case StructType(fields=fields):
             for field in fields:
                 yield field.id
-                yield from _ids_within(field.type)
+                yield from ids_within(field.type)
         case ListType():
             yield kind.element_id
-            yield from _ids_within(kind.element)
+            yield from ids_within(kind.element)
         case MapType():
             yield kind.key_id
             yield kind.value_id
-            yield from _ids_within(kind.key)
-            yield from _ids_within(kind.value)
+            yield from ids_within(kind.key)
+            yield from ids_within(kind.value)
         case _:
             return
 
 
-def _paths(kind: Type, at: str) -> Iterable[str]:
+def paths(kind: Type, at: str) -> Iterable[str]:
     """Yield the dotted names of all fields within a column, in the notation of engines."""
     match kind:
         case StructType(fields=fields):
             for field in fields:
                 yield f"{at}.{field.name}"
-                yield from _paths(field.type, f"{at}.{field.name}")
+                yield from paths(field.type, f"{at}.{field.name}")
         case ListType():
             yield f"{at}.element"
-            yield from _paths(kind.element, f"{at}.element")
+            yield from paths(kind.element, f"{at}.element")
         case MapType():
             yield from (f"{at}.key", f"{at}.value")
-            yield from _paths(kind.key, f"{at}.key")
-            yield from _paths(kind.value, f"{at}.value")
+            yield from paths(kind.key, f"{at}.key")
+            yield from paths(kind.value, f"{at}.value")
         case _:
             return

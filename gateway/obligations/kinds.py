@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Final, Self
 
 import msgspec
 
+from gateway.iceberg.predicates import ALWAYS, Predicate, all_of, canonical
 from gateway.obligations.masks import Action
 from gateway.obligations.projections import Projection, strictest
 
@@ -206,7 +207,55 @@ class ReadableColumns(Kind):
         return sorted(self.fields), [(each.field_id, each.action.value) for each in self.projections]
 
 
-Obligation = CredentialLife | NoVending | AppendOnly | HiddenOperations | RowFilters | ColumnMasks | ReadableColumns
+@dataclass(frozen=True, slots=True)
+class TableRestrictions(Kind):
+    """The data policies of a table, merged for one principal, for an engine that applies them.
+
+    `table` is the id of the table. `row_filter` holds for every visible row, on original values. `masks` replace values
+    of the visible rows. With `append`, the principal may append rows through an enforcer. Field ids refer to the
+    document at `metadata_location`, which comparisons ignore.
+    """
+
+    table: str
+    row_filter: Predicate
+    masks: tuple[Projection, ...]
+    append: bool
+    metadata_location: str = field(compare=False)
+
+    @property
+    def about(self) -> str:
+        return self.table
+
+    def strictest(self, other: Self) -> Self:
+        by_field: dict[int, list[Projection]] = {}
+        for each in (*self.masks, *other.masks):
+            by_field.setdefault(each.field_id, []).append(each)
+        return type(self)(
+            self.table,
+            all_of(self.row_filter, other.row_filter),
+            strictest(by_field),
+            self.append and other.append,
+            min(self.metadata_location, other.metadata_location),
+        )
+
+    def audited(self) -> dict[str, int | bool]:
+        return {"row_filters": int(self.row_filter != ALWAYS), "column_masks": len(self.masks)}
+
+    def identity(self) -> tuple[Any, ...]:
+        masks = [(each.field_id, each.action.value) for each in self.masks]
+        return canonical(self.row_filter), masks, self.append
+
+
+Obligation = (
+    CredentialLife
+    | NoVending
+    | AppendOnly
+    | HiddenOperations
+    | RowFilters
+    | ColumnMasks
+    | ReadableColumns
+    | TableRestrictions
+)
 
 KINDS: Final[tuple[type[Obligation], ...]] = (
     CredentialLife,
@@ -216,5 +265,6 @@ KINDS: Final[tuple[type[Obligation], ...]] = (
     RowFilters,
     ColumnMasks,
     ReadableColumns,
+    TableRestrictions,
 )
 """All kinds. Fingerprints and the fields of guardrails use this order."""

@@ -24,6 +24,7 @@ from msgspec import Meta
 from gateway.settings.audit import Audit
 from gateway.settings.bound_tokens import BoundTokens
 from gateway.settings.change_tickets import ChangeTickets
+from gateway.settings.engine_probes import EngineProbes
 from gateway.settings.engines import REMOVED, ReferencedBy, TrustedEngine, Ui, owners_of_several_providers
 from gateway.settings.env import PREFIX, SECONDS, SettingRow, read, rows_of
 from gateway.settings.env import Secret as Secret
@@ -245,6 +246,7 @@ class Settings(StoreSettings, frozen=True, kw_only=True):
     limits: Limits = Limits()
     change_tickets: ChangeTickets = ChangeTickets()
     bound_tokens: BoundTokens = BoundTokens()
+    engine_probes: EngineProbes = EngineProbes()
     embedded: Embedded = Embedded()
 
     def sign_in_issuer(self) -> str | None:

@@ -37,7 +37,7 @@ null_(request) := {"status_code": 200, "body": {"results": [{"id": each.id, "all
 
 # METADATA
 # description: The result if every check is allowed for the whole object.
-whole(asked) := {check: "all" | some check in asked}
+whole(asked) := {check: {"columns": "all", "filters": set(), "masks": {}} | some check in asked}
 
 test_a_whole_answer_allows_what_it_allows if {
 	gateway.holding("alice", checks(3)) == whole(checks(3)) with http.send as yes with opa.runtime as world.opa
@@ -69,7 +69,8 @@ beside(request) := object.union(yes(request), {"body": {"results": [object.union
 
 test_columns_are_told_as_names if {
 	some check in of_columns
-	gateway.holding("alice", of_columns) == {check: {"a", "b"}} with http.send as beside
+	some_ := {"columns": {"a", "b"}, "filters": set(), "masks": {}}
+	gateway.holding("alice", of_columns) == {check: some_} with http.send as beside
 		with data.told as {"columns": ["a", "B"]}
 		with opa.runtime as world.opa
 	gateway.holding("alice", of_columns) == whole(of_columns) with http.send as beside
@@ -100,6 +101,72 @@ test_odd_columns_allow_nothing_of_the_whole_answer if {
 	gateway.holding("alice", checks(1)) == {} with http.send as beside
 		with data.told as {"columns": ["a"]}
 		with opa.runtime as world.opa
+}
+
+# METADATA
+# description: A check about the columns of a table that requests restrictions.
+of_restrictions := {{"table": {
+	"warehouse-id": "w",
+	"namespace": ["sales"],
+	"table": "0",
+	"restrictions": "trino",
+	"action": {"action": "read_columns"},
+}}}
+
+# METADATA
+# description: The result of the check and of another one, if the gateway adds these members.
+restricted_by(told, asked) := result if {
+	result := gateway.holding("alice", asked | checks(1)) with http.send as odd_first
+		with data.told as told
+		with opa.runtime as world.opa
+}
+
+# METADATA
+# description: An answer that allows everything, with `data.told` added to results about columns.
+odd_first(request) := {"status_code": 200, "body": {"results": [object.union({"id": each.id, "allowed": true}, more) |
+	some each in request.body.checks
+	more := {true: data.told, false: {}}[each.operation.table.action.action == "read_columns"]
+]}}
+
+masked := [{"column": "Ssn", "expression": "'x'"}, {"column": "b", "expression": "NULL"}]
+
+test_restrictions_are_a_filter_and_masks_by_column if {
+	some check in of_restrictions
+	every told, extent in {
+		{"row-filter": "a > 1"}: {"filters": {"a > 1"}, "masks": {}},
+		{"column-masks": masked}: {"filters": set(), "masks": {"ssn": "'x'", "b": "NULL"}},
+		{"column-masks": [], "row-filter": "false"}: {"filters": {"false"}, "masks": {}},
+	} {
+		found := restricted_by({"columns": ["a", "B"], "restrictions": told}, of_restrictions)
+		found[check] == object.union(extent, {"columns": {"a", "b"}})
+		count(found) == 2
+	}
+}
+
+test_restrictions_that_are_invalid_or_not_requested_allow_nothing_of_the_whole_answer if {
+	every odd in [
+		null, "a > 1", [], {}, true, {"row-filter": null}, {"row-filter": ""}, {"row-filter": " "}, {"row-filter": true},
+		{"row-filter": ["a > 1"]}, {"column-masks": []}, {"column-masks": null}, {"column-masks": {"a": "NULL"}},
+		{"row-filter": "a > 1", "column-masks": null}, {"column-masks": [{"column": "a"}]},
+		{"column-masks": [{"expression": "NULL"}]}, {"column-masks": [{"column": "a", "expression": null}]},
+		{"column-masks": [{"column": "a", "expression": ""}]}, {"column-masks": [{"column": "", "expression": "NULL"}]},
+		{"column-masks": [{"column": 7, "expression": "NULL"}]}, {"column-masks": ["a"]},
+		{"column-masks": [{"column": "a", "expression": "NULL", "identity": "x"}]},
+		{"column-masks": [{"column": "a", "expression": "1"}, {"column": "A", "expression": "a"}]},
+		{"row-filter": "a > 1", "limit": 7},
+		{"row-filter": "a > 1", "column-masks": {}},
+	] {
+		restricted_by({"columns": ["a"], "restrictions": odd}, of_restrictions) == {}
+	}
+	right := {"row-filter": "a > 1"}
+	count(restricted_by({"columns": ["a"], "restrictions": right}, of_restrictions)) == 2
+
+	# Without columns, a column under a former name would have no mask.
+	restricted_by({"restrictions": right}, of_restrictions) == {}
+	restricted_by({"restrictions": right, "columns": null}, of_restrictions) == {}
+
+	# The check did not request them.
+	restricted_by({"restrictions": right, "columns": ["a"]}, of_columns) == {}
 }
 
 # METADATA

@@ -33,7 +33,7 @@ takes := {
 	"FilterColumns": [["tabular sales.orders get_metadata", "table sales.orders read_columns"]],
 	"GetColumnMask": [["table sales.orders read_columns", "view sales.orders select"]],
 	"GetRowFilters": [["table sales.orders read_columns", "view sales.orders select"]],
-	"InsertIntoTable": [["table sales.orders write_data"], ["table sales.orders commit"]],
+	"InsertIntoTable": [["append table sales.orders write_data"], ["append table sales.orders commit"]],
 	"RenameColumn": [["table sales.t1 commit"]],
 	"RenameSchema": [["namespace tmp1 move"], ["warehouse create_namespace"], ["warehouse accept_moved_namespace"]],
 	"RenameTable": [["table sales.t1 rename"]],
@@ -421,6 +421,8 @@ test_a_session_may_not_shorten_what_is_kept if {
 		property := {"catalogSessionProperty": {"catalogName": "ice", "propertyName": name}}
 		not may("alice", "SetCatalogSessionProperty", property, {"warehouse get_config"})
 	}
+	statistics := {"catalogSessionProperty": {"catalogName": "ice", "propertyName": "statistics_enabled"}}
+	not may("alice", "SetCatalogSessionProperty", statistics, {"warehouse get_config"})
 	every name in [7, null, ["x"], {}] {
 		nameless := {"catalogSessionProperty": {"catalogName": "ice", "propertyName": name}}
 		not may("alice", "SetCatalogSessionProperty", nameless, {"warehouse get_config"})
@@ -747,6 +749,127 @@ test_columns_of_a_view_are_read_by_who_may_select_from_it if {
 	holds := {"view sales.v select"}
 	may("alice", "SelectFromColumns", columns("sales", "v", ["id"]), holds)
 	not may("alice", "SelectFromColumns", columns("sales", "v", ["id"]), {"table sales.v read_data"})
+}
+
+# ---- tables with row filters and masks ---------------------------------------------------------------------------
+
+# METADATA
+# description: |
+#   The answer to alice, who may read `sales.orders` with a row filter, and with masks of `ssn` and `city`. All other
+#   rights that she has are in `holds`.
+governed_by(entry, action, holds) := result if {
+	result := data.trino[entry] with input as world.input_of("alice", action)
+		with data.holds as {"table sales.orders read_columns"} | holds
+		with data.columns as {"table sales.orders read_columns": ["id", "SSN", "city"]}
+		with data.restrictions as {"table sales.orders read_columns": {
+			"row-filter": "id < 5 OR city = 'Oslo'",
+			"column-masks": [
+				{"column": "SSN", "expression": "'***'"},
+				{"column": "city", "expression": "CAST(NULL AS varchar)"},
+			],
+		}}
+		with opa.runtime as world.opa
+		with http.send as world.gateway
+}
+
+# METADATA
+# description: True if alice may do the operation with the restricted table.
+governed_may(operation, thing, holds) if governed_by("allow", {"operation": operation, "resource": thing}, holds)
+
+# METADATA
+# description: A column of a table.
+column_of(name, column) := {"column": {
+	"catalogName": "ice",
+	"schemaName": "sales",
+	"tableName": name,
+	"columnName": column,
+	"columnType": "varchar",
+}}
+
+test_a_row_filter_is_evaluated_before_the_predicates_of_the_query if {
+	filters := governed_by("row_filters", {"operation": "GetRowFilters", "resource": table("sales", "orders")}, set())
+	filters == [
+		{"expression": "id < 5 OR city = 'Oslo'"},
+		{"expression": "CASE WHEN random() < 2e0 THEN (id < 5 OR city = 'Oslo') ELSE false END"},
+	]
+	metadata := {"operation": "GetRowFilters", "resource": table("sales", "orders$partitions")}
+	governed_by("row_filters", metadata, set()) == [{"expression": "false"}]
+	other := {"operation": "FilterTables", "resource": table("sales", "orders")}
+	governed_by("row_filters", other, set()) == [{"expression": "false"}]
+}
+
+test_masked_columns_have_their_mask_and_unreadable_ones_are_null if {
+	things := [column_of("orders", name) | some name in ["id", "ssn", "email", "$path", "city"]]
+	masks := governed_by("batch_column_masks", {"operation": "GetColumnMask", "filterResources": things}, set())
+	null_ := "CAST(NULL AS varchar)"
+	[[mask.index, mask.viewExpression.expression] | some mask in masks] == [[1, "'***'"], [2, null_], [3, null_], [4, null_]]
+	ssn := {"operation": "GetColumnMask", "resource": column_of("orders", "ssn")}
+	governed_by("column_mask", ssn, set()) == {"expression": "'***'"}
+	id := {"operation": "GetColumnMask", "resource": column_of("orders", "id")}
+	governed_by("column_mask", id, set()) == {}
+	hidden := {"operation": "GetColumnMask", "resource": column_of("orders", "email")}
+	governed_by("column_mask", hidden, set()) == {"expression": null_}
+}
+
+test_a_restricted_table_is_read_by_its_current_columns_only if {
+	governed_may("SelectFromColumns", columns("sales", "orders", ["id", "ssn", "city"]), set())
+	governed_may("SelectFromColumns", columns("sales", "orders", []), set())
+	every hidden in ["mail", "$path", "$partition", "$file_modified_time", "$row_id", "_change_type"] {
+		not governed_may("SelectFromColumns", columns("sales", "orders", ["id", hidden]), set())
+	}
+	metadata := columns("sales", "orders$files", ["id"])
+	not governed_may("SelectFromColumns", metadata, {"table sales.orders commit", "table sales.orders get_metadata"})
+}
+
+test_restrictions_of_all_alternatives_apply if {
+	verdict := {"needs": [["x", "y", "z"]]}
+	holding := {
+		"x": {"columns": {"a"}, "filters": {"a > 1"}, "masks": {"a": "1", "b": "2"}},
+		"y": {"columns": "all", "filters": {"a > 2"}, "masks": {"a": "3", "b": "2"}},
+	}
+	trino._extent(verdict, holding) == {
+		"columns": "all",
+		"filters": {"a > 1", "a > 2"},
+		"masks": {"a": {"1", "3"}, "b": {"2"}},
+	}
+	readable := {trino._table_of(column_of("orders", "a")): trino._extent(verdict, holding)}
+	trino._mask(column_of("orders", "a")) == {"expression": "CAST(NULL AS varchar)"} with trino._readable as readable
+	trino._mask(column_of("orders", "b")) == {"expression": "2"} with trino._readable as readable
+}
+
+test_a_restricted_table_grows_only_where_a_policy_permits_it if {
+	append := {"append table sales.orders write_data", "append table sales.orders commit"}
+	governed_may("InsertIntoTable", table("sales", "orders"), append)
+	every one in append { not governed_may("InsertIntoTable", table("sales", "orders"), append - {one}) }
+	changed := object.union(columns("sales", "orders", ["id"]), {"function": {"functionName": "optimize"}})
+	every operation in {
+		"AddColumn",
+		"AlterColumn",
+		"DeleteFromTable",
+		"DropColumn",
+		"ExecuteTableProcedure",
+		"RenameColumn",
+		"SetTableProperties",
+		"TruncateTable",
+		"UpdateTableColumns",
+	} {
+		not governed_may(operation, changed, append)
+		governed_may(operation, changed, {"table sales.orders write_data", "table sales.orders commit"})
+	}
+	whole_table := {"table sales.orders write_data", "table sales.orders commit"}
+	not governed_may("InsertIntoTable", table("sales", "orders"), whole_table)
+}
+
+test_only_reads_of_columns_request_restrictions if {
+	every row in trino.operations.table {
+		every need in object.get(row, "needs", []) {
+			every alternative in split(need, " | ") {
+				[what, action] := split(alternative, " ")
+				expected := {true: {"restrictions": "trino"}, false: {}}[action == "read_columns"]
+				object.remove(trino.operations._with(what, action), ["append"]) == expected
+			}
+		}
+	}
 }
 
 # ---- facts for guardrails --------------------------------------------------------------------------------------------

@@ -39,8 +39,12 @@ gateway(request) := {"status_code": 200, "body": {"results": results}} if {
 
 # METADATA
 # description: |
-#   The extent: the columns in `data.columns` if it limits this right to them, else the whole object.
-_some(check) := {"columns": data.columns[asked(check.operation)]} if {
+#   The extent: the columns in `data.columns` if it limits this right to them, else the whole object. `data.restrictions`
+#   has the restrictions. A check of columns must request them.
+_some(check) := object.union_n([
+	{"columns": names | names := data.columns[asked(check.operation)]},
+	{"restrictions": told | told := data.restrictions[asked(check.operation)]},
+]) if {
 	_holds(check)
 } else := {}
 
@@ -48,15 +52,29 @@ _some(check) := {"columns": data.columns[asked(check.operation)]} if {
 # description: True if alice holds the right.
 _holds(check) if {
 	check.identity.user == "oidc~alice"
+	_requests_restrictions(check)
 	asked(check.operation) in data.holds
 } else := false
 
 # METADATA
+# description: Only reads of columns request restrictions, and each of them does.
+_requests_restrictions(check) if {
+	some on in check.operation
+	{"trino"} == {told | told := on.restrictions}
+	on.action.action == "read_columns"
+} else if {
+	some on in check.operation
+	not on.restrictions
+	on.action.action != "read_columns"
+}
+
+# METADATA
 # description: |
-#   A check as one line, for example `table sales.orders read_data`. The prefix `lab` means the other catalog, and
-#   `owned` means a view that must run as its owner.
-asked(operation) := concat(" ", [part | some part in [where, owned, kind, name, on.action.action]; part != ""]) if {
+#   A check as one line, for example `table sales.orders read_data`. The prefix `lab` means the other catalog, `owned`
+#   means a view that must run as its owner, and `append` means a change that only adds rows.
+asked(operation) := concat(" ", [part | some part in [where, owned, append, kind, name, on.action.action]; part != ""]) if {
 	some kind, on in operation
+	append := {true: "append", false: ""}[object.get(on, "append", false)]
 	owned := {true: "owned", false: ""}[object.get(on, "runs-as-owner", false)]
 	where := {
 		"0192d4c6-0000-7000-8000-000000000001": "",

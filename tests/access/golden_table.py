@@ -130,6 +130,7 @@ def _rows() -> Iterator[Row]:
         ("N", "pass_grants", "---- --- - - - - - --- -"),
         ("N", "manage_grants", "---- --- - - - - - YYY -"),
         ("N", "manage_tags", "---- --- - - - - - --- -"),
+        ("N", "enforcer", "---- --- - - - - - --- -"),
         ("N", "approve_changes", "YYYY --- - - - - - --- -"),
         ("N", "ownership", "YYYY YYY Y Y - - - YYY -"),
         ("T", "describe", "YYY- --- - - - - - --- -"),
@@ -142,6 +143,7 @@ def _rows() -> Iterator[Row]:
         ("T", "manage_grants", "---- --- - - - - - YYY -"),
         ("T", "manage_tags", "---- --- - - - - - --- -"),
         ("T", "modify manage_grants", "YYY- YYY - - - - - YYY -"),
+        ("T", "enforcer", "---- --- - - - - - --- -"),
         ("T", "approve_changes", "YYY- --- - - - - - --- -"),
         ("T", "ownership", "YYY- YYY - - - - - YYY -"),
     ):

@@ -210,9 +210,12 @@ def trino_server(world: World, bridge: Bridge, folder: Path, service: Person, **
     """Run Trino on the world's warehouse with this bridge; `service` is its identity at the catalog.
 
     `properties` are further properties of the Iceberg catalog, with `__` for a dot and `_` for a hyphen. Without any,
-    the caches are off, as `docs/trino.md` demands.
+    the caches and the statistics are off, as `docs/trino.md` demands.
     """
-    properties = properties or {"iceberg__metadata_cache__enabled": "false"}
+    properties = properties or {
+        "iceberg__metadata_cache__enabled": "false",
+        "iceberg__table_statistics_enabled": "false",
+    }
     files = {
         "catalog/ice.properties": trino_config.catalog_properties(
             catalog=world.ready.catalog_uri,

@@ -191,13 +191,14 @@ def test_grantable_relations_equal_those_of_the_reference_model(model: Model) ->
         "server": {"admin", "operator", "provisioner", "policy_reader"},
         "project": on_projects | {"describe", "select", "create", "modify", "delegate", "enforcer", "inspector"},
         "warehouse": below | {"delegate", "enforcer", "inspector", "manage_storage"},
-        "namespace": below,
-        "table": below - {"create"},
+        "namespace": below | {"enforcer"},
+        "table": below - {"create"} | {"enforcer"},
         "column": {"select"},
         "view": below - {"create"},
         "generic_table": below - {"create"},
         "role": {"assignee", "ownership"},
         "tag": {"ownership", "apply"},
+        "data_policy": {"ownership", "subject", "exempt"},
     }
 
 
@@ -286,7 +287,7 @@ def test_version_1_7_only_adds_to_version_1_6(fga_model: Path, model: Model) -> 
     """
     added = {"approve_changes", "approves", "can_approve_changes", "can_grant_approve_changes", "can_read_events"}
     later = {"policy_reader", "can_read_policies", "can_grant_policy_reader"}
-    former = _without(model, added | {"can_manage_events"} | later)
+    former = _without(_before_1_9(model), added | {"can_manage_events"} | later)
     for type_definition in former["type_definitions"]:
         arms = ((type_definition.get("relations") or {}).get("describes") or {}).get("union", {}).get("child", [])
         arms[:] = [arm for arm in arms if arm != {"computedUserset": {"relation": "approve_changes"}}]
@@ -295,8 +296,24 @@ def test_version_1_7_only_adds_to_version_1_6(fga_model: Path, model: Model) -> 
 
 def test_version_1_8_only_adds_to_version_1_7(fga_model: Path, model: Model) -> None:
     """Without the additions the model has the recorded hash of version 1.7."""
-    former = _without(model, {"policy_reader", "can_read_policies", "can_grant_policy_reader"})
+    former = _without(_before_1_9(model), {"policy_reader", "can_read_policies", "can_grant_policy_reader"})
     assert _recorded(fga_model, "1.7") == f"`{content_hash(former)[:12]}`"
+
+
+def test_version_1_9_only_adds_to_version_1_8(fga_model: Path, model: Model) -> None:
+    """Without the additions the model has the recorded hash of version 1.8."""
+    assert _recorded(fga_model, "1.8") == f"`{content_hash(_before_1_9(model))[:12]}`"
+
+
+def _before_1_9(model: Model) -> Model:
+    """Return the model without data policies, and without enforcers of namespaces and tables."""
+    on_projects = {"can_create_data_policy", "can_list_data_policies", "can_manage_mapping_tables"}
+    former = _without(model, on_projects | {"can_bind_data_policy"})
+    kept = [each for each in former["type_definitions"] if each["type"] != "data_policy"]
+    lower = [each for each in kept if each["type"] in ("namespace", "table")]
+    trimmed = _without({"type_definitions": lower}, {"enforcer", "can_enforce", "can_grant_enforcer"})
+    rest = [each for each in kept if each["type"] not in ("namespace", "table")]
+    return {**former, "type_definitions": rest + list(trimmed["type_definitions"])}
 
 
 def _without(model: Model, added: set[str]) -> Model:

@@ -15,6 +15,9 @@ SETTINGS, AUTHZ, LOG = "settings.rego", "authz.rego", "log.rego"
 
 RECORDED = "test_each_recorded_operation_is"
 ODD = "test_no_answer_and_an_odd_answer_allow_nothing"
+INVALID = "test_restrictions_that_are_invalid"
+FILTER = "test_a_row_filter_is_evaluated_before"
+MASKS = "test_masked_columns_have_their_mask"
 
 #: Mutants: (file, original, change, the tests to run, one of which must fail).
 MUTANTS = {
@@ -46,7 +49,7 @@ MUTANTS = {
         "",
         "test_odd_columns",
     ),
-    "an empty column list counts as partial access": (GATEWAY, "\textent != set()\n", "", "test_columns_are_told"),
+    "an empty column list counts as partial access": (GATEWAY, "\tcolumns != set()\n", "", "test_columns_are_told"),
     "column names are not lower-cased": (GATEWAY, "{lower(name) |", "{name |", "test_names_of_columns"),
     "names that Trino and Rego lower-case differently are accepted": (
         GATEWAY,
@@ -85,8 +88,9 @@ MUTANTS = {
     ),
     "one of several required checks suffices": (
         MAIN,
-        '\tevery alternatives in verdict.needs {\n\t\tsome check in alternatives\n\t\tholding[check] == "all"\n\t}\n',
-        '\tsome alternatives in verdict.needs\n\tsome check in alternatives\n\tholding[check] == "all"\n',
+        "\tevery alternatives in verdict.needs {\n\t\tsome check in alternatives\n"
+        '\t\tholding[check].columns == "all"\n\t}\n',
+        '\tsome alternatives in verdict.needs\n\tsome check in alternatives\n\tholding[check].columns == "all"\n',
         RECORDED,
     ),
     "partial column access counts as full access": (
@@ -109,7 +113,7 @@ MUTANTS = {
     ),
     "a right on some columns counts as the full right": (
         MAIN,
-        '\t\tholding[check] == "all"\n',
+        '\t\tholding[check].columns == "all"\n',
         "\t\tholding[check]\n",
         "test_granted_columns",
     ),
@@ -119,7 +123,12 @@ MUTANTS = {
         'default row_filters := [{"expression": "true"}]',
         RECORDED,
     ),
-    "columns of unreadable tables are shown": (MAIN, "\tnot _is_readable(thing)\n", "\tfalse\n", RECORDED),
+    "columns of unreadable tables are shown": (
+        MAIN,
+        "_is_masked(thing) if not _is_readable(thing)\n",
+        "",
+        RECORDED,
+    ),
     "a mask request gets a row filter": (MAIN, '\t_operation == "GetRowFilters"\n', "", "test_a_question_put"),
     "columns of two tables are filtered as one table's": (
         MAIN,
@@ -153,8 +162,8 @@ MUTANTS = {
     ),
     "inserting needs no right to write data": (
         TABLE,
-        '"InsertIntoTable": {"needs": ["table write_data", "table commit"]}',
-        '"InsertIntoTable": {"needs": ["table commit"]}',
+        '"InsertIntoTable": {"needs": ["grown write_data", "grown commit"]}',
+        '"InsertIntoTable": {"needs": ["grown commit"]}',
         RECORDED,
     ),
     "reading needs only visibility": (
@@ -326,6 +335,95 @@ MUTANTS = {
         '\tcount({_subject, _key} - {""}) > 0\n',
         "",
         "test_where_nothing",
+    ),
+    "restrictions are accepted for a check that did not request them": (
+        GATEWAY,
+        '\tcheck.table.restrictions == "trino"\n',
+        "",
+        INVALID,
+    ),
+    "restrictions are accepted without columns": (
+        GATEWAY,
+        '\t_has_columns(check, result)\n\tcheck.table.restrictions == "trino"\n',
+        '\tcheck.table.restrictions == "trino"\n',
+        INVALID,
+    ),
+    "any restrictions are accepted": (GATEWAY, "\t_are_restrictions(result.restrictions)\n", "", INVALID),
+    "unknown restrictions are ignored": (GATEWAY, "\tgiven - known == set()\n", "", INVALID),
+    "restrictions without content are accepted": (
+        GATEWAY,
+        '\tcount(given - {"column-masks"}) + count(masks) > 0\n',
+        "",
+        INVALID,
+    ),
+    "a filter that is no text is ignored": (
+        GATEWAY,
+        '\t_is_filled(object.get(restrictions, "row-filter", "true"))\n',
+        "",
+        INVALID,
+    ),
+    "a blank text is an expression": (GATEWAY, '\ttrim_space(value) != ""\n', "", INVALID),
+    "masks that are no list are accepted": (GATEWAY, "\tis_array(masks)\n", "", INVALID),
+    "a mask without an expression is accepted": (
+        GATEWAY,
+        '\t\tobject.keys(mask) == {"column", "expression"}\n\t\t_is_filled(mask.column)\n'
+        "\t\t_is_filled(mask.expression)\n",
+        "\t\t_is_filled(mask.column)\n",
+        INVALID,
+    ),
+    "two masks of one column are accepted": (
+        GATEWAY,
+        "\tcount({lower(mask.column) | some mask in masks}) == count(masks)\n",
+        "",
+        INVALID,
+    ),
+    "the gateway's filter is ignored": (
+        GATEWAY,
+        '{filter | filter := result.restrictions["row-filter"]}',
+        "set()",
+        FILTER,
+    ),
+    "names of masks are not lower-cased": (GATEWAY, "{lower(mask.column): mask", "{mask.column: mask", MASKS),
+    "Trino evaluates the predicates of the query before the filter": (
+        MAIN,
+        "[filter, _first(filter)]",
+        "[filter]",
+        FILTER,
+    ),
+    "no file is skipped by the filter": (MAIN, "[filter, _first(filter)]", "[_first(filter)]", FILTER),
+    "the evaluated filter is deterministic": (MAIN, "random() < 2e0", "1e0 < 2e0", FILTER),
+    "a masked column is shown": (MAIN, "_is_masked(thing) if _masks_of(thing)\n", "", MASKS),
+    "one of several masks applies": (
+        MAIN,
+        "\tcount(_masks_of(thing)) == 1\n\tsome expression in _masks_of(thing)\n",
+        "\texpression := max(_masks_of(thing))\n",
+        "test_restrictions_of_all",
+    ),
+    "reads do not request restrictions": (
+        TABLE,
+        '_with(what, action) := {"restrictions": "trino"} if {',
+        "_with(what, action) := {} if {",
+        "test_only_reads",
+    ),
+    "an insert is checked as any change": (
+        TABLE,
+        '_with(what, action) := {"restrictions": "trino"} if {\n\twhat in {"table", "read"}\n'
+        '\taction == "read_columns"\n} else := {"append": true} if {',
+        '_with(what, action) := {"restrictions": "trino"} if {\n\twhat in {"table", "read"}\n'
+        '\taction == "read_columns"\n} else := {} if {',
+        "test_a_restricted_table_grows",
+    ),
+    "any change is checked as an insert": (
+        TABLE,
+        '\twhat == "grown"\n} else := {}',
+        "\tregex.match(`write_data|commit`, action)\n} else := {}",
+        "test_a_restricted_table_grows",
+    ),
+    "a session shows statistics of hidden rows": (
+        TABLE,
+        '\tthing.catalogSessionProperty.propertyName != "statistics_enabled"\n',
+        "",
+        "test_a_session_may_not",
     ),
     "the environment is logged": (LOG, 'name != "uuid.rfc4122"', 'name == "http.send"', "test_of_what_was"),
 }

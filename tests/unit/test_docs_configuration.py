@@ -40,7 +40,7 @@ def _without_own(properties: dict[str, str], catalog: str) -> dict[str, str]:
 
 _FIELDS = {"catalog": f"http://127.0.0.1:{FIRST_CHOICES.gateway}/catalog", "warehouse": bootstrap.WAREHOUSE}
 _STORE = {"endpoint": f"http://127.0.0.1:{FIRST_CHOICES.s3}", "region": object_store.REGION}
-_CATALOG = trino_config.catalog_properties(**_FIELDS, **_STORE) + trino_config.CACHES_OFF
+_CATALOG = trino_config.catalog_properties(**_FIELDS, **_STORE) + trino_config.CACHES_OFF + trino_config.STATISTICS_OFF
 
 
 def test_the_readme_shows_the_spark_settings_that_lakegate_up_prints() -> None:

@@ -36,6 +36,9 @@ class Check:
 
     With `runs_as_owner` a view without an owner is not allowed. Engines request this before they read a view with the
     rights of another view's owner: those rights must not apply below a view without an owner (`docs/trino.md`).
+
+    With `append` the change only adds rows. With `applies_restrictions` the engine applies the row filter and the masks
+    of the result as Trino expressions.
     """
 
     on: Ref
@@ -45,6 +48,8 @@ class Check:
     id: str | None = None
     or_on: Ref | None = None
     runs_as_owner: bool = False
+    append: bool = False
+    applies_restrictions: bool = False
 
     def __post_init__(self) -> None:
         """Raise BadRequestException for a relation that the model does not define on this type.

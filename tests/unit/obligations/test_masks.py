@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 from gateway.iceberg.types import ListType, MapType, NestedField, StructType, Type
 from gateway.obligations.masks import Action, applies
-from gateway.obligations.projections import STRICTNESS, Projection, strictest
+from gateway.obligations.projections import Projection, reveals_no_more, strictest
 
 PRIMITIVES = (
     "boolean", "int", "long", "float", "double", "decimal(9,2)", "date", "time", "timestamp", "timestamptz",
@@ -63,11 +65,11 @@ def test_a_type_with_a_nested_type_without_fixed_value_has_none(kind: str) -> No
 
 @pytest.mark.threat("LG-DEC-25")
 def test_several_actions_merge_to_the_strictest_in_any_order() -> None:
-    assert set(STRICTNESS) == set(Action)
-    for stricter, other in zip(STRICTNESS, STRICTNESS[1:], strict=False):
-        pair = [Projection(1, other), Projection(1, stricter)]
-        for some in (pair, pair[::-1]):
-            assert strictest({1: some}) == (Projection(1, stricter),)
+    for stricter, other in product(Action, Action):
+        if reveals_no_more(stricter, other):
+            pair = [Projection(1, other), Projection(1, stricter)]
+            for some in (pair, pair[::-1]):
+                assert strictest({1: some}) == (Projection(1, stricter),)
     assert strictest({2: [Projection(2, Action.SHOW_LAST_4)], 1: [Projection(1, Action.SHOW_LAST_4)], 3: []}) == (
         Projection(1, Action.SHOW_LAST_4),
         Projection(2, Action.SHOW_LAST_4),

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resolve the column names and tags of data policies to field ids, over every schema that a table has had.
+
+A mask covers more columns than its name has now: a column that was renamed, and a column that was dropped and added
+again under the name, stay masked. A row filter needs exactly one column of the current schema.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+
+from gateway.iceberg.types import NestedField
+from gateway.obligations.columns import Columns, RestrictionNotExpressible, ids_within, paths
+from gateway.obligations.data_policies import BoundPolicy, ColumnReference, Mask, PolicyInputs
+
+
+class TableColumns:
+    """The columns of one table with their names in all schemas, and the tags on them."""
+
+    def __init__(self, columns: Columns, inputs: PolicyInputs) -> None:
+        self._inputs = inputs
+        self._tags_of_table = {tag for tag, field_id in inputs.tagged_fields if field_id is None}
+        self.current = {field.id: field for field in columns.current}
+        self._fields: dict[int, list[NestedField]] = defaultdict(list)
+        self._ids: dict[str, set[int]] = defaultdict(set)
+        self._names: dict[int, set[str]] = defaultdict(set)
+        for field in (field for schema in (*columns.schemas, columns.current) for field in schema):
+            self._fields[field.id].append(field)
+            self._name(field.id, field.name)
+        for field_id, name in inputs.former_columns:
+            self._name(field_id, name)
+
+    def _name(self, field_id: int, name: str) -> None:
+        self._ids[name.casefold()].add(field_id)
+        self._names[field_id].add(name.casefold())
+
+    def definitions(self, field_id: int) -> list[NestedField]:
+        """Return the definitions of a column in the schemas of the document, the current one last."""
+        return self._fields[field_id]
+
+    def require_separable(self, masked: Collection[int]) -> None:
+        """Raise RestrictionNotExpressible if a masked column is inside another one in some schema, or contains one.
+
+        The protocol forbids projections on a column and on a part of it. It also forbids field ids below 1.
+        """
+        if not masked:
+            return
+        if any(field_id <= 0 for field_id in masked):
+            raise RestrictionNotExpressible("a masked column has a field id that is not positive")
+        below = {id for fields in self._fields.values() for field in fields for id in ids_within(field.type)}
+        inside = {id for each in masked for field in self._fields[each] for id in ids_within(field.type)}
+        if below & set(masked) or inside & self._fields.keys():
+            raise RestrictionNotExpressible("a masked column is nested inside another column in one of the schemas")
+
+    def masked(self, mask: Mask, bound: BoundPolicy, problems: list[str]) -> tuple[set[int], set[int]]:
+        """Return (field ids to mask with the action, field ids that contain a named nested field).
+
+        Ids that are in no schema of the document are left out: no reader accepts them, and no row has them.
+        """
+        exact: set[int] = set()
+        whole: set[int] = set()
+        if mask.columns:
+            exact.update(bound.recorded)
+            for reference in mask.columns:
+                self._referenced(reference, exact, whole, problems)
+        elif bound.tag is not None:
+            exact.update(self._fields if bound.tag in self._tags_of_table else self._tagged({bound.tag}))
+        else:
+            exact.update(self._fields)
+            problems.append("the mask names no columns and is not bound to a tag, so it masks all columns: name them")
+        known = self._fields.keys() - set(bound.released)
+        return exact & known, whole & known
+
+    def _referenced(self, reference: ColumnReference, exact: set[int], whole: set[int], problems: list[str]) -> None:
+        if reference.tag is not None:
+            tags = self._tags(reference.tag)
+            if not tags:
+                problems.append(f"the table has no tag {reference.tag!r}: attach the tag or change the policy")
+            exact.update(self._fields if tags & self._tags_of_table else self._tagged(tags))
+            return
+        name = reference.name or ""
+        named = self._ids.get(name.casefold(), set())
+        containing = self._containing(name)
+        exact.update(named)
+        whole.update(containing)
+        if containing:
+            problems.append(f"{name!r} is a nested field, so the whole column is masked: name the top-level column")
+        elif not named:
+            problems.append(f"the table has no column {name!r}: correct the name or bind the policy to other tables")
+
+    def _containing(self, name: str) -> set[int]:
+        """Return the ids of columns that contain a nested field with this full dotted name in some schema."""
+        wanted = name.casefold()
+        if "." not in wanted:
+            return set()
+        return {
+            field.id
+            for fields in self._fields.values()
+            for field in fields
+            if any(path.casefold() == wanted for path in paths(field.type, field.name))
+        }
+
+    def _tags(self, name: str) -> set[str]:
+        carried = {tag for tag, _ in self._inputs.tagged_fields}
+        return {id for id, each in self._inputs.tag_names if each == name and id in carried}
+
+    def _tagged(self, tags: Collection[str]) -> set[int]:
+        """Return the ids of the columns with one of the tags, and of all columns that ever shared a name with one."""
+        tagged = {id for tag, id in self._inputs.tagged_fields if tag in tags and id is not None}
+        names = {name for id in tagged for name in self._names.get(id, ())}
+        return tagged.union(*(self._ids[name] for name in names))
+
+    def filtered(self, reference: ColumnReference, recorded: Iterable[int]) -> list[NestedField]:
+        """Return the current columns that a row filter means: one for a name, all tagged ones for a tag.
+
+        The result is empty if there is none, or if the name is ambiguous. A recorded column wins over a later column of
+        the name, because the filter was written for its values.
+        """
+        if reference.tag is not None:
+            ids = self._tagged(self._tags(reference.tag))
+            return [field for id, field in self.current.items() if id in ids]
+        name = (reference.name or "").casefold()
+        had = self._ids.get(name, set()) & self.current.keys()
+        now = {id for id in had if self.current[id].name.casefold() == name}
+        recorded_now = had & set(recorded)
+        for candidates in (recorded_now, {id for id in now if self.current[id].name == reference.name}, now, had):
+            if candidates:
+                return [self.current[id] for id in candidates] if len(candidates) == 1 else []
+        return []
+
+
+def unambiguous_names(columns: Columns, inputs: PolicyInputs) -> dict[int, str]:
+    """Return the names of the current columns, by field id, without names that another column has or had.
+
+    Engines that refer to columns by name read an old snapshot by the names of its schema. There, a filter over such a
+    name could read another column. Letter case is ignored, because engines ignore it.
+    """
+    ids: dict[str, set[int]] = defaultdict(set)
+    everywhere = (field for schema in (*columns.schemas, columns.current) for field in schema)
+    for field_id, name in (*((field.id, field.name) for field in everywhere), *inputs.former_columns):
+        ids[name.casefold()].add(field_id)
+    return {field.id: field.name for field in columns.current if len(ids[field.name.casefold()]) == 1}

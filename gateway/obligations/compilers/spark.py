@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compile row filters and masks to expressions of Spark SQL, as `pyspark.sql.functions.expr` accepts them.
+
+The text does not depend on settings of the session: time zone, ANSI mode, the type behind `TIMESTAMP`, and escapes in
+string literals. Spark reads a UUID as a string.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, assert_never
+
+from gateway.iceberg.predicates import Predicate
+from gateway.iceberg.types import ListType, MapType, StructType, Type, type_name
+from gateway.obligations.columns import RestrictionNotExpressible
+from gateway.obligations.compilers.sql import Dialect, predicate_sql, quoted, require_applicable
+from gateway.obligations.masks import Action
+
+_PLAIN: Final = re.compile(r"[A-Za-z0-9 _.,:@/+-]*")
+_MICROSECONDS_OF_DAY: Final = "86400000000L"
+_SWAP: Final = "'" + "(..)" * 8 + "', '$8$7$6$5$4$3$2$1'"
+
+
+def _quote(name: str) -> str:
+    """Quote a column name. Spark substitutes variables (`${…}`) also inside of quotes, so such a name is refused."""
+    if "${" in name:
+        raise RestrictionNotExpressible("Spark cannot refer to a column whose name contains '${'")
+    return quoted("`", name)
+
+
+def _text(text: str) -> str:
+    """Write a text. Escapes depend on a setting and variables are substituted, so other texts are written as bytes."""
+    return f"'{text}'" if _PLAIN.fullmatch(text) else f"CAST(X'{text.encode().hex().upper()}' AS STRING)"
+
+
+_DIALECT: Final = Dialect(
+    name="Spark",
+    quote=_quote,
+    text=_text,
+    binary=lambda digits: f"X'{digits}'",
+    types={
+        "boolean": "BOOLEAN",
+        "int": "INT",
+        "long": "BIGINT",
+        "float": "FLOAT",
+        "double": "DOUBLE",
+        "date": "DATE",
+        "timestamp": "TIMESTAMP_NTZ",
+        "timestamptz": "TIMESTAMP_LTZ",
+        "string": "STRING",
+        "uuid": "STRING",
+        "binary": "BINARY",
+        "fixed": "BINARY",
+    },
+    zone="+00:00",
+    is_nan="isnan",
+    starts_with="startswith",
+)
+
+
+def row_filter_sql(predicate: Predicate, names: Mapping[int, str]) -> str:
+    """Return the condition of a row filter. `names` maps field ids to the column names of the schema that is read.
+
+    Raises RestrictionNotExpressible for a column without a name, and for a type that Spark does not have.
+    """
+    return predicate_sql(predicate, names, _DIALECT)
+
+
+def mask_sql(action: Action, name: str, kind: Type, *, required: bool, salt: bytes | None = None) -> str:
+    """Return the expression that replaces the column `name` of the type.
+
+    `salt` has at least 16 random bytes that are made for one query; only `sha-256-query-local` uses them.
+    Raises RestrictionNotExpressible if the action does not apply to the type, Spark does not have the type, or the salt
+    is missing.
+    """
+    require_applicable(action, kind, required=required)
+    column = _DIALECT.quote(name)
+    match action:
+        case Action.REPLACE_WITH_NULL:
+            return f"CAST(NULL AS {_type(kind)})"
+        case Action.MASK_TO_FIXED_VALUE:
+            return _fixed_value(kind)
+        case Action.MASK_ALPHANUM:
+            return _alphanum(column)
+        case Action.SHOW_FIRST_4:
+            return f"concat(substring({column}, 1, 4), {_alphanum(f'substring({column}, 5)')})"
+        case Action.SHOW_LAST_4:
+            hidden = f"greatest(length({column}) - 4, 0)"
+            return f"concat({_alphanum(f'substring({column}, 1, {hidden})')}, substring({column}, {hidden} + 1))"
+        case Action.TRUNCATE_TO_YEAR:
+            return _truncated("YEAR", column, kind)
+        case Action.TRUNCATE_TO_MONTH:
+            return _truncated("MONTH", column, kind)
+        case Action.SHA_256_GLOBAL:
+            return _hashed(column, kind, b"")
+        case Action.SHA_256_QUERY_LOCAL:
+            if salt is None or len(salt) < 16:
+                raise RestrictionNotExpressible("sha-256-query-local needs a salt of at least 16 bytes for the query")
+            return _hashed(column, kind, salt)
+        case _:
+            assert_never(action)
+
+
+def _alphanum(text: str) -> str:
+    """Replace all characters but digits and the six that are kept with `x`, then digits with `n`."""
+    return f"regexp_replace(regexp_replace({text}, '[^0-9(),.@-]', 'x'), '[0-9]', 'n')"
+
+
+def _truncated(unit: str, column: str, kind: Type) -> str:
+    """Truncate in UTC. `date_trunc` would use the time zone of the session."""
+    _type(kind)
+    match type_name(kind):
+        case "date":
+            return f"trunc({column}, '{unit}')"
+        case "timestamp":
+            return f"CAST(trunc(CAST({column} AS DATE), '{unit}') AS TIMESTAMP_NTZ)"
+        case _:
+            days = f"CAST((unix_micros({column}) - pmod(unix_micros({column}), {_MICROSECONDS_OF_DAY})) DIV "
+            days += f"{_MICROSECONDS_OF_DAY} AS INT)"
+            day = f"trunc(date_from_unix_date({days}), '{unit}')"
+            return f"timestamp_micros(CAST(unix_date({day}) AS BIGINT) * {_MICROSECONDS_OF_DAY})"
+
+
+def _hashed(column: str, kind: Type, salt: bytes) -> str:
+    def digest(canonical: str) -> str:
+        salted = f"concat(X'{salt.hex().upper()}', {canonical})" if salt else canonical
+        return f"sha2({salted}, 256)"
+
+    little_endian = f"regexp_replace(lpad(hex(CAST({column} AS BIGINT)), 16, '0'), {_SWAP})"
+    match type_name(kind):
+        case "string":
+            return digest(f"CAST({column} AS BINARY)")
+        case "binary":
+            return f"unhex({digest(column)})"
+        case "int":
+            # The four bytes become the upper half, so that the shift extends the sign.
+            first = f"substring({digest(f'unhex(substring({little_endian}, 1, 8))')}, 1, 8)"
+            value = _signed(f"concat('00000000', {first})")
+            return f"CAST(shiftright({value}, 32) AS INT)"
+        case "long":
+            return _signed(f"substring({digest(f'unhex({little_endian})')}, 1, 16)")
+        case other:
+            raise RestrictionNotExpressible(f"Spark cannot hash columns of the type {other}")
+
+
+def _signed(little_endian: str) -> str:
+    """Return the signed 64-bit integer of 16 hexadecimal digits in little-endian order."""
+    return f"CAST(conv(regexp_replace({little_endian}, {_SWAP}), 16, -10) AS BIGINT)"
+
+
+def _type(kind: Type) -> str:
+    match kind:
+        case StructType(fields=fields):
+            return f"STRUCT<{', '.join(f'{_DIALECT.quote(field.name)}: {_type(field.type)}' for field in fields)}>"
+        case ListType(element=element):
+            return f"ARRAY<{_type(element)}>"
+        case MapType(key=key, value=value):
+            return f"MAP<{_type(key)}, {_type(value)}>"
+        case "variant":
+            return "VARIANT"
+        case _:
+            return _DIALECT.primitive(kind)
+
+
+def _fixed_value(kind: Type) -> str:
+    match kind:
+        case StructType(fields=fields):
+            members = (f"{_DIALECT.text(field.name)}, {_fixed_value(field.type)}" for field in fields)
+            return f"named_struct({', '.join(members)})"
+        case ListType():
+            return f"CAST(array() AS {_type(kind)})"
+        case MapType():
+            return f"CAST(map() AS {_type(kind)})"
+        case "variant":
+            return "parse_json('{}')"
+        case _:
+            return _DIALECT.fixed_value(kind)

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compile predicates and masks to SQL text: the part that is the same in all dialects.
+
+Every test states that the column is not null, and not NaN, before it compares. So no test is unknown, not even inside
+of `NOT`. Engines still push such conjunctions down to files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, assert_never
+
+from gateway.iceberg.predicates import (
+    And,
+    Compare,
+    Comparison,
+    Constant,
+    In,
+    IsNan,
+    IsNull,
+    Literal,
+    Not,
+    Or,
+    Predicate,
+)
+from gateway.iceberg.types import Type, type_name
+from gateway.obligations.columns import RestrictionNotExpressible
+from gateway.obligations.masks import Action, applies
+
+_OPERATORS: Final[Mapping[Comparison, str]] = {
+    Comparison.EQ: "=",
+    Comparison.NOT_EQ: "<>",
+    Comparison.LT: "<",
+    Comparison.LT_EQ: "<=",
+    Comparison.GT: ">",
+    Comparison.GT_EQ: ">=",
+}
+_FLOATS: Final = frozenset({"float", "double"})
+_PARAMETERS: Final = re.compile(r"\d+")
+_LONGEST_FIXED: Final = 4096
+
+#: The text of the constant of `mask-to-fixed-value` for each type whose constant can be cast from a text.
+FIXED_TEXTS: Final[Mapping[str, str]] = {
+    "boolean": "false",
+    "int": "0",
+    "long": "0",
+    "float": "0",
+    "double": "0",
+    "decimal": "0",
+    "date": "1970-01-01",
+    "time": "00:00:00.000000",
+    "timestamp": "1970-01-01T00:00:00.000000",
+    "timestamptz": "1970-01-01T00:00:00.000000+00:00",
+    "timestamp_ns": "1970-01-01T00:00:00.000000000",
+    "timestamptz_ns": "1970-01-01T00:00:00.000000000+00:00",
+    "string": "XXXXXXXX",
+    "uuid": "00000000-0000-0000-0000-000000000000",
+    "binary": "",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """The parts of SQL that differ between engines.
+
+    `name` is the engine in error messages. `quote` quotes an identifier. `text` and `binary` write a text, and bytes
+    given as hexadecimal digits. `types` has the SQL type by the name of the Iceberg type. `zone` follows a timestamp in
+    UTC. `is_nan` and `starts_with` are names of functions.
+    """
+
+    name: str
+    quote: Callable[[str], str]
+    text: Callable[[str], str]
+    binary: Callable[[str], str]
+    types: Mapping[str, str]
+    zone: str
+    is_nan: str
+    starts_with: str
+
+    def primitive(self, kind: str) -> str:
+        """Return the SQL type of a primitive type. Raises RestrictionNotExpressible if the engine has none."""
+        name = type_name(kind)
+        if name == "decimal":
+            precision, scale = _PARAMETERS.findall(kind)
+            return f"DECIMAL({precision}, {scale})"
+        found = self.types.get(name)
+        if found is None:
+            raise RestrictionNotExpressible(f"{self.name} cannot restrict columns of the type {name}")
+        return found
+
+    def literal(self, value: Literal, kind: str) -> str:
+        """Return the SQL text of a literal in the form of `gateway.obligations.literals`."""
+        name = type_name(kind)
+        sql_type = self.primitive(kind)
+        if name == "boolean":
+            return "TRUE" if value else "FALSE"
+        text = repr(value) if isinstance(value, float) else str(value)
+        if name in ("binary", "fixed"):
+            return self.binary(text)
+        if name == "string":
+            return self.text(text)
+        if name.startswith("timestamp"):
+            text = text.replace("T", " ").removesuffix("+00:00")
+            text += self.zone if name.startswith("timestamptz") else ""
+        return f"CAST({self.text(text)} AS {sql_type})"
+
+    def fixed_value(self, kind: str) -> str:
+        """Return the constant of `mask-to-fixed-value` of a primitive type."""
+        name = type_name(kind)
+        if name == "boolean":
+            return self.literal(False, kind)
+        if name == "fixed":
+            (length,) = _PARAMETERS.findall(kind)
+            if int(length) > _LONGEST_FIXED:
+                raise RestrictionNotExpressible(f"{self.name} cannot mask {kind}: the constant is too long")
+            return self.literal("00" * int(length), kind)
+        return self.literal(FIXED_TEXTS[name], kind)
+
+
+def quoted(mark: str, text: str) -> str:
+    """Return the text between two marks, with each mark inside doubled. Raises RestrictionNotExpressible for NUL."""
+    if "\0" in text:
+        raise RestrictionNotExpressible("a name or a text contains NUL, which engines cannot express")
+    return f"{mark}{text.replace(mark, mark * 2)}{mark}"
+
+
+def require_applicable(action: Action, kind: Type, *, required: bool) -> None:
+    """Raise RestrictionNotExpressible if the action does not apply to a column of the type."""
+    if not applies(action, kind, required=required):
+        needed = "required" if required else "optional"
+        raise RestrictionNotExpressible(f"{action.value} does not apply to {needed} columns of type {type_name(kind)}")
+
+
+def joined(parts: Sequence[str], operator: str) -> str:
+    """Join conditions in a balanced tree: parsers of engines recurse once for each operand of a flat chain."""
+    if len(parts) == 1:
+        return parts[0]
+    middle = len(parts) // 2
+    return f"({joined(parts[:middle], operator)} {operator} {joined(parts[middle:], operator)})"
+
+
+def predicate_sql(predicate: Predicate, names: Mapping[int, str], dialect: Dialect, qualifier: str = "") -> str:
+    """Return the SQL condition. `names` maps field ids to column names, `qualifier` precedes each of them.
+
+    Raises RestrictionNotExpressible for a column without a name and for a type that the engine does not have.
+    """
+
+    def column(field_id: int) -> str:
+        if field_id not in names:
+            raise RestrictionNotExpressible(f"the row filter refers to the field {field_id}, which has no name here")
+        return qualifier + dialect.quote(names[field_id])
+
+    def compiled(part: Predicate) -> str:
+        match part:
+            case Constant(value=value):
+                return "TRUE" if value else "FALSE"
+            case And(operands=operands):
+                return joined([compiled(each) for each in operands], "AND") if operands else "TRUE"
+            case Or(operands=operands):
+                return joined([compiled(each) for each in operands], "OR") if operands else "FALSE"
+            case Not(operand=operand):
+                return f"(NOT {compiled(operand)})"
+            case IsNull(field_id=field_id):
+                return f"({column(field_id)} IS NULL)"
+            case IsNan(field_id=field_id):
+                return f"({column(field_id)} IS NOT NULL AND {dialect.is_nan}({column(field_id)}))"
+            case Compare():
+                return _compare(part, column(part.field_id), dialect)
+            case In():
+                return _in(part, column(part.field_id), dialect)
+            case _:
+                assert_never(part)
+
+    return compiled(predicate)
+
+
+def _guard(column: str, kind: str, dialect: Dialect) -> str:
+    """Return the condition that the value is neither null nor NaN."""
+    present = f"{column} IS NOT NULL"
+    return f"{present} AND NOT {dialect.is_nan}({column})" if type_name(kind) in _FLOATS else present
+
+
+def _compare(part: Compare, column: str, dialect: Dialect) -> str:
+    literal = dialect.literal(part.value, part.type)
+    if part.operator in (Comparison.STARTS_WITH, Comparison.NOT_STARTS_WITH):
+        test = f"{dialect.starts_with}({column}, {literal})"
+        test = test if part.operator is Comparison.STARTS_WITH else f"NOT {test}"
+    else:
+        test = f"{column} {_OPERATORS[part.operator]} {literal}"
+    return f"({_guard(column, part.type, dialect)} AND {test})"
+
+
+def _in(part: In, column: str, dialect: Dialect) -> str:
+    guard = _guard(column, part.type, dialect)
+    if not part.values:
+        return f"({guard})" if part.negated else "FALSE"
+    literals = [dialect.literal(value, part.type) for value in part.values]
+    if type_name(part.type) in _FLOATS:
+        # Some engines look up `IN` in a hash table, where negative zero and zero may differ.
+        test = joined([f"({column} = {each})" for each in literals], "OR")
+        return f"({guard} AND {'NOT ' if part.negated else ''}{test})"
+    return f"({guard} AND {column} {'NOT ' if part.negated else ''}IN ({', '.join(literals)}))"

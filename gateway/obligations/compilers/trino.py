@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compile row filters and masks to expressions of Trino.
+
+Trino returns them as row filters and column masks of a table. A mask must have exactly the type of the column. Trino
+shows the text of both to users in plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, assert_never
+
+from gateway.iceberg.predicates import Predicate
+from gateway.iceberg.types import ListType, MapType, StructType, Type, type_name
+from gateway.obligations.columns import RestrictionNotExpressible
+from gateway.obligations.compilers.sql import Dialect, predicate_sql, quoted, require_applicable
+from gateway.obligations.masks import Action
+
+_DIALECT: Final = Dialect(
+    name="Trino",
+    # Trino has only lower-case names of columns.
+    quote=lambda name: quoted('"', name.lower()),
+    text=lambda text: quoted("'", text),
+    binary=lambda digits: f"X'{digits}'",
+    types={
+        "boolean": "BOOLEAN",
+        "int": "INTEGER",
+        "long": "BIGINT",
+        "float": "REAL",
+        "double": "DOUBLE",
+        "date": "DATE",
+        "time": "TIME(6)",
+        "timestamp": "TIMESTAMP(6)",
+        "timestamptz": "TIMESTAMP(6) WITH TIME ZONE",
+        "string": "VARCHAR",
+        "uuid": "UUID",
+        "binary": "VARBINARY",
+        "fixed": "VARBINARY",
+    },
+    zone=" UTC",
+    is_nan="is_nan",
+    starts_with="starts_with",
+)
+
+
+def row_filter_sql(predicate: Predicate, names: Mapping[int, str]) -> str:
+    """Return the condition of a row filter. `names` maps field ids to the column names of the current schema.
+
+    Raises RestrictionNotExpressible for a column without a name, and for a type that Trino does not have.
+    """
+    return predicate_sql(predicate, names, _DIALECT)
+
+
+def mask_sql(action: Action, name: str, kind: Type, *, required: bool) -> str:
+    """Return the expression that replaces the column `name` of the type.
+
+    A salt in the text would be public, so `sha-256-query-local` gives null, or the fixed value of a required column.
+    Raises RestrictionNotExpressible if the action does not apply to the type, or Trino does not have the type.
+    """
+    require_applicable(action, kind, required=required)
+    column = _DIALECT.quote(name)
+    match action:
+        case Action.SHA_256_QUERY_LOCAL:
+            least = Action.MASK_TO_FIXED_VALUE if required else Action.REPLACE_WITH_NULL
+            return mask_sql(least, name, kind, required=required)
+        case Action.REPLACE_WITH_NULL:
+            return f"CAST(NULL AS {_type(kind)})"
+        case Action.MASK_TO_FIXED_VALUE:
+            return _fixed_value(kind)
+        case Action.MASK_ALPHANUM:
+            return _alphanum(column)
+        case Action.SHOW_FIRST_4:
+            return f"concat(substr({column}, 1, 4), {_alphanum(f'substr({column}, 5)')})"
+        case Action.SHOW_LAST_4:
+            hidden = f"greatest(length({column}) - 4, 0)"
+            return f"concat({_alphanum(f'substr({column}, 1, {hidden})')}, substr({column}, {hidden} + 1))"
+        case Action.TRUNCATE_TO_YEAR:
+            return _truncated("year", column, kind)
+        case Action.TRUNCATE_TO_MONTH:
+            return _truncated("month", column, kind)
+        case Action.SHA_256_GLOBAL:
+            return _hashed(column, kind)
+        case _:
+            assert_never(action)
+
+
+def _alphanum(text: str) -> str:
+    """Replace all characters but digits and the six that are kept with `x`, then digits with `n`."""
+    return f"regexp_replace(regexp_replace({text}, '[^0-9(),.@-]', 'x'), '[0-9]', 'n')"
+
+
+def _truncated(unit: str, column: str, kind: Type) -> str:
+    _type(kind)
+    if type_name(kind) == "timestamptz":
+        column = f"{column} AT TIME ZONE 'UTC'"
+    return f"date_trunc('{unit}', {column})"
+
+
+def _hashed(column: str, kind: Type) -> str:
+    match type_name(kind):
+        case "string":
+            return f"lower(to_hex(sha256(to_utf8({column}))))"
+        case "binary":
+            return f"sha256({column})"
+        case "int":
+            return f"from_big_endian_32(reverse(substr(sha256(reverse(to_big_endian_32({column}))), 1, 4)))"
+        case "long":
+            return f"from_big_endian_64(reverse(substr(sha256(reverse(to_big_endian_64({column}))), 1, 8)))"
+        case other:
+            raise RestrictionNotExpressible(f"Trino cannot hash columns of the type {other}")
+
+
+def _type(kind: Type) -> str:
+    match kind:
+        case StructType(fields=fields):
+            if not fields:
+                raise RestrictionNotExpressible("Trino has no structs without fields")
+            return f"ROW({', '.join(f'{_DIALECT.quote(field.name)} {_type(field.type)}' for field in fields)})"
+        case ListType(element=element):
+            return f"ARRAY({_type(element)})"
+        case MapType(key=key, value=value):
+            return f"MAP({_type(key)}, {_type(value)})"
+        case _:
+            return _DIALECT.primitive(kind)
+
+
+def _fixed_value(kind: Type) -> str:
+    match kind:
+        case StructType(fields=fields):
+            return f"CAST(ROW({', '.join(_fixed_value(field.type) for field in fields)}) AS {_type(kind)})"
+        case ListType():
+            return f"CAST(ARRAY[] AS {_type(kind)})"
+        case MapType():
+            return f"CAST(MAP() AS {_type(kind)})"
+        case _:
+            return _DIALECT.fixed_value(kind)

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Convert literals of row filters to the one form of each type that all compilers use.
+
+The form is the single-value JSON form (Iceberg table specification, appendix D) with these choices. Temporal values
+have all six or nine digits of a second, `+00:00` for UTC, and a year of four digits. UUIDs are lower case, and binary
+values are upper case. Decimals have the scale of the column. Negative zero is zero. A float has single precision.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from collections.abc import Callable, Mapping
+from datetime import date
+from decimal import Context, Decimal, InvalidOperation
+from typing import Final
+from uuid import UUID
+
+from gateway.iceberg.predicates import Comparison
+from gateway.iceberg.predicates import Literal as Value
+from gateway.iceberg.single_values import is_value_of
+from gateway.iceberg.types import Type, type_name
+
+
+class NotALiteral(ValueError):
+    """The value is not one of the type, or not one that all engines have. The text says what is right."""
+
+
+_EQUALITY: Final = frozenset({Comparison.EQ, Comparison.NOT_EQ})
+_PREFIX: Final = frozenset({Comparison.STARTS_WITH, Comparison.NOT_STARTS_WITH})
+_ORDERED: Final = frozenset({"int", "long", "float", "double", "decimal", "date", "time", "string"}) | frozenset(
+    {"timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"}
+)
+_EQUATED: Final = frozenset({"boolean", "uuid", "binary", "fixed"})
+_NANOSECONDS: Final = frozenset({"timestamp_ns", "timestamptz_ns"})
+_NUMBERS: Final = frozenset({"int", "long", "float", "double"})
+_PARAMETERS: Final = re.compile(r"\d+")
+_LONGEST: Final = 4096
+_CONTEXT: Final = Context(prec=100)
+
+
+def comparable(operator: Comparison, kind: Type) -> bool:
+    """Return True if row filters can compare a column of the type with a literal by the operator.
+
+    Booleans, UUIDs and binary values have no order that all engines share, so they can only be equal.
+    """
+    name = type_name(kind)
+    if operator in _PREFIX:
+        return name == "string"
+    return name in _ORDERED or (operator in _EQUALITY and name in _EQUATED)
+
+
+def literal(value: Value, kind: Type) -> Value:
+    """Return the value in the form above. Raises NotALiteral if it is not a value of the type."""
+    name = type_name(kind)
+    if isinstance(kind, str) and name == "decimal":
+        return _decimal(value, kind)
+    if not is_value_of(value, kind):
+        raise NotALiteral(f"{_shown(value)} is not a value of the type {name}")
+    convert = _CONVERSIONS.get(name)
+    return value if convert is None else convert(value, name)
+
+
+def attribute_literal(text: str, kind: Type) -> Value:
+    """Return the value of an attribute, which is always a text. Raises NotALiteral if it is not one of the type."""
+    name = type_name(kind)
+    if name == "boolean" and text in ("true", "false"):
+        return text == "true"
+    if name in ("int", "long") and re.fullmatch(r"-?\d{1,19}", text, re.ASCII):
+        return literal(int(text), kind)
+    if name in ("float", "double") and re.fullmatch(r"-?\d{1,40}(\.\d{1,40})?", text, re.ASCII):
+        return literal(float(text), kind)
+    if name in _NUMBERS or name == "boolean":
+        raise NotALiteral(f"the text is not a value of the type {name}")
+    return literal(text, kind)
+
+
+def _shown(value: object) -> str:
+    return repr(value)[:60]
+
+
+def _decimal(value: Value, kind: str) -> str:
+    precision, scale = (int(number) for number in _PARAMETERS.findall(kind))
+    if isinstance(value, bool | float) or not re.fullmatch(r"[+-]?\d{1,40}(?:\.\d{1,40})?", str(value), re.ASCII):
+        raise NotALiteral(f"{_shown(value)} is not a value of the type {kind}: write a text such as '12.50'")
+    try:
+        number = Decimal(str(value))
+        exact = number.quantize(Decimal(1).scaleb(-scale), context=_CONTEXT)
+    except InvalidOperation:
+        raise NotALiteral(f"{_shown(value)} has too many digits for {kind}") from None
+    if exact != number or len(exact.as_tuple().digits) > max(precision, scale):
+        raise NotALiteral(f"{_shown(value)} has too many digits for {kind}")
+    return f"{abs(exact) if exact == 0 else exact:f}"
+
+
+def _float(value: Value, name: str) -> float:
+    try:
+        number = float(value)
+        if name == "float":
+            (number,) = struct.unpack("<f", struct.pack("<f", number))
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise NotALiteral(f"{_shown(value)} is outside the range of the type {name}")
+    return number + 0.0  # the sum of negative zero and zero is zero
+
+
+def _text(value: Value, name: str) -> str:
+    text = str(value)
+    try:
+        encoded = text.encode()
+    except UnicodeEncodeError:
+        raise NotALiteral("a text must be valid Unicode, without lone surrogates") from None
+    if b"\0" in encoded:
+        raise NotALiteral("a text must not contain NUL")
+    if len(encoded) > _LONGEST:
+        raise NotALiteral(f"a text must have at most {_LONGEST} bytes")
+    return text
+
+
+def _date(value: Value, name: str) -> str:
+    try:
+        return date.fromisoformat(str(value)).isoformat()
+    except ValueError:
+        raise NotALiteral(f"{_shown(value)} must have a year from 0001 to 9999") from None
+
+
+def _time(value: Value, name: str) -> str:
+    clock, _, fraction = str(value).partition(".")
+    if clock.count(":") == 1:
+        clock += ":00"
+    digits = 9 if name in _NANOSECONDS else 6
+    if fraction[digits:].strip("0"):
+        raise NotALiteral(f"{_shown(value)} has more than {digits} digits after the second")
+    return f"{clock}.{fraction[:digits]:0<{digits}}"
+
+
+def _timestamp(value: Value, name: str) -> str:
+    day, _, rest = str(value).partition("T")
+    clock = re.sub(r"(?:Z|[+-]00:00)\Z", "", rest)
+    zone = "+00:00" if name.startswith("timestamptz") else ""
+    return f"{_date(day, name)}T{_time(clock, name)}{zone}"
+
+
+_CONVERSIONS: Final[Mapping[str, Callable[[Value, str], Value]]] = {
+    "float": _float,
+    "double": _float,
+    "string": _text,
+    "date": _date,
+    "time": _time,
+    "timestamp": _timestamp,
+    "timestamptz": _timestamp,
+    "timestamp_ns": _timestamp,
+    "timestamptz_ns": _timestamp,
+    "uuid": lambda value, name: str(UUID(str(value))),
+    "binary": lambda value, name: str(value).upper(),
+    "fixed": lambda value, name: str(value).upper(),
+}
