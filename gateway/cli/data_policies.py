@@ -12,6 +12,7 @@ from uuid import UUID
 import click
 
 from gateway.cli.clients import pages
+from gateway.cli.data_policy_preview import preview
 from gateway.cli.management import Management, at_a_gateway, printable
 
 PROJECT = click.option("--project", help="Id of the project. Default: the default project of the gateway.")
@@ -29,6 +30,9 @@ _ON = click.option(
 @click.group("data-policy")
 def data_policy() -> None:
     """Create, bind and inspect data policies: masks of columns and row filters."""
+
+
+data_policy.add_command(preview)
 
 
 @data_policy.command()
