@@ -93,6 +93,8 @@ def test_a_binding_records_field_ids_and_a_new_version_records_its_own(world: Wo
     assert change(world, policy, add=[target(world, table)]).status_code == 204
     (binding,) = world.admin.get(f"{POLICY}/{policy['id']}/bindings").json()["bindings"]
     assert (binding["type"], binding["id"], binding["recorded-fields"]) == ("table", table.uuid, [2])
+    # A restricted principal cannot commit, not even the owner.
+    world.grant("exempt", world.admin, "data-policy", policy["id"])
     renamed = {"id": 2, "name": "called", "type": "string", "required": False}
     evolve(world, table, [{"id": 1, "name": "id", "type": "long", "required": True}, renamed], 5)
     path = f"{POLICY}/{policy['id']}"
@@ -234,6 +236,16 @@ def test_the_commands_write_bind_and_list_a_policy(world: World, ns: str, tmp_pa
     run("bind", name, "--on", on)
     run("exempt", name, "--user", world.carol.id, "--reason", "audit")
     assert table.uuid in run("affected", name)
+    world.grant("select", world.carol, "table", table.uuid)
+    reader = world.stranger("reader")
+    world.grant("select", reader, "table", table.uuid)
+    where = ("--warehouse", world.warehouse, "--table", table.uuid)
+    masked = json.loads(run("test", *where, "--user", reader.id))
+    assert masked["allowed"]
+    assert [each["column"] for each in masked["restrictions"]["column-masks"]] == ["name"]
+    free = json.loads(run("test", *where, "--user", world.carol.id))
+    assert free["allowed"]
+    assert "restrictions" not in free, "an exempt user is not restricted"
     file.write_text(json.dumps({**MASK, "action": "show-last-4"}))
     run("update", name, str(file), "--reason", "less")
     assert [line.split("\t")[0] for line in run("history", name).splitlines()] == ["2", "1"]
