@@ -256,7 +256,9 @@ def test_attachments_list_direct_objects_and_block_the_deletion(world: World, ns
     assert sorted(map(str, listed(value="b"))) == sorted(map(str, (on_table, on_column)))
     assert listed(targetType="column") == [on_column]
     assert listed(createdBefore="2020-01-01T00:00:00Z") == []
-    assert world.admin.get(f"{path}/attachments", params={"targetType": "project"}).status_code == 400
+    wrong = {"targetType": "project"}, {"createdAfter": "now"}, {"createdAfter": "0001-01-01T00:00:00+14:00"}
+    for query in (*wrong, {"createdBefore": "2026-01-01T00:00:00"}, {"pageToken": "x"}):
+        assert world.admin.get(f"{path}/attachments", params=query).status_code == 400, query
     assert error_triple(world.admin.delete(path))[:2] == (409, "TagDefinitionInUse")
     detach(world, tag, tags_path(world, "namespace", namespace))
     detach(world, tag, tags_path(world, "table", other.uuid, "word"))
