@@ -22,7 +22,9 @@ from gateway.cli.changes import changes
 from gateway.cli.clients import client
 from gateway.cli.common import settings_for
 from gateway.cli.conformance import conformance
+from gateway.cli.data_policy_preview import data_policy
 from gateway.cli.database import migrate, require_our_database, wait_for_db
+from gateway.cli.engines import engine
 from gateway.cli.events import events
 from gateway.cli.live_credentials import live_credentials
 from gateway.cli.login import login as log_in  # the module keeps the name `gateway.cli.login`
@@ -49,12 +51,14 @@ for _command in (
     apply_schema,
     audit,
     authz,
+    engine,
     events,
     export,
     changes,
     client,
     conformance,
     contracts,
+    data_policy,
     init,
     live_credentials,
     log_in,
