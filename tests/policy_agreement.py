@@ -7,6 +7,7 @@ determines everything random.
 
 from __future__ import annotations
 
+import json
 import math
 import random
 import struct
@@ -379,3 +380,40 @@ def _wire(predicate: Predicate, *masks: Projection) -> str:
 def _uuids(column: pa.ChunkedArray) -> pa.Array:
     """Return the 16 bytes of each UUID, as PyIceberg reads them."""
     return pa.array([None if each is None else uuid.UUID(each).bytes for each in column.to_pylist()], pa.binary(16))
+
+
+def governed_spark_engine(session: Any) -> Engine:
+    """Return the governed reads of the pipeline: Spark columns for the JSON of `read-restrictions`."""
+    from pyspark.sql import functions as F
+
+    from gateway.iceberg.types import NestedField
+    from gateway.pipeline.masks import masked as masked_column
+    from gateway.pipeline.restrictions import columns_of, decode
+    from gateway.pipeline.row_filters import row_filter
+
+    fields = [NestedField(id=id, name=name, type=kind, required=False) for id, (name, kind) in COLUMNS.items()]
+    known = columns_of([fields], fields)
+
+    def select(table: pa.Table, expressions: Sequence[str]) -> pa.Table:
+        frame = session.createDataFrame(table)
+        columns = {id: F.col(f"`{name.replace('`', '``')}`") for id, (name, _) in COLUMNS.items()}
+        found = []
+        for expression in expressions:
+            restrictions = decode(json.loads(expression), known)
+            if restrictions.masks:
+                (mask,) = restrictions.masks
+                kind = COLUMNS[mask.field_id][1]
+                found.append(masked_column(mask.action, columns[mask.field_id], kind, salt=SALT))
+            else:
+                # A filter keeps no row for which its condition is null.
+                found.append(F.coalesce(row_filter(restrictions.row_filter, columns), F.lit(False)))
+        return frame.select(*(each.alias(f"c{number}") for number, each in enumerate(found))).toArrow()
+
+    ids = {name: id for id, (name, _) in COLUMNS.items()}
+    return Engine(
+        "governed Spark",
+        spark_engine(session).field_ids,
+        select,
+        lambda predicate, names: _wire(predicate),
+        lambda action, name, kind: _wire(ALWAYS, Projection(ids[name], action)),
+    )
