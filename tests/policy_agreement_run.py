@@ -19,15 +19,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from tests.policy_agreement import (
-    Engine,
-    compare_masks,
-    compare_predicates,
-    duckdb_engine,
-    governed_spark_engine,
-    reader_engine,
-    spark_engine,
-)
+from tests.policy_agreement import Engine, compare_masks, compare_predicates
+from tests.policy_engines import duckdb_engine, governed_spark_engine, reader_engine, spark_engine
 
 RESULT = Path(__file__).with_name("policy_agreement_result.json")
 ROWS = 16

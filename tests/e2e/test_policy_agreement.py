@@ -17,7 +17,8 @@ from gateway.pipeline.config import Engine
 from gateway.pipeline.session import start_engine
 from gateway.settings import java_home, load, search_path
 from tests import policy_agreement
-from tests.policy_agreement import SALT, compare_masks, compare_predicates, governed_spark_engine, spark_engine
+from tests.policy_agreement import SALT, compare_masks, compare_predicates
+from tests.policy_engines import governed_spark_engine, spark_engine
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
