@@ -13,6 +13,12 @@ from tests.contract.world import Person, World, error_triple, send_until_decided
 
 TAG = "/management/v1/tag-definition"
 EVERYWHERE = ["warehouse", "namespace", "table", "view", "generic-table", "column"]
+FREE_TEXT: dict[str, Any] = {"value-kind": "free-text"}
+
+
+def enumerated(*values: str) -> dict[str, Any]:
+    """Return the members of a definition with these allowed values."""
+    return {"value-kind": "enumerated", "allowed-values": list(values)}
 
 
 def define(world: World, by: Person | None = None, **more: Any) -> dict[str, Any]:
@@ -56,7 +62,7 @@ def test_definition_is_created_read_listed_changed_and_deleted(world: World) -> 
         name=name,
         description="d",
         scope=["column", "table"],
-        **{"value-kind": "enumerated", "allowed-values": ["public", "internal"]},
+        **enumerated("public", "internal"),
     )
     path = f"{TAG}/{tag['id']}"
     assert (tag["scope"], tag["allowed-values"]) == (["table", "column"], ["internal", "public"])
@@ -133,8 +139,8 @@ def test_pages_list_every_definition_once(world: World) -> None:
 
 def test_values_must_fit_the_definition(world: World, ns: str) -> None:
     table = tags_path(world, "table", world.table(ns).uuid)
-    marker, text = define(world), define(world, **{"value-kind": "free-text"})
-    chosen = define(world, **{"value-kind": "enumerated", "allowed-values": ["High"]})
+    marker, text = define(world), define(world, **FREE_TEXT)
+    chosen = define(world, **enumerated("High"))
     for tag, value in ((marker, "x"), (text, None), (chosen, None), (chosen, "high")):
         assert error_triple(attach(world, tag, table, value))[:2] == (400, "InvalidTagValue")
     assert attach(world, text, table, "x" * 257).status_code == 400
@@ -160,7 +166,7 @@ def test_effective_tags_are_the_nearest(world: World, ns: str) -> None:
     assert made.status_code == 200, made.text
     path = f"{ns}%1F{inner}"
     low, table = world.namespace_id(path), world.table(path)
-    tag, marker = define(world, **{"value-kind": "free-text"}), define(world)
+    tag, marker = define(world, **FREE_TEXT), define(world)
     on_table = tags_path(world, "table", table.uuid)
     try:
         for value, at in (("w", tags_path(world)), ("outer", tags_path(world, "namespace", outer))):
@@ -228,7 +234,7 @@ def test_nested_and_unknown_columns_are_refused_with_the_reason(world: World, ns
 
 def test_attachments_list_direct_objects_and_block_the_deletion(world: World, ns: str) -> None:
     table, other = world.table(ns), world.table(ns)
-    tag = define(world, **{"value-kind": "free-text"})
+    tag = define(world, **FREE_TEXT)
     path = f"{TAG}/{tag['id']}"
     namespace = world.namespace_id(ns)
     attach(world, tag, tags_path(world, "namespace", namespace), "a")
@@ -256,7 +262,9 @@ def test_attachments_list_direct_objects_and_block_the_deletion(world: World, ns
     assert sorted(map(str, listed(value="b"))) == sorted(map(str, (on_table, on_column)))
     assert listed(targetType="column") == [on_column]
     assert listed(createdBefore="2020-01-01T00:00:00Z") == []
-    assert world.admin.get(f"{path}/attachments", params={"targetType": "project"}).status_code == 400
+    wrong = {"targetType": "project"}, {"createdAfter": "now"}, {"createdAfter": "0001-01-01T00:00:00+14:00"}
+    for query in (*wrong, {"createdBefore": "2026-01-01T00:00:00"}, {"pageToken": "x"}):
+        assert world.admin.get(f"{path}/attachments", params=query).status_code == 400, query
     assert error_triple(world.admin.delete(path))[:2] == (409, "TagDefinitionInUse")
     detach(world, tag, tags_path(world, "namespace", namespace))
     detach(world, tag, tags_path(world, "table", other.uuid, "word"))

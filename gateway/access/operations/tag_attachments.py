@@ -194,14 +194,17 @@ def _target(given: Sequence[str]) -> str | None:
 
 
 def _time(name: str, given: Sequence[str]) -> datetime | None:
-    """Return the time in a query. Raise 400 for other text than RFC 3339 with a time zone."""
+    """Return the time in a query. Raise 400 for other text than RFC 3339 with a time zone, and a year that is far away.
+
+    Near the limits of the calendar, conversions to another time zone overflow.
+    """
     if not given:
         return None
     try:
         found = datetime.fromisoformat(given[-1])
     except ValueError:
         found = datetime.min
-    if found.tzinfo is None:
+    if found.tzinfo is None or not 1970 <= found.year < 9000:
         raise BadRequestException(f"{name} must be a time with a time zone (RFC 3339), as 2026-01-31T12:00:00Z.")
     return found
 
