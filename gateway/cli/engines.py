@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -32,6 +33,7 @@ def engine() -> None:
 @click.option("--trino-url", help="Address of Trino's HTTP API, instead of --command.")
 @click.option("--trino-catalog", default="lakegate", show_default=True, help="The catalog of Trino for the warehouse.")
 @click.option("--trino-token", envvar="LAKEGATE_PROBE_TRINO_TOKEN", help="The test user's token for Trino.")
+@click.option("--token-file", type=click.Path(path_type=Path), help="File with the access token, instead of --token.")
 @_PROJECT
 @at_a_gateway
 def probe(
@@ -42,6 +44,7 @@ def probe(
     trino_url: str | None,
     trino_catalog: str,
     trino_token: str | None,
+    token_file: Path | None,
     project: str | None,
     gateway: str | None,
     token: str | None,
@@ -53,7 +56,7 @@ def probe(
     """
     if (command is None) == (trino_url is None):
         raise click.UsageError("give either --command or --trino-url")
-    api = Management.of(gateway, token, project)
+    api = Management.of(gateway, token if token_file is None else _token_in(token_file), project)
     warehouse = _warehouse(api, place)
     run: Run
     if trino_url is not None:
@@ -112,6 +115,14 @@ def _warehouse(api: Management, place: str) -> Warehouse:
         f"--on {place}: you see no active warehouse of this name or id in the project. Check the name, and select "
         "another project with --project."
     )
+
+
+def _token_in(file: Path) -> str:
+    """Return the token in a file. An unreadable file ends the command."""
+    try:
+        return file.read_text().strip()
+    except (OSError, ValueError) as error:
+        raise click.ClickException(f"--token-file: the token cannot be read: {error}") from None
 
 
 def _is_uuid(text: str) -> bool:
