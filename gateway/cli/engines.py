@@ -6,13 +6,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import click
 
-from gateway.cli.engine_canary import Warehouse, canary
+from gateway.cli.engine_canary import canary
 from gateway.cli.engine_runs import MAX_OUTPUT, EngineNotReached, Run, Trino, by_command
-from gateway.cli.management import Management, at_a_gateway, printable
+from gateway.cli.management import Management, Warehouse, at_a_gateway, printable, warehouse_named
 
 _FAILED = 1
 _NOT_RUN = 2
@@ -106,15 +105,7 @@ def _warehouse(api: Management, place: str) -> Warehouse:
     kind, _, name = place.partition("/")
     if kind != "warehouse" or not name:
         raise click.UsageError(f"--on {place}: write warehouse/NAME or warehouse/ID")
-    warehouses = api.send("GET", "/warehouse", query={"warehouseStatus": "active"}).json()["warehouses"]
-    member, wanted = ("id", str(UUID(name))) if _is_uuid(name) else ("name", name)
-    for each in warehouses:
-        if each[member] == wanted:
-            return Warehouse(each["id"], each["name"])
-    raise click.ClickException(
-        f"--on {place}: you see no active warehouse of this name or id in the project. Check the name, and select "
-        "another project with --project."
-    )
+    return warehouse_named(api, place, name)
 
 
 def _token_in(file: Path) -> str:
@@ -123,11 +114,3 @@ def _token_in(file: Path) -> str:
         return file.read_text().strip()
     except (OSError, ValueError) as error:
         raise click.ClickException(f"--token-file: the token cannot be read: {error}") from None
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        UUID(text)
-    except ValueError:
-        return False
-    return True
