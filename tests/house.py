@@ -33,6 +33,8 @@ FRAMES = "loadTable functions"
 SMALL: Mapping[str, str] = {
     "gateway/api/early_refusal.py": "the only check of requests before routing",
     "gateway/access/_mint.py": "only the door may import it; the import contract names the file",
+    "gateway/access/policy_verdict.py": "decisions, permits and loads share it",
+    "gateway/access/refusals.py": "the door alone maps decisions to errors",
     "gateway/access/demand.py": "each operation imports it, and it imports no operation",
     "gateway/access/issued_credential.py": "the door, the audit, vending and the database share it",
     "gateway/access/dependency_errors.py": "errors of the decision engines, raised by adapters",
@@ -131,8 +133,10 @@ def _comments(source: str) -> set[int]:
 
 
 def modules(root: Path = ROOT) -> list[Path]:
-    """Return the modules of `gateway/`, relative to the root of the checkout."""
-    return sorted(path.relative_to(root) for path in (root / "gateway").rglob("*.py"))
+    """Return the modules of `gateway/` and `lakegate/`, relative to the root of the checkout."""
+    return sorted(
+        path.relative_to(root) for package in ("gateway", "lakegate") for path in (root / package).rglob("*.py")
+    )
 
 
 def rooms(root: Path = ROOT) -> dict[str, Lines]:
@@ -140,7 +144,7 @@ def rooms(root: Path = ROOT) -> dict[str, Lines]:
     found: dict[str, Lines] = defaultdict(Lines)
     for path in modules(root):
         room = f"{path.parts[1]}/" if len(path.parts) > 2 else "*.py"
-        found[f"gateway/{room}"] += count((root / path).read_text())
+        found[f"{path.parts[0]}/{room}"] += count((root / path).read_text())
     return dict(sorted(found.items()))
 
 

@@ -15,6 +15,7 @@ from typing import Final, Protocol, runtime_checkable
 from gateway.access.actor import Actor
 from gateway.access.dependency_errors import DatabaseUnavailable, DecisionEngineUnavailable, first_of
 from gateway.access.ports import Pin, Question, Relationships
+from gateway.access.relations import Can
 
 ANSWER_SECONDS: Final = 5.0
 
@@ -74,7 +75,12 @@ class NarrowedRelationships:
         if len(answers) != len(questions):
             # The caller rejects a wrong number of answers.
             return answers
-        positions = [position for position, answer in enumerate(answers) if answer is True]
+        # A yes to `can_be_subject` restricts the caller, so an authorizer that refuses it would allow more.
+        positions = [
+            position
+            for position, (question, answer) in enumerate(zip(questions, answers, strict=True))
+            if answer is True and question.relation is not Can.BE_SUBJECT
+        ]
         if not positions:
             return answers
         asked = [questions[position] for position in positions]
@@ -83,7 +89,8 @@ class NarrowedRelationships:
                 tasks = [together.create_task(self._answers(each, actor, asked, now)) for each in self._authorizers]
         except ExceptionGroup as failed:
             raise first_of(failed) from None
-        narrowed = [False] * len(questions)
+        asked_alone = [each.relation is Can.BE_SUBJECT for each in questions]
+        narrowed = [answer is True and alone for answer, alone in zip(answers, asked_alone, strict=True)]
         for number, position in enumerate(positions):
             narrowed[position] = all(task.result()[number] for task in tasks)
         return narrowed

@@ -84,6 +84,10 @@ class RoleNotFound(CatalogError, code=404, type="RoleIdNotFound"):
     """The role does not exist, or the caller may not see it."""
 
 
+class TagNotFound(CatalogError, code=404):
+    """The tag does not exist, or the caller may not see it."""
+
+
 class TaskNotFound(CatalogError, code=404):
     """The task does not exist, or the caller may not see it."""
 
@@ -132,6 +136,10 @@ class RoleActionForbidden(ForbiddenException):
     """The caller may see a role, and may not take this action on it."""
 
 
+class TagActionForbidden(ForbiddenException):
+    """The caller may see a tag, and may not take this action on it."""
+
+
 _FORBIDDEN: dict[refs.ObjectType, type[ForbiddenException]] = {
     refs.ObjectType.SERVER: ServerActionForbidden,
     refs.ObjectType.PROJECT: ProjectActionForbidden,
@@ -142,6 +150,7 @@ _FORBIDDEN: dict[refs.ObjectType, type[ForbiddenException]] = {
     refs.ObjectType.GENERIC_TABLE: GenericTableActionForbidden,
     refs.ObjectType.USER: UserActionForbidden,
     refs.ObjectType.ROLE: RoleActionForbidden,
+    refs.ObjectType.TAG: TagActionForbidden,
 }
 
 
@@ -175,6 +184,10 @@ def not_found(ref: refs.Ref) -> CatalogError:
             return UserNotFound(f"User does not exist: {user_id}")
         case refs.RoleRef(role_id=role_id):
             return RoleNotFound(f"Role does not exist: {role_id}")
+        case refs.TagRef(tag_id=tag_id):
+            return TagNotFound(f"Tag does not exist: {tag_id}")
+        case refs.TagNameRef(name=name):
+            return TagNotFound(f"Tag does not exist: {name}")
         case refs.ServerRef():
             return ServerActionForbidden(
                 "The server is not bootstrapped, or the token is limited to one project. Bootstrap the server, or "
@@ -213,6 +226,8 @@ def _grantors(type: refs.ObjectType) -> str:
             return "a security administrator of the project"
         case refs.ObjectType.ROLE:
             return "the owner of the role or a security administrator of the project"
+        case refs.ObjectType.TAG:
+            return "the owner of the tag or a security administrator of the project"
         case _:
             kind = type.value.replace("_", " ")
             return f"a principal with `manage_grants` on the {kind}, or (without managed access) its owner,"
@@ -232,14 +247,15 @@ def expiring_right(actor: Actor, operation: str, ref: refs.Ref, relation: Can, e
 
 
 def restricted(actor: Actor, operation: str) -> ForbiddenException:
-    """Return the answer to a column grantee without an engine that is an enforcer.
+    """Return the answer to a caller that may read only a part of a table, without an engine that is an enforcer.
 
-    It names the remedy, but neither columns nor grantors.
+    It names the remedy, but neither columns nor grantors, and neither policies nor their content.
     """
     return ForbiddenException(
         f"{operation} is not allowed for {_principal_text(actor)}: not all of this table may be read. Query the "
-        "table through an engine that acts for you and has `enforcer` on the warehouse. Otherwise request `select` on "
-        "the table from a principal with `manage_grants` on it."
+        "table through an engine that acts for you and has `enforcer` on it. Otherwise request `select` on the table "
+        "from a principal with `manage_grants` on it. If you have that already, a data policy restricts the table: "
+        "its owner can grant `exempt`."
     )
 
 

@@ -19,7 +19,7 @@ from gateway.access.engines import Engines
 from gateway.access.granted_columns import GrantedColumns
 from gateway.access.policy import PolicyAnswer
 from gateway.access.ports import Question
-from gateway.access.questions import engine_pin_of, pin_of
+from gateway.access.questions import containers_of, engine_pin_of, pin_of
 from gateway.access.refs import Ref
 from gateway.access.relations import Can
 from gateway.access.resolved import Excerpt, Resolution, ResolvedTable
@@ -73,8 +73,9 @@ class ColumnRestrictions:
     async def _trusted(
         self, engine: Actor, rows: dict[Ref, ResolvedTable], resolution: Resolution
     ) -> dict[Ref, ResolvedTable]:
-        """Return the tables on which the engine is an enforcer."""
-        questions_by_ref = {ref: enforcing(row) for ref, row in rows.items()}
+        """Return the tables on which the engine is an enforcer, and the probes of the engine permit it."""
+        probed = {ref: row for ref, row in rows.items() if resolution.probes.trusts_on(row, resolution.now)}
+        questions_by_ref = {ref: enforcing(row) for ref, row in probed.items()}
         ordered = list(dict.fromkeys(questions_by_ref.values()))
         if not ordered:
             return {}
@@ -85,7 +86,7 @@ class ColumnRestrictions:
 
 def enforcing(row: ResolvedTable) -> Question:
     """Return the question to OpenFGA about an engine that must enforce restrictions on this table."""
-    return Question(Can.ENFORCE, row.warehouse.key, row.warehouse.revision)
+    return Question(Can.ENFORCE, row.key, row.warehouse.revision, inside=containers_of(row))
 
 
 async def _restriction(table: UUID, excerpt: Excerpt, granted: frozenset[int]) -> ReadableColumns | None:

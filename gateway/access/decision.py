@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from gateway.access.demand import Demand
 from gateway.access.policy import PolicyAnswer
+from gateway.access.policy_verdict import PolicyVerdict
 from gateway.access.refs import Ref
 from gateway.access.relations import Can
 from gateway.access.resolved import Resolved
@@ -67,7 +68,7 @@ class DemandAnswer:
 
     `row` is None if the object is absent. `visible` is True if the caller may see that the object exists, and `holds`
     if the relation holds. `partly` is True if only the column-level relation holds. In that case `restriction` is set
-    if an enforcer acts for the caller.
+    if an enforcer acts for the caller. `policies` is the effect of data policies on the object, None without any.
     """
 
     demand: Demand
@@ -76,14 +77,16 @@ class DemandAnswer:
     holds: bool
     partly: bool = False
     restriction: ReadableColumns | None = None
+    policies: PolicyVerdict | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
     """The decision on one operation.
 
-    `held` are the demanded relations that hold, required or optional. `obligations` come from column grants and
-    policies; None for a refusal without any.
+    `held` are the demanded relations that hold, required or optional. `obligations` come from column grants, data
+    policies and guardrails; None for a refusal without any. `policies` are the effects of data policies, at most one
+    for each object.
     """
 
     outcome: Outcome
@@ -93,6 +96,7 @@ class Decision:
     policy_reasons: tuple[str, ...] = ()
     obligations: Obligations | None = None
     held: frozenset[tuple[Can, Ref]] = frozenset()
+    policies: tuple[PolicyVerdict, ...] = ()
 
     @property
     def allowed(self) -> bool:
@@ -124,13 +128,16 @@ def combine(answers: Sequence[DemandAnswer], policy: PolicyAnswer) -> Decision:
         return Decision(Outcome.FORBIDDEN, DeterminedBy.OPA, Failure.DENIED_BY_POLICY, first, reasons)
     held = frozenset((a.demand.relation, a.demand.on) for a in answers if a.row is not None and a.visible and a.holds)
     columns = Obligations.of(*(a.restriction for a in answers if a.restriction is not None))
+    verdicts = tuple({a.policies.object_id: a.policies for a in answers if a.policies is not None}.values())
+    data = Obligations.of(*(each.restrictions for each in verdicts if each.restrictions is not None))
     partly = {(a.demand.restricted, a.demand.on) for a in answers if a.restriction is not None and a.demand.restricted}
     return Decision(
         Outcome.ALLOWED,
         DeterminedBy.BOTH if answers else DeterminedBy.OPA,
         policy_reasons=reasons,
-        obligations=policy.obligations.merged(columns),
+        obligations=policy.obligations.merged(columns, data),
         held=held | partly,
+        policies=verdicts,
     )
 
 
@@ -146,22 +153,43 @@ def all_of(decisions: Sequence[Decision]) -> Decision:
         policy_reasons=tuple(dict.fromkeys(reason for each in decisions for reason in each.policy_reasons)),
         obligations=NO_OBLIGATIONS.merged(*(each.obligations for each in decisions if each.obligations is not None)),
         held=frozenset().union(*(each.held for each in decisions)),
+        policies=tuple({each.object_id: each for decision in decisions for each in decision.policies}.values()),
     )
 
 
 def enforced(
     decision: Decision, enforcement_point: EnforcementPoint | None, answers: Sequence[DemandAnswer]
 ) -> Decision:
-    """Return the decision, refused if it carries an obligation that nothing enforces at `enforcement_point`."""
-    why = None
-    if decision.allowed and enforcement_point is not None and decision.obligations is not None:
+    """Return the decision, refused if it carries an obligation that nothing enforces at `enforcement_point`.
+
+    Data policies need an enforcer wherever the caller may read data. A caller that may only describe a table loads it
+    without one: `gateway.catalog.tables` then leaves out what reveals data.
+    """
+    if not decision.allowed or enforcement_point is None:
+        return decision
+    first = next((answer.demand for answer in answers if answer.demand.required), None)
+    restricting = [each for each in decision.policies if each.restricts]
+    if enforcement_point is EnforcementPoint.LOAD and not _reads(decision):
+        restricting = []
+    if any(not each.trusted and not each.inexpressible for each in restricting):
+        return Decision(
+            Outcome.FORBIDDEN, DeterminedBy.OPENFGA, Failure.RESTRICTED, first, obligations=decision.obligations
+        )
+    why = (
+        "a data policy applies to it that no engine can enforce" if any(e.inexpressible for e in restricting) else None
+    )
+    if why is None and decision.obligations is not None:
         why = unenforced(decision.obligations, enforcement_point)
     if why is None:
         return decision
-    first = next((answer.demand for answer in answers if answer.demand.required), None)
     return Decision(
         Outcome.FORBIDDEN, DeterminedBy.OPA, Failure.UNENFORCED, first, (why,), obligations=decision.obligations
     )
+
+
+def _reads(decision: Decision) -> bool:
+    """Return True if the decision lets the caller read data of a table, all of it or a part."""
+    return any(relation in (Can.READ_DATA, Can.READ_COLUMNS) for relation, _ in decision.held)
 
 
 def closed(decision: Decision, demand: Demand) -> Decision:

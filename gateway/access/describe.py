@@ -139,13 +139,24 @@ def _written(ref: refs.Ref) -> tuple[str | None, list[str] | None, str | None]:
             return None, None, str(warehouse_id)
         case refs.WarehouseNameRef(name=name):
             return name, None, None
+        case refs.TagNameRef(warehouse_id=warehouse_id, name=name):
+            return name, None, str(warehouse_id)
+        case _:
+            return _id_outside(ref), None, None
+
+
+def _id_outside(ref: refs.ProjectRef | refs.UserRef | refs.RoleRef | refs.TagRef | refs.ServerRef) -> str | None:
+    """Return the id in a reference to an object outside of warehouses."""
+    match ref:
         case refs.ProjectRef(project_id=project_id):
-            return project_id, None, None
+            return project_id
         case refs.UserRef(user_id=user_id):
-            return user_id, None, None
+            return user_id
         case refs.RoleRef(role_id=role_id):
-            return str(role_id), None, None
+            return str(role_id)
+        case refs.TagRef(tag_id=tag_id):
+            return str(tag_id)
         case refs.ServerRef():
-            return None, None, None
+            return None
         case _:
             assert_never(ref)

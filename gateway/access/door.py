@@ -20,21 +20,15 @@ from gateway.access.authz_errors import (
     InvalidAssumeRoleId,
     RoleActionForbidden,
     RoleNotFound,
-    WarehouseNotActive,
     audit_unavailable,
     expiring_right,
-    forbidden,
-    restricted,
-    too_many_groups,
     unavailable,
-    unenforceable,
-    user_deactivated,
 )
 from gateway.access.column_restrictions import ColumnRestrictions
+from gateway.access.data_restrictions import DataRestrictions
 from gateway.access.decision import (
     Decision,
     Failure,
-    Outcome,
     all_of,
     closed,
     combine,
@@ -58,6 +52,7 @@ from gateway.access.ports import AuditSink, Observer, Policies, Relationships, R
 from gateway.access.preconditions import Preconditions
 from gateway.access.questions import in_inactive_warehouse, key_of, refs_of
 from gateway.access.refs import ObjectKey, Ref, RoleRef, ViewRef
+from gateway.access.refusals import refusal_of
 from gateway.access.relations import Can
 from gateway.access.request_context import Assumption, DefinerView, RequestContext
 from gateway.access.resolved import Resolution, ResolvedView
@@ -99,9 +94,10 @@ class Door:
         self._grant_expiry = GrantExpiry(resolver, self._engines, expiries)
         columns = GrantedColumns(resolver, self._engines)
         self._restrictions = ColumnRestrictions(self._engines, columns)
+        self._data = DataRestrictions(resolver, self._engines)
         self._audit = audit
         self._observer = observer
-        self.hypothetical_checks = HypotheticalChecks(resolver, self._engines, columns)
+        self.hypothetical_checks = HypotheticalChecks(resolver, self._engines, columns, self._data)
 
     def pauses(self, operation: type[Operation]) -> bool:
         """Return True if read-only maintenance refuses the operation (`Preconditions.pauses`)."""
@@ -249,9 +245,10 @@ class Door:
         started = time.perf_counter()
         assumption = context.assumption
         resolution = await self._resolver.resolve(refs_of(operations), context.actor)
+        own_roles = resolution.caller_roles
         resolution = resolution.seen_by(context.actor, assumption.roles if assumption is not None else ())
         parts = [tuple(each.parts()) or (each,) for each in operations]
-        verdicts = iter(await self._decide(context, list(chain.from_iterable(parts)), resolution))
+        verdicts = iter(await self._decide(context, list(chain.from_iterable(parts)), resolution, own_roles))
         groups = [list(zip(some, verdicts, strict=False)) for some in parts]
         decisions = [group[0][1] if len(group) == 1 else all_of([one for _, one in group]) for group in groups]
         self._observer.decision_took("total", time.perf_counter() - started)
@@ -344,25 +341,7 @@ class Door:
             self._audit.buffer(record)
         except AuditUnavailable as full:
             return audit_unavailable(full, operation.is_catalog_mutation())
-        if decision.outcome is Outcome.UNAVAILABLE:
-            return unavailable(operation.is_catalog_mutation())
-        ref = decision.refused.on if decision.refused is not None else None
-        if decision.failure is Failure.TOO_MANY_GROUPS:
-            return too_many_groups()
-        if decision.failure is Failure.USER_DEACTIVATED:
-            return user_deactivated()
-        if decision.failure is Failure.WAREHOUSE_INACTIVE:
-            return WarehouseNotActive(
-                "The warehouse is inactive. A principal with `modify` on the warehouse can activate it: POST "
-                "/management/v1/warehouse/<id>/activate."
-            )
-        if decision.outcome is Outcome.HIDDEN and ref is not None:
-            return operation.hidden(ref)
-        if decision.failure is Failure.UNENFORCED:
-            return unenforceable(context.actor, operation.name(), decision.policy_reasons)
-        if decision.failure is Failure.RESTRICTED:
-            return restricted(context.actor, operation.name())
-        return forbidden(context.actor, operation.name(), ref, decision.policy_reasons)
+        return refusal_of(context, operation, decision)
 
     def _open_pending_audit(
         self, record: AuditRecord, operations: Sequence[Operation], decisions: Sequence[Decision], operation: Operation
@@ -375,7 +354,11 @@ class Door:
             raise audit_unavailable(full, operation.is_catalog_mutation()) from full
 
     async def _decide(
-        self, context: RequestContext, operations: Sequence[Operation], resolution: Resolution
+        self,
+        context: RequestContext,
+        operations: Sequence[Operation],
+        resolution: Resolution,
+        own_roles: Sequence[str],
     ) -> list[Decision]:
         if all(operation.is_public() for operation in operations):
             allow = PolicyAnswer(allow=True)
@@ -388,12 +371,13 @@ class Door:
         try:
             judged = await self._engines.judge(context, operations, demands, resolution)
             judged = await self._restrictions.settle(context.actor, judged, resolution)
+            judged = await self._data.settle(context.actor, operations, judged, resolution, own_roles)
         except DecisionEngineUnavailable:
             return [undecided(Failure.ENGINE_UNAVAILABLE) for _ in operations]
         verdicts = []
         for operation, (answers, policy, undelegated_by) in zip(operations, judged, strict=True):
             shut = in_inactive_warehouse(operation, resolution)
-            verdict = enforced(combine(answers, policy), operation.enforcement_point, answers)
+            verdict = enforced(combine(answers, policy), operation.enforced_at(), answers)
             if undelegated_by is not None:
                 verdict = undelegated(verdict, answers, undelegated_by)
             verdicts.append(verdict if shut is None else closed(verdict, shut))

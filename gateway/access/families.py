@@ -19,6 +19,7 @@ from gateway.access.refs import (
     RoleRef,
     ServerRef,
     TableRef,
+    TagRef,
     ViewRef,
     WarehouseRef,
 )
@@ -57,6 +58,7 @@ GENERIC_TABLE: Final = Target(
     InPath[GenericTableRef],
 )
 ROLE: Final = Target("Role", "a role", "role/{role_id}", InPath[RoleRef])
+TAG: Final = Target("Tag", "a tag", "tag-definition/{tag_id}", InPath[TagRef])
 
 TABULARS: Final = (TABLE, VIEW, GENERIC_TABLE)
 #: These targets also find dropped tables that can be restored: their grants are restored with them.

@@ -26,7 +26,7 @@ from gateway.access.questions import key_of, refs_of
 from gateway.access.refs import ObjectKey, ObjectType, Ref, column_key
 from gateway.access.relations import Can
 from gateway.access.resolved import Resolution, ResolvedTable
-from gateway.obligations.kinds import ReadableColumns
+from gateway.obligations.kinds import ReadableColumns, TableRestrictions
 
 _NEAR: Final = timedelta(minutes=20)
 """A cached expiry must be later than this from now. A new grant without an expiry changes no key of the cache, and an
@@ -240,10 +240,12 @@ def _search(permit: Permit[Operation], resolution: Resolution, held: Collection[
     questions += [
         Question(Can.READ_DATA, column_key(each.table, field)) for each in restrictions for field in each.fields
     ]
+    # An exemption that expires must end the credentials that it allowed.
+    questions += [Question(Can.SKIP_POLICY, ObjectKey(ObjectType.DATA_POLICY, id)) for id in sorted(permit.exempt)]
     engine = actor.engine_itself()
     if engine is None:
         return _Search(actor, tuple(questions), None, ())
-    tables = {each.table for each in restrictions}
+    tables = {each.table for each in permit.obligations if isinstance(each, ReadableColumns | TableRestrictions)}
     engine_questions = [
         *(questions_to_engine(permit.operation, resolution) or ()),
         *(

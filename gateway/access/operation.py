@@ -99,6 +99,10 @@ class Operation:
         """Return further references whose rows the use case needs. They are resolved, but not demanded."""
         return ()
 
+    def enforced_at(self) -> EnforcementPoint | None:
+        """Return the place where obligations apply to this request: `enforcement_point`, or another by its content."""
+        return self.enforcement_point
+
     def target_user(self) -> str | None:
         """Return the user that an operation open to SELF is about; None if it can only be about the caller."""
         return None

@@ -12,6 +12,7 @@ from gateway.access.decision import Decision
 from gateway.access.idempotency import Claim
 from gateway.access.operation import Operation
 from gateway.access.pending_audit import PendingAudit
+from gateway.access.policy_verdict import PolicyVerdict
 from gateway.access.refs import (
     GenericTableRef,
     NamespaceIdRef,
@@ -22,6 +23,8 @@ from gateway.access.refs import (
     RoleRef,
     ServerRef,
     TableRef,
+    TagNameRef,
+    TagRef,
     UserRef,
     ViewRef,
     WarehouseNameRef,
@@ -148,6 +151,21 @@ class Permit(Generic[OpCo]):
         row = self._resolution.get(on)
         return None if row is None else self.obligations.find(ReadableColumns, row.key.id)
 
+    def policy_verdict(self, on: Ref) -> PolicyVerdict | None:
+        """Return the effect of data policies on a table; None if no policy is bound to it."""
+        row = self._resolution.get(on)
+        return None if row is None else next((v for v in self._decision.policies if v.object_id == row.key.id), None)
+
+    def restricted(self, on: Ref) -> bool:
+        """Return True if the caller may not read the table as it is, by a column grant or a data policy."""
+        verdict = self.policy_verdict(on)
+        return self.restriction(on) is not None or (verdict is not None and verdict.restricts)
+
+    @property
+    def exempt(self) -> frozenset[str]:
+        """The ids of the data policies that would apply if the caller were not exempt."""
+        return frozenset().union(*(each.exempt for each in self._decision.policies))
+
     def table(self, ref: TableRef) -> resolved.ResolvedTable:
         """Return the table row behind `ref`."""
         return self._row(ref, resolved.ResolvedTable)
@@ -195,6 +213,10 @@ class Permit(Generic[OpCo]):
     def role(self, ref: RoleRef) -> resolved.ResolvedRole:
         """Return the role row behind `ref`."""
         return self._row(ref, resolved.ResolvedRole)
+
+    def tag(self, ref: TagRef | TagNameRef) -> resolved.ResolvedTag:
+        """Return the row of the tag behind `ref`."""
+        return self._row(ref, resolved.ResolvedTag)
 
     def _row(self, ref: Ref, kind: type[Row]) -> Row:
         row = self._resolution.get(ref)

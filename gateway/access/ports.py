@@ -15,8 +15,9 @@ from gateway.access.issued_credential import IssuedCredential
 from gateway.access.policy import PolicyAnswer, PolicyRequest
 from gateway.access.refs import ObjectKey, Ref
 from gateway.access.relations import Can
-from gateway.access.resolved import Excerpt, Resolution
+from gateway.access.resolved import Excerpt, Resolution, ResolvedNamespace, ResolvedTable
 from gateway.access.tuples import TupleKey
+from gateway.obligations.data_policies import PolicyInputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,24 @@ class Resolver(Protocol):
         """Read the excerpts of the metadata documents of these tables and views after their rows.
 
         Objects that no longer exist, or have no readable document, are left out.
+        """
+        ...
+
+    async def policy_inputs(
+        self, rows: Sequence[ResolvedTable | ResolvedNamespace]
+    ) -> Mapping[UUID, PolicyInputs | None]:
+        """Return the data policies bound to each table, or to a new table in each namespace, by the id of the row.
+
+        They are None if this version cannot read a stored policy.
+        """
+        ...
+
+    async def mapped_values(
+        self, project_id: str, names: Sequence[str], user: str, roles: Sequence[str]
+    ) -> Sequence[tuple[str, tuple[str, ...]]]:
+        """Return (name, values for the user and the roles) of each of these mapping tables of a project.
+
+        An empty `user` has no values of its own.
         """
         ...
 

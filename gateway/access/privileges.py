@@ -35,6 +35,7 @@ class Privilege(StrEnum):
     CREATE = "create"
     MODIFY = "modify"
     ASSIGNEE = "assignee"
+    APPLY = "apply"
 
 
 _BELOW_PROJECT = (
@@ -80,6 +81,7 @@ GRANTABLE: dict[ObjectType, tuple[Privilege, ...]] = {
     ObjectType.VIEW: (*_BELOW_PROJECT, Privilege.MODIFY),
     ObjectType.GENERIC_TABLE: (*_BELOW_PROJECT, Privilege.MODIFY),
     ObjectType.ROLE: (Privilege.ASSIGNEE, Privilege.OWNERSHIP),
+    ObjectType.TAG: (Privilege.OWNERSHIP, Privilege.APPLY),
 }
 
 #: A live grant of one of these on an object makes the containers above it visible, by a derived `traverse` tuple. Every

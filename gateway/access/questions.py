@@ -81,7 +81,7 @@ def inside_of(ref: Ref, resolution: Resolution) -> tuple[ObjectKey, ...]:
     """
     row = resolution.get(ref)
     if row is not None:
-        return _containers(row)
+        return containers_of(row)
     above, where = above_of(ref, resolution), resolution.absent.get(ref)
     if where is None or not above or not isinstance(ref, NamespaceRef | TabularRef):
         return ()
@@ -91,15 +91,16 @@ def inside_of(ref: Ref, resolution: Resolution) -> tuple[ObjectKey, ...]:
     return (*above, *namespaces, *rest, ObjectKey(ObjectType.PROJECT, where.project_id))
 
 
-def _containers(row: Resolved) -> tuple[ObjectKey, ...]:
+def containers_of(row: Resolved) -> tuple[ObjectKey, ...]:
+    """Return the containers of an object by its row, from its parent upwards to the project."""
     match row:
         case ResolvedTable(namespace=namespace) | ResolvedView(namespace=namespace):
-            return (namespace.key, *_containers(namespace))
+            return (namespace.key, *containers_of(namespace))
         case ResolvedGenericTable(namespace=namespace):
-            return (namespace.key, *_containers(namespace))
+            return (namespace.key, *containers_of(namespace))
         case ResolvedNamespace(ancestors=ancestors, warehouse=warehouse):
             namespaces = (ObjectKey(ObjectType.NAMESPACE, str(id)) for id in reversed(ancestors))
-            return (*namespaces, warehouse.key, *_containers(warehouse))
+            return (*namespaces, warehouse.key, *containers_of(warehouse))
         case ResolvedWarehouse(project_id=project_id):
             return (ObjectKey(ObjectType.PROJECT, project_id),)
         case _:

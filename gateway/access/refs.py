@@ -28,6 +28,7 @@ class ObjectType(StrEnum):
     GENERIC_TABLE = "generic_table"
     USER = "user"
     ROLE = "role"
+    TAG = "tag"
     DATA_POLICY = "data_policy"
 
 
@@ -161,6 +162,23 @@ class RoleRef:
 
 
 @dataclass(frozen=True, slots=True)
+class TagRef:
+    """The definition of a tag by its id."""
+
+    type: ClassVar[ObjectType] = ObjectType.TAG
+    tag_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class TagNameRef:
+    """The definition of a tag by its name, in the project of a warehouse."""
+
+    type: ClassVar[ObjectType] = ObjectType.TAG
+    warehouse_id: UUID
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class DataPolicyRef:
     """A data policy by its id."""
 
@@ -180,6 +198,8 @@ Ref = (
     | GenericTableRef
     | UserRef
     | RoleRef
+    | TagRef
+    | TagNameRef
 )
 
 

@@ -19,6 +19,7 @@ class Can(StrEnum):
     ACCEPT_MOVED_NAMESPACE = "can_accept_moved_namespace"
     ACTIVATE = "can_activate"
     ADOPT_FILES = "can_adopt_files"
+    APPLY = "can_apply"
     APPROVE_CHANGES = "can_approve_changes"
     ASSUME = "can_assume"
     BE_SUBJECT = "can_be_subject"
@@ -52,6 +53,7 @@ class Can(StrEnum):
     GET_TASK_QUEUE_CONFIG = "can_get_task_queue_config"
     GET_TASKS = "can_get_tasks"
     GRANT_ADMIN = "can_grant_admin"
+    GRANT_APPLY = "can_grant_apply"
     GRANT_APPROVE_CHANGES = "can_grant_approve_changes"
     GRANT_ASSIGNEE = "can_grant_assignee"
     GRANT_CREATE = "can_grant_create"
@@ -100,6 +102,7 @@ class Can(StrEnum):
     READ = "can_read"
     READ_AFFECTED = "can_read_affected"
     READ_ASSIGNMENTS = "can_read_assignments"
+    READ_ATTACHMENTS = "can_read_attachments"
     READ_COLUMNS = "can_read_columns"
     READ_DATA = "can_read_data"
     READ_EVENTS = "can_read_events"
@@ -108,6 +111,7 @@ class Can(StrEnum):
     READ_METADATA = "can_read_metadata"
     READ_ROLE_ASSIGNMENTS = "can_read_role_assignments"
     RELEASE = "can_release"
+    REMOVE = "can_remove"
     RENAME = "can_rename"
     SEARCH_ROLES = "can_search_roles"
     SELECT = "can_select"
@@ -137,6 +141,7 @@ VISIBLE_BY: dict[ObjectType, Can] = {
     ObjectType.VIEW: Can.GET_METADATA,
     ObjectType.GENERIC_TABLE: Can.GET_METADATA,
     ObjectType.ROLE: Can.READ,
+    ObjectType.TAG: Can.READ,
 }
 
 _EVERYWHERE_BELOW_PROJECTS = frozenset(
@@ -311,6 +316,20 @@ ACTIONS: dict[ObjectType, frozenset[Can]] = {
             Can.READ_ROLE_ASSIGNMENTS,
             Can.UPDATE,
             Can.UPDATE_SOURCE_SYSTEM,
+        }
+    ),
+    ObjectType.TAG: frozenset(
+        {
+            Can.APPLY,
+            Can.CHANGE_OWNERSHIP,
+            Can.DELETE,
+            Can.GRANT_APPLY,
+            Can.READ,
+            Can.READ_ASSIGNMENTS,
+            Can.READ_ATTACHMENTS,
+            Can.READ_GRANTS,
+            Can.REMOVE,
+            Can.UPDATE,
         }
     ),
     ObjectType.DATA_POLICY: frozenset(

@@ -12,6 +12,7 @@ import msgspec
 
 from gateway.access.actor import Actor
 from gateway.access.delegation_limits import DelegateGrant
+from gateway.access.engine_probes import EngineProbes
 from gateway.access.refs import ObjectKey, ObjectType, Ref
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 
@@ -182,6 +183,18 @@ class ResolvedRole(msgspec.Struct, frozen=True, kw_only=True):
         return ObjectKey(ObjectType.ROLE, str(self.id))
 
 
+class ResolvedTag(msgspec.Struct, frozen=True, kw_only=True):
+    """The definition of a tag."""
+
+    id: UUID
+    project_id: str
+    name: str
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey(ObjectType.TAG, str(self.id))
+
+
 class Excerpt(msgspec.Struct, frozen=True):
     """The part of a metadata document that decisions need (`gateway.iceberg.excerpts`), and the document's file."""
 
@@ -199,6 +212,7 @@ Resolved = (
     | ResolvedGenericTable
     | ResolvedUser
     | ResolvedRole
+    | ResolvedTag
 )
 
 
@@ -233,6 +247,8 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
     """The recorded grants of `delegate` to the engine that acts for the caller, on the warehouses and projects of the
     rows.
     """
+    probes: EngineProbes = EngineProbes()
+    """The probes of the engine that acts for the caller, in the warehouses of the rows."""
     deactivated: bool = False
     """True if the provider's directory (SCIM) deactivated the caller or the engine that acts for it."""
     absent: Mapping[Any, AbsentLocation] = {}
@@ -276,12 +292,17 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
         found = (warehouse_of(row) for row in self.rows.values())
         return {warehouse.id: warehouse.revision for warehouse in found if warehouse is not None}
 
+    def data_policy_revisions(self) -> dict[UUID, UUID | None]:
+        """Return the data policy revision of each warehouse that contains one of the rows."""
+        found = (warehouse_of(row) for row in self.rows.values())
+        return {warehouse.id: warehouse.data_policy_revision for warehouse in found if warehouse is not None}
+
 
 def project_of(row: Resolved) -> str | None:
     """Return the id of the project that a row is or is in; None for users and the server."""
     if isinstance(row, ResolvedProject):
         return row.id
-    if isinstance(row, ResolvedRole):
+    if isinstance(row, (ResolvedRole, ResolvedTag)):
         return row.project_id
     warehouse = warehouse_of(row)
     return None if warehouse is None else warehouse.project_id

@@ -19,6 +19,8 @@ from gateway.access.refs import (
     Table,
     TableRef,
     TabularRef,
+    TagNameRef,
+    TagRef,
     UserRef,
     View,
     ViewRef,
@@ -123,6 +125,8 @@ REFS: Final[Mapping[Any, Callable[[PathParameters], Any]]] = {
     ViewRef: _tabular(View, "view", "view_id"),
     GenericTableRef: _tabular(GenericTable, "table", "generic_table_id"),
     RoleRef: lambda path: RoleRef(uuid_of(path, "role_id")),
+    TagRef: lambda path: TagRef(uuid_of(path, "tag_id")),
+    TagNameRef: lambda path: TagNameRef(uuid_of(path, "warehouse_id"), path["tag_name"]),
     UserRef: lambda path: UserRef(principal_in_path(path["user_id"])),
 }
 """Functions that read a reference from path parameters, by the type of the reference."""

@@ -31,6 +31,7 @@ from gateway.governance.change_tickets import ChangeTickets
 from gateway.governance.checks import Checks
 from gateway.governance.credential_scope import CredentialScope
 from gateway.governance.delegates import Delegates
+from gateway.governance.engine_probes import EngineProbes
 from gateway.governance.events import EventDeliveries
 from gateway.governance.grant_lists import GrantLists
 from gateway.governance.grants import Grants
@@ -47,6 +48,8 @@ from gateway.governance.scim_users import ScimUsers
 from gateway.governance.search import Search
 from gateway.governance.servers import Servers
 from gateway.governance.statistics import Statistics
+from gateway.governance.tag_attachments import TagAttachments
+from gateway.governance.tags import Tags
 from gateway.governance.task_queues import TaskQueues
 from gateway.governance.tasks import Tasks
 from gateway.governance.users import Users
@@ -109,6 +112,7 @@ class Services:
     delegates: Delegates
     live_credentials: LiveCredentials
     change_tickets: ChangeTickets
+    engine_probes: EngineProbes
     checks: Checks
     rights: Rights
     roles: Roles
@@ -116,6 +120,8 @@ class Services:
     scim_groups: ScimGroups
     search: Search
     statistics: Statistics
+    tags: Tags
+    tag_attachments: TagAttachments
     managed_access: ManagedAccess
     tasks: Tasks
     task_queues: TaskQueues

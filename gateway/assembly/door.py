@@ -45,7 +45,7 @@ def build_door(
     """
     kind = Door if tracer is None else partial(TracedDoor, tracer)
     return kind(
-        resolver=DatabaseResolver(database),
+        resolver=DatabaseResolver(database, probes_required=settings.engine_probes.required),
         relationships=authorizers.narrow(_relationships(settings, database, fga, reaches, server_id, metrics)),
         policies=policies,
         audit=audit,

@@ -19,8 +19,9 @@ from gateway.access.policy import PolicyAnswer, PolicyRequest
 from gateway.access.ports import AuditSink, Observer, Pin, Policies, Question, Relationships, Resolver
 from gateway.access.refs import Ref
 from gateway.access.request_context import RequestContext
-from gateway.access.resolved import Excerpt, Resolution
+from gateway.access.resolved import Excerpt, Resolution, ResolvedNamespace, ResolvedTable
 from gateway.iceberg.errors import CatalogError
+from gateway.obligations.data_policies import PolicyInputs
 from gateway.telemetry.spans import known_trace_id
 from gateway.telemetry.tracing import Tracer
 
@@ -101,6 +102,20 @@ class TracedResolver:
         """Read the excerpts of the metadata documents of these tables and views."""
         with self._tracer.span("postgresql.excerpts", {"lakegate.objects": len(ids)}):
             return await self._resolver.excerpts(ids)
+
+    async def policy_inputs(
+        self, rows: Sequence[ResolvedTable | ResolvedNamespace]
+    ) -> Mapping[UUID, PolicyInputs | None]:
+        """Return the data policies bound to each row."""
+        with self._tracer.span("postgresql.policy_inputs", {"lakegate.objects": len(rows)}):
+            return await self._resolver.policy_inputs(rows)
+
+    async def mapped_values(
+        self, project_id: str, names: Sequence[str], user: str, roles: Sequence[str]
+    ) -> Sequence[tuple[str, tuple[str, ...]]]:
+        """Return the values of mapping tables for a principal."""
+        with self._tracer.span("postgresql.mapped_values", {"lakegate.tables": len(names)}):
+            return await self._resolver.mapped_values(project_id, names, user, roles)
 
     async def grant_expiries(self, caller: Actor, *, after: datetime, until: datetime) -> Sequence[datetime]:
         """Return the expiries of grants to the caller between `after` and `until`."""

@@ -50,6 +50,7 @@ from gateway.governance.change_tickets import ChangeTickets
 from gateway.governance.checks import Checks
 from gateway.governance.credential_scope import CredentialScope
 from gateway.governance.delegates import Delegates
+from gateway.governance.engine_probes import EngineProbes
 from gateway.governance.events import EventDeliveries
 from gateway.governance.grant_lists import GrantLists
 from gateway.governance.grants import Grants
@@ -68,6 +69,8 @@ from gateway.governance.search import Search
 from gateway.governance.servers import Servers
 from gateway.governance.statistics import Statistics
 from gateway.governance.storage_reports import StorageValidator
+from gateway.governance.tag_attachments import TagAttachments
+from gateway.governance.tags import Tags
 from gateway.governance.task_queues import TaskQueues
 from gateway.governance.tasks import Tasks
 from gateway.governance.users import Users
@@ -288,9 +291,19 @@ def build_services(
             page_size=settings.pagination_size_max,
             lifetime=settings.change_tickets.lifetime,
         ),
+        engine_probes=EngineProbes(
+            database=database,
+            count=metrics.engine_probed,
+            valid_days=settings.engine_probes.valid_days,
+            required=settings.engine_probes.required,
+        ),
         checks=Checks(door=door),
         rights=Rights(door=door),
         search=Search(reads=reads, door=door, reaches=reaches),
+        tags=Tags(database=database, delivery=delivery, page_size=settings.pagination_size_max),
+        tag_attachments=TagAttachments(
+            database=database, page_size=settings.pagination_size_max, suggests=settings.tag_suggestions
+        ),
         statistics=Statistics(reads=reads, page_size=settings.pagination_size_max),
         roles=Roles(
             database=database, reads=reads, door=door, delivery=delivery, page_size=settings.pagination_size_max

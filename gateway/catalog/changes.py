@@ -20,7 +20,7 @@ from gateway.catalog.commit_retry import CommitConflict
 from gateway.catalog.metadata_files import Written, own_files
 from gateway.catalog.offloading import extent
 from gateway.catalog.tabular_creation import overlap_keys_above, record_ownership, release_claims
-from gateway.db import namespaces, pending_files, tables, tabular_writes
+from gateway.db import former_columns, namespaces, pending_files, tables, tabular_writes
 from gateway.db.engine import Connection
 from gateway.db.outbox import Pending
 from gateway.db.resolver import reread_table
@@ -102,6 +102,7 @@ class TableChange:
 
         Raises CommitConflict if the table's version has changed since it was read.
         """
+        await former_columns.record_former_columns(connection, self.table.id, self.request.updates, outcome.metadata)
         if not await tabular_writes.swap(
             connection,
             self.table.id,

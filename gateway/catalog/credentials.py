@@ -107,11 +107,11 @@ class Credentials:
     async def vend(self, permit: Permit[VendCredentials]) -> LoadCredentialsResponse:
         """Return new credentials of a table that was loaded before.
 
-        Raises NoCredentialsVended (403) if the warehouse or a policy allows none, and for a caller that may read only
-        some columns. This answer has no member for column restrictions (Iceberg REST). An engine would use the new
+        Raises NoCredentialsVended (403) if the warehouse or a policy allows none, and for a caller that may read the
+        table only in part. This answer has no member for restrictions (Iceberg REST). An engine would use the new
         credentials under the restrictions of an earlier load, which may be weaker.
         """
-        if permit.restriction(permit.operation.table) is not None:
+        if permit.restricted(permit.operation.table):
             refused = _no_credentials(_LOAD_AGAIN)
             permit.pending_audit.add_details(**dict(refused.audit_details))
             await permit.pending_audit.commit()
@@ -125,7 +125,7 @@ class Credentials:
         level = load_level(permit)
         profile = stored_profile(table.warehouse.profile)
         location = parse_location(table.location)
-        unrestricted = permit.restriction(ref) is None
+        unrestricted = not permit.restricted(ref)
         refresh = refresh_endpoint(table.warehouse.id, ref.identifier) if unrestricted else None
         offer = self._signing.for_table(table) if unrestricted else None
         vended_result = await self._vend_or_sign(
@@ -339,9 +339,10 @@ def load_level(permit: Permit[VendCredentials]) -> AccessLevel:
     """Return the access level of a load's credentials."""
     table = permit.operation.table
     # A caller that does not read all of the table gets no write access: it could write back held-back values, or
-    # overwrite rows without them.
+    # overwrite rows without them. If its data policies allow appends, it may add files and delete none.
     terms = vending_terms(permit.obligations)
-    return _level(permit.holds(Can.WRITE_DATA, table) and terms.whole, terms)
+    may_write = permit.holds(Can.WRITE_DATA, table) and (terms.whole or terms.appends)
+    return _level(may_write, terms)
 
 
 def creation_level(
@@ -376,7 +377,7 @@ def _level(may_write: bool, terms: VendingTerms) -> AccessLevel:
     """
     if not may_write:
         return AccessLevel.READ
-    return AccessLevel.READ_WRITE_DELETE if terms.may_delete else AccessLevel.READ_WRITE
+    return AccessLevel.READ_WRITE_DELETE if terms.may_delete and terms.whole else AccessLevel.READ_WRITE
 
 
 def refresh_endpoint(warehouse_id: UUID, identifier: TableIdentifier, *, generic: bool = False) -> str:

@@ -36,8 +36,8 @@ class Representation:
     """The values on which an answer about a table depends. Equal values mean equal answers.
 
     `access` is the level of the credentials, or the reason for their absence. `obligations` is the fingerprint of the
-    permit's obligations. `restricted` is True if some columns are held back. `labels` is the text of that member of the
-    answer, empty if absent.
+    permit's obligations. `restricted` is True if column grants or data policies restrict the caller.
+    `labels` is the text of that member of the answer, empty if absent.
     """
 
     table_id: UUID
@@ -66,8 +66,8 @@ class Representation:
         """Return the client's ETag that is still valid for this answer, or None.
 
         `known` are the tags of `If-None-Match`, None for `*`. A `*` does not show the age of the client's answer, so it
-        confirms only answers without credentials. It does not show the client's column restrictions either, so it
-        confirms no answer that has some.
+        confirms only answers without credentials. It does not show the client's restrictions either, so it confirms no
+        answer that has some.
         """
         if known is None:
             ages = self.access not in WITHOUT_CREDENTIALS

@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute the ETag inputs of load and create answers. Pure."""
+"""Compute the ETag inputs of load and create answers, and what a load shows to its caller."""
 
 from __future__ import annotations
 
 from uuid import UUID
 
+from gateway.access.authz_errors import unavailable
+from gateway.access.column_restrictions import restriction_under
 from gateway.access.operation import Operation
 from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
 from gateway.access.operations.tables import CreateTable, LoadTable
 from gateway.access.permit import Permit
 from gateway.access.relations import Can
-from gateway.access.resolved import ResolvedWarehouse
+from gateway.access.resolved import Excerpt, ResolvedWarehouse
 from gateway.catalog.credentials import creation_level, load_level
 from gateway.catalog.etags import CLIENT_MANAGED, METADATA_ONLY, REMOTE_SIGNING, Representation
+from gateway.catalog.offloading import offload
+from gateway.db.documents import Document
 from gateway.iceberg.referenced import SnapshotsMode
+from gateway.obligations.columns import Columns, RestrictionNotExpressible, columns_of
 
 
 def load_representation(permit: Permit[LoadTable], vend: Permit[VendCredentials] | None) -> Representation:
@@ -31,7 +36,7 @@ def load_representation(permit: Permit[LoadTable], vend: Permit[VendCredentials]
         access=access,
         profile=_profile(table.warehouse),
         obligations=_fingerprint(permit, vend),
-        restricted=permit.restriction(permit.operation.table) is not None,
+        restricted=permit.restricted(permit.operation.table),
     )
 
 
@@ -39,6 +44,15 @@ def may_read_data(permit: Permit[LoadTable]) -> bool:
     """Return True if the caller may read data of the table, all of it or some columns."""
     table = permit.operation.table
     return permit.holds(Can.READ_DATA, table) or permit.restriction(table) is not None
+
+
+def shows_data(permit: Permit[LoadTable]) -> bool:
+    """Return False if the answer must leave out what is computed from the rows of the table.
+
+    That is so for a caller that may describe a table and not read it, if data policies restrict the caller there.
+    """
+    verdict = permit.policy_verdict(permit.operation.table)
+    return verdict is None or not verdict.restricts or may_read_data(permit)
 
 
 def creation_representation(
@@ -74,3 +88,30 @@ def _fingerprint(permit: Permit[Operation], vend: Permit[Operation] | None) -> b
     They are kept apart. In a merged fingerprint, a limit that moves from one to the other would not change the ETag.
     """
     return permit.obligations.fingerprint + b"/" + (b"" if vend is None else vend.obligations.fingerprint)
+
+
+async def require_same_columns(permit: Permit[LoadTable], document: Document) -> None:
+    """Raise the retryable error of an outage if `document` is of another commit than the restrictions of the caller,
+    and could need other restrictions.
+    """
+    table = permit.table(permit.operation.table)
+    restriction = permit.restriction(permit.operation.table)
+    if restriction is not None and document.metadata_location != restriction.metadata_location:
+        found = Excerpt(document.metadata_location, document.text)
+        now = await offload(lambda: restriction_under(table.id, found, restriction.fields), size=len(document.text))
+        if now != restriction:
+            raise unavailable(False)
+    verdict = permit.policy_verdict(permit.operation.table)
+    if verdict is None or verdict.restrictions is None:
+        return
+    if document.metadata_location == verdict.restrictions.metadata_location:
+        return
+    if await offload(lambda: _columns(document.text), size=len(document.text)) != verdict.columns:
+        raise unavailable(False)
+
+
+def _columns(document: bytes) -> Columns | None:
+    try:
+        return columns_of(document)
+    except RestrictionNotExpressible:
+        return None

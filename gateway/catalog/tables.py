@@ -9,20 +9,24 @@ from uuid import UUID
 import msgspec
 from uuid_utils.compat import uuid7
 
-from gateway.access.authz_errors import unavailable
-from gateway.access.column_restrictions import restriction_under
 from gateway.access.idempotency import RecordedSuccess
 from gateway.access.operation import Operation
 from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
 from gateway.access.operations.tables import CreateTable, DropTable, ListTables, LoadTable, TableExists
 from gateway.access.permit import Permit
 from gateway.access.refs import ObjectType
-from gateway.access.resolved import Excerpt, ResolvedNamespace, ResolvedTable
+from gateway.access.resolved import ResolvedNamespace, ResolvedTable
 from gateway.catalog.change_approval import UNCONDITIONAL, Approval
 from gateway.catalog.credentials import VendResult, require_vendable
 from gateway.catalog.drops import Files, drop_tabular
 from gateway.catalog.etags import Tagged
-from gateway.catalog.loads import creation_representation, load_representation, may_read_data
+from gateway.catalog.loads import (
+    creation_representation,
+    load_representation,
+    may_read_data,
+    require_same_columns,
+    shows_data,
+)
 from gateway.catalog.offloading import offload
 from gateway.catalog.table_collection import TableCollection
 from gateway.catalog.tabular_creation import (
@@ -44,10 +48,10 @@ from gateway.iceberg.identifiers import TableIdentifier, validate_new_name
 from gateway.iceberg.locations import location_properties
 from gateway.iceberg.metadata import TableMetadata, decode_stored_table_metadata, encode_table_metadata
 from gateway.iceberg.properties import GC_ENABLED, flag
+from gateway.iceberg.redaction import without_data
 from gateway.iceberg.referenced import SnapshotsMode, referenced_document
 from gateway.iceberg.wire import CommitTableResponse, ListTablesResponse, LoadTableResult
 from gateway.obligations.application import restrictions_for_load
-from gateway.obligations.kinds import ReadableColumns
 from gateway.scope.location import Location
 from gateway.scope.location_bounds import require_inside
 from gateway.storage.registry import parse_location, stored_profile
@@ -109,13 +113,13 @@ class Tables(TableCollection):
     async def load(self, permit: Permit[LoadTable], vend: Permit[VendCredentials] | None) -> Tagged:
         """Return the current metadata as stored, with credentials if the caller requests them and may have them.
 
-        A caller that may only describe the table gets metadata alone. A caller that reads with its own keys gets region
-        and endpoint. The body is None if the client's ETag is still valid; this is checked after the decision and
-        before vending. The document is read after the decision and may be of a later commit. Location, document and
-        ETag are of the same commit.
+        A caller that may only describe the table gets metadata alone (`shows_data`). A caller that reads with its own
+        keys gets region and endpoint. The body is None if the client's ETag is still valid; this is checked after the
+        decision and before vending. The document is read after the decision and may be of a later commit. Location,
+        document and ETag are of the same commit.
 
         Raises NoSuchTableException if the table was dropped since the decision, and the error of an outage if a commit
-        since then changed the columns to hold back.
+        since then changed the restrictions.
         """
         ref = permit.operation.table
         table = permit.table(ref)
@@ -128,20 +132,19 @@ class Tables(TableCollection):
             return Tagged(confirmed, None)
         document = await self._document(permit)
         representation = replace(representation, metadata_location=document.metadata_location)
-        restriction = permit.restriction(ref)
-        if restriction is not None:
-            await _require_same_columns(table.id, restriction, document)
+        await require_same_columns(permit, document)
         if vend is not None:
             vended_result = await self._credentials.for_load(vend)
         elif may_read_data(permit):
             vended_result = self._credentials.without_credentials(table.warehouse)
         else:
             vended_result = VendResult({})
-        text = document.text
+        text = await self._shown(permit, document)
         if permit.operation.options.snapshots is SnapshotsMode.REFS:
-            text = await offload(lambda: referenced_document(document.text), size=len(text))
+            whole = text
+            text = await offload(lambda: referenced_document(whole), size=len(whole))
         body = answer(document.metadata_location, text, vended_result)
-        restrictions = restrictions_for_load(permit.obligations, str(table.id))
+        restrictions = restrictions_for_load(permit.obligations, str(table.id)) if may_read_data(permit) else b""
         if restrictions:
             body = msgspec.structs.replace(body, read_restrictions=msgspec.Raw(restrictions))
         return Tagged(representation.tag(now, vended_result.expires_at), body)
@@ -149,7 +152,15 @@ class Tables(TableCollection):
     async def committed(self, permit: Permit[LoadTable]) -> CommitTableResponse:
         """Return the current state in the format of a commit's answer."""
         document = await self._document(permit)
-        return CommitTableResponse(metadata_location=document.metadata_location, metadata=msgspec.Raw(document.text))
+        shown = await self._shown(permit, document)
+        return CommitTableResponse(metadata_location=document.metadata_location, metadata=msgspec.Raw(shown))
+
+    @staticmethod
+    async def _shown(permit: Permit[LoadTable], document: Document) -> bytes:
+        """Return the metadata as stored, or without what is computed from the rows (`shows_data`)."""
+        if shows_data(permit):
+            return document.text
+        return await offload(lambda: without_data(document.text), size=len(document.text))
 
     async def _document(self, permit: Permit[LoadTable]) -> Document:
         document = await self._documents.read(permit.table(permit.operation.table))
@@ -280,18 +291,6 @@ def owns_its_files(document: bytes) -> bool:
     """Return True if the properties in a table's document allow deletion of its files."""
     properties = decode_stored_table_metadata(document).properties
     return flag(properties, GC_ENABLED, default=True)
-
-
-async def _require_same_columns(table: UUID, restriction: ReadableColumns, document: Document) -> None:
-    """Raise the retryable error of an outage if `document` is of another commit than `restriction` and would need a
-    different restriction.
-    """
-    if document.metadata_location == restriction.metadata_location:
-        return
-    found = Excerpt(document.metadata_location, document.text)
-    now = await offload(lambda: restriction_under(table, found, restriction.fields), size=len(document.text))
-    if now != restriction:
-        raise unavailable(False)
 
 
 def answer(metadata_location: str | None, metadata: bytes, vended_result: VendResult) -> LoadTableResult:

@@ -27,6 +27,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from gateway.access.actor import Actor
 from gateway.access.tuples import PrincipalType
 from gateway.db.compiled_reads import DirectRead
+from gateway.db.schema.data_policies import engine_probes
 from gateway.db.schema.grants import grants
 from gateway.db.schema.roles import roles
 from gateway.db.schema.scim import scim_users
@@ -94,12 +95,13 @@ def _by_group() -> ColumnElement[bool]:
     return and_(roles.c.provider_id == bindparam("provider"), roles.c.source_id == any_(groups))
 
 
-def _of_caller(*, delegations: bool = False) -> tuple[Label[Any], ...]:
+def _of_caller(*, engine: bool = False) -> tuple[Label[Any], ...]:
     """Return the columns about the caller.
 
     They are: the ids of the caller's roles, or null; the first expiry of a grant to the caller or to one of these
     roles; id and project of the roles of groups in the token, or null; True if the caller is deactivated. With
-    `delegations` also the live grants of `delegate` on the objects whose ids are `places`, or null.
+    `engine` also the live grants of `delegate` on the objects whose ids are `places`, or null, and the state of the
+    caller's probes as an engine in the warehouses among them, or null.
     """
     every, theirs = _roles_and_grants()
     ends = select(func.min(grants.c.expires_at)).where(grants.c.expires_at > _MOMENT, theirs)
@@ -113,7 +115,7 @@ def _of_caller(*, delegations: bool = False) -> tuple[Label[Any], ...]:
         by_group.label("group_roles"),
         inactive.exists().label("deactivated"),
     )
-    return (*columns, _delegations(theirs)) if delegations else columns
+    return (*columns, _delegations(theirs), _probes()) if engine else columns
 
 
 def _delegations(theirs: ColumnElement[bool]) -> Label[Any]:
@@ -125,6 +127,23 @@ def _delegations(theirs: ColumnElement[bool]) -> Label[Any]:
     here = grants.c.object_id == any_(func.string_to_array(bindparam("places", type_=Text), BETWEEN))
     held = select(func.jsonb_agg(each, type_=JSONB)).where(grants.c.privilege == word("delegate"), here, live, theirs)
     return held.scalar_subquery().label("delegations")
+
+
+def _probes() -> Label[Any]:
+    """Return the column with the state of each probe (`probe_states` reads it)."""
+    each = func.jsonb_build_array(
+        engine_probes.c.warehouse_id,
+        engine_probes.c.verdict,
+        engine_probes.c.valid_until,
+        engine_probes.c.warn_until,
+        engine_probes.c.challenge[literal_column("'table'", Text)].astext,
+        engine_probes.c.challenge[literal_column("'expires-at'", Text)].astext,
+    )
+    here = cast(engine_probes.c.warehouse_id, Text) == any_(
+        func.string_to_array(bindparam("places", type_=Text), BETWEEN)
+    )
+    known = select(func.jsonb_agg(each, type_=JSONB)).where(engine_probes.c.engine == bindparam("caller_id"), here)
+    return known.scalar_subquery().label("probes")
 
 
 def _grant_expiries() -> Select[Any]:
@@ -156,9 +175,10 @@ def _of_server(column: Column[Any]) -> Label[Any]:
 CLOCK: Select[Any] = select(_now, _of_server(server.c.revision), _of_server(server.c.time_boxes), *_of_caller())
 ONLY_CLOCK = DirectRead(CLOCK)
 
-#: As `ONLY_CLOCK` about an engine that acts for a caller, with its grants of `delegate` on the objects `places`.
+#: As `ONLY_CLOCK` about an engine that acts for a caller, with its grants of `delegate` and its probes on the objects
+#: `places`.
 ENGINE_CLOCK = DirectRead(
-    select(_now, _of_server(server.c.revision), _of_server(server.c.time_boxes), *_of_caller(delegations=True))
+    select(_now, _of_server(server.c.revision), _of_server(server.c.time_boxes), *_of_caller(engine=True))
 )
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import TextClause, any_, bindparam, select, text, true, union_all
+from sqlalchemy import TextClause, any_, bindparam, cast, null, select, text, true, union_all
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, UUID
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -27,11 +27,18 @@ from gateway.db.schema.warehouses import warehouses
 #: waits for the decisions.
 _DECIDED_ANEW = 3
 
+_NO_POLICIES = cast(null(), UUID(as_uuid=True))
+
 #: The revisions of the server and of the warehouses `ids`.
 REVISIONS = DirectRead(
     union_all(
-        select(server.c.id, server.c.revision, true().label("active")),
-        select(warehouses.c.id, warehouses.c.revision, warehouses.c.active).where(
+        select(
+            server.c.id,
+            server.c.revision,
+            cast(null(), UUID(as_uuid=True)).label("data_policy_revision"),
+            true().label("active"),
+        ),
+        select(warehouses.c.id, warehouses.c.revision, warehouses.c.data_policy_revision, warehouses.c.active).where(
             warehouses.c.id == any_(bindparam("ids", type_=ARRAY(UUID(as_uuid=True))))
         ),
     )
@@ -76,6 +83,9 @@ async def _moved(read: ReadRevisions, resolution: Resolution, needs_active: bool
         return True
     now = {row.id: row.revision for row in rows}
     within = any(now.get(id, revision) != revision for id, revision in known.items())
+    policies = resolution.data_policy_revisions()
+    if any(policies.get(row.id) != row.data_policy_revision for row in rows):
+        return True
     (of_server,) = [revision for id, revision in now.items() if id not in known]
     return within or of_server != resolution.revision
 
@@ -106,11 +116,13 @@ def _recording(
     permit: Permit[Operation], resolution: Resolution, outbox: EventOutbox | None
 ) -> tuple[TextClause, dict[str, Any]]:
     """Return the statement of `revalidate_and_record` and its values."""
-    known, record, claim = resolution.warehouses(), permit.pending_audit.record, permit.claim
+    known, policies = resolution.warehouses(), resolution.data_policy_revisions()
+    record, claim = permit.pending_audit.record, permit.claim
     values: dict[str, Any] = {
         "server_revision": resolution.revision,
         "warehouses": list(known),
         "revisions": list(known.values()),
+        "data_policy_revisions": [policies[id] for id in known],
         "needs_active": permit.operation.is_of_catalog(),
         "id": record.id,
         "at": record.at,
@@ -140,9 +152,12 @@ _MOVED: Final = """
     moved as materialized (
         select exists (select 1 from server s where s.revision is distinct from cast(:server_revision as uuid))
             or exists (
-                select 1 from unnest(cast(:warehouses as uuid[]), cast(:revisions as uuid[])) as known(id, revision)
+                select 1 from unnest(
+                    cast(:warehouses as uuid[]), cast(:revisions as uuid[]), cast(:data_policy_revisions as uuid[]))
+                    as known(id, revision, data_policy_revision)
                 join warehouses w on w.id = known.id
                 where w.revision is distinct from known.revision
+                    or w.data_policy_revision is distinct from known.data_policy_revision
                     or (cast(:needs_active as boolean) and not w.active)) as it),
     recorded as (
         insert into audit_log (id, at, request_id, actor_id, operation, outcome, record)

@@ -117,6 +117,8 @@ _EDGES = """
             and exists (select 1 from warehouses w where w.id = a.object_id::uuid and w.project_id = a.subject_id)
         when 'role' then a.relation = 'project' and a.subject_type = 'project'
             and exists (select 1 from roles r where r.id = a.object_id::uuid and r.project_id = a.subject_id)
+        when 'tag' then a.relation = 'project' and a.subject_type = 'project'
+            and exists (select 1 from tags d where d.id = a.object_id::uuid and d.project_id = a.subject_id)
         when 'namespace' then a.relation = 'parent' and exists (
             select 1 from namespaces n where n.id = a.object_id::uuid and case a.subject_type
                 when 'warehouse' then n.parent_id is null and n.warehouse_id = a.subject_id::uuid

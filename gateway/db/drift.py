@@ -41,6 +41,7 @@ class Source(StrEnum):
     PROJECTS = "projects"
     WAREHOUSES = "warehouses"
     ROLES = "roles"
+    TAGS = "tags"
     NAMESPACES = "namespaces"
     TABLES = "tables"
     GRANTS = "grants"
@@ -249,6 +250,11 @@ _EDGE_ROWS: Final = {
         select id, 'role' as object_type, 'project' as relation, 'project' as parent_type, project_id as parent_id,
                false as managed_access
         from roles where (cast(:after as text) is null or id > cast(:after as uuid)) order by id limit :limit
+    """,
+    Source.TAGS: """
+        select id, 'tag' as object_type, 'project' as relation, 'project' as parent_type, project_id as parent_id,
+               false as managed_access
+        from tags where (cast(:after as text) is null or id > cast(:after as uuid)) order by id limit :limit
     """,
     Source.NAMESPACES: """
         select id, 'namespace' as object_type, 'parent' as relation,

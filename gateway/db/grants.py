@@ -30,6 +30,7 @@ from gateway.db.schema.projects import projects
 from gateway.db.schema.roles import roles
 from gateway.db.schema.servers import server
 from gateway.db.schema.tables import tables
+from gateway.db.schema.tags import tags
 from gateway.db.schema.warehouses import warehouses
 
 _TABLES = {
@@ -42,6 +43,7 @@ _TABLES = {
     ObjectType.VIEW: tables,
     ObjectType.GENERIC_TABLE: tables,
     ObjectType.ROLE: roles,
+    ObjectType.TAG: tags,
 }
 
 
@@ -281,6 +283,7 @@ _OF_PRINCIPAL = text(
     f"""
     select {columns_of(grants, "g")} from grants g
     left join roles r on r.id = case g.object_type when 'role' then g.object_id::uuid end
+    left join tags d on d.id = case g.object_type when 'tag' then g.object_id::uuid end
     left join tables t
         on t.id = case when g.object_type in ('table', 'view', 'generic_table') then g.object_id::uuid
             when g.object_type = 'column' then split_part(g.object_id, '.', 1)::uuid end
@@ -292,7 +295,7 @@ _OF_PRINCIPAL = text(
         and (g.expires_at is null or g.expires_at > clock_timestamp())
         and case g.object_type when 'server' then true
             when 'project' then g.object_id = :project_id
-            else coalesce(w.project_id, r.project_id) = :project_id end
+            else coalesce(w.project_id, r.project_id, d.project_id) = :project_id end
     order by g.id limit :limit
     """  # noqa: S608 - composed of names of the schema; every value is a bound parameter
 )

@@ -40,6 +40,7 @@ _PROJECTS: Final = text(
     "select p.id, s.id::text as server_id from projects p cross join server s where p.id = any(cast(:ids as text[]))"
 )
 _ROLES: Final = text("select id::text, project_id from roles where id::text = any(cast(:ids as text[]))")
+_TAGS: Final = text("select id::text, project_id from tags where id::text = any(cast(:ids as text[]))")
 _MANAGED: Final = text(
     """
     select 'warehouse' as type, id::text from warehouses where managed_access and id::text = any(cast(:ids as text[]))
@@ -102,11 +103,12 @@ async def _edges(
     """Return the edges from the objects up to the server, and the flags of their containers."""
     found: list[TupleKey] = []
     projects: set[str] = set()
-    roles = [key.id for key in objects if key.type is ObjectType.ROLE]
-    for row in await connection.execute(_ROLES, {"ids": roles}) if roles else ():
-        project = ObjectKey(ObjectType.PROJECT, row.project_id)
-        found.append(TupleKey(project, "project", ObjectKey(ObjectType.ROLE, row.id)))
-        projects.add(row.project_id)
+    for type, statement in ((ObjectType.ROLE, _ROLES), (ObjectType.TAG, _TAGS)):
+        ids = [key.id for key in objects if key.type is type]
+        for row in await connection.execute(statement, {"ids": ids}) if ids else ():
+            project = ObjectKey(ObjectType.PROJECT, row.project_id)
+            found.append(TupleKey(project, "project", ObjectKey(type, row.id)))
+            projects.add(row.project_id)
     columns = [key.id for key in objects if key.type is ObjectType.COLUMN]
     granted = {row.id for row in await connection.execute(_GRANTED_COLUMNS, {"ids": columns})} if columns else set()
     chains = [_chain(key, placed[key], granted) for key in objects]

@@ -32,10 +32,11 @@ async def object_locations(
 
 _OBJECT_LOCATIONS = text(
     """
-    select a.ord, coalesce(w.project_id, r.project_id, case a.type when 'project' then a.id end) as project_id,
-        w.id::text as warehouse_id
+    select a.ord, w.id::text as warehouse_id,
+        coalesce(w.project_id, r.project_id, d.project_id, case a.type when 'project' then a.id end) as project_id
     from unnest(cast(:types as text[]), cast(:ids as text[])) with ordinality as a(type, id, ord)
     left join roles r on r.id = case a.type when 'role' then a.id::uuid end
+    left join tags d on d.id = case a.type when 'tag' then a.id::uuid end
     left join tables t on t.id = case when a.type in ('table', 'view', 'generic_table') then a.id::uuid
         when a.type = 'column' then split_part(a.id, '.', 1)::uuid end
     left join namespaces n on n.id = case a.type when 'namespace' then a.id::uuid end

@@ -61,6 +61,7 @@ _EDGE_TO_PARENT = {
     ObjectType.PROJECT: "server",
     ObjectType.WAREHOUSE: "project",
     ObjectType.ROLE: "project",
+    ObjectType.TAG: "project",
 }
 """The relation to the parent, if it is not `parent`."""
 

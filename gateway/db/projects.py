@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.db.rows import AnyRow
 from gateway.db.schema.projects import projects
 from gateway.db.schema.roles import roles
+from gateway.db.schema.tags import tags
 from gateway.db.schema.warehouses import warehouses
 from gateway.iceberg.identifiers import fold
 
@@ -49,15 +50,15 @@ async def rename(connection: AsyncConnection, id: str, name: str) -> bool:
 
 
 async def delete_if_empty(connection: AsyncConnection, id: str) -> bool | None:
-    """Delete the project. Return False if it contains warehouses or roles, None if it does not exist.
+    """Delete the project. Return False if it contains warehouses, roles or tags, None if it does not exist.
 
-    Roles count as content, because the deletion of each needs a right on that role. Call `ownership.record_deleted` in
-    the same transaction afterwards.
+    Roles and tags count as content, because the deletion of each needs a right on it. Call `ownership.record_deleted`
+    in the same transaction afterwards.
     """
     locked = select(projects.c.id).where(projects.c.id == id).with_for_update()
     if (await connection.execute(locked)).one_or_none() is None:
         return None
-    inside = select(or_(exists().where(warehouses.c.project_id == id), exists().where(roles.c.project_id == id)))
+    inside = select(or_(*(exists().where(each.c.project_id == id) for each in (warehouses, roles, tags))))
     if (await connection.execute(inside)).scalar_one() is True:
         return False
     await connection.execute(delete(projects).where(projects.c.id == id))

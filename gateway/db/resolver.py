@@ -16,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.access import refs
 from gateway.access.actor import Actor
 from gateway.access.delegation_limits import delegate_grants
+from gateway.access.engine_probes import EngineProbes, probe_states
 from gateway.access.resolved import (
     AbsentLocation,
     Excerpt,
@@ -26,6 +27,7 @@ from gateway.access.resolved import (
     ResolvedRole,
     ResolvedServer,
     ResolvedTable,
+    ResolvedTag,
     ResolvedView,
     project_of,
     warehouse_of,
@@ -43,18 +45,25 @@ from gateway.db.caller import (
 from gateway.db.compiled_reads import DirectRead
 from gateway.db.engine import Database
 from gateway.db.excerpts import EXCERPTS, current_excerpts, excerpts_of
+from gateway.db.policy_inputs import PolicyRows
 from gateway.db.resolver_statements import SEVERAL, STATEMENTS, Lookup, lookup_of, parameters_of, table_columns
 from gateway.db.row_mapping import generic_table_from, namespace_from, table_from, user_from, view_from, warehouse_from
 from gateway.db.rows import AnyRow
 from gateway.db.schema.tables import tables
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
+from gateway.obligations.data_policies import PolicyInputs
 
 
 class DatabaseResolver:
-    """Implements the door's resolver on PostgreSQL."""
+    """Implements the door's resolver on PostgreSQL.
 
-    def __init__(self, database: Database) -> None:
+    With `probes_required`, an engine without a recent passed probe is not trusted to enforce restrictions.
+    """
+
+    def __init__(self, database: Database, *, probes_required: bool = True) -> None:
         self._database = database
+        self._policies = PolicyRows(database)
+        self._probes_required = probes_required
 
     async def resolve(self, requested: Sequence[refs.Ref], caller: Actor) -> Resolution:
         """Return the rows of `requested`, the time of the database, and the caller's roles. Absent objects have no row.
@@ -103,14 +112,18 @@ class DatabaseResolver:
             if engine is None or engine.next_expiry is None
             else engine.next_expiry.astimezone(UTC),
             delegations=() if engine is None else delegate_grants(engine.delegations),
+            probes=EngineProbes(
+                required=self._probes_required,
+                by_warehouse=probe_states(None if engine is None else engine.probes),
+            ),
             deactivated=clock.deactivated or (engine is not None and engine.deactivated),
             absent=absent,
             group_roles=_in_question(clock.group_roles or (), requested, found, absent),
         )
 
     async def _engine_of(self, caller: Actor, principal: str, found: Iterable[Resolved]) -> AnyRow | None:
-        """Return the row about the engine that acts for the caller, with the first expiry of its grants, and its grants
-        of `delegate` on the warehouses and projects of `found`; None without an engine.
+        """Return the row about the engine that acts for the caller, with the first expiry of its grants, its grants of
+        `delegate` on the warehouses and projects of `found`, and its probes there; None without an engine.
 
         It is read after the revisions, so it is not older than they are.
         """
@@ -147,6 +160,18 @@ class DatabaseResolver:
         """Return the expiries, in order, of grants to the caller or its roles after `after` and up to `until`."""
         parameters = {**caller_of(caller), "after": after, "until": until}
         return [row.expires_at.astimezone(UTC) for row in await self._database.read_all(GRANT_EXPIRIES, parameters)]
+
+    async def policy_inputs(
+        self, rows: Sequence[ResolvedTable | ResolvedNamespace]
+    ) -> Mapping[UUID, PolicyInputs | None]:
+        """Return the data policies bound to each row (`PolicyRows.inputs`)."""
+        return await self._policies.inputs(rows)
+
+    async def mapped_values(
+        self, project_id: str, names: Sequence[str], user: str, roles: Sequence[str]
+    ) -> Sequence[tuple[str, tuple[str, ...]]]:
+        """Return the values of mapping tables for a principal (`PolicyRows.mapped`)."""
+        return await self._policies.mapped(project_id, names, user, roles)
 
 
 def frequent_reads() -> list[tuple[DirectRead, dict[str, Any]]]:
@@ -234,16 +259,25 @@ def _resolved(ref: refs.Ref, row: AnyRow) -> Resolved | None:
             return namespace_from(row)
         case refs.ObjectType.WAREHOUSE:
             return warehouse_from(row)
+        case _:
+            return _resolved_outside(ref.type, row)
+
+
+def _resolved_outside(type: refs.ObjectType, row: AnyRow) -> Resolved | None:
+    """Return an object outside of warehouses. Columns have no rows: their grants are found by the table."""
+    match type:
         case refs.ObjectType.PROJECT:
             return ResolvedProject(id=row.id, name=row.name)
         case refs.ObjectType.ROLE:
             return ResolvedRole(id=row.id, project_id=row.project_id, name=row.name)
+        case refs.ObjectType.TAG:
+            return ResolvedTag(id=row.id, project_id=row.project_id, name=row.name)
         case refs.ObjectType.USER:
             return user_from(row)
-        case refs.ObjectType.COLUMN | refs.ObjectType.DATA_POLICY:
-            return None  # columns have no rows; their grants are found by the table
         case refs.ObjectType.SERVER:
             return ResolvedServer(id=row.id, bootstrapped=row.bootstrapped_at is not None)
+        case _:
+            return None
 
 
 _KEY_COLUMN = {
@@ -254,6 +288,7 @@ _KEY_COLUMN = {
     refs.ObjectType.WAREHOUSE: "w_id",
     refs.ObjectType.PROJECT: "id",
     refs.ObjectType.ROLE: "id",
+    refs.ObjectType.TAG: "id",
     refs.ObjectType.USER: "id",
     refs.ObjectType.SERVER: "id",
 }

@@ -19,6 +19,7 @@ from gateway.db.schema.projects import projects
 from gateway.db.schema.roles import roles
 from gateway.db.schema.servers import server
 from gateway.db.schema.tables import tables
+from gateway.db.schema.tags import tags
 from gateway.db.schema.users import users
 from gateway.db.schema.warehouses import warehouses
 from gateway.iceberg.identifiers import Namespace, fold
@@ -92,6 +93,8 @@ _NAMESPACES = select(*_WAREHOUSE, *_NAMESPACE).join_from(
 _PROJECTS = select(projects.c.id, projects.c.name)
 _USERS = select(users)
 _ROLES = select(roles.c.id, roles.c.project_id, roles.c.name)
+_TAGS = select(tags.c.id, tags.c.project_id, tags.c.name)
+_TAGS_OF_WAREHOUSES = _TAGS.join_from(tags, warehouses, warehouses.c.project_id == tags.c.project_id)
 
 
 def table_columns(kind: str = "table") -> Select[Any]:
@@ -174,6 +177,13 @@ STATEMENTS: dict[Lookup, DirectRead] = {
     refs.ProjectRef: _direct(_PROJECTS.where(projects.c.id == bindparam("id"))),
     refs.UserRef: _direct(_USERS.where(users.c.id == bindparam("id"))),
     refs.RoleRef: _direct(_ROLES.where(roles.c.id == bindparam("id"))),
+    refs.TagRef: _direct(_TAGS.where(tags.c.id == bindparam("id"))),
+    refs.TagNameRef: _direct(
+        _TAGS_OF_WAREHOUSES.where(
+            warehouses.c.id == bindparam("warehouse_id"),
+            tags.c.name_key == bindparam("name_key"),
+        )
+    ),
     refs.ServerRef: _direct(select(server.c.id, server.c.bootstrapped_at)),
 }
 _KEYS_OF_TABULAR = (namespaces.c.warehouse_id, namespaces.c.path_key, tables.c.name_key)
@@ -195,6 +205,8 @@ SEVERAL: dict[Lookup, tuple[Select[Any], tuple[Column[Any], ...]]] = {
     refs.ProjectRef: (_PROJECTS, (projects.c.id,)),
     refs.UserRef: (_USERS, (users.c.id,)),
     refs.RoleRef: (_ROLES, (roles.c.id,)),
+    refs.TagRef: (_TAGS, (tags.c.id,)),
+    refs.TagNameRef: (_TAGS_OF_WAREHOUSES, (warehouses.c.id, tags.c.name_key)),
 }
 
 
@@ -214,6 +226,8 @@ def parameters_of(ref: refs.Ref) -> dict[str, Any]:
             return {"id": ref.namespace_id, "warehouse_id": ref.warehouse_id}
         case refs.WarehouseNameRef():
             return {"project_id": ref.project_id, "name_key": fold(ref.name)}
+        case refs.TagNameRef():
+            return {"warehouse_id": ref.warehouse_id, "name_key": fold(ref.name)}
         case _:
             return _parameters_above(ref)
 
@@ -225,7 +239,7 @@ def _keys_above(namespace: Namespace | None) -> str:
 
 
 def _parameters_above(
-    ref: refs.WarehouseRef | refs.ProjectRef | refs.UserRef | refs.RoleRef | refs.ServerRef,
+    ref: refs.WarehouseRef | refs.ProjectRef | refs.UserRef | refs.RoleRef | refs.TagRef | refs.ServerRef,
 ) -> dict[str, Any]:
     match ref:
         case refs.WarehouseRef():
@@ -236,5 +250,7 @@ def _parameters_above(
             return {"id": ref.user_id}
         case refs.RoleRef():
             return {"id": ref.role_id}
+        case refs.TagRef():
+            return {"id": ref.tag_id}
         case refs.ServerRef():
             return {}

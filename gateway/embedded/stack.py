@@ -158,6 +158,8 @@ def _gateway_variables(plan: Plan, chosen: Ports, secrets: Secrets) -> dict[str,
         "STORAGE_ENDPOINT_NETWORKS": "127.0.0.0/8,::1/128",
         # The tests have tried this very store.
         "SIGN_WITH_WAREHOUSE_KEYS": "true",
+        # The embedded Trino is configured by this package, and a probe would need it running before the first query.
+        "ENGINE_PROBES__REQUIRED": "false",
     }
     return {f"LAKEGATE__{name}": value for name, value in (variables | dict(plan.gateway_settings)).items()}
 

@@ -23,7 +23,16 @@ from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
 
 # Types of objects outside of warehouses: every change that can revoke an allow on them changes the server's revision.
-_OUTSIDE = frozenset({ObjectType.SERVER, ObjectType.PROJECT, ObjectType.ROLE, ObjectType.USER, ObjectType.DATA_POLICY})
+_OUTSIDE = frozenset(
+    {
+        ObjectType.SERVER,
+        ObjectType.PROJECT,
+        ObjectType.ROLE,
+        ObjectType.TAG,
+        ObjectType.USER,
+        ObjectType.DATA_POLICY,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

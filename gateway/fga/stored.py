@@ -29,6 +29,7 @@ _EDGES: Final[Mapping[tuple[ObjectType, str], tuple[ObjectType, ...]]] = {
     (ObjectType.PROJECT, "server"): (ObjectType.SERVER,),
     (ObjectType.WAREHOUSE, "project"): (ObjectType.PROJECT,),
     (ObjectType.ROLE, "project"): (ObjectType.PROJECT,),
+    (ObjectType.TAG, "project"): (ObjectType.PROJECT,),
     (ObjectType.NAMESPACE, "parent"): (ObjectType.WAREHOUSE, ObjectType.NAMESPACE),
     (ObjectType.TABLE, "parent"): (ObjectType.NAMESPACE,),
     (ObjectType.COLUMN, "parent"): (ObjectType.TABLE,),

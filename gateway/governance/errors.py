@@ -36,7 +36,7 @@ class ProjectNameAlreadyTaken(CatalogError, code=409):
 
 
 class ProjectNotEmpty(CatalogError, code=409):
-    """The project still has warehouses or roles."""
+    """The project still has warehouses, roles or tags."""
 
 
 class ProjectIdNotFree(CatalogError, code=409):
@@ -172,6 +172,34 @@ def pending_during_outage(message: str) -> Iterator[None]:
         raise RevocationPending(message) from outage
 
 
+class InvalidTagDefinition(CatalogError, code=400):
+    """The name or the allowed values of a tag are invalid."""
+
+
+class InvalidTagValue(CatalogError, code=400):
+    """The definition of the tag does not allow this value."""
+
+
+class TagScopeNotAllowed(CatalogError, code=400):
+    """The tag cannot be attached to this type of object."""
+
+
+class TagScopeNarrowed(CatalogError, code=400):
+    """The scope of a tag can only be widened."""
+
+
+class TagSuggestionsDisabled(CatalogError, code=404):
+    """The operator has not enabled the suggestions of tags."""
+
+
+class TagNameAlreadyExists(CatalogError, code=409):
+    """Another tag of the project has this name; letter case is ignored."""
+
+
+class TagDefinitionInUse(CatalogError, code=409):
+    """Objects carry the tag, or a data policy is bound to it."""
+
+
 class RoleNameAlreadyExists(CatalogError, code=409):
     """Another role of the project has this name; letter case is ignored."""
 
@@ -222,6 +250,14 @@ class TaskAlreadyActive(CatalogError, code=409):
 
 class TicketNotPending(CatalogError, code=409):
     """The ticket is decided, used or expired already."""
+
+
+class EngineProbeNotOpen(CatalogError, code=409):
+    """The probe is finished, expired, replaced or unknown."""
+
+
+class OwnProbeForbidden(ForbiddenException):
+    """The caller may not open or finish this probe, although it may grant `enforcer`."""
 
 
 class OwnChangeForbidden(ForbiddenException):

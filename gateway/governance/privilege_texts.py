@@ -83,6 +83,7 @@ _TEXTS: dict[Privilege, tuple[str, str, str]] = {
         "Reads and writes data, renames and drops, on this object and the objects below it.",
         "write",
     ),
+    Privilege.APPLY: ("Apply", "Attaches this tag to objects and removes it from them.", "metadata"),
     Privilege.ASSIGNEE: ("Member", "Has all rights that are granted to the role.", "security"),
 }
 

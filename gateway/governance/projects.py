@@ -90,7 +90,7 @@ class Projects:
                 raise not_found(ref)
             if not deleted:
                 raise ProjectNotEmpty(
-                    f"The project {ref.project_id} is not empty. Delete its warehouses and roles first."
+                    f"The project {ref.project_id} is not empty. Delete its warehouses, roles and tags first."
                 )
             gone = ObjectKey(ObjectType.PROJECT, ref.project_id)
             pending = await record_deleted(

@@ -12,6 +12,7 @@ import msgspec
 from gateway.iceberg.codec import Long
 from gateway.iceberg.locations import PATH_PROPERTIES
 from gateway.iceberg.metadata import TableMetadata
+from gateway.iceberg.requirements import AssertRefSnapshotId
 from gateway.iceberg.snapshots import MAIN
 from gateway.iceberg.updates import (
     AddEncryptionKey,
@@ -117,6 +118,23 @@ def update_kinds(
             case _:
                 kinds.add(UpdateKind.MAINTENANCE if isinstance(update, _MAINTENANCE) else UpdateKind.ALTER)
     return frozenset(kinds)
+
+
+def appends_to_main(updates: Sequence[TableUpdate | ViewUpdate], requirements: Sequence[object]) -> bool:
+    """Return True if a commit only adds one snapshot that appends to the main branch.
+
+    The requirements must fix the snapshot that main has, and it must be the parent of the added one: otherwise the
+    commit could remove rows. The snapshot declares that it appends, and that it removes nothing.
+    """
+    if len(updates) != 2 or not isinstance(updates[0], AddSnapshot) or not isinstance(updates[1], SetSnapshotRef):
+        return False
+    added, moved = _added(updates[0]), updates[1]
+    if _declared(added) is not UpdateKind.APPEND or (moved.ref_name, moved.type) != (MAIN, "branch"):
+        return False
+    if added.snapshot_id is None or moved.snapshot_id != added.snapshot_id:
+        return False
+    heads = [each for each in requirements if isinstance(each, AssertRefSnapshotId) and each.ref == MAIN]
+    return len(heads) == 1 and heads[0].snapshot_id == added.parent_snapshot_id
 
 
 def target_refs(updates: Sequence[TableUpdate | ViewUpdate]) -> frozenset[str]:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import assert_never
 
+from gateway.iceberg.predicates import ALWAYS
+from gateway.obligations.compilers.read_restrictions import read_restrictions
 from gateway.obligations.kinds import (
     AppendOnly,
     ColumnMasks,
@@ -21,9 +23,9 @@ from gateway.obligations.kinds import (
     Obligation,
     ReadableColumns,
     RowFilters,
+    TableRestrictions,
 )
 from gateway.obligations.merging import Obligations
-from gateway.obligations.projections import read_restrictions
 
 
 class EnforcementPoint(StrEnum):
@@ -39,6 +41,16 @@ class EnforcementPoint(StrEnum):
     """The permission for an engine to read the table, directly or through a view."""
     WRITE = "write"
     """A commit by a caller that may not read the whole table."""
+    APPEND = "append"
+    """A commit that only appends a snapshot to the main branch."""
+    UNREGISTER = "unregister"
+    """The removal of a table from the catalog, which returns its metadata and leaves its files to other tables."""
+
+
+#: At these places no engine can apply a restriction.
+_NEVER_IN_PART = frozenset(
+    {EnforcementPoint.SIGN, EnforcementPoint.WRITE, EnforcementPoint.APPEND, EnforcementPoint.UNREGISTER}
+)
 
 
 def unenforced(obligations: Obligations, enforcement_point: EnforcementPoint) -> str | None:
@@ -56,11 +68,11 @@ def _unenforced(obligation: Obligation, enforcement_point: EnforcementPoint) -> 
             return "a policy forbids vending" if enforcement_point is EnforcementPoint.SIGN else None
         case ReadableColumns():
             # At the other places an engine applies the projections. The door has verified that it is an enforcer.
-            return (
-                "not all of it may be read"
-                if enforcement_point in (EnforcementPoint.SIGN, EnforcementPoint.WRITE)
-                else None
-            )
+            return "not all of it may be read" if enforcement_point in _NEVER_IN_PART else None
+        case TableRestrictions(append=append):
+            if enforcement_point is EnforcementPoint.APPEND and append:
+                return None
+            return "a data policy restricts what you read of it" if enforcement_point in _NEVER_IN_PART else None
         case CredentialLife() | AppendOnly() | HiddenOperations():
             return None
         case _:
@@ -74,12 +86,14 @@ class VendingTerms:
     - `seconds`: the maximum lifetime; None without a limit by an obligation.
     - `may_delete`: False if the credentials must not allow deletion of files.
     - `whole`: False if the caller may not read the whole table.
+    - `appends`: True if a caller that may not read the whole table may nevertheless append to it.
     - `refusal`: the reason to vend no credentials, or None.
     """
 
     seconds: int | None = None
     may_delete: bool = True
     whole: bool = True
+    appends: bool = True
     refusal: str | None = None
 
 
@@ -105,7 +119,9 @@ def _vending(obligation: Obligation) -> Callable[[VendingTerms], VendingTerms]:
         case NoVending():
             return lambda terms: replace(terms, refusal="a policy forbids vending")
         case ReadableColumns():
-            return lambda terms: replace(terms, whole=False)
+            return lambda terms: replace(terms, whole=False, appends=False)
+        case TableRestrictions(append=append):
+            return lambda terms: replace(terms, whole=False, appends=terms.appends and append)
         case RowFilters() | ColumnMasks() | HiddenOperations():
             # `refusal` covers the first two, and the third does not concern credentials.
             return lambda terms: terms
@@ -115,16 +131,31 @@ def _vending(obligation: Obligation) -> Callable[[VendingTerms], VendingTerms]:
 
 def restrictions_for_load(obligations: Obligations, table: str) -> bytes:
     """Return the JSON of `read-restrictions` in the load response of a table (its id); empty without restrictions."""
-    found = b""
+    restrictions = restrictions_on(obligations, table)
+    return b"" if restrictions is None else read_restrictions(restrictions)
+
+
+def restrictions_on(obligations: Obligations, table: str) -> TableRestrictions | None:
+    """Return everything that an engine applies to a table (its id), None without restrictions.
+
+    Columns that column grants withhold have a projection too. It merges with the masks of data policies to the meet.
+    """
+    columns: ReadableColumns | None = None
+    policies: TableRestrictions | None = None
     for one in obligations:
         match one:
-            case ReadableColumns(table=about, projections=projections):
-                found = read_restrictions(projections) if about == table else found
+            case ReadableColumns():
+                columns = one if one.table == table else columns
+            case TableRestrictions():
+                policies = one if one.table == table else policies
             case CredentialLife() | NoVending() | AppendOnly() | HiddenOperations() | RowFilters() | ColumnMasks():
                 pass  # they do not change the response; `unenforced` refuses the last two
             case _:
                 assert_never(one)
-    return found
+    if columns is None:
+        return policies
+    withheld = TableRestrictions(table, ALWAYS, columns.projections, False, columns.metadata_location)
+    return withheld if policies is None else policies.strictest(withheld)
 
 
 def hidden_operations(obligations: Obligations) -> frozenset[str]:
@@ -134,7 +165,15 @@ def hidden_operations(obligations: Obligations) -> frozenset[str]:
         match one:
             case HiddenOperations(texts=names):
                 found = names
-            case CredentialLife() | NoVending() | AppendOnly() | ReadableColumns() | RowFilters() | ColumnMasks():
+            case (
+                CredentialLife()
+                | NoVending()
+                | AppendOnly()
+                | ReadableColumns()
+                | TableRestrictions()
+                | RowFilters()
+                | ColumnMasks()
+            ):
                 pass  # they concern data, not the advertised operations
             case _:
                 assert_never(one)

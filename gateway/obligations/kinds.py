@@ -246,7 +246,16 @@ class TableRestrictions(Kind):
         return canonical(self.row_filter), masks, self.append
 
 
-Obligation = CredentialLife | NoVending | AppendOnly | HiddenOperations | RowFilters | ColumnMasks | ReadableColumns
+Obligation = (
+    CredentialLife
+    | NoVending
+    | AppendOnly
+    | HiddenOperations
+    | RowFilters
+    | ColumnMasks
+    | ReadableColumns
+    | TableRestrictions
+)
 
 KINDS: Final[tuple[type[Obligation], ...]] = (
     CredentialLife,
@@ -256,5 +265,6 @@ KINDS: Final[tuple[type[Obligation], ...]] = (
     RowFilters,
     ColumnMasks,
     ReadableColumns,
+    TableRestrictions,
 )
 """All kinds. Fingerprints and the fields of guardrails use this order."""

@@ -101,6 +101,7 @@ class GrantedOn(Answer, frozen=True, omit_defaults=True):
     field_id: int | None = None
     dropped: bool = False
     role_id: str | None = None
+    tag_id: str | None = None
 
 
 class Grant(Answer, frozen=True, omit_defaults=True):

@@ -24,6 +24,7 @@ from msgspec import Meta
 from gateway.settings.audit import Audit
 from gateway.settings.bound_tokens import BoundTokens
 from gateway.settings.change_tickets import ChangeTickets
+from gateway.settings.engine_probes import EngineProbes
 from gateway.settings.engines import REMOVED, ReferencedBy, TrustedEngine, Ui, owners_of_several_providers
 from gateway.settings.env import PREFIX, SECONDS, SettingRow, read, rows_of
 from gateway.settings.env import Secret as Secret
@@ -144,6 +145,9 @@ class Settings(StoreSettings, frozen=True, kw_only=True):
     serve_swagger_ui: Annotated[
         bool, Meta(description="Serve the OpenAPI documents and the page `/swagger-ui/`, which needs no token.")
     ] = True
+    tag_suggestions: Annotated[
+        bool, Meta(description="Suggest tags for the columns of tables, by their names and types. Attaches nothing.")
+    ] = False
     pagination_size_default: Annotated[
         Count, Meta(description="Number of items on a page if the request states none.")
     ] = 100
@@ -245,6 +249,7 @@ class Settings(StoreSettings, frozen=True, kw_only=True):
     limits: Limits = Limits()
     change_tickets: ChangeTickets = ChangeTickets()
     bound_tokens: BoundTokens = BoundTokens()
+    engine_probes: EngineProbes = EngineProbes()
     embedded: Embedded = Embedded()
 
     def sign_in_issuer(self) -> str | None:

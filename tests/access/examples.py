@@ -25,6 +25,7 @@ from gateway.access.operations import (
     credentials,
     deleted,
     docs,
+    engine_probes,
     events,
     generic_tables,
     grant_lists,
@@ -43,6 +44,8 @@ from gateway.access.operations import (
     statistics,
     system,
     tables,
+    tag_attachments,
+    tags,
     task_control,
     task_queues,
     token_exchange,
@@ -85,9 +88,11 @@ from gateway.iceberg.wire import (
     UpdateNamespacePropertiesRequest,
 )
 from gateway.protocol.change_tickets import DecideChangeRequest
+from gateway.protocol.engine_probes import CreateEngineProbeRequest, EngineProbeResultRequest
 from gateway.protocol.events import ReplayEventsRequest, RetryDeadLettersRequest
 from gateway.protocol.roles import CreateRoleRequest, RoleSourceRequest, UpdateRoleRequest
 from gateway.protocol.server import BootstrapRequest
+from gateway.protocol.tags import CreateTagRequest, UpdateTagRequest
 from gateway.protocol.tasks import ControlTasksRequest, ListProjectTasksRequest, ListTasksRequest, SetQueueConfigRequest
 from gateway.protocol.warehouse_storage import UpdateCredentialRequest, UpdateStorageRequest
 from gateway.protocol.warehouses import CreateWarehouseRequest, FormatVersionPolicyRequest, HardDelete
@@ -450,6 +455,20 @@ def _warehouses() -> list[Example]:
         Example("validate access", warehouses.ValidateWarehouseStorageAccess(on), path),
         Example("read the canary's verdict", warehouses.GetScopeReport(on), path),
         Example("run the canary", warehouses.RunScopeCanary(on), path),
+        *_engine_probes(),
+    ]
+
+
+def _engine_probes() -> list[Example]:
+    path, on = {"warehouse_id": str(world.WAREHOUSE_ID)}, world.WAREHOUSE
+    asked, shown = {"engine": "oidc~trino"}, {"output": "rows"}
+    id = UUID(int=19)
+    created = engine_probes.CreateEngineProbe(on, decode(_body(asked), CreateEngineProbeRequest))
+    recorded = engine_probes.RecordEngineProbe(on, id, decode(_body(shown), EngineProbeResultRequest))
+    return [
+        Example("list probes", engine_probes.ListEngineProbes(on), path),
+        Example("open probe", created, path, body=asked),
+        Example("finish probe", recorded, {**path, "probe_id": str(id)}, body=shown),
     ]
 
 
@@ -598,6 +617,9 @@ _HELD_ON: Sequence[tuple[str, Ref, Mapping[str, str]]] = (
     ("Role", world.ROLE, {"role_id": str(world.ROLE_ID)}),
 )
 
+#: Tags carry grants, but there are no questions about the rights on them.
+_TAG_HELD: tuple[str, Ref, Mapping[str, str]] = ("Tag", world.TAG, {"tag_id": str(world.TAG_ID)})
+
 
 def _family(name: str) -> Any:
     """Return the operation of a family (`gateway.access.families`)."""
@@ -613,6 +635,53 @@ def _rights() -> list[Example]:
             made.append(Example(label, operation(on), path))
             made.append(Example(f"{label} of other", operation(on, _BOB), path, of_bob))
     return made
+
+
+def _tags() -> list[Example]:
+    path = {"tag_id": str(world.TAG_ID)}
+    new = {"name": "pii", "scope": ["table", "column"], "value-kind": "marker"}
+    changed = {"name": "pii", "scope": ["table", "view", "column"]}
+    made = [
+        Example("create tag", tags.CreateTag(world.PROJECT, decode(_body(new), CreateTagRequest)), body=new),
+        Example("list tags", tags.ListTags(world.PROJECT)),
+        Example("get tag", tags.GetTag(world.TAG), path),
+        Example("update", tags.UpdateTag(world.TAG, decode(_body(changed), UpdateTagRequest)), path, body=changed),
+        Example("delete", tags.DeleteTag(world.TAG), path),
+        Example("attachments", tag_attachments.ListTagAttachments(world.TAG), path),
+    ]
+    named, body = {"tag_name": "pii"}, {"value": None}
+    for name, ref, names in _HELD_ON:
+        if name not in ("Warehouse", "Namespace", "Table", "View", "GenericTable"):
+            continue
+        on, at = ref, {**names, **_IN_WAREHOUSE}
+        if name == "Namespace":
+            on = NamespaceIdRef(world.INNER_ID, world.WAREHOUSE_ID)
+        attach = _family(f"Attach{name}Tag")(on, world.TAG_BY_NAME, None)
+        made += [
+            Example("attach tag", attach, {**at, **named}, body=body),
+            Example("detach tag", _family(f"Detach{name}Tag")(on, world.TAG_BY_NAME), {**at, **named}),
+            Example("tags", _family(f"List{name}Tags")(on), at),
+        ]
+    table = TabularRef(Table, world.WAREHOUSE_ID, world.TABLE_ID)
+    whole = {**_IN_WAREHOUSE, "table_id": str(world.TABLE_ID)}
+    of = {**whole, "column": "amount"}
+    return [
+        *made,
+        Example(
+            "attach to column",
+            tag_attachments.AttachColumnTag(table, "amount", world.TAG_BY_NAME, None),
+            {**of, **named},
+            body=body,
+        ),
+        Example(
+            "detach from column",
+            tag_attachments.DetachColumnTag(table, "amount", world.TAG_BY_NAME),
+            {**of, **named},
+        ),
+        Example("tags of column", tag_attachments.ListTagsOfColumn(table, "amount"), of),
+        Example("column tags", tag_attachments.ListColumnTags(table), whole),
+        Example("tag suggestions", tag_attachments.ListTagSuggestions(table), whole),
+    ]
 
 
 def _search_and_statistics() -> list[Example]:
@@ -685,7 +754,7 @@ def _grant_lists() -> list[Example]:
             query={"principalRole": str(world.ROLE_ID)},
         ),
     ]
-    for name, ref, names in _HELD_ON:
+    for name, ref, names in (*_HELD_ON, _TAG_HELD):
         if name == "DefaultProject":
             continue
         on, path = ref, dict(names)
@@ -885,7 +954,7 @@ def _lifecycle() -> list[Example]:
 
 def _grants() -> list[Example]:
     made: list[Example] = []
-    for name, on, path in _HELD_ON:
+    for name, on, path in (*_HELD_ON, _TAG_HELD):
         made.append(Example("grants", _family(f"Read{name}Assignments")(on), path))
         write = _family(f"Write{name}Assignments")
         for privilege in GRANTABLE[on.type] if name != "DefaultProject" else (Privilege.SELECT,):
@@ -932,6 +1001,7 @@ EXAMPLES: Sequence[Example] = (
     *_namespaces(),
     *_management(),
     *_roles(),
+    *_tags(),
     *_scim(),
     *_grants(),
     *_column_grants(),

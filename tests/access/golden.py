@@ -43,6 +43,7 @@ LEVELS: Sequence[tuple[str, ObjectKey]] = (
     ("view", world.view_row.key),
     ("generic table", world.generic_table_row.key),
     ("role", world.role_row.key),
+    ("tag", world.tag_row.key),
 )
 
 _PATH = (world.project_row.key, world.warehouse_row.key, world.outer_row.key, world.inner_row.key)
@@ -64,6 +65,7 @@ HIERARCHY: Sequence[TupleKey] = (
     TupleKey(world.warehouse_row.key, "parent", world.outer_row.key),
     TupleKey(world.outer_row.key, "parent", world.inner_row.key),
     TupleKey(world.project_row.key, "project", world.role_row.key),
+    TupleKey(world.project_row.key, "project", world.tag_row.key),
     TupleKey(world.inner_row.key, "parent", world.table_row.key),
     TupleKey(world.inner_row.key, "parent", world.view_row.key),
     TupleKey(world.inner_row.key, "parent", world.generic_table_row.key),

@@ -35,6 +35,8 @@ PLANTED = {
     "Only the command line imports the conformance kits": ("api/endpoints/tables.py", "import gateway.conformance"),
     "The conformance kits import ports": ("conformance/secrets.py", "import gateway.db.engine"),
     "Apply reaches the catalog by HTTP only": ("apply/planner.py", "import gateway.governance.checks"),
+    "Only the preview of the command line": ("identity/tokens.py", "import lakegate.reader"),
+    "The reader imports nothing": ("../lakegate/reader/wire.py", "import gateway.iceberg.types"),
     "Only the door mints permits": ("governance/checks.py", "from gateway.access import _mint"),
 }
 
@@ -64,6 +66,7 @@ _MODULES = (
     *("catalog.tables", "catalog.commits", "catalog.config", "catalog.credentials", "catalog.metadata_files"),
     *("governance.grants", "governance.checks"),
     "apply.planner",
+    *("../lakegate/__init__", "../lakegate/reader/wire"),
     *("conformance.secrets", "secret_stores.vault", "events.kafka", "events.nats"),
 )
 
@@ -96,10 +99,11 @@ def _verdicts(output: str) -> dict[str, bool]:
 
 def _small_house(at: Path, planted: dict[str, tuple[str, str]]) -> str:
     for module in _MODULES:
-        file = at / "gateway" / f"{module.replace('.', '/')}.py"
+        file = at / "gateway" / (module if "/" in module else module.replace(".", "/"))
+        file = file.with_suffix(".py")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("")
-    for file in [at / "gateway", *(at / "gateway").rglob("*")]:
+    for file in [*at.glob("*"), *at.rglob("*/*")]:
         if file.is_dir():
             (file / "__init__.py").write_text("")
     for path, statement in planted.values():

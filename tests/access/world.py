@@ -2,7 +2,7 @@
 """A small object hierarchy and doors for it, shared by the tests of access, the API and the matrix.
 
 server - project - warehouse - namespace `sales` - namespace `sales.eu` - table `orders` and view `recent`; and a role
-of the project.
+and a tag of the project.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from gateway.access.audit_record import AuditRecord
 from gateway.access.delegation_limits import DelegateGrant
 from gateway.access.dependency_errors import AuditUnavailable
 from gateway.access.door import Door
+from gateway.access.engine_probes import EngineProbes
 from gateway.access.issued_credential import IssuedCredential
 from gateway.access.policy import PolicyAnswer, PolicyRequest, Reason
 from gateway.access.ports import Pin, Question
@@ -34,6 +35,8 @@ from gateway.access.refs import (
     ServerRef,
     Table,
     TabularRef,
+    TagNameRef,
+    TagRef,
     UserRef,
     View,
     WarehouseNameRef,
@@ -50,11 +53,13 @@ from gateway.access.resolved import (
     ResolvedRole,
     ResolvedServer,
     ResolvedTable,
+    ResolvedTag,
     ResolvedUser,
     ResolvedView,
     ResolvedWarehouse,
 )
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
+from gateway.obligations.data_policies import PolicyInputs
 from gateway.protocol.delegation import ActsFor
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -68,6 +73,7 @@ ROLE_ID = UUID("00000000-0000-4000-8000-000000000007")
 VIEW_ID = UUID("00000000-0000-4000-8000-000000000008")
 FIELD_ID = 2
 GENERIC_TABLE_ID = UUID("00000000-0000-4000-8000-000000000009")
+TAG_ID = UUID("00000000-0000-4000-8000-00000000000a")
 ALICE = Actor.user("oidc~alice", name="Alice")
 BOB_ID = "oidc~bob"
 
@@ -86,6 +92,8 @@ TABLE = TabularRef(Table, WAREHOUSE_ID, ORDERS)
 VIEW = TabularRef(View, WAREHOUSE_ID, RECENT)
 GENERIC_TABLE = TabularRef(GenericTable, WAREHOUSE_ID, VECTORS)
 ROLE = RoleRef(ROLE_ID)
+TAG = TagRef(TAG_ID)
+TAG_BY_NAME = TagNameRef(WAREHOUSE_ID, "pii")
 BOB = UserRef(BOB_ID)
 
 server_row = ResolvedServer(id=SERVER_ID, bootstrapped=True)
@@ -127,6 +135,7 @@ generic_table_row = ResolvedGenericTable(
     format="lance",
 )
 role_row = ResolvedRole(id=ROLE_ID, project_id=PROJECT_ID, name="analysts")
+tag_row = ResolvedTag(id=TAG_ID, project_id=PROJECT_ID, name="pii")
 bob_row = ResolvedUser(
     id=BOB_ID, name="Bob", email=None, user_type="human", created_at=NOW, updated_at=None, last_updated_with="test"
 )
@@ -153,6 +162,8 @@ ROWS: dict[Ref, Resolved] = {
     TabularRef(GenericTable, WAREHOUSE_ID, GENERIC_TABLE_ID): generic_table_row,
     TabularRef(GenericTable, WAREHOUSE_ID, GENERIC_TABLE_ID, dropped=True): generic_table_row,
     ROLE: role_row,
+    TAG: tag_row,
+    TAG_BY_NAME: tag_row,
     BOB: bob_row,
     UserRef(ALICE.id): alice_row,
 }
@@ -167,6 +178,7 @@ TARGETS: dict[ObjectType, Resolved] = {
     ObjectType.VIEW: view_row,
     ObjectType.GENERIC_TABLE: generic_table_row,
     ObjectType.ROLE: role_row,
+    ObjectType.TAG: tag_row,
     ObjectType.USER: bob_row,
 }
 
@@ -185,6 +197,9 @@ class TableResolver:
         DelegateGrant(on=warehouse_row.key, limits=ActsFor(administrators=True), expires_at=None, direct=True),
     )
     """The recorded grants of `delegate` to the engine of a request, by default one without limits."""
+
+    probes: EngineProbes = EngineProbes(required=False)
+    """The probes of the engine of a request, by default one that counts without a probe."""
 
     ends: tuple[datetime, ...] = ()
     looked_for_columns: list[tuple[UUID, ...]] = field(default_factory=list)
@@ -205,6 +220,27 @@ class TableResolver:
         self.read_documents.append(tuple(ids))
         return {id: Excerpt("file", self.documents[id]) for id in ids if id in self.documents}
 
+    policies: dict[UUID, PolicyInputs | None] = field(default_factory=dict)
+    """Data policies by table or namespace. The warehouse of the rows needs a `data_policy_revision`."""
+
+    values: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
+    """The values of mapping tables by name and principal."""
+
+    looked_for_policies: list[tuple[UUID, ...]] = field(default_factory=list)
+
+    async def policy_inputs(
+        self, rows: Sequence[ResolvedTable | ResolvedNamespace]
+    ) -> Mapping[UUID, PolicyInputs | None]:
+        self.looked_for_policies.append(tuple(row.id for row in rows))
+        return {row.id: self.policies.get(row.id, PolicyInputs()) for row in rows}
+
+    async def mapped_values(
+        self, project_id: str, names: Sequence[str], user: str, roles: Sequence[str]
+    ) -> Sequence[tuple[str, tuple[str, ...]]]:
+        return [
+            (name, tuple(v for who in (user, *roles) for v in self.values.get(name, {}).get(who, ()))) for name in names
+        ]
+
     async def grant_expiries(self, caller: Actor, *, after: datetime, until: datetime) -> Sequence[datetime]:
         return [end for end in self.ends if after < end <= until]
 
@@ -212,7 +248,9 @@ class TableResolver:
         self.calls.append(tuple(refs))
         rows = {ref: self.rows[ref] for ref in refs if ref in self.rows}
         held = () if caller.engine is None else self.delegations
-        return Resolution(rows=rows, now=NOW, caller_roles=self.roles, delegations=held, **self.validity)
+        return Resolution(
+            rows=rows, now=NOW, caller_roles=self.roles, delegations=held, probes=self.probes, **self.validity
+        )
 
 
 @dataclass

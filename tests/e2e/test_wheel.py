@@ -85,7 +85,7 @@ def test_wheel_contains_the_policies_the_model_and_the_locks_of_the_tools(built:
     bundled = ("policies/gateway/main.rego", "fga_model/fga.mod", *_TOOL_LOCKS)
     assert {f"gateway/bundled/{name}" for name in bundled} <= names
     assert {"gateway/fga/model.json", "gateway/cli/__init__.py"} <= names
-    assert not [name for name in names if not name.startswith(("gateway/", "lakegate-"))]
+    assert not [name for name in names if not name.startswith(("gateway/", "lakegate/", "lakegate-"))]
     tracked = subprocess.run(
         ["git", "ls-files", "policies", "fga_model"], cwd=ROOT, capture_output=True, text=True, check=True
     )
@@ -94,7 +94,7 @@ def test_wheel_contains_the_policies_the_model_and_the_locks_of_the_tools(built:
     (sdist,) = built.glob("*.tar.gz")
     with tarfile.open(sdist) as source:
         tops = {name.split("/")[1] for name in source.getnames() if "/" in name}
-    assert {"gateway", "policies", "fga_model", "pyproject.toml", "requirements-embedded.lock"} <= tops
+    assert {"gateway", "lakegate", "policies", "fga_model", "pyproject.toml", "requirements-embedded.lock"} <= tops
     assert not tops & {"tests", "docs", ".venv", ".ci"}
 
 

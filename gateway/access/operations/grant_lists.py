@@ -19,6 +19,7 @@ from gateway.access.families import (
     PROJECT_OF_REQUEST,
     ROLE,
     SERVER,
+    TAG,
     WAREHOUSE,
     declare_for_each,
 )
@@ -110,7 +111,7 @@ class ChangeGrants(WritingGrants, ChangeOperation, abstract=True):
     event: ClassVar[EventDeclaration] = ChangeEvent(on="on", type="changeGrants")
 
 
-_ALL = (SERVER, PROJECT_OF_REQUEST, WAREHOUSE, NAMESPACE_IN_WAREHOUSE, *KEPT_TABULARS, ROLE)
+_ALL = (SERVER, PROJECT_OF_REQUEST, WAREHOUSE, NAMESPACE_IN_WAREHOUSE, *KEPT_TABULARS, ROLE, TAG)
 LIST_GRANTS: tuple[type[ListGrants], ...] = declare_for_each(
     ListGrants,
     _ALL,

@@ -8,7 +8,7 @@ applied. The grants API (`grant_lists.py`) demands the same.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import ClassVar
 
@@ -21,6 +21,7 @@ from gateway.access.families import (
     PROJECT,
     ROLE,
     SERVER,
+    TAG,
     WAREHOUSE,
     declare_for_each,
 )
@@ -112,7 +113,7 @@ class WriteAssignments(WritingGrants, ChangeOperation, abstract=True):
     event: ClassVar[EventDeclaration] = ChangeEvent(on="on", type="changeGrants")
 
 
-_ALL = (SERVER, DEFAULT_PROJECT, PROJECT, WAREHOUSE, NAMESPACE, *KEPT_TABULARS, ROLE)
+_ALL = (SERVER, DEFAULT_PROJECT, PROJECT, WAREHOUSE, NAMESPACE, *KEPT_TABULARS, ROLE, replace(TAG, path="tag/{tag_id}"))
 READ_ASSIGNMENTS: tuple[type[ReadAssignments], ...] = declare_for_each(
     ReadAssignments,
     _ALL,

@@ -90,12 +90,13 @@ class UnregisterTable(ChangeOperation):
     """Remove a table from the catalog and keep all its files, for another registration.
 
     This needs ownership or `manage_grants`. `modify` allows a drop, and must not determine the next owner of the files.
-    The answer contains the last metadata, so the caller also needs the right to read them.
+    The answer contains the last metadata, so the caller also needs the right to read them. A caller that a data policy
+    restricts is refused: the next registration would not have the policies of the table.
     """
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}/unregister"
     event: ClassVar[EventDeclaration] = ChangeEvent(on="table", type="dropTable", data=EventData.NOTHING)
-    enforcement_point: ClassVar[EnforcementPoint | None] = EnforcementPoint.LOAD
+    enforcement_point: ClassVar[EnforcementPoint | None] = EnforcementPoint.UNREGISTER
     table: InPath[TableRef]
 
     def demands(self) -> tuple[Demand, ...]:

@@ -13,7 +13,7 @@ from gateway.access.operation import ChangeOperation, ReadOperation
 from gateway.access.refs import NamespaceRef, TableRef
 from gateway.access.relations import Can
 from gateway.access.request import InBody, InPath, PageSize, PageToken, Query
-from gateway.iceberg.kinds import target_refs, update_kinds
+from gateway.iceberg.kinds import appends_to_main, target_refs, update_kinds
 from gateway.iceberg.referenced import SnapshotsMode
 from gateway.iceberg.updates import RemoveProperties, SetProperties
 from gateway.iceberg.wire import (
@@ -130,6 +130,11 @@ class CommitTable(ChangeOperation):
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.COMMIT, self.table),)
+
+    def enforced_at(self) -> EnforcementPoint | None:
+        # Data policies may allow appends of callers that they restrict.
+        appends = appends_to_main(self.request.updates, self.request.requirements)
+        return EnforcementPoint.APPEND if appends else EnforcementPoint.WRITE
 
     def facts(self) -> Facts:
         return commit_facts(self.request)

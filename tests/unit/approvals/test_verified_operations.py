@@ -22,6 +22,7 @@ DATA_OBJECTS: Final = {
 _GRANTS: Final = "grants have approvers of their own: managed access"
 _VENDING: Final = "vends credentials; the object itself is judged when it is created"
 _TICKETS: Final = "decides about a change that verifiers judged"
+_PROBES: Final = "tests an engine, and changes no object"
 _SWITCH: Final = "changes no data and no metadata of a table, and can be undone"
 _ADMINISTRATION: Final = "configures the storage or the management of a warehouse, which no verifier can judge"
 
@@ -36,8 +37,10 @@ EXCEPTIONS: Final[Mapping[str, str]] = {
     "ChangeViewGrants": _GRANTS,
     "ChangeWarehouseGrants": _GRANTS,
     "ControlTasks": "starts, stops or cancels tasks of a drop that was judged",
+    "CreateEngineProbe": _PROBES,
     "CreateWarehouse": "a new warehouse is empty, and has no approvers of its own",
     "DeactivateWarehouse": _SWITCH,
+    "RecordEngineProbe": _PROBES,
     "RejectChange": _TICKETS,
     "ReportMetrics": "records what an engine measured",
     "RunScopeCanary": "tests the storage",
@@ -64,7 +67,7 @@ EXCEPTIONS: Final[Mapping[str, str]] = {
     "WriteWarehouseAssignments": _GRANTS,
 }
 
-MOST_EXCEPTIONS: Final = 35
+MOST_EXCEPTIONS: Final = 37
 
 (_OPERATIONS,) = get_args(ChangingPermit)
 JUDGED: Final = frozenset(each.__name__ for each in get_args(_OPERATIONS))

@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.iceberg.predicates import ALWAYS, NEVER, IsNull, all_of
 from gateway.obligations.application import (
     EnforcementPoint,
     hidden_operations,
     restrictions_for_load,
+    restrictions_on,
     unenforced,
     vending_terms,
 )
@@ -28,6 +30,7 @@ from gateway.obligations.kinds import (
     Obligation,
     ReadableColumns,
     RowFilters,
+    TableRestrictions,
 )
 from gateway.obligations.masks import Action
 from gateway.obligations.merging import Obligations
@@ -49,6 +52,14 @@ _BY_KIND: dict[type[Any], st.SearchStrategy[Any]] = {
         st.sampled_from(["t1", "t2"]),
         st.frozensets(st.integers(1, 4)),
         _PROJECTIONS,
+        st.sampled_from(["m1", "m2"]),
+    ),
+    TableRestrictions: st.builds(
+        TableRestrictions,
+        st.sampled_from(["t1", "t2"]),
+        st.sampled_from([ALWAYS, IsNull(1), all_of(IsNull(1), IsNull(2)), NEVER]),
+        _PROJECTIONS,
+        st.booleans(),
         st.sampled_from(["m1", "m2"]),
     ),
 }
@@ -110,6 +121,9 @@ def test_the_metadata_location_does_not_change_obligations() -> None:
 
 _NOWHERE: frozenset[EnforcementPoint] = frozenset()
 _EVERYWHERE = frozenset(EnforcementPoint)
+_NEVER_IN_PART = frozenset(
+    {EnforcementPoint.SIGN, EnforcementPoint.WRITE, EnforcementPoint.APPEND, EnforcementPoint.UNREGISTER}
+)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +135,9 @@ _EVERYWHERE = frozenset(EnforcementPoint)
         (HiddenOperations(frozenset({"drop_table"})), _NOWHERE),
         (RowFilters(frozenset({"region = 'EU'"})), _EVERYWHERE),
         (ColumnMasks(frozenset({"email: sha-256-global"})), _EVERYWHERE),
-        (_COLUMNS, {EnforcementPoint.SIGN, EnforcementPoint.WRITE}),
+        (_COLUMNS, _NEVER_IN_PART),
+        (TableRestrictions("t1", ALWAYS, _COLUMNS.projections, False, "m1"), _NEVER_IN_PART),
+        (TableRestrictions("t1", ALWAYS, _COLUMNS.projections, True, "m1"), _NEVER_IN_PART - {EnforcementPoint.APPEND}),
     ],
     ids=lambda each: type(each).__name__ if not isinstance(each, (set, frozenset)) else "",
 )
@@ -149,6 +165,26 @@ def test_a_load_returns_the_projections_of_its_own_table() -> None:
         "required-column-projections": [{"field-id": 2, "action": "replace-with-null"}]
     }
     assert restrictions_for_load(Obligations.of(_COLUMNS), "t2") == b""
+
+
+def test_a_load_returns_column_grants_and_masks_as_one_projection_for_each_column() -> None:
+    masked = (Projection(2, Action.SHOW_LAST_4), Projection(3, Action.MASK_ALPHANUM))
+    both = Obligations.of(_COLUMNS, TableRestrictions("t1", ALWAYS, masked, True, "m1"))
+    assert msgspec.json.decode(restrictions_for_load(both, "t1")) == {
+        "required-column-projections": [
+            {"field-id": 2, "action": "replace-with-null"},
+            {"field-id": 3, "action": "mask-alphanum"},
+        ]
+    }
+    found = restrictions_on(both, "t1")
+    assert found is not None
+    assert not found.append, "expected no append by a caller that may read some columns only"
+
+
+@pytest.mark.parametrize("append", [True, False])
+def test_a_data_policy_allows_writes_only_where_it_allows_appends(append: bool) -> None:
+    terms = vending_terms(Obligations.of(TableRestrictions("t1", NEVER, (), append, "m1")))
+    assert (terms.whole, terms.appends) == (False, append)
 
 
 def test_the_audit_records_counts_and_no_data() -> None:

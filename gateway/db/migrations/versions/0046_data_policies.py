@@ -202,3 +202,24 @@ def upgrade() -> None:
     )
     # Null while no policy can apply to a table of the warehouse. It changes with every change to one that can.
     op.execute("alter table warehouses add column data_policy_revision uuid")
+    # Engines that are enforcers now, themselves or through roles, count for 30 more days without a probe.
+    op.execute(
+        """
+        with recursive enforcers as (
+            select object_type, object_id, principal_type, principal_id from grants
+            where privilege = 'enforcer' and object_type in ('project', 'warehouse')
+                and (expires_at is null or expires_at > clock_timestamp())
+            union
+            select e.object_type, e.object_id, m.principal_type, m.principal_id
+            from enforcers e join grants m on m.object_type = 'role' and m.object_id = e.principal_id
+            where e.principal_type = 'role' and m.privilege in ('assignee', 'ownership')
+                and (m.expires_at is null or m.expires_at > clock_timestamp()))
+        insert into engine_probes (engine, warehouse_id, warn_until)
+        select distinct e.principal_id, w.id, clock_timestamp() + interval '30 days'
+        from enforcers e join warehouses w
+            on e.object_type = 'warehouse' and w.id::text = e.object_id
+            or e.object_type = 'project' and w.project_id = e.object_id
+        where e.principal_type = 'user'
+        on conflict do nothing
+        """
+    )

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Determine the data policies that restrict a caller, and check that an engine can enforce them.
+
+Warehouses without data policies cause no calls here. PostgreSQL has the policies and attributes, and OpenFGA decides
+which policies apply to the caller. A missing answer restricts: nothing in this module turns a failure into a yes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from gateway.access.actor import Actor, ActorKind
+from gateway.access.column_restrictions import Judged, enforcing
+from gateway.access.engines import Engines
+from gateway.access.operation import Operation
+from gateway.access.policy_verdict import PolicyVerdict
+from gateway.access.ports import Question, Resolver
+from gateway.access.questions import engine_pin_of, pin_of
+from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.relations import Can
+from gateway.access.resolved import Excerpt, Resolution, ResolvedNamespace, ResolvedTable
+from gateway.obligations.binding import restrictions_of
+from gateway.obligations.columns import RestrictionNotExpressible, columns_of
+from gateway.obligations.data_policies import (
+    AppliesTo,
+    AttributeSource,
+    BoundPolicy,
+    DataPolicy,
+    PolicyInputs,
+    PrincipalAttributes,
+)
+
+Governed = ResolvedTable | ResolvedNamespace
+"""A table, or the namespace of a new table."""
+
+#: Longer excerpts, in bytes, are parsed in a thread, so that they do not block other requests.
+_LARGE: Final = 262_144
+_EXCERPTS_AT_A_TIME: Final = 16
+
+
+class DataRestrictions:
+    """Resolves the data policies of tables for one caller."""
+
+    def __init__(self, resolver: Resolver, engines: Engines) -> None:
+        self._resolver = resolver
+        self._engines = engines
+
+    async def settle(
+        self,
+        actor: Actor,
+        operations: Sequence[Operation],
+        judged: Sequence[Judged],
+        resolution: Resolution,
+        own_roles: Sequence[str],
+    ) -> list[Judged]:
+        """Return the answers, with the effect of data policies on each governed table.
+
+        Only operations that concern data (`Operation.enforced_at`) are governed. `own_roles` are the roles of the
+        caller itself, without those that its user has beside an assumed role. Raises DecisionEngineUnavailable.
+        """
+        governed = {
+            row.id: row
+            for operation, (answers, policy, _) in zip(operations, judged, strict=True)
+            if operation.enforced_at() is not None and policy.allow
+            for answer in answers
+            if answer.visible and isinstance(row := answer.row, ResolvedTable | ResolvedNamespace) and is_governed(row)
+        }
+        if not governed or actor.kind is ActorKind.SYSTEM:
+            return list(judged)
+        found = await self.verdicts(actor, list(governed.values()), resolution, own_roles)
+        settled: list[Judged] = []
+        for operation, (answers, policy, undelegated) in zip(operations, judged, strict=True):
+            if operation.enforced_at() is not None:
+                answers = [
+                    replace(answer, policies=found.get(row.id))
+                    if isinstance(row := answer.row, ResolvedTable | ResolvedNamespace)
+                    else answer
+                    for answer in answers
+                ]
+            settled.append((answers, policy, undelegated))
+        return settled
+
+    async def verdicts(
+        self,
+        actor: Actor,
+        rows: Sequence[Governed],
+        resolution: Resolution,
+        own_roles: Sequence[str],
+        *,
+        is_caller: bool = True,
+    ) -> dict[UUID, PolicyVerdict]:
+        """Return the effect of data policies on each row, by its id. Rows without any policy are left out.
+
+        With `is_caller=False`, `actor` is another principal than the caller of `resolution`, with the roles
+        `own_roles`. Raises DecisionEngineUnavailable.
+        """
+        inputs = await self._resolver.policy_inputs(rows)
+        acting = resolution.acting(actor) if is_caller else actor
+        bound = {row.id: known.bound for row in rows if (known := inputs.get(row.id)) is not None}
+        exempt, applying = await self._applying(acting, bound, resolution, is_caller=is_caller)
+        restricted = [row for row in rows if row.id not in bound or applying[row.id]]
+        tables = [row for row in restricted if isinstance(row, ResolvedTable) and row.id in bound]
+        trusted = await self._trusted(actor, tables, resolution)
+        found = {
+            row.id: PolicyVerdict(str(row.id), exempt=exempt & {each.policy.id for each in bound.get(row.id, ())})
+            for row in rows
+            if row.id not in bound or bound[row.id]
+        }
+        # What cannot be read, or concerns a table without columns yet, no engine can enforce.
+        found |= {row.id: replace(found[row.id], inexpressible=True) for row in restricted}
+        if not tables:
+            return found
+        attributes = await self._attributes(acting, tables[0].warehouse.project_id, applying.values(), own_roles)
+        async for id, excerpt in self._excerpts([row.id for row in tables]):
+            policies = inputs[id]
+            if policies is not None:
+                verdict = replace(found[id], trusted=id in trusted)
+                found[id] = await _bind(verdict, applying[id], policies, attributes, excerpt)
+        return found
+
+    async def _applying(
+        self, acting: Actor, bound: Mapping[UUID, Sequence[BoundPolicy]], resolution: Resolution, *, is_caller: bool
+    ) -> tuple[frozenset[str], dict[UUID, tuple[BoundPolicy, ...]]]:
+        """Return (ids of the policies that the caller is exempt from, the policies that apply to it, by row).
+
+        While a caller acts as a role, only the role's exemptions count. Policies about the user still apply to it.
+        """
+        policies = {each.policy.id: each.policy for some in bound.values() for each in some}
+        subjects = [id for id, policy in policies.items() if policy.applies_to is not AppliesTo.EVERYONE]
+        questions = [Question(Can.SKIP_POLICY, _key(id)) for id in policies]
+        questions += [Question(Can.BE_SUBJECT, _key(id)) for id in subjects]
+        if not questions:
+            return frozenset(), {id: () for id in bound}
+        pin = pin_of(resolution) if is_caller else None
+        answers = await self._engines.check(acting, questions, resolution.now, pin)
+        yes = {question for question, answer in zip(questions, answers, strict=True) if answer}
+        if acting.assumed_role is not None and acting.id and subjects:
+            user = msgspec.structs.replace(acting, assumed_role=None, within=None)
+            again = [Question(Can.BE_SUBJECT, _key(id)) for id in subjects]
+            of_user = await self._engines.check(user, again, resolution.now, None)
+            yes |= {question for question, answer in zip(again, of_user, strict=True) if answer}
+        exempt = frozenset(id for id in policies if Question(Can.SKIP_POLICY, _key(id)) in yes)
+
+        def applies(policy: DataPolicy) -> bool:
+            if policy.id in exempt:
+                return False
+            return policy.applies_to is AppliesTo.EVERYONE or Question(Can.BE_SUBJECT, _key(policy.id)) in yes
+
+        return exempt, {id: tuple(each for each in some if applies(each.policy)) for id, some in bound.items()}
+
+    async def _trusted(self, actor: Actor, rows: Sequence[ResolvedTable], resolution: Resolution) -> frozenset[UUID]:
+        """Return the ids of the tables on which the engine that acts for the caller is an enforcer.
+
+        The probes of the engine must permit it too.
+        """
+        engine = actor.engine_itself()
+        if engine is None:
+            return frozenset()
+        questions = {row.id: enforcing(row) for row in rows if resolution.probes.trusts_on(row, resolution.now)}
+        if not questions:
+            return frozenset()
+        ordered = list(dict.fromkeys(questions.values()))
+        answers = await self._engines.check(engine, ordered, resolution.now, engine_pin_of(resolution))
+        yes = {question for question, answer in zip(ordered, answers, strict=True) if answer}
+        return frozenset(id for id, question in questions.items() if question in yes)
+
+    async def _attributes(
+        self, acting: Actor, project_id: str, applying: Iterable[Sequence[BoundPolicy]], own_roles: Sequence[str]
+    ) -> PrincipalAttributes:
+        """Return the attributes of the caller. A role that it acts as has its own values only."""
+        names = sorted({name for some in applying for each in some for name in _mapping_tables(each.policy)})
+        roles = tuple(sorted({*own_roles, *acting.group_roles}))
+        user = "" if acting.assumed_role is not None else acting.id
+        mappings = await self._resolver.mapped_values(project_id, names, user, roles) if names else ()
+        return PrincipalAttributes(principal=acting.id, roles=roles, mappings=tuple(mappings))
+
+    async def _excerpts(self, ids: Sequence[UUID]) -> AsyncIterator[tuple[UUID, Excerpt]]:
+        for first in range(0, len(ids), _EXCERPTS_AT_A_TIME):
+            for id, excerpt in (await self._resolver.excerpts(ids[first : first + _EXCERPTS_AT_A_TIME])).items():
+                yield id, excerpt
+
+
+def is_governed(row: Governed) -> bool:
+    """Return True if a data policy may apply to a table of the row's warehouse."""
+    return row.warehouse.data_policy_revision is not None
+
+
+async def _bind(
+    verdict: PolicyVerdict,
+    applying: Sequence[BoundPolicy],
+    inputs: PolicyInputs,
+    attributes: PrincipalAttributes,
+    excerpt: Excerpt,
+) -> PolicyVerdict:
+    """Return the verdict with the restrictions; it stays inexpressible if no engine could enforce them."""
+
+    def bound() -> PolicyVerdict:
+        try:
+            columns = columns_of(excerpt.text)
+            result = restrictions_of(
+                verdict.object_id, applying, inputs, attributes, columns, excerpt.metadata_location
+            )
+        except RestrictionNotExpressible:
+            return verdict
+        return replace(
+            verdict,
+            inexpressible=False,
+            restrictions=result.restrictions,
+            problems=result.problems,
+            columns=columns,
+            inputs=inputs,
+        )
+
+    return await asyncio.to_thread(bound) if len(excerpt.text) > _LARGE else bound()
+
+
+def _mapping_tables(policy: DataPolicy) -> Iterator[str]:
+    """Yield the names of the mapping tables in a definition."""
+    left: list[object] = [msgspec.to_builtins(policy.definition)]
+    while left:
+        at = left.pop()
+        if isinstance(at, Mapping):
+            if at.get("type") == "attribute" and at.get("source") == AttributeSource.MAPPING.value:
+                yield str(at.get("name", ""))
+            left.extend(at.values())
+        elif isinstance(at, list | tuple):
+            left.extend(at)
+
+
+def _key(policy_id: str) -> ObjectKey:
+    return ObjectKey(ObjectType.DATA_POLICY, policy_id)

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decide by the results of probes if an engine is trusted to enforce restrictions.
+
+An engine counts as an enforcer in a warehouse only while its last probe there passed and is recent. A probe reads a
+canary: a small table with random values, which the engine must show restricted (`gateway.governance.engine_probes`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+import msgspec
+
+if TYPE_CHECKING:
+    from gateway.access.resolved import ResolvedTable
+
+CANARY_NAMESPACE: Final = "lakegate_probe"
+"""The namespace that contains all canaries of a warehouse."""
+
+PASSED: Final = "passed"
+FAILED: Final = "failed"
+
+
+class ProbeState(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of the last probe of an engine in a warehouse, and the probe that is open.
+
+    `verdict` is None before the first result. Until `warn_until` an engine without a result counts: its grant is older
+    than the probes. While a probe is open, until `open_until`, `canary` is the name of its table.
+    """
+
+    verdict: str | None = None
+    valid_until: datetime | None = None
+    warn_until: datetime | None = None
+    canary: str | None = None
+    open_until: datetime | None = None
+
+
+class EngineProbes(msgspec.Struct, frozen=True, kw_only=True):
+    """The probes of one engine by warehouse. With `required`, an engine without a recent result is not trusted."""
+
+    required: bool = True
+    by_warehouse: Mapping[UUID, ProbeState] = MappingProxyType({})
+
+    def trusts_on(self, table: ResolvedTable, now: datetime) -> bool:
+        """Return True if the probes permit that the engine reads restricted data of the table.
+
+        The canary of an open probe is always permitted. It contains only random values, and the probe has to show
+        what the engine does with them. Its name contains a random number, so no other table can have it.
+        """
+        state = self.by_warehouse.get(table.warehouse.id)
+        return counts(state, now, required=self.required) or (state is not None and _is_canary(state, table, now))
+
+
+def counts(state: ProbeState | None, now: datetime, *, required: bool) -> bool:
+    """Return True if an engine with this state is an enforcer at `now`. None: the engine was never probed.
+
+    A failed probe counts also if probes are not required.
+    """
+    if state is None or state.verdict is None:
+        return not required or warned(state, now)
+    if state.verdict != PASSED:
+        return False
+    return not required or (state.valid_until is not None and now < state.valid_until) or warned(state, now)
+
+
+def warned(state: ProbeState | None, now: datetime) -> bool:
+    """Return True if the engine has no recent passed probe and counts only because its grant is older than probes."""
+    if state is None or state.warn_until is None or state.verdict == FAILED:
+        return False
+    recent = state.verdict == PASSED and state.valid_until is not None and now < state.valid_until
+    return now < state.warn_until and not recent
+
+
+def _is_canary(state: ProbeState, table: ResolvedTable, now: datetime) -> bool:
+    if state.canary is None or state.open_until is None or now >= state.open_until:
+        return False
+    identifier = table.identifier
+    return identifier.namespace.levels == (CANARY_NAMESPACE,) and identifier.name == state.canary
+
+
+def probe_states(recorded: Any) -> dict[UUID, ProbeState]:
+    """Return the states behind a column of `gateway.db.caller`.
+
+    Each element has the warehouse id, verdict, valid until, warn until, name of the canary, and end of the open probe.
+    """
+    return {
+        UUID(warehouse): ProbeState(
+            verdict=verdict,
+            valid_until=_time(valid_until),
+            warn_until=_time(warn_until),
+            canary=canary,
+            open_until=_time(open_until),
+        )
+        for warehouse, verdict, valid_until, warn_until, canary, open_until in recorded or ()
+    }
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Endpoints for probes of engines."""
+
+from __future__ import annotations
+
+from gateway.access.operations.engine_probes import CreateEngineProbe, ListEngineProbes, RecordEngineProbe
+from gateway.api.serves import replay_by, serve
+from gateway.governance.engine_probes import EngineProbes
+
+serve(ListEngineProbes, EngineProbes.list)
+serve(CreateEngineProbe, EngineProbes.create, replay=replay_by(CreateEngineProbe, EngineProbes.repeat_create))
+serve(RecordEngineProbe, EngineProbes.record, replay=replay_by(RecordEngineProbe, EngineProbes.repeat_record))

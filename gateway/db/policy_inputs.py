@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read the data policies that are bound to tables, and the values that mapping tables have for a principal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+from cachetools import LRUCache
+from sqlalchemy import text
+
+from gateway.access.resolved import ResolvedNamespace, ResolvedTable
+from gateway.db.compiled_reads import DirectRead
+from gateway.db.engine import Database
+from gateway.iceberg.identifiers import fold
+from gateway.obligations.data_policies import BoundPolicy, PolicyInputs
+
+#: Entries of a cache. The inputs of a table with few policies take some kilobytes.
+_ENTRIES: Final = 2048
+
+# One statement, so that all rows are of one snapshot: a policy that moves from a table to a tag is read at one of them.
+_INPUTS = DirectRead(
+    text(
+        """
+        with places as (
+            select cast(each ->> 'of' as uuid) as of_id, cast(place as uuid) as object_id
+            from jsonb_array_elements(cast(cast(:places as text) as jsonb)) as each,
+                jsonb_array_elements_text(each -> 'at') as place),
+        tagged as (
+            select p.of_id, a.tag_id, a.field_id, t.name
+            from places p
+            join tag_attachments a on a.object_id = p.object_id and (a.field_id is null or p.object_id = p.of_id)
+            join tags t on t.id = a.tag_id),
+        bound as (
+            select p.of_id, b.policy_id, cast(null as uuid) as tag_id,
+                case when b.object_type = 'table' then b.recorded_fields else '{}' end as recorded
+            from places p join data_policy_bindings b on b.object_id = p.object_id and b.object_type <> 'tag'
+            union all
+            select t.of_id, b.policy_id, t.tag_id, '{}'
+            from (select distinct of_id, tag_id from tagged) t
+            join data_policy_bindings b on b.object_id = t.tag_id and b.object_type = 'tag')
+        select o.of_id,
+            (select cast(jsonb_agg(jsonb_build_object(
+                'policy', jsonb_build_object(
+                    'id', d.id, 'version', d.version, 'definition', d.definition, 'applies_to', d.applies_to,
+                    'allow_append', d.allow_append),
+                'tag', b.tag_id,
+                'recorded', to_jsonb(b.recorded),
+                'released', coalesce((select jsonb_agg(r.field_id order by r.field_id) from data_policy_releases r
+                    where r.policy_id = d.id and r.table_id = o.of_id), '[]'))
+                order by d.id, b.tag_id) as text)
+                from bound b join data_policies d on d.id = b.policy_id where b.of_id = o.of_id) as bound,
+            (select cast(jsonb_agg(distinct jsonb_build_array(t.tag_id, t.field_id)) as text)
+                from tagged t where t.of_id = o.of_id) as tagged_fields,
+            (select cast(jsonb_agg(distinct jsonb_build_array(t.tag_id, t.name)) as text)
+                from tagged t where t.of_id = o.of_id) as tag_names,
+            (select cast(jsonb_agg(jsonb_build_array(f.field_id, f.name) order by f.field_id, f.name) as text)
+                from former_columns f where f.table_id = o.of_id) as former_columns
+        from (select distinct of_id from places) o
+        """
+    )
+)
+
+_VALUES = DirectRead(
+    text(
+        """
+        select m.name_key, e.value
+        from mapping_tables m join mapping_entries e on e.mapping_id = m.id
+        where m.project_id = cast(:project as text)
+            and m.name_key in (select jsonb_array_elements_text(cast(cast(:names as text) as jsonb)))
+            and ((e.principal_type = 'user' and e.principal_id = cast(:user as text))
+                or (e.principal_type = 'role' and e.principal_id in (
+                    select jsonb_array_elements_text(cast(cast(:roles as text) as jsonb)))))
+        """
+    )
+)
+
+_bound = msgspec.json.Decoder(tuple[BoundPolicy, ...])
+_tagged_fields = msgspec.json.Decoder(tuple[tuple[str, int | None], ...])
+_tag_names = msgspec.json.Decoder(tuple[tuple[str, str], ...])
+_former_columns = msgspec.json.Decoder(tuple[tuple[int, str], ...])
+
+
+class PolicyRows:
+    """Reads the inputs of data policies on the primary, and caches those of tables.
+
+    The key of the cache contains the revision of the data policies in the warehouse, which was read before the inputs.
+    Each change of a policy, binding or tag writes a new revision in its own transaction.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._cache: LRUCache[Any, PolicyInputs | None] = LRUCache(_ENTRIES)
+
+    async def inputs(self, rows: Iterable[ResolvedTable | ResolvedNamespace]) -> Mapping[UUID, PolicyInputs | None]:
+        """Return the inputs of each table, or of a new table in each namespace, by the id of the row.
+
+        The inputs are None if a stored policy cannot be read: a later version wrote it. Raises DatabaseUnavailable.
+        """
+        keys = {row.id: (_key(row), _places(row)) for row in rows}
+        found = {id: self._cache[key] for id, (key, _) in keys.items() if key in self._cache}
+        missing = [{"of": str(id), "at": at} for id, (_, at) in keys.items() if id not in found]
+        if not missing:
+            return found
+        for row in await self._database.read_all(_INPUTS, {"places": msgspec.json.encode(missing).decode()}):
+            found[row.of_id] = self._cache[keys[row.of_id][0]] = _inputs_from(row)
+        return found
+
+    async def mapped(
+        self, project_id: str, names: Sequence[str], user: str, roles: Sequence[str]
+    ) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Return (name of the mapping table, its values for the user and the roles) for each of `names`.
+
+        An empty `user` has no values of its own. Raises DatabaseUnavailable.
+        """
+        if not names:
+            return ()
+        parameters = {
+            "project": project_id,
+            "names": _text([fold(name) for name in names]),
+            "user": user,
+            "roles": _text(list(roles)),
+        }
+        values: dict[str, set[str]] = {}
+        for row in await self._database.read_all(_VALUES, parameters):
+            values.setdefault(row.name_key, set()).add(row.value)
+        return tuple((name, tuple(sorted(values.get(fold(name), ())))) for name in names)
+
+
+def _key(row: ResolvedTable | ResolvedNamespace) -> tuple[object, ...]:
+    """Return the key under which the inputs of a row may be cached. A move or commit changes it."""
+    namespace = row.namespace if isinstance(row, ResolvedTable) else row
+    at = row.metadata_location if isinstance(row, ResolvedTable) else None
+    return row.id, at, namespace.id, namespace.ancestors, row.warehouse.id, row.warehouse.data_policy_revision
+
+
+def _places(row: ResolvedTable | ResolvedNamespace) -> list[str]:
+    """Return the ids of the row's object and of all of its containers in the warehouse, with the warehouse's own."""
+    namespace = row.namespace if isinstance(row, ResolvedTable) else row
+    ids = dict.fromkeys((row.id, namespace.id, *namespace.ancestors, row.warehouse.id))
+    return [str(id) for id in ids]
+
+
+def _inputs_from(row: Any) -> PolicyInputs | None:
+    try:
+        return PolicyInputs(
+            bound=_bound.decode(row.bound or "[]"),
+            tagged_fields=_tagged_fields.decode(row.tagged_fields or "[]"),
+            tag_names=_tag_names.decode(row.tag_names or "[]"),
+            former_columns=_former_columns.decode(row.former_columns or "[]"),
+        )
+    except msgspec.MsgspecError:
+        return None
+
+
+def _text(values: Sequence[str]) -> str:
+    return msgspec.json.encode(list(values)).decode()

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements on the definitions of tags."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from sqlalchemy import delete as delete_from
+from sqlalchemy import func, insert, select, text, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.db.rows import AnyRow
+from gateway.db.schema.tags import tags
+from gateway.iceberg.identifiers import fold
+
+
+class TagClash(Exception):
+    """The change conflicts with existing rows. The transaction cannot continue."""
+
+
+class NameTaken(TagClash):
+    """Another tag of the project has this name, irrespective of letter case."""
+
+
+class ProjectGone(TagClash):
+    """The project does not exist any more."""
+
+
+class InUse(TagClash):
+    """An object carries the tag, or a data policy is bound to it."""
+
+
+def _clash(error: IntegrityError) -> TagClash | None:
+    found = str(error.orig)
+    kinds = (("name_key_key", NameTaken), ("project_id_fkey", ProjectGone), ("tag_id_fkey", InUse))
+    return next((kind(constraint) for constraint, kind in kinds if constraint in found), None)
+
+
+async def create(
+    connection: AsyncConnection,
+    *,
+    id: UUID,
+    project_id: str,
+    name: str,
+    description: str | None,
+    scope: Sequence[str],
+    value_kind: str,
+    allowed_values: Sequence[str],
+) -> AnyRow:
+    """Insert a tag and return its row. Raises NameTaken and ProjectGone."""
+    statement = insert(tags).values(
+        id=id,
+        project_id=project_id,
+        name=name,
+        name_key=fold(name),
+        description=description,
+        scope=list(scope),
+        value_kind=value_kind,
+        allowed_values=list(allowed_values),
+    )
+    try:
+        row: AnyRow = (await connection.execute(statement.returning(tags))).one()
+    except IntegrityError as error:
+        raise (_clash(error) or error) from error
+    return row
+
+
+async def change(
+    connection: AsyncConnection,
+    id: UUID,
+    *,
+    name: str,
+    description: str | None,
+    scope: Sequence[str],
+    allowed_values: Sequence[str],
+) -> AnyRow:
+    """Set the fields of a tag that `held` locked. Return its row. Raises NameTaken."""
+    statement = (
+        update(tags)
+        .where(tags.c.id == id)
+        .values(
+            name=name,
+            name_key=fold(name),
+            description=description,
+            scope=list(scope),
+            allowed_values=list(allowed_values),
+            updated_at=func.clock_timestamp(),
+        )
+    )
+    try:
+        row: AnyRow = (await connection.execute(statement.returning(tags))).one()
+    except IntegrityError as error:
+        raise (_clash(error) or error) from error
+    return row
+
+
+async def get(connection: AsyncConnection, id: UUID) -> AnyRow | None:
+    """Return the row of a tag, or None."""
+    return (await connection.execute(select(tags).where(tags.c.id == id))).one_or_none()
+
+
+async def held(connection: AsyncConnection, id: UUID, *, shared: bool = False) -> AnyRow | None:
+    """Return the row of a tag, and lock it until the transaction ends. With `shared`, only against changes."""
+    statement = select(tags).where(tags.c.id == id).with_for_update(read=shared)
+    return (await connection.execute(statement)).one_or_none()
+
+
+async def page(
+    connection: AsyncConnection, project_id: str, *, named: str | None, after: UUID | None, limit: int
+) -> Sequence[AnyRow]:
+    """Return the tags of a project in order of their ids, starting after `after`. `named` selects one by its name."""
+    statement = select(tags).where(tags.c.project_id == project_id).order_by(tags.c.id).limit(limit)
+    if after is not None:
+        statement = statement.where(tags.c.id > after)
+    if named is not None:
+        statement = statement.where(tags.c.name_key == fold(named))
+    return (await connection.execute(statement)).all()
+
+
+# Objects that were deleted for good leave their attachments behind.
+_FORGET = text(
+    """
+    delete from tag_attachments a where a.tag_id = :id and case
+        when a.object_type = 'warehouse' then false
+        when a.object_type = 'namespace' then not exists (select 1 from namespaces n where n.id = a.object_id)
+        else not exists (select 1 from tables t where t.id = a.object_id) end
+    """
+)
+_BOUND = text("select 1 from data_policy_bindings where object_type = 'tag' and object_id = :id limit 1")
+
+
+async def delete(connection: AsyncConnection, id: UUID) -> None:
+    """Delete a tag that `held` locked. Raises InUse.
+
+    Call `ownership.record_deleted` in the same transaction afterwards.
+    """
+    if (await connection.execute(_BOUND, {"id": id})).one_or_none() is not None:
+        raise InUse("bound")
+    await connection.execute(_FORGET, {"id": id})
+    try:
+        await connection.execute(delete_from(tags).where(tags.c.id == id))
+    except IntegrityError as error:
+        raise (_clash(error) or error) from error

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Use cases of the tags of objects: attach, detach, list, and list the objects with a tag."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from uuid import UUID
+
+from gateway.access.authz_errors import not_found
+from gateway.access.operations.tag_attachments import (
+    AttachColumnTag,
+    AttachTag,
+    DetachColumnTag,
+    DetachTag,
+    ListColumnTags,
+    ListObjectTags,
+    ListTagAttachments,
+    ListTagsOfColumn,
+    ListTagSuggestions,
+)
+from gateway.access.permit import Permit
+from gateway.access.refs import ObjectType, Ref, TableRef
+from gateway.access.resolved import (
+    Resolution,
+    Resolved,
+    ResolvedGenericTable,
+    ResolvedNamespace,
+    ResolvedTable,
+    ResolvedView,
+    warehouse_of,
+)
+from gateway.db import grants, tag_attachments, tags
+from gateway.db.data_policy_revisions import touch
+from gateway.db.engine import Connection, Database
+from gateway.db.excerpts import excerpts_of
+from gateway.db.rows import AnyRow
+from gateway.db.tag_attachments import Filter, Target
+from gateway.governance.columns import field_named, known_columns
+from gateway.governance.errors import ColumnNotFound, TagSuggestionsDisabled
+from gateway.governance.privilege_texts import type_name
+from gateway.governance.tag_rules import require_in_scope, require_value
+from gateway.governance.tag_suggestions import suggestions_for
+from gateway.iceberg.errors import InvalidPaginationToken
+from gateway.iceberg.identifiers import fold
+from gateway.obligations.columns import Columns
+from gateway.protocol.tags import (
+    AppliedTag,
+    AttachmentTarget,
+    ColumnTagList,
+    TagAttachment,
+    TagAttachmentList,
+    TaggedColumn,
+    TagList,
+    TagSource,
+    TagSuggestion,
+    TagSuggestionList,
+    TargetTag,
+)
+
+Attaching = AttachTag | AttachColumnTag
+Detaching = DetachTag | DetachColumnTag
+
+
+class TagAttachments:
+    """Attach tags to objects and columns, detach them, and list them."""
+
+    def __init__(self, *, database: Database, page_size: int, suggests: bool) -> None:
+        self._database = database
+        self._page_size = page_size
+        self._suggests = suggests
+
+    async def attach(self, permit: Permit[Attaching]) -> AppliedTag:
+        """Attach a tag or change its value. The same value again changes nothing.
+
+        Raise TagScopeNotAllowed, InvalidTagValue or ColumnNotFound.
+        """
+        operation = permit.operation
+        admitted = permit.tag(operation.tag)
+        async with self._database.change(permit) as connection:
+            target = await self._target(connection, permit)
+            tag = await tags.held(connection, admitted.id, shared=True)
+            if tag is None:
+                raise not_found(operation.tag)
+            require_in_scope(tag.name, tag.scope, type_name(ObjectType(target.type)))
+            require_value(tag.name, tag.value_kind, tag.allowed_values, operation.value)
+            row, changed = await tag_attachments.attach(
+                connection, tag.id, target, value=operation.value, by=permit.actor.id
+            )
+            if changed:
+                await touch(connection, project_id=tag.project_id, warehouse_id=target.warehouse_id)
+        return AppliedTag(tag_definition_id=tag.id, name=tag.name, applied_at=row.attached_at, value=row.value)
+
+    async def detach(self, permit: Permit[Detaching]) -> None:
+        """Detach a tag. Idempotent. Raise ColumnNotFound."""
+        admitted = permit.tag(permit.operation.tag)
+        async with self._database.change(permit) as connection:
+            target = await self._target(connection, permit)
+            if await tag_attachments.detach(connection, admitted.id, target):
+                await touch(connection, project_id=admitted.project_id, warehouse_id=target.warehouse_id)
+
+    async def list(self, permit: Permit[ListObjectTags]) -> TagList:
+        """Return the tags of an object by name. If effective, the nearest attachment of each tag is returned."""
+        operation = permit.operation
+        row = _row(permit.resolution, operation.on)
+        nearest_first = [row.key.id, *(_containers(row) if operation.effective else ())]
+        async with self._database.read() as connection:
+            found = await tag_attachments.of_objects(connection, [UUID(id) for id in nearest_first])
+        rank = {UUID(id): number for number, id in enumerate(nearest_first)}
+        nearest: dict[UUID, AnyRow] = {}
+        for each in found:
+            known = nearest.get(each.tag_id)
+            if known is None or rank[each.object_id] < rank[known.object_id]:
+                nearest[each.tag_id] = each
+        return TagList(tags=[_target_tag(each, inherited=rank[each.object_id] > 0) for each in nearest.values()])
+
+    async def of_column(self, permit: Permit[ListTagsOfColumn]) -> TagList:
+        """Return the tags of one column. Raise ColumnNotFound."""
+        operation = permit.operation
+        table = permit.table(operation.on)
+        async with self._database.read() as connection:
+            columns = await _columns(connection, table.id)
+            field_id = field_named(columns, operation.column, dropped=True)
+            found = await tag_attachments.of_columns(connection, table.id, field_id)
+        return TagList(tags=[_target_tag(each) for each in found])
+
+    async def of_columns(self, permit: Permit[ListColumnTags]) -> ColumnTagList:
+        """Return every column with tags, by field id. Dropped columns are included."""
+        table = permit.table(permit.operation.on)
+        async with self._database.read() as connection:
+            found = await tag_attachments.of_columns(connection, table.id)
+            columns = await _columns(connection, table.id) if found else None
+        listed = []
+        for field_id, rows in groupby(found, key=lambda each: each.field_id):
+            name, current = (None, False) if columns is None else columns.name_of(field_id)
+            made = [_target_tag(each) for each in rows]
+            listed.append(TaggedColumn(field_id=field_id, tags=made, name=name, dropped=not current))
+        return ColumnTagList(columns=listed)
+
+    async def of_tag(self, permit: Permit[ListTagAttachments]) -> TagAttachmentList:
+        """Return the objects with a tag. Dropped tables are left out."""
+        operation = permit.operation
+        limit = min(operation.page_size or self._page_size, self._page_size)
+        chosen = Filter(
+            value=operation.value,
+            type=None if operation.target is None else operation.target.replace("-", "_"),
+            warehouse_id=operation.within,
+            since=operation.since,
+            until=operation.until,
+        )
+        async with self._database.read() as connection:
+            found = await tag_attachments.of_tag(
+                connection, operation.tag.tag_id, chosen, after=_after(operation.page_token), limit=limit + 1
+            )
+        return TagAttachmentList(
+            attachments=[_attachment(row) for row in found[:limit]],
+            next_page_token=_token(found[limit - 1]) if len(found) > limit else None,
+        )
+
+    async def suggest(self, permit: Permit[ListTagSuggestions]) -> TagSuggestionList:
+        """Return tags that fit names and types of columns and that the columns do not carry yet.
+
+        Raise TagSuggestionsDisabled, or ColumnNotFound if the schemas of the table cannot be read.
+        """
+        if not self._suggests:
+            raise TagSuggestionsDisabled(
+                "This gateway suggests no tags. The operator can enable it with LAKEGATE__TAG_SUGGESTIONS=true."
+            )
+        table = permit.table(permit.operation.on)
+        async with self._database.read() as connection:
+            columns = await _columns(connection, table.id)
+            carried = {(row.field_id, fold(row.name)) for row in await tag_attachments.of_columns(connection, table.id)}
+        found = suggestions_for(columns.current)
+        return TagSuggestionList(
+            suggestions=[
+                TagSuggestion(
+                    field_id=each.field_id,
+                    column=each.column,
+                    tag=each.tag,
+                    because=each.because,
+                    whole_name=each.whole_name,
+                )
+                for each in found
+                if (each.field_id, each.tag) not in carried
+            ]
+        )
+
+    async def _target(self, connection: Connection, permit: Permit[Attaching | Detaching]) -> Target:
+        """Return the object of a change and lock it against deletion.
+
+        Detaching accepts a dropped column too. Raise ColumnNotFound, or 404 if the object was dropped meanwhile.
+        """
+        operation = permit.operation
+        row = _row(permit.resolution, operation.on)
+        warehouse = warehouse_of(row)
+        if warehouse is None or not await grants.lock_object_shared(connection, row.key):
+            raise not_found(operation.on)
+        if not isinstance(operation, AttachColumnTag | DetachColumnTag):
+            return Target(row.key.type.value, UUID(row.key.id), warehouse.id)
+        columns = await _columns(connection, UUID(row.key.id))
+        field_id = field_named(columns, operation.column, dropped=isinstance(operation, DetachColumnTag))
+        return Target(ObjectType.COLUMN.value, UUID(row.key.id), warehouse.id, field_id, columns.name_of(field_id)[0])
+
+
+def _row(resolution: Resolution, on: Ref | TableRef) -> Resolved:
+    row = resolution.get(on)
+    if row is None:
+        raise LookupError(f"nothing was admitted on {on!r}")
+    return row
+
+
+def _containers(row: Resolved) -> Sequence[str]:
+    """Return the ids of the containers from which an object inherits tags, the nearest first."""
+    warehouse = warehouse_of(row)
+    above: tuple[UUID, ...] = ()
+    if isinstance(row, ResolvedNamespace):
+        above = row.ancestors
+    elif isinstance(row, ResolvedTable | ResolvedView | ResolvedGenericTable):
+        above = (*row.namespace.ancestors, row.namespace.id)
+    inside = [str(id) for id in reversed(above)]
+    return inside if warehouse is None or row.key == warehouse.key else [*inside, str(warehouse.id)]
+
+
+async def _columns(connection: Connection, table_id: UUID) -> Columns:
+    excerpt = (await excerpts_of(connection, [table_id])).get(table_id)
+    if excerpt is None:
+        raise ColumnNotFound(
+            "The columns of the table cannot be determined: its schemas cannot be read. Attach the tag to the whole "
+            "table instead."
+        )
+    return known_columns(excerpt)
+
+
+def _target_tag(row: AnyRow, *, inherited: bool = False) -> TargetTag:
+    within = row.object_id if row.object_type == ObjectType.NAMESPACE else None
+    source = TagSource(type=row.object_type, warehouse_id=row.warehouse_id, namespace_id=within)
+    return TargetTag(
+        tag_definition_id=row.tag_id,
+        name=row.name,
+        created_at=row.attached_at,
+        value=row.value,
+        inherited_from=source if inherited else None,
+    )
+
+
+def _attachment(row: AnyRow) -> TagAttachment:
+    kind = ObjectType(row.object_type)
+    at = "table" if kind is ObjectType.COLUMN else kind.value
+    own = {} if kind is ObjectType.WAREHOUSE else {f"{at}_id": row.object_id}
+    target = AttachmentTarget(type=type_name(kind), warehouse_id=row.warehouse_id, field_id=row.field_id, **own)
+    return TagAttachment(target=target, created_at=row.attached_at, attached_by=row.attached_by, value=row.value)
+
+
+def _token(row: AnyRow) -> str:
+    return f"{row.object_id}:{-1 if row.field_id is None else row.field_id}"
+
+
+def _after(token: str | None) -> tuple[UUID, int] | None:
+    """Return the place after which the next page begins. Raise InvalidPaginationToken."""
+    if not token:
+        return None
+    id, _, field = token.partition(":")
+    try:
+        found = UUID(id), int(field)
+    except ValueError:
+        found = None
+    if found is None or not -1 <= found[1] < 2**31:
+        raise InvalidPaginationToken(
+            "The page token is invalid: this server did not issue it. Send the request without a page token to get "
+            "the first page."
+        )
+    return found

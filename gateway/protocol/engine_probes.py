@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bodies of the endpoints for probes of engines."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+import msgspec
+
+from gateway.protocol.base import Answer, Request, UserId
+
+MAX_OUTPUT = 65_536
+"""The largest number of characters of an engine's output. A canary has a few short rows."""
+
+Restriction = Literal["columns"]
+
+
+class CreateEngineProbeRequest(Request, frozen=True):
+    """Request of `POST …/engine-probe`. `restriction` is the kind of restriction that the engine has to enforce."""
+
+    engine: UserId
+    restriction: Restriction = "columns"
+
+
+class CanaryRow(Answer, frozen=True):
+    """A row of the canary. The engine must show `shown`, and must not show `hidden`."""
+
+    shown: str
+    hidden: str
+
+
+class EngineProbeChallenge(Answer, frozen=True):
+    """Response of `POST …/engine-probe`: the table to create, and its rows.
+
+    The table has the columns `shown` and `hidden` of the type string. The caller grants a user `select` on the column
+    `shown` alone, has the engine read the table for this user, and posts the output before `expires-at`.
+    """
+
+    id: UUID
+    engine: str
+    warehouse_id: UUID
+    restriction: Restriction
+    namespace: list[str]
+    table: str
+    rows: list[CanaryRow]
+    expires_at: datetime
+
+
+class EngineProbeResultRequest(Request, frozen=True):
+    """Request of `POST …/engine-probe/{probe_id}/result`: everything that the engine returned, as text."""
+
+    output: Annotated[str, msgspec.Meta(max_length=MAX_OUTPUT)]
+
+
+class EngineProbe(Answer, frozen=True, omit_defaults=True):
+    """The state of an engine in a warehouse.
+
+    `trusted` is true if the engine is an enforcer as far as its probes decide. `warned` is true if it counts only until
+    `warn-until`, because its grant is older than the probes. `verdict` is that of the last probe, and `detail` its
+    reason. `open-until` is present while a probe is open.
+    """
+
+    engine: str
+    warehouse_id: UUID
+    trusted: bool
+    warned: bool = False
+    verdict: Literal["passed", "failed"] | None = None
+    detail: str | None = None
+    probed_at: datetime | None = None
+    valid_until: datetime | None = None
+    warn_until: datetime | None = None
+    open_until: datetime | None = None
+
+
+class EngineProbeList(Answer, frozen=True):
+    """Response of `GET …/engine-probe`: the engines of the warehouse in alphabetical order."""
+
+    engine_probes: list[EngineProbe]

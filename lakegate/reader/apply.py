@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Apply read-restrictions to arrow record batches: first the row filter on raw values, then the projections.
+
+`bind` checks the restrictions against the schemas of a table once for each scan. Nothing that it cannot apply in full
+is applied in part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+from pyiceberg import types as iceberg
+from pyiceberg.schema import Schema
+
+from lakegate.reader.masks import Mask, mask
+from lakegate.reader.nested import children, column, mask_within, walk
+from lakegate.reader.predicates import Column, Test, compiled, rows
+from lakegate.reader.wire import (
+    Both,
+    Compare,
+    Constant,
+    Either,
+    Membership,
+    Not,
+    Predicate,
+    ReadRestrictions,
+    Reference,
+    RestrictionNotSupported,
+    Unary,
+)
+
+
+@dataclass(frozen=True)
+class BoundRestrictions:
+    """Restrictions that are bound to the schema of the batches. `masks` are by the index of a top-level column."""
+
+    names: tuple[str, ...]
+    row_filter: Test | None
+    masks: Mapping[int, Mask]
+
+    def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows of the batch that pass the filter, with masked columns. The schema stays the same.
+
+        Raise RestrictionNotSupported if the batch has other columns than the bound schema.
+        """
+        if tuple(batch.schema.names) != self.names:
+            raise RestrictionNotSupported("a record batch has other columns than the schema of the scan")
+        if self.row_filter is not None:
+            batch = rows(self.row_filter, batch)
+        if not self.masks:
+            return batch
+        columns = [
+            self.masks[index](column) if index in self.masks else column for index, column in enumerate(batch.columns)
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def apply(
+    batch: pa.RecordBatch, restrictions: ReadRestrictions, schema: Schema, salt: bytes, schemas: Sequence[Schema] = ()
+) -> pa.RecordBatch:
+    """Return the restricted batch.
+
+    `schema` describes its columns, `schemas` are all schemas that the table has had. `salt` is random for each scan.
+    """
+    return bind(restrictions, schema, schemas or (schema,), salt).apply(batch)
+
+
+def bind(restrictions: ReadRestrictions, schema: Schema, schemas: Iterable[Schema], salt: bytes) -> BoundRestrictions:
+    """Return the restrictions for batches of `schema`. `salt` is random for each scan, with at least 16 bytes.
+
+    A projection of a field that `schema` lacks and another of `schemas` has is ignored. The fields of the row filter
+    must be in `schema`; `filter_ids` returns them. Raise RestrictionNotSupported if a restriction cannot be applied.
+    """
+    known = (schema, *schemas)
+    _check(restrictions, known)
+    actions = {each.field_id: each.action for each in restrictions.projections}
+    places = {
+        field.field_id: mask(field, actions[field.field_id], salt)
+        for field in walk(schema.fields)
+        if field.field_id in actions
+    }
+    masks = {
+        index: found for index, field in enumerate(schema.fields) if (found := mask_within(field, places)) is not None
+    }
+    test = None
+    if restrictions.row_filter != Constant(True):
+        test = compiled(restrictions.row_filter, partial(_column, schema))
+    return BoundRestrictions(tuple(field.name for field in schema.fields), test, masks)
+
+
+def filter_ids(predicate: Predicate) -> frozenset[int]:
+    """Return the field ids of the columns in a row filter."""
+    match predicate:
+        case Constant():
+            return frozenset()
+        case Both(left=left, right=right) | Either(left=left, right=right):
+            return filter_ids(left) | filter_ids(right)
+        case Not(child=child):
+            return filter_ids(child)
+        case Unary(child=value) | Membership(child=value):
+            return frozenset({value.field_id} if isinstance(value, Reference) else ())
+        case Compare(left=first, right=second):
+            return frozenset(each.field_id for each in (first, second) if isinstance(each, Reference))
+
+
+def _column(schema: Schema, field_id: int) -> Column:
+    found = column(schema.fields, field_id)
+    if found is None:
+        raise RestrictionNotSupported(f"field {field_id} of the row filter is not in the schema of the scan")
+    return found
+
+
+def _check(restrictions: ReadRestrictions, schemas: Iterable[Schema]) -> None:
+    """Raise RestrictionNotSupported for ids of no schema, keys of maps, and a projection below another one."""
+    wanted = {each.field_id for each in restrictions.projections}
+    seen: set[int] = set()
+    for schema in schemas:
+        seen.update(field.field_id for field in walk(schema.fields))
+        for field in schema.fields:
+            _check_field(field, wanted, None)
+    if missing := sorted((wanted | filter_ids(restrictions.row_filter)) - seen):
+        raise RestrictionNotSupported(f"field {missing[0]} of the restrictions is in no schema of the table")
+
+
+def _check_field(field: iceberg.NestedField, wanted: set[int], above: int | None) -> None:
+    if field.field_id in wanted:
+        if above is not None:
+            raise RestrictionNotSupported(f"field {field.field_id} and field {above}, which contains it, are masked")
+        above = field.field_id
+    inside = children(field.field_type)
+    if isinstance(field.field_type, iceberg.MapType) and any(each.field_id in wanted for each in walk(inside[:1])):
+        raise RestrictionNotSupported(f"field {inside[0].field_id} is the key of a map and cannot be masked")
+    for each in inside:
+        _check_field(each, wanted, above)

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Probes of engines over HTTP: verdicts, the results that are refused, and the trust that follows from a verdict."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.contract.world import Person, World, error_triple
+
+
+@pytest.fixture(autouse=True)
+def unprobed(world: World) -> Iterator[None]:
+    """Remove all probes and the engine's grants, before and after the test."""
+
+    def clean() -> None:
+        world.sql("delete from engine_probes")
+        world.strip(world.etl)
+
+    clean()
+    yield
+    clean()
+
+
+def path_of(world: World) -> str:
+    """Return the path of the probes in the warehouse."""
+    return f"/management/v1/warehouse/{world.warehouse}/engine-probe"
+
+
+def opened(world: World, engine: Person, *, by: Person | None = None) -> dict[str, Any]:
+    """Open a probe, and return its values."""
+    answer = (by or world.admin).post(path_of(world), {"engine": engine.id})
+    assert answer.status_code == 201, answer.text
+    challenge: dict[str, Any] = answer.json()
+    return challenge
+
+
+def posted(world: World, challenge: dict[str, Any], output: str, *, by: Person | None = None) -> httpx.Response:
+    """Post an output of the engine."""
+    return (by or world.admin).post(f"{path_of(world)}/{challenge['id']}/result", {"output": output})
+
+
+def shown(challenge: dict[str, Any]) -> str:
+    """Return the output of an engine that enforces the restriction."""
+    return "\n".join(row["shown"] for row in challenge["rows"])
+
+
+def state(world: World, engine: Person) -> dict[str, Any]:
+    """Return the state of an engine in the list."""
+    listed = world.admin.get(path_of(world)).json()["engine-probes"]
+    [found] = [each for each in listed if each["engine"] == engine.id]
+    result: dict[str, Any] = found
+    return result
+
+
+def test_passed_probe_is_listed_until_it_expires(world: World) -> None:
+    challenge = opened(world, world.etl)
+    assert challenge["namespace"] == ["lakegate_probe"]
+    assert challenge["table"].startswith("canary_")
+    assert "open-until" in state(world, world.etl)
+    answer = posted(world, challenge, shown(challenge))
+    assert answer.status_code == 200, answer.text
+    assert answer.json() == state(world, world.etl)
+    assert (answer.json()["verdict"], answer.json()["trusted"]) == ("passed", True)
+    assert "open-until" not in answer.json()
+    world.sql("update engine_probes set valid_until = clock_timestamp() - interval '1 second'")
+    assert state(world, world.etl)["verdict"] == "passed"
+
+
+@pytest.mark.parametrize("output", ["", "no rows", "hidden"])
+def test_output_with_a_hidden_value_or_without_the_shown_ones_fails(world: World, output: str) -> None:
+    challenge = opened(world, world.etl)
+    raw = shown(challenge) + challenge["rows"][1]["hidden"] if output == "hidden" else output
+    answer = posted(world, challenge, raw)
+    assert answer.status_code == 200, answer.text
+    assert (answer.json()["verdict"], answer.json()["trusted"]) == ("failed", False), answer.text
+    kept = json.dumps(answer.json()) + str(world.sql("select challenge, detail from engine_probes"))
+    assert not any(value in kept for row in challenge["rows"] for value in row.values())
+
+
+def test_result_is_accepted_once_and_only_for_the_latest_probe(world: World) -> None:
+    first, second = opened(world, world.etl), opened(world, world.etl)
+    assert error_triple(posted(world, first, shown(first)))[:2] == (409, "EngineProbeNotOpen")
+    assert posted(world, second, "").json()["verdict"] == "failed"
+    again = posted(world, second, shown(second))
+    assert error_triple(again)[:2] == (409, "EngineProbeNotOpen"), "a failed probe must not be repaired by a replay"
+    assert state(world, world.etl)["verdict"] == "failed"
+
+
+def test_result_after_the_end_of_the_probe_is_refused(world: World) -> None:
+    challenge = opened(world, world.etl)
+    world.sql(
+        "update engine_probes set challenge = jsonb_set(challenge, '{expires-at}', to_jsonb($1::text))",
+        "2020-01-01T00:00:00Z",
+    )
+    assert error_triple(posted(world, challenge, shown(challenge)))[:2] == (409, "EngineProbeNotOpen")
+    assert "verdict" not in state(world, world.etl)
+
+
+def test_probe_of_another_warehouse_is_unknown(world: World) -> None:
+    challenge = opened(world, world.etl)
+    world.sql("update engine_probes set challenge = jsonb_set(challenge, '{id}', to_jsonb(gen_random_uuid()::text))")
+    assert error_triple(posted(world, challenge, shown(challenge)))[:2] == (409, "EngineProbeNotOpen")
+
+
+def test_only_principals_that_may_grant_enforcer_open_list_and_finish_probes(world: World) -> None:
+    challenge = opened(world, world.etl)
+    world.grant("enforcer", world.etl, "warehouse", world.warehouse)
+    world.grant("delegate", world.etl, "warehouse", world.warehouse)
+    for person in (world.etl, world.carol):
+        answers = (
+            person.post(path_of(world), {"engine": world.trino.id if hasattr(world, "trino") else "oidc~trino"}),
+            person.get(path_of(world)),
+            posted(world, challenge, shown(challenge), by=person),
+        )
+        assert all(each.status_code in (403, 404) for each in answers), [each.text for each in answers]
+    assert "verdict" not in state(world, world.etl)
+
+
+def test_engine_cannot_vouch_for_itself_even_if_it_may_grant(world: World) -> None:
+    world.grant("manage_grants", world.etl, "warehouse", world.warehouse)
+    own = world.etl.post(path_of(world), {"engine": world.etl.id})
+    assert error_triple(own)[:2] == (403, "OwnProbeForbidden")
+    challenge = opened(world, world.etl)
+    stolen = posted(world, challenge, shown(challenge), by=world.etl)
+    assert error_triple(stolen)[:2] == (403, "OwnProbeForbidden")
+    assert posted(world, challenge, shown(challenge)).json()["verdict"] == "passed", "a refusal must not close it"
+
+
+def test_result_of_another_principal_is_refused(world: World) -> None:
+    world.grant("manage_grants", world.steward, "warehouse", world.warehouse)
+    try:
+        challenge = opened(world, world.etl)
+        stolen = posted(world, challenge, shown(challenge), by=world.steward)
+        assert error_triple(stolen)[:2] == (403, "OwnProbeForbidden")
+    finally:
+        world.strip(world.steward)
+
+
+def test_repeated_request_with_its_key_returns_the_same_probe(world: World) -> None:
+    headers = {"Idempotency-Key": "0195d5a6-0000-7000-8000-00000000f019"}
+    first = world.admin.post(path_of(world), {"engine": world.etl.id}, headers=headers)
+    again = world.admin.post(path_of(world), {"engine": world.etl.id}, headers=headers)
+    assert (first.status_code, again.status_code) == (201, 201), again.text
+    assert first.json() == again.json()

@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decisions on tables with data policies: who is restricted, trusted engines, refusals, and cost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from gateway.access.actor import Actor
+from gateway.access.authorizers import NarrowedRelationships
+from gateway.access.dependency_errors import DecisionEngineUnavailable
+from gateway.access.operation import Operation
+from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
+from gateway.access.operations.signing import SignRequest
+from gateway.access.operations.steps import AssumeRole
+from gateway.access.operations.tables import CommitTable, CreateTable, DropTable, LoadTable
+from gateway.access.ports import Pin, Question
+from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.relations import Can
+from gateway.catalog.credentials import load_level
+from gateway.catalog.loads import load_representation, shows_data
+from gateway.iceberg.errors import CatalogError, ForbiddenException
+from gateway.iceberg.predicates import Comparison
+from gateway.iceberg.wire import CommitTableRequest, CreateTableRequest, RemoteSignRequest
+from gateway.obligations.application import restrictions_for_load
+from gateway.obligations.data_policies import (
+    AppliesTo,
+    Attribute,
+    AttributeSource,
+    BoundPolicy,
+    ColumnReference,
+    CompareTest,
+    DataPolicy,
+    Definition,
+    InTest,
+    Mask,
+    PolicyInputs,
+    RoleTest,
+    RowFilter,
+)
+from gateway.obligations.masks import Action
+from gateway.scope.level import AccessLevel
+from tests.access import world
+from tests.access.world import DoorFixture, request_context
+
+ENGINE = "oidc~trino"
+LOAD, VEND = LoadTable(world.TABLE), VendCredentials(world.TABLE)
+SIGN = SignRequest(world.TABLE, RemoteSignRequest(region="r", method="GET", uri="u", headers={}))
+COMMIT = CommitTable(world.TABLE, CommitTableRequest(requirements=(), updates=()))
+DOCUMENT = json.dumps(
+    {
+        "current-schema-id": 0,
+        "schemas": [
+            {
+                "schema-id": 0,
+                "fields": [
+                    {"id": 1, "name": "email", "type": "string", "required": False},
+                    {"id": 2, "name": "region", "type": "string", "required": False},
+                ],
+            }
+        ],
+    }
+).encode()
+MASK = Mask(Action.MASK_ALPHANUM, (ColumnReference(name="email"),))
+EUROPE = RowFilter(CompareTest(Comparison.EQ, ColumnReference(name="region"), "EU"))
+MASKED = {"required-column-projections": [{"action": "mask-alphanum", "field-id": 1}]}
+
+
+def policy(id: str, definition: Definition = MASK, **values: object) -> BoundPolicy:
+    """Return a policy that is bound to the table."""
+    return BoundPolicy(policy=DataPolicy(id=id, version=1, definition=definition, **values))  # type: ignore[arg-type]  # a test
+
+
+@dataclass
+class People:
+    """Users with all relations except those in `lacks`, and with `holds` on data policies, by principal.
+
+    The engine holds `engine_has`. `seen` are the questions about data policies.
+    """
+
+    holds: dict[str, set[tuple[Can, str]]] = field(default_factory=dict)
+    lacks: frozenset[Can] = frozenset()
+    engine_has: frozenset[Can] = frozenset({Can.DELEGATE})
+    seen: list[tuple[str, Can, str]] = field(default_factory=list)
+    fails_on_policies: bool = False
+
+    async def check(
+        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
+    ) -> list[bool]:
+        name = str(actor.assumed_role or actor.id)
+        return [self._answer(name, each) for each in questions]
+
+    def _answer(self, name: str, question: Question) -> bool:
+        if question.object.type is ObjectType.DATA_POLICY:
+            if self.fails_on_policies:
+                raise DecisionEngineUnavailable("no answer")
+            self.seen.append((name, question.relation, question.object.id))
+            return (question.relation, question.object.id) in self.holds.get(name, set())
+        if name == ENGINE:
+            return question.relation in self.engine_has
+        return question.relation not in self.lacks
+
+
+TRUSTED = frozenset({Can.DELEGATE, Can.ENFORCE})
+
+
+def fixture(
+    judge: People, *bound: BoundPolicy, inputs: PolicyInputs | None = None, governed: bool = True
+) -> DoorFixture:
+    """Return a house in which these policies are bound to the table."""
+    found = DoorFixture(judge=judge)  # type: ignore[arg-type]  # the same port
+    if governed:
+        warehouse = msgspec.structs.replace(world.warehouse_row, data_policy_revision=UUID(int=1))
+        inner = msgspec.structs.replace(world.inner_row, warehouse=warehouse)
+        table = msgspec.structs.replace(world.table_row, namespace=inner)
+        found.resolver.rows |= {world.NAMESPACE: inner, world.TABLE: table}
+    found.resolver.documents[world.TABLE_ID] = DOCUMENT
+    found.resolver.policies[world.TABLE_ID] = PolicyInputs(bound=bound)
+    return found
+
+
+def by_engine(user: str = "oidc~alice") -> Actor:
+    """Return a user for whom an engine acts with a delegated token."""
+    return Actor.user(user, engine=ENGINE)
+
+
+async def restrictions_of(house: DoorFixture, actor: Actor | None = None) -> dict[str, object]:
+    """Return the `read-restrictions` of a load through the engine."""
+    permit = await house.door.admit(request_context(actor or by_engine()), LOAD)
+    encoded = restrictions_for_load(permit.obligations, str(world.TABLE_ID))
+    return msgspec.json.decode(encoded) if encoded else {}
+
+
+async def test_a_warehouse_without_data_policies_costs_no_read_and_no_check() -> None:
+    judge = People()
+    house = fixture(judge, policy("p"), governed=False)
+    permit = await house.door.admit(request_context(), LOAD)
+    assert (house.resolver.looked_for_policies, house.resolver.read_documents, judge.seen) == ([], [], [])
+    assert not permit.restricted(world.TABLE)
+
+
+@pytest.mark.parametrize("operation", [LOAD, VEND, SIGN, COMMIT])
+async def test_a_restricted_caller_without_an_enforcer_is_refused_with_the_remedy(operation: Operation) -> None:
+    for actor in (Actor.user("oidc~alice"), by_engine()):
+        house = fixture(People(), policy("p"))
+        with pytest.raises(ForbiddenException) as refused:
+            await house.door.admit(request_context(actor), operation)
+        assert refused.value.code == 403
+        assert "enforcer" in refused.value.message
+        assert "exempt" in refused.value.message
+        assert "email" not in refused.value.message
+        [record] = house.audit.buffered
+        assert record.decisions[0].failure == "RestrictedWithoutEnforcer"
+
+
+async def test_an_enforcer_receives_the_restrictions_and_read_only_credentials() -> None:
+    house = fixture(People(engine_has=TRUSTED), policy("p"), policy("q", EUROPE))
+    permit, keys = await house.door.admit_with(request_context(by_engine()), LOAD, VEND)
+    assert keys is not None
+    assert msgspec.json.decode(restrictions_for_load(permit.obligations, str(world.TABLE_ID))) == {
+        **MASKED,
+        "required-row-filter": {
+            "type": "eq",
+            "left": {"type": "reference", "id": 2},
+            "right": {"type": "literal", "value": "EU"},
+        },
+    }
+    assert keys.holds(Can.WRITE_DATA, world.TABLE)
+    assert load_level(keys) is AccessLevel.READ
+    assert keys.restricted(world.TABLE)
+    assert permit.pending_audit.record.decisions[0].obligations == {"row_filters": 1, "column_masks": 1}
+
+
+@pytest.mark.parametrize("operation", [SIGN, COMMIT])
+async def test_an_enforcer_gets_no_signature_and_no_commit_for_a_restricted_caller(operation: Operation) -> None:
+    house = fixture(People(engine_has=TRUSTED), policy("p"))
+    with pytest.raises(ForbiddenException):
+        await house.door.admit(request_context(by_engine()), operation)
+
+
+async def test_an_exempt_caller_is_not_restricted_and_the_credentials_depend_on_the_exemption() -> None:
+    house = fixture(People({"oidc~alice": {(Can.SKIP_POLICY, "p")}}), policy("p"))
+    permit, keys = await house.door.admit_with(request_context(), LOAD, VEND)
+    assert keys is not None
+    assert not keys.restricted(world.TABLE)
+    assert keys.exempt == {"p"}
+    assert load_level(keys) is AccessLevel.READ_WRITE_DELETE
+    assert await house.door.admit(request_context(), COMMIT) is not None
+
+
+async def test_an_exemption_from_one_policy_leaves_the_others() -> None:
+    house = fixture(
+        People({"oidc~alice": {(Can.SKIP_POLICY, "q")}}, engine_has=TRUSTED), policy("p"), policy("q", EUROPE)
+    )
+    assert await restrictions_of(house) == MASKED
+
+
+async def test_a_policy_for_subjects_applies_to_subjects_only() -> None:
+    bound = policy("p", applies_to=AppliesTo.SUBJECTS)
+    subject = {(Can.BE_SUBJECT, "p")}
+    assert await restrictions_of(fixture(People(engine_has=TRUSTED), bound)) == {}
+    assert await restrictions_of(fixture(People({"oidc~alice": subject}, engine_has=TRUSTED), bound)) == MASKED
+    both = {"oidc~alice": subject | {(Can.SKIP_POLICY, "p")}}
+    assert await restrictions_of(fixture(People(both, engine_has=TRUSTED), bound)) == {}
+
+
+async def test_a_user_does_not_escape_a_policy_by_assuming_a_role() -> None:
+    """Policies about the user apply while it acts as a role, and its own exemption does not count."""
+    house = fixture(
+        People({"oidc~alice": {(Can.BE_SUBJECT, "p"), (Can.SKIP_POLICY, "q")}}, engine_has=TRUSTED),
+        policy("p", applies_to=AppliesTo.SUBJECTS),
+        policy("q", EUROPE),
+    )
+    context = request_context(by_engine())
+    await house.door.assume(context, world.ROLE)
+    assert context.actor.assumed_role == world.ROLE_ID
+    assert AssumeRole in context.admitted
+    permit = await house.door.admit(context, LOAD)
+    found = msgspec.json.decode(restrictions_for_load(permit.obligations, str(world.TABLE_ID)))
+    assert set(found) == {"required-column-projections", "required-row-filter"}
+
+
+async def test_an_outage_of_openfga_is_no_yes() -> None:
+    house = fixture(People(fails_on_policies=True, engine_has=TRUSTED), policy("p"))
+    with pytest.raises(CatalogError) as refused:
+        await house.door.admit(request_context(by_engine()), LOAD)
+    assert refused.value.code == 503
+
+
+@pytest.mark.parametrize("case", ["unreadable policy", "unreadable document", "no document"])
+async def test_what_cannot_be_read_is_refused_also_for_enforcers(case: str) -> None:
+    house = fixture(People(engine_has=TRUSTED), policy("p"))
+    if case == "unreadable policy":
+        house.resolver.policies[world.TABLE_ID] = None
+    elif case == "unreadable document":
+        house.resolver.documents[world.TABLE_ID] = b"{}"
+    else:
+        del house.resolver.documents[world.TABLE_ID]
+    for operation in (LOAD, VEND):
+        with pytest.raises(ForbiddenException):
+            await house.door.admit(request_context(by_engine()), operation)
+
+
+async def test_attributes_are_those_of_the_acting_principal() -> None:
+    regions = InTest(ColumnReference(name="region"), Attribute(AttributeSource.MAPPING, "regions"))
+    house = fixture(People(engine_has=TRUSTED), policy("p", RowFilter(regions)))
+    house.resolver.values = {"regions": {"oidc~alice": ("EU",), str(world.ROLE_ID): ("US",)}}
+    alice = await restrictions_of(house)
+    assert "EU" in str(alice)
+    assert "US" not in str(alice)
+    context = request_context(by_engine())
+    await house.door.assume(context, world.ROLE)
+    house.resolver.roles = (str(world.ROLE_ID),)
+    permit = await house.door.admit(context, LOAD)
+    as_role = restrictions_for_load(permit.obligations, str(world.TABLE_ID)).decode()
+    assert "US" in as_role
+    assert "EU" not in as_role
+    nobody = await restrictions_of(house, by_engine("oidc~bob"))
+    assert nobody["required-row-filter"] is not None
+
+
+async def test_a_role_test_holds_for_roles_of_the_assumed_role_only() -> None:
+    house = fixture(People(engine_has=TRUSTED), policy("p", RowFilter(RoleTest("privileged"))))
+    house.resolver.roles = ("privileged",)
+    assert await restrictions_of(house) == {}
+    context = request_context(by_engine())
+    await house.door.assume(context, world.ROLE)
+    house.resolver.roles = (str(world.ROLE_ID),)
+    permit = await house.door.admit(context, LOAD)
+    assert b"false" in restrictions_for_load(permit.obligations, str(world.TABLE_ID))
+
+
+async def test_two_principals_never_share_a_representation() -> None:
+    house = fixture(People({"oidc~bob": {(Can.SKIP_POLICY, "p")}}, engine_has=TRUSTED), policy("p"))
+    alice = await house.door.admit(request_context(by_engine()), LOAD)
+    bob = await house.door.admit(request_context(by_engine("oidc~bob")), LOAD)
+    tags = [msgspec.json.encode(load_representation(each, None).obligations.hex()) for each in (alice, bob)]
+    assert tags[0] != tags[1]
+    assert load_representation(alice, None).restricted
+    assert load_representation(alice, None).confirmed(None, world.NOW) is None
+    await house.door.admit(request_context(by_engine()), LOAD)
+
+
+async def test_a_new_policy_changes_the_etag() -> None:
+    house = fixture(People(engine_has=TRUSTED), policy("p"))
+    before = load_representation(await house.door.admit(request_context(by_engine()), LOAD), None)
+    house.resolver.policies[world.TABLE_ID] = PolicyInputs(bound=(policy("p"), policy("q", EUROPE)))
+    after = load_representation(await house.door.admit(request_context(by_engine()), LOAD), None)
+    assert after.confirmed([before.tag(world.NOW, None)], world.NOW) is None
+
+
+async def test_a_caller_that_may_only_describe_gets_metadata_without_data() -> None:
+    lacks = frozenset({Can.READ_DATA, Can.READ_COLUMNS})
+    house = fixture(People(lacks=lacks), policy("p"))
+    permit = await house.door.admit(request_context(), LOAD)
+    assert not shows_data(permit)
+    unrestricted = fixture(People({"oidc~alice": {(Can.SKIP_POLICY, "p")}}, lacks=lacks), policy("p"))
+    assert shows_data(await unrestricted.door.admit(request_context(), LOAD))
+    house.resolver.policies[world.TABLE_ID] = None
+    assert not shows_data(await house.door.admit(request_context(), LOAD))
+
+
+async def test_drops_are_unaffected_and_new_tables_get_no_credentials() -> None:
+    house = fixture(People(), policy("p"))
+    await house.door.admit(request_context(), DropTable(world.TABLE))
+    house.resolver.policies[world.INNER_ID] = PolicyInputs(bound=(policy("p"),))
+    create = CreateTable(world.NAMESPACE, CreateTableRequest(name="n", schema=msgspec.Raw(b"{}")))
+    permit, keys = await house.door.admit_with(request_context(), create, VendCreationCredentials(world.NAMESPACE, "n"))
+    assert permit is not None
+    assert keys is None
+
+
+async def test_a_policy_bound_meanwhile_ends_a_permit() -> None:
+    house = fixture(People(engine_has=TRUSTED), policy("p"))
+    house.resolver.policies[world.TABLE_ID] = PolicyInputs()
+    reader = await house.door.admit(request_context(by_engine()), VEND)
+    writer = await house.door.admit(request_context(), COMMIT)
+    house.resolver.policies[world.TABLE_ID] = PolicyInputs(bound=(policy("p"),))
+    with pytest.raises(CatalogError) as changed:
+        await reader.revalidate()
+    assert changed.value.code == 503, "expected a retry, which gets the restrictions"
+    with pytest.raises(ForbiddenException):
+        await writer.revalidate()
+
+
+async def test_an_authorizer_cannot_lift_a_policy() -> None:
+    """An authorizer may only refuse. A refused `can_be_subject` would allow more."""
+
+    class Refusing:
+        name = "refusing"
+
+        async def check(self, actor: Actor, questions: Sequence[Question], **_: object) -> list[bool]:
+            return [False for _ in questions]
+
+    class Allowing:
+        async def check(self, actor: Actor, questions: Sequence[Question], **_: object) -> list[bool]:
+            return [True for _ in questions]
+
+    narrowed = NarrowedRelationships(Allowing(), [Refusing()])  # type: ignore[list-item]  # the methods that are used
+    key = ObjectKey(ObjectType.DATA_POLICY, "p")
+    asked = [Question(Can.BE_SUBJECT, key), Question(Can.SKIP_POLICY, key)]
+    assert await narrowed.check(world.ALICE, asked, now=world.NOW) == [True, False]
