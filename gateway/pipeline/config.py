@@ -83,6 +83,47 @@ class PipelineConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     source_dir: str | None = None
 
 
+class OnBehalfOf(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The user that a service reads for: `user`, a subject at the service's own provider, or the user's own `token`.
+
+    `role` is the id of a role of the user. With it, only the rights of the role count.
+    """
+
+    user: str | None = None
+    token: str | None = None
+    role: str | None = None
+
+    def __post_init__(self) -> None:
+        if bool(self.user) == bool(self.token):
+            raise ValueError("on_behalf_of: exactly one of user and token must be given")
+
+    def __repr__(self) -> str:
+        """Return a text without the token, which the default text would contain."""
+        return f"OnBehalfOf(user={self.user!r}, role={self.role!r})"
+
+
+class CopyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Configuration of one governed copy.
+
+    `catalog` has the identity of the service, `on_behalf_of` the user whose restrictions apply. `source` and `target`
+    are names of tables with dots. `grant_to`: the id of a role that gets `select` on the copy.
+    """
+
+    catalog: RestCatalog
+    engine: Engine
+    source: str
+    target: str
+    on_behalf_of: OnBehalfOf
+    grant_to: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in (self.source, self.target):
+            if len(name.split(".")) < 2 or not all(name.split(".")):
+                raise ValueError("source and target must be names of the form namespace.table")
+        if self.source.casefold() == self.target.casefold():
+            raise ValueError("target must not be the source")
+
+
 class StatementsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Configuration of the command `statements`. The identity is not part of it: each statement has its own token."""
 
@@ -91,7 +132,7 @@ class StatementsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     engine: Engine
 
 
-Config = TypeVar("Config", PipelineConfig, StatementsConfig)
+Config = TypeVar("Config", PipelineConfig, StatementsConfig, CopyConfig)
 
 
 def parse_config(document: bytes, kind: type[Config]) -> Config:
@@ -106,14 +147,14 @@ def parse_config(document: bytes, kind: type[Config]) -> Config:
         raise ConfigError(f"pipeline configuration: {error}") from None
 
 
-def read_config(source: str, stdin: BinaryIO) -> PipelineConfig:
-    """Read the configuration of a run from the file `source`, or from `stdin` to its end if `source` is `-`.
+def read_config(source: str, stdin: BinaryIO, kind: type[Config]) -> Config:
+    """Read a configuration from the file `source`, or from `stdin` to its end if `source` is `-`.
 
     Raises:
         ConfigError: the document is invalid, the file cannot be read, or accounts other than its owner can read it.
     """
     if source == "-":
-        return parse_config(stdin.read(), PipelineConfig)
+        return parse_config(stdin.read(), kind)
     path = Path(source)
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
@@ -124,4 +165,4 @@ def read_config(source: str, stdin: BinaryIO) -> PipelineConfig:
         raise ConfigError(
             f"pipeline configuration {path} is readable by other users (mode {mode:04o}); its mode must be 0600"
         )
-    return parse_config(document, PipelineConfig)
+    return parse_config(document, kind)

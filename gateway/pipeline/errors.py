@@ -26,6 +26,18 @@ class QualityError(PipelineError):
     exit_status = 3
 
 
+class RestrictionsRefused(PipelineError):
+    """The restrictions of a table cannot be applied in full, so no row was read."""
+
+    exit_status = 5
+
+
+class GovernedReadRefused(PipelineError):
+    """The gateway refused a governed read, or the read is not permitted here. The message names the remedy."""
+
+    exit_status = 6
+
+
 def cause_of(error: Exception) -> tuple[str, str]:
     """Return (simple class name, message) of the innermost Java exception that has a message.
 

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands of the pipeline: `run` (the medallion once) and `statements` (SQL statements, each with its own token)."""
+"""Commands of the pipeline: `run` (the medallion once), `statements` (SQL statements, each with its own token) and
+`copy` (a governed copy of a table).
+"""
 
 import argparse
 import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -12,9 +15,10 @@ import msgspec
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ships no types and has no stubs
 from pyspark.errors import PySparkException
 
-from gateway.pipeline.config import PipelineConfig, StatementsConfig, parse_config, read_config
+from gateway.pipeline.config import CopyConfig, PipelineConfig, StatementsConfig, parse_config, read_config
 from gateway.pipeline.errors import ConfigError, PipelineError, cause_of
-from gateway.pipeline.run import run
+from gateway.pipeline.jobs.governed_copy import copy
+from gateway.pipeline.run import Progress, run
 from gateway.pipeline.statements import serve
 
 
@@ -22,10 +26,12 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m gateway.pipeline", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
     run_verb = verbs.add_parser("run", help="run the medallion pipeline once and print its report as one line of JSON")
-    run_verb.add_argument(
-        "--config", required=True, metavar="FILE", help="JSON configuration, file mode 0600; - reads standard input"
-    )
-    run_verb.add_argument("--report", metavar="FILE", help="write the report to this file instead of standard output")
+    copy_verb = verbs.add_parser("copy", help="update a masked and filtered copy of a table for one user or role")
+    for verb in (run_verb, copy_verb):
+        verb.add_argument(
+            "--config", required=True, metavar="FILE", help="JSON configuration, file mode 0600; - reads standard input"
+        )
+        verb.add_argument("--report", metavar="FILE", help="write the report to this file instead of standard output")
     verbs.add_parser(
         "statements",
         help="execute SQL statements from standard input: first a line of configuration, then one statement per line",
@@ -33,14 +39,14 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def execute(config: PipelineConfig, out: BinaryIO) -> int:
-    """Run the medallion once, write its report to `out` as one line of JSON, and return the exit status.
+def execute(job: Callable[[Progress], msgspec.Struct], out: BinaryIO) -> int:
+    """Run a job, write its report to `out` as one line of JSON, and return the exit status.
 
     Progress and errors are written to standard error. Exit status 0: success; 2: configuration; 3: quality; 4: a
-    delivered file; 1: any other error.
+    delivered file; 5: restrictions that cannot be applied; 6: a refused governed read; 1: any other error.
     """
     try:
-        report = run(config, lambda line: print(line, file=sys.stderr, flush=True))
+        report = job(lambda line: print(line, file=sys.stderr, flush=True))
     except PipelineError as error:
         print(f"pipeline: {error}", file=sys.stderr)
         return error.exit_status
@@ -53,6 +59,13 @@ def execute(config: PipelineConfig, out: BinaryIO) -> int:
     return 0
 
 
+def _job(options: argparse.Namespace, stdin: BinaryIO) -> Callable[[Progress], msgspec.Struct]:
+    """Read the configuration of the command, and return its job."""
+    if options.verb == "copy":
+        return partial(copy, read_config(options.config, stdin, CopyConfig))
+    return partial(run, read_config(options.config, stdin, PipelineConfig))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command in `arguments`, by default those of the process, and return the exit status."""
     options = _parser().parse_args(arguments)
@@ -62,11 +75,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with contextlib.redirect_stdout(sys.stderr):
             if options.verb == "statements":
                 return serve(parse_config(questions.readline(), StatementsConfig), questions, answers)
-            config = read_config(options.config, questions)
+            job = _job(options, questions)
             if options.report is None:
-                return execute(config, answers)
+                return execute(job, answers)
             with Path(options.report).open("wb") as report:
-                return execute(config, report)
+                return execute(job, report)
     except ConfigError as error:
         print(f"pipeline: {error}", file=sys.stderr)
         return error.exit_status

@@ -51,10 +51,15 @@ def engine_options(engine: Engine) -> dict[str, str]:
     }
 
 
-def catalog_options(catalog: Catalog) -> dict[str, str]:
-    """Return the options that bind a session to one catalog as one principal. They may contain a secret."""
-    prefix = f"spark.sql.catalog.{CATALOG}"
-    options = {prefix: "org.apache.iceberg.spark.SparkCatalog", "spark.sql.defaultCatalog": CATALOG}
+def catalog_options(catalog: Catalog, name: str = CATALOG) -> dict[str, str]:
+    """Return the options that bind a session to one catalog as one principal. They may contain a secret.
+
+    `name` is the name of the catalog in SQL. The default name becomes the default catalog of the session.
+    """
+    prefix = f"spark.sql.catalog.{name}"
+    options = {prefix: "org.apache.iceberg.spark.SparkCatalog"}
+    if name == CATALOG:
+        options["spark.sql.defaultCatalog"] = CATALOG
     match catalog:
         case DirectoryCatalog(path=path):
             options |= {f"{prefix}.type": "hadoop", f"{prefix}.warehouse": path}
@@ -103,3 +108,15 @@ def as_principal(root: SparkSession, catalog: Catalog) -> SparkSession:
     for key, value in catalog_options(catalog).items():
         session.conf.set(key, value)
     return session
+
+
+def bind_catalog(session: SparkSession, name: str, catalog: RestCatalog, *, role: str | None = None) -> None:
+    """Add a catalog to a session under a name of its own, without the cache of loaded tables.
+
+    `role`: the id of the role that the principal assumes.
+    """
+    options = catalog_options(catalog, name) | {f"spark.sql.catalog.{name}.cache-enabled": "false"}
+    if role is not None:
+        options[f"spark.sql.catalog.{name}.header.x-assume-role"] = role
+    for key, value in options.items():
+        session.conf.set(key, value)

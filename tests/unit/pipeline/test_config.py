@@ -28,7 +28,7 @@ def written(directory: Path, content: object, mode: int = 0o600) -> Path:
 
 
 def test_a_private_file_is_read(tmp_path: Path) -> None:
-    config = read_config(str(written(tmp_path, document())), io.BytesIO())
+    config = read_config(str(written(tmp_path, document())), io.BytesIO(), PipelineConfig)
     assert isinstance(config.catalog, RestCatalog)
     assert config.catalog.token == TOKEN
 
@@ -36,17 +36,17 @@ def test_a_private_file_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o644])
 def test_a_credential_file_readable_by_other_users_is_refused(tmp_path: Path, mode: int) -> None:
     with pytest.raises(ConfigError, match="0600"):
-        read_config(str(written(tmp_path, document(), mode)), io.BytesIO())
+        read_config(str(written(tmp_path, document(), mode)), io.BytesIO(), PipelineConfig)
 
 
 def test_the_error_names_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"absent\.json"):
-        read_config(str(tmp_path / "absent.json"), io.BytesIO())
+        read_config(str(tmp_path / "absent.json"), io.BytesIO(), PipelineConfig)
 
 
 def test_a_dash_reads_standard_input() -> None:
     stdin = io.BytesIO(json.dumps(document(), indent=2).encode())
-    assert read_config("-", stdin).engine.cores == 2
+    assert read_config("-", stdin, PipelineConfig).engine.cores == 2
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Governed reads and governed copies in a real Spark, with restrictions from the gateway."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from gateway.embedded import jdk, spark_jars, toolchain
+from gateway.pipeline.catalog_client import CatalogClient
+from gateway.pipeline.config import CopyConfig, Engine, OnBehalfOf, RestCatalog
+from gateway.pipeline.errors import GovernedReadRefused
+from gateway.pipeline.governed import GovernedTables
+from gateway.pipeline.jobs.governed_copy import FINGERPRINT, CopyReport, GovernedCopy
+from gateway.pipeline.session import as_principal, start_engine
+from gateway.settings import java_home, load, search_path
+from tests.contract.columns import give, take, wide
+from tests.contract.world import Person, Table, World, unique
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAVA_HOME", str(jdk.find(java_home(), search_path())))
+        jars = [str(jar) for jar in spark_jars.locate(toolchain.cache(load({})).jars())]
+        work_dir = tmp_path_factory.mktemp("spark")
+        session = start_engine(Engine(jars=jars, work_dir=str(work_dir), cores=1, shuffle_partitions=1))
+        yield session
+        session.stop()
+
+
+def catalog_of(world: World, person: Person) -> RestCatalog:
+    return RestCatalog(uri=world.ready.catalog_uri, warehouse=world.ready.warehouse or "", token=person.token)
+
+
+@dataclass
+class Site:
+    """A table with data, of which carol may read the column `name`, and a service that reads for carol."""
+
+    world: World
+    root: SparkSession
+    namespace: str
+    table: Table
+
+    def admin(self, statement: str) -> None:
+        """Run a statement as the administrator; `{t}` is the table."""
+        session = as_principal(self.root, catalog_of(self.world, self.world.admin))
+        session.sql(statement.format(t=f"lake.{self.namespace}.{self.table.name}"))
+
+    @property
+    def source(self) -> str:
+        return f"{self.namespace}.{self.table.name}"
+
+    def tables(self, user: OnBehalfOf | None = None, **more: Any) -> GovernedTables:
+        user = user or OnBehalfOf(token=self.world.carol.token)
+        return GovernedTables(self.root, catalog_of(self.world, self.world.etl), user, **more)
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        frame = self.tables(trusted_code=True).table(self.source)
+        return [tuple(row) for row in frame.orderBy("name").collect()]
+
+    def copy(self, target: str, **more: Any) -> CopyReport:
+        config = CopyConfig(
+            catalog=catalog_of(self.world, self.world.etl),
+            engine=Engine(jars=[], work_dir="/nowhere"),
+            source=self.source,
+            target=f"{self.namespace}.{target}",
+            on_behalf_of=OnBehalfOf(user=self.world.carol.id.partition("~")[2]),
+            **more,
+        )
+        tables = GovernedTables(self.root, config.catalog, config.on_behalf_of, trusted_code=True)
+        return GovernedCopy(config, tables, CatalogClient(config.catalog)).execute()
+
+    def copied(self, target: str, by: Person | None = None) -> list[tuple[Any, ...]]:
+        session = as_principal(self.root, catalog_of(self.world, by or self.world.admin))
+        found = session.table(f"lake.{self.namespace}.{target}").orderBy("name")
+        return [tuple(row) for row in found.collect()]
+
+    def snapshots(self, target: str) -> list[dict[str, Any]]:
+        path = f"{self.world.root}/namespaces/{self.namespace}/tables/{target}"
+        snapshots: list[dict[str, Any]] = self.world.admin.get(path).json()["metadata"]["snapshots"]
+        return snapshots
+
+
+@pytest.fixture
+def site(world: World, ns: str, root: SparkSession) -> Iterator[Site]:
+    people = (world.carol, world.etl, world.steward)
+    for person in people:
+        world.strip(person)
+    for privilege in ("delegate", "enforcer"):
+        world.grant(privilege, world.etl, "warehouse", world.warehouse)
+    for privilege in ("create", "describe"):
+        world.grant(privilege, world.etl, "namespace", world.namespace_id(ns))
+    table = wide(world, ns)
+    assert give(world, table, "name", world.carol).status_code == 204
+    site = Site(world, root, ns, table)
+    site.admin("INSERT INTO {t} VALUES (7, 'ann', '4111-1', struct('Elm St')), (8, 'bob', '4222-2', NULL)")
+    yield site
+    for person in people:
+        world.strip(person)
+
+
+MASKED = [(0, "ann", "XXXXXXXX", None), (0, "bob", "XXXXXXXX", None)]
+
+
+def test_governed_read_shows_the_masks_and_a_plain_read_is_refused(site: Site) -> None:
+    assert site.rows() == MASKED
+    plain = as_principal(site.root, catalog_of(site.world, site.world.carol))
+    with pytest.raises(Exception, match=r"(?s)Forbidden.*enforcer"):
+        plain.table(f"lake.{site.source}").collect()
+
+
+def test_governed_reads_need_the_statement_that_the_code_is_trusted(site: Site) -> None:
+    with pytest.raises(GovernedReadRefused, match="trusted_code=True"):
+        site.tables()
+
+
+def test_a_service_without_enforcer_reads_nothing(site: Site) -> None:
+    site.world.revoke("enforcer", site.world.etl, "warehouse", site.world.warehouse)
+    with pytest.raises(GovernedReadRefused, match="403"):
+        site.rows()
+
+
+def test_a_user_without_rights_gets_no_rows(site: Site) -> None:
+    tables = site.tables(OnBehalfOf(user=site.world.steward.id.partition("~")[2]), trusted_code=True)
+    with pytest.raises(GovernedReadRefused):
+        tables.table(site.source)
+
+
+HIDDEN = ["_partition", "_file", "_pos", "_spec_id", "_field_3"]
+
+
+def test_hidden_and_original_columns_are_not_reachable_by_name(site: Site) -> None:
+    frame = site.tables(trusted_code=True).table(site.source)
+    for column in HIDDEN:
+        for attempt in (frame.select, frame.orderBy, lambda name: frame.where(f"{name} IS NOT NULL")):
+            with pytest.raises(AnalysisException, match="UNRESOLVED_COLUMN"):
+                attempt(column).collect()
+    frame.createOrReplaceTempView("governed_rows")
+    with pytest.raises(AnalysisException, match="UNRESOLVED_COLUMN"):
+        frame.sparkSession.sql("SELECT name FROM governed_rows WHERE _field_3 LIKE '4111%'")
+
+
+def test_a_read_is_pinned_to_the_snapshot_of_its_restrictions(site: Site) -> None:
+    frame = site.tables(trusted_code=True).table(site.source)
+    site.admin("INSERT INTO {t} VALUES (9, 'cid', '4333-3', NULL)")
+    site.admin("ALTER TABLE {t} DROP COLUMN address")
+    assert [row["name"] for row in frame.orderBy("name").collect()] == ["ann", "bob"]
+
+
+def test_columns_changed_after_the_snapshot_are_matched_by_field_id(site: Site) -> None:
+    site.admin("ALTER TABLE {t} RENAME COLUMN card TO old_card")
+    site.admin("ALTER TABLE {t} ADD COLUMN card STRING")
+    site.admin("ALTER TABLE {t} DROP COLUMN address")
+    frame = site.tables(trusted_code=True).table(site.source)
+    assert frame.columns == ["id", "name", "old_card", "card"]
+    assert {row["old_card"] for row in frame.collect()} == {"XXXXXXXX"}
+    assert {row["card"] for row in frame.collect()} == {None}
+
+
+def test_empty_table_has_no_rows(site: Site) -> None:
+    table = wide(site.world, site.namespace)
+    assert give(site.world, table, "name", site.world.carol).status_code == 204
+    frame = site.tables(trusted_code=True).table(f"{site.namespace}.{table.name}")
+    assert (frame.columns, frame.collect()) == (["id", "name", "card", "address"], [])
+
+
+def test_copy_is_masked_and_appends_only_new_rows(site: Site) -> None:
+    target = unique("copy")
+    assert site.copy(target).change == "rewrite"
+    assert site.copied(target) == MASKED
+    assert site.copy(target).change == "none"
+    site.admin("INSERT INTO {t} VALUES (9, 'cid', '4333-3', NULL)")
+    report = site.copy(target)
+    assert (report.change, report.expired) == ("append", 0)
+    assert site.copied(target) == [*MASKED, (0, "cid", "XXXXXXXX", None)]
+    first, second = site.snapshots(target)
+    assert second["summary"]["added-records"] == "1"
+    assert first["summary"][FINGERPRINT] == second["summary"][FINGERPRINT] == report.fingerprint
+
+
+def test_deleted_rows_and_narrower_restrictions_leave_no_older_snapshot(site: Site) -> None:
+    target = unique("copy")
+    assert give(site.world, site.table, "card", site.world.carol).status_code == 204
+    site.copy(target)
+    assert [row[2] for row in site.copied(target)] == ["4111-1", "4222-2"]
+    path = f"{site.world.root}/namespaces/{site.namespace}/tables/{target}"
+    old = site.world.admin.get(path).json()["metadata"]
+    assert take(site.world, site.table, "card", site.world.carol).status_code == 204
+    report = site.copy(target)
+    assert (report.change, report.expired) == ("rewrite", 1)
+    assert site.copied(target) == MASKED
+    site.admin("DELETE FROM {t} WHERE name = 'ann'")
+    report = site.copy(target)
+    assert (report.change, report.expired) == ("rewrite", 1)
+    assert site.copied(target) == MASKED[1:]
+    [only] = site.snapshots(target)
+    assert only["snapshot-id"] != old["current-snapshot-id"]
+    assert site.world.admin.get(path).json()["metadata"]["table-uuid"] == old["table-uuid"]
+
+
+def test_a_copy_with_foreign_rows_is_rewritten(site: Site) -> None:
+    target = unique("copy")
+    site.copy(target)
+    as_principal(site.root, catalog_of(site.world, site.world.admin)).sql(
+        f"INSERT INTO lake.{site.namespace}.{target} VALUES (1, 'eve', 'x', NULL)"
+    )
+    assert site.copy(target).change == "rewrite"
+    assert site.copied(target) == MASKED
+
+
+def test_a_new_column_of_the_source_is_added_to_the_copy(site: Site) -> None:
+    target = unique("copy")
+    site.copy(target)
+    before = site.world.admin.get(f"{site.world.root}/namespaces/{site.namespace}/tables/{target}").json()
+    site.admin("ALTER TABLE {t} ADD COLUMN phone STRING")
+    assert site.copy(target).change == "rewrite"
+    assert site.copied(target) == [(*row, None) for row in MASKED]
+    after = site.world.admin.get(f"{site.world.root}/namespaces/{site.namespace}/tables/{target}").json()
+    assert after["metadata"]["table-uuid"] == before["metadata"]["table-uuid"]
+    assert len(after["metadata"]["snapshots"]) == 1
+
+
+def test_a_table_that_is_no_copy_of_the_source_is_never_overwritten(site: Site) -> None:
+    other = site.world.table(site.namespace)
+    site.world.grant("modify", site.world.etl, "table", other.uuid)
+    with pytest.raises(GovernedReadRefused, match="no copy"):
+        site.copy(other.name)
+
+
+def test_a_role_gets_select_on_the_copy_only(site: Site) -> None:
+    role = site.world.admin.post("/management/v1/role", {"name": unique("readers")}).json()["id"]
+    target = unique("copy")
+    for _ in range(2):
+        site.copy(target, grant_to=role)
+    table = site.world.admin.get(f"{site.world.root}/namespaces/{site.namespace}/tables/{target}").json()
+    held = site.world.admin.get(site.world.grants_path("table", table["metadata"]["table-uuid"])).json()["assignments"]
+    assert {"type": "select", "role": role} in held
+    source = site.world.admin.get(site.world.grants_path("table", site.table.uuid)).json()["assignments"]
+    assert not [each for each in source if each.get("role") == role]

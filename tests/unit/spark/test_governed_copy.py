@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The decisions of a governed copy, from metadata alone: continue, rewrite, and what must be expired."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from gateway.iceberg.types import NestedField
+from gateway.obligations.masks import Action
+from gateway.obligations.projections import Projection
+from gateway.pipeline.catalog_client import Metadata
+from gateway.pipeline.config import CopyConfig, OnBehalfOf, parse_config
+from gateway.pipeline.errors import ConfigError
+from gateway.pipeline.governed import GovernedTable
+from gateway.pipeline.jobs.governed_copy import (
+    FINGERPRINT,
+    PREVIOUS,
+    appended_since,
+    continued,
+    fingerprint,
+    outdated,
+    storable,
+)
+from gateway.pipeline.restrictions import Restrictions
+
+FIELDS = [
+    {"id": 1, "name": "id", "type": "long", "required": True},
+    {"id": 2, "name": "name", "type": "string", "required": False},
+]
+
+
+def table(*snapshots: tuple[str, dict[str, str]], fields: list[dict[str, Any]] = FIELDS) -> Metadata:
+    """Return a table whose snapshots 1, 2, … follow each other; each is (operation, further summary)."""
+    listed = [
+        {
+            "snapshot-id": number,
+            **({"parent-snapshot-id": number - 1} if number > 1 else {}),
+            "summary": {"operation": operation, **more},
+        }
+        for number, (operation, more) in enumerate(snapshots, 1)
+    ]
+    document = {
+        "table-uuid": "0198f3c1-0000-7000-8000-000000000001",
+        "current-schema-id": 0,
+        "schemas": [{"schema-id": 0, "type": "struct", "fields": fields}],
+        "current-snapshot-id": len(listed) or -1,
+        "snapshots": listed,
+    }
+    return msgspec.convert(document, Metadata)
+
+
+def mark(previous: str, value: str = "a") -> dict[str, str]:
+    return {FINGERPRINT: value, PREVIOUS: previous}
+
+
+REWRITE = ("overwrite", mark("none"))
+
+
+def test_rewritten_and_appended_copies_are_continued() -> None:
+    for copy, last in (
+        (table(REWRITE), 1),
+        (table(REWRITE, ("append", mark("1"))), 2),
+        (table(REWRITE, ("replace", {}), ("append", mark("1"))), 3),
+        (table(REWRITE, ("append", mark("1")), ("replace", {})), 2),
+    ):
+        newest = continued(copy, "a")
+        assert newest is not None
+        assert newest.snapshot_id == last
+
+
+@pytest.mark.parametrize(
+    "copy",
+    [
+        table(),
+        table(("append", {})),
+        table(("overwrite", mark("none", "b"))),
+        table(REWRITE, ("append", {})),
+        # Two runs appended the same rows: the second one expected snapshot 1 before it.
+        table(REWRITE, ("append", mark("1")), ("append", mark("1"))),
+        table(REWRITE, ("delete", {}), ("append", mark("1"))),
+    ],
+)
+def test_a_copy_with_other_rows_or_another_fingerprint_is_rewritten(copy: Metadata) -> None:
+    assert continued(copy, "a") is None
+
+
+def test_a_source_that_only_appended_is_read_incrementally() -> None:
+    source = table(("append", {}), ("append", {}), ("replace", {}), ("append", {}))
+    found = appended_since(source, "1")
+    assert found is not None
+    assert found.snapshot_id == 1
+
+
+@pytest.mark.parametrize("operation", ["overwrite", "delete", ""])
+def test_a_source_that_changed_rows_is_read_in_full(operation: str) -> None:
+    assert appended_since(table(("append", {}), (operation, {}), ("append", {})), "1") is None
+
+
+@pytest.mark.parametrize("missing", ["9", "none", None])
+def test_a_source_without_the_recorded_snapshot_is_read_in_full(missing: str | None) -> None:
+    assert appended_since(table(("append", {}), ("append", {})), missing) is None
+
+
+def test_snapshots_before_the_last_rewrite_are_outdated() -> None:
+    copy = table(REWRITE, ("append", mark("1")), ("overwrite", mark("none", "b")), ("append", mark("3", "b")))
+    assert outdated(copy) == [1, 2]
+    assert outdated(table(REWRITE, ("append", mark("1")))) == []
+
+
+def test_hashes_of_one_query_are_not_stored() -> None:
+    fields = msgspec.convert(FIELDS, tuple[NestedField, ...])
+    local = Restrictions(masks=(Projection(1, Action.SHA_256_QUERY_LOCAL), Projection(2, Action.SHA_256_QUERY_LOCAL)))
+    assert storable(local, fields).masks == (
+        Projection(1, Action.MASK_TO_FIXED_VALUE),
+        Projection(2, Action.REPLACE_WITH_NULL),
+    )
+    others = Restrictions(masks=(Projection(2, Action.SHA_256_GLOBAL),))
+    assert storable(others, fields) == others
+
+
+def test_fingerprint_changes_with_masks_schema_and_reader() -> None:
+    ann, role = OnBehalfOf(user="ann"), OnBehalfOf(user="ann", role="r")
+    plain = GovernedTable("t", table(), Restrictions())
+    hashed = GovernedTable("t", table(), Restrictions(masks=(Projection(2, Action.SHA_256_GLOBAL),)))
+    shorter = GovernedTable("t", table(fields=FIELDS[:1]), Restrictions())
+    marks = {fingerprint(plain, ann), fingerprint(plain, role), fingerprint(hashed, ann), fingerprint(shorter, ann)}
+    assert len(marks) == 4
+    assert fingerprint(plain, ann) == fingerprint(GovernedTable("u", table(REWRITE), Restrictions()), ann)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"source": "t"},
+        {"target": "ns.T"},
+        {"on_behalf_of": {}},
+        {"on_behalf_of": {"user": "ann", "token": "x"}},
+        {"unknown": 1},
+    ],
+)
+def test_invalid_configurations_are_refused(change: dict[str, Any]) -> None:
+    document: dict[str, Any] = {
+        "catalog": {"type": "rest", "uri": "http://127.0.0.1:1/catalog", "warehouse": "w", "token": "t"},
+        "engine": {"jars": [], "work_dir": "/nowhere"},
+        "source": "ns.t",
+        "target": "ns.copy",
+        "on_behalf_of": {"user": "ann"},
+    }
+    assert parse_config(msgspec.json.encode(document), CopyConfig).grant_to is None
+    with pytest.raises(ConfigError):
+        parse_config(msgspec.json.encode(document | change), CopyConfig)
+
+
+def test_the_user_token_is_not_printed() -> None:
+    assert "secret" not in repr(OnBehalfOf(token="secret"))
