@@ -209,6 +209,23 @@ def alerts(policy: str, project: str | None, gateway: str | None, token: str | N
         click.echo("\t".join((each["table-id"], each["last-seen-at"], printable(each["problem"]))))
 
 
+@data_policy.command("test")
+@click.option("--warehouse", required=True, type=click.UUID, help="Id of the warehouse.")
+@click.option("--table", required=True, type=click.UUID, help="Id of the table.")
+@click.option("--user", required=True, help="Id of the user, such as oidc~ann.")
+@at_a_gateway
+def show_restrictions(warehouse: UUID, table: UUID, user: str, gateway: str | None, token: str | None) -> None:
+    """Print what a user may read of a table: allowed or not, columns, and the row filter and masks in Trino's SQL.
+
+    The caller needs the right to check the rights of other principals there (inspector or delegate).
+    """
+    about = {"action": "read_columns", "warehouse-id": str(warehouse), "table-id": str(table)}
+    check = {"operation": {"table": {**about, "restrictions": "trino"}}, "identity": {"user": user}}
+    api = Management.of(gateway, token)
+    (result,) = api.send("POST", "/action/batch-check", body={"checks": [check]}).json()["results"]
+    click.echo(json.dumps(result, indent=2))
+
+
 def policy_path(api: Management, policy: str) -> str:
     """Return the path of a policy by its id or name. An unknown name ends the command."""
     try:

@@ -146,6 +146,9 @@ def _recording(
     return _RECORD_AND_FULFIL if announced is None else _RECORD_ANNOUNCE_AND_FULFIL, values
 
 
+# A data policy revision that this transaction wrote does not count as changed: operations on policies and tags
+# write it themselves (`data_policy_revisions.touch`), and their decisions do not depend on data policies.
+#
 # A deleted warehouse does not count as changed: the statement of the change fails on it. An audit record that exists
 # was committed by an earlier attempt whose answer was lost.
 _MOVED: Final = """
@@ -157,7 +160,8 @@ _MOVED: Final = """
                     as known(id, revision, data_policy_revision)
                 join warehouses w on w.id = known.id
                 where w.revision is distinct from known.revision
-                    or w.data_policy_revision is distinct from known.data_policy_revision
+                    or (w.data_policy_revision is distinct from known.data_policy_revision
+                        and w.xmin <> pg_current_xact_id()::xid)
                     or (cast(:needs_active as boolean) and not w.active)) as it),
     recorded as (
         insert into audit_log (id, at, request_id, actor_id, operation, outcome, record)

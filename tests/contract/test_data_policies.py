@@ -9,6 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 from tests.contract.columns import evolve, wide
+from tests.contract.test_tags import attach, define, detach, tags_path
 from tests.contract.world import Person, Table, World, error_triple, send_until_decided, unique
 
 POLICY = "/management/v1/data-policy"
@@ -93,6 +94,8 @@ def test_a_binding_records_field_ids_and_a_new_version_records_its_own(world: Wo
     assert change(world, policy, add=[target(world, table)]).status_code == 204
     (binding,) = world.admin.get(f"{POLICY}/{policy['id']}/bindings").json()["bindings"]
     assert (binding["type"], binding["id"], binding["recorded-fields"]) == ("table", table.uuid, [2])
+    # A restricted principal cannot commit, not even the owner.
+    world.grant("exempt", world.admin, "data-policy", policy["id"])
     renamed = {"id": 2, "name": "called", "type": "string", "required": False}
     evolve(world, table, [{"id": 1, "name": "id", "type": "long", "required": True}, renamed], 5)
     path = f"{POLICY}/{policy['id']}"
@@ -234,9 +237,72 @@ def test_the_commands_write_bind_and_list_a_policy(world: World, ns: str, tmp_pa
     run("bind", name, "--on", on)
     run("exempt", name, "--user", world.carol.id, "--reason", "audit")
     assert table.uuid in run("affected", name)
+    world.grant("select", world.carol, "table", table.uuid)
+    reader = world.stranger("reader")
+    world.grant("select", reader, "table", table.uuid)
+    where = ("--warehouse", world.warehouse, "--table", table.uuid)
+    masked = json.loads(run("test", *where, "--user", reader.id))
+    assert masked["allowed"]
+    assert [each["column"] for each in masked["restrictions"]["column-masks"]] == ["name"]
+    free = json.loads(run("test", *where, "--user", world.carol.id))
+    assert free["allowed"]
+    assert "restrictions" not in free, "an exempt user is not restricted"
     file.write_text(json.dumps({**MASK, "action": "show-last-4"}))
     run("update", name, str(file), "--reason", "less")
     assert [line.split("\t")[0] for line in run("history", name).splitlines()] == ["2", "1"]
     run("exempt", name, "--user", world.carol.id, "--remove")
     run("unbind", name, "--on", on)
     run("delete", name)
+
+
+def loads(person: Person, table: Table) -> int:
+    """Return the status of a load without an enforcer: 200 for a principal without restrictions, else 403."""
+    return send_until_decided(lambda: person.get(table.path)).status_code
+
+
+def test_exemptions_and_subjects_apply_with_the_response(world: World, ns: str) -> None:
+    """A cached exemption must not outlive its revocation, and a new subject must not read once more."""
+    everyone, table = make(world), wide(world, ns)
+    reader = world.stranger("reader")
+    world.grant("select", reader, "table", table.uuid)
+    assert change(world, everyone, add=[target(world, table)]).status_code == 204
+    for _ in range(3):
+        assert loads(reader, table) == 403
+        world.grant("exempt", reader, "data-policy", everyone["id"])
+        assert (loads(reader, table), loads(reader, table)) == (200, 200)
+        world.revoke("exempt", reader, "data-policy", everyone["id"])
+    assert change(world, everyone, remove=[target(world, table)]).status_code == 204
+    subjects: dict[str, Any] = {"applies-to": "subjects"}
+    some = make(world, **subjects)
+    assert change(world, some, add=[target(world, table)]).status_code == 204
+    for _ in range(3):
+        assert (loads(reader, table), loads(reader, table)) == (200, 200)
+        world.grant("subject", reader, "data-policy", some["id"])
+        assert loads(reader, table) == 403
+        world.revoke("subject", reader, "data-policy", some["id"])
+    assert world.admin.send("DELETE", f"{POLICY}/{some['id']}", params={"force": "true"}).status_code == 204
+    assert loads(reader, table) == 200
+
+
+def test_a_bound_tag_restricts_each_table_that_gets_it(world: World, ns: str) -> None:
+    tag, table = define(world), wide(world, ns)
+    policy = make(world, {"kind": "mask", "action": "replace-with-null"})
+    bound = {"type": "tag", "id": tag["id"]}
+    manager = world.stranger("manager")
+    world.grant("ownership", manager, "data-policy", policy["id"])
+    assert change(world, policy, manager, add=[bound]).status_code == 404, "it needs the right to apply the tag"
+    assert change(world, policy, add=[bound]).status_code == 204
+    assert loads(world.admin, table) == 200
+    path = tags_path(world, "table", table.uuid, "name")
+    assert attach(world, tag, path).status_code < 300
+    assert loads(world.admin, table) == 403
+    other = wide(world, ns)
+    assert attach(world, tag, tags_path(world, "table", other.uuid)).status_code < 300
+    assert {each["table-id"] for each in world.admin.get(f"{POLICY}/{policy['id']}/affected").json()["tables"]} == {
+        table.uuid,
+        other.uuid,
+    }
+    assert detach(world, tag, path).status_code < 300
+    assert loads(world.admin, table) == 200
+    assert change(world, policy, remove=[bound]).status_code == 204
+    assert loads(world.admin, other) == 200
