@@ -18,11 +18,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from gateway.iceberg.predicates import And, Compare, Comparison, Constant, In, IsNan, IsNull, Not, Or, Predicate
+from gateway.iceberg.predicates import ALWAYS, And, Compare, Comparison, Constant, In, IsNan, IsNull, Not, Or, Predicate
 from gateway.obligations.compilers import duckdb as duckdb_text
 from gateway.obligations.compilers import spark as spark_text
+from gateway.obligations.compilers.read_restrictions import read_restrictions
+from gateway.obligations.kinds import TableRestrictions
 from gateway.obligations.literals import comparable, literal
 from gateway.obligations.masks import Action, applies
+from gateway.obligations.projections import Projection
 from tests.reference_policies import base, keeps, masked
 
 COLUMNS: Mapping[int, tuple[str, str]] = {
@@ -224,6 +227,8 @@ def values_of(column: pa.ChunkedArray) -> list[Any]:
         return [each for each in column.cast(pa.int32()).to_pylist()]
     if pa.types.is_temporal(column.type):
         return list(column.cast(pa.int64()).to_pylist())
+    if column.type == pa.binary(16):
+        return [None if each is None else str(uuid.UUID(bytes=each)) for each in column.to_pylist()]
     return [str(each) if isinstance(each, uuid.UUID) else each for each in column.to_pylist()]
 
 
@@ -317,3 +322,60 @@ def spark_engine(session: Any) -> Engine:
         spark_text.row_filter_sql,
         lambda action, name, kind: spark_text.mask_sql(action, name, kind, required=False, salt=SALT),
     )
+
+
+def reader_engine() -> Engine:
+    """Return the Python reader, which applies `read-restrictions`. An expression is their JSON."""
+    from pyiceberg import types as iceberg
+    from pyiceberg.schema import Schema
+
+    from lakegate.reader import bind, decode
+
+    names = [name for name, _ in COLUMNS.values()]
+    schema = Schema.model_validate(
+        {
+            "type": "struct",
+            "fields": [
+                {"id": id, "name": name, "type": kind, "required": False} for id, (name, kind) in COLUMNS.items()
+            ],
+        }
+    )
+    numbered = Schema(*schema.fields, iceberg.NestedField(NUMBER, "number", iceberg.LongType(), required=False))
+
+    def select(table: pa.Table, expressions: Sequence[str]) -> pa.Table:
+        given = table.set_column(names.index(COLUMNS[14][0]), COLUMNS[14][0], _uuids(table.column(COLUMNS[14][0])))
+        given = given.append_column("number", pa.array(range(len(given)), pa.int64()))
+        (batch,) = given.combine_chunks().to_batches()
+        found = []
+        for expression in expressions:
+            restrictions = decode(expression)
+            restricted = bind(restrictions, numbered, (), SALT).apply(batch)
+            if restrictions.projections:
+                (masked_column,) = restrictions.projections
+                found.append(restricted.column(list(COLUMNS).index(masked_column.field_id)))
+            else:
+                kept = set(restricted.column("number").to_pylist())
+                found.append(pa.array([number in kept for number in range(len(given))]))
+        return pa.table(found, names=[f"c{number}" for number in range(len(found))])
+
+    ids = {name: id for id, (name, _) in COLUMNS.items()}
+    return Engine(
+        "lakegate.reader",
+        tuple(COLUMNS),
+        select,
+        lambda predicate, names: _wire(predicate),
+        lambda action, name, kind: _wire(ALWAYS, Projection(ids[name], action)),
+    )
+
+
+NUMBER = 99
+"""The field id of the number of a row, by which rows that a filter keeps are recognized."""
+
+
+def _wire(predicate: Predicate, *masks: Projection) -> str:
+    return (read_restrictions(TableRestrictions("t", predicate, masks, False, "m")) or b"{}").decode()
+
+
+def _uuids(column: pa.ChunkedArray) -> pa.Array:
+    """Return the 16 bytes of each UUID, as PyIceberg reads them."""
+    return pa.array([None if each is None else uuid.UUID(each).bytes for each in column.to_pylist()], pa.binary(16))

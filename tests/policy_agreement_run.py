@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
-from tests.policy_agreement import Engine, compare_masks, compare_predicates, duckdb_engine, spark_engine
+from tests.policy_agreement import Engine, compare_masks, compare_predicates, duckdb_engine, reader_engine, spark_engine
 
 RESULT = Path(__file__).with_name("policy_agreement_result.json")
 ROWS = 16
@@ -27,6 +27,11 @@ ROWS_OF_MASKS = 50
 @contextmanager
 def _duckdb() -> Iterator[Engine]:
     yield duckdb_engine()
+
+
+@contextmanager
+def _reader() -> Iterator[Engine]:
+    yield reader_engine()
 
 
 @contextmanager
@@ -53,6 +58,7 @@ def _spark() -> Iterator[Engine]:
 #: Each engine: how to open it, its package, and the number of predicates of one query.
 ENGINES: Mapping[str, tuple[Callable[[], AbstractContextManager[Engine]], str, int]] = {
     "duckdb": (_duckdb, "duckdb", 1000),
+    "reader": (_reader, "pyarrow", 1000),
     "spark": (_spark, "pyspark", 200),
 }
 

@@ -140,7 +140,7 @@ class DataRestrictions:
         pin = pin_of(resolution) if is_caller else None
         answers = await self._engines.check(acting, questions, resolution.now, pin)
         yes = {question for question, answer in zip(questions, answers, strict=True) if answer}
-        if acting.assumed_role is not None and subjects:
+        if acting.assumed_role is not None and acting.id and subjects:
             user = msgspec.structs.replace(acting, assumed_role=None, within=None)
             again = [Question(Can.BE_SUBJECT, _key(id)) for id in subjects]
             of_user = await self._engines.check(user, again, resolution.now, None)
@@ -214,6 +214,7 @@ async def _bind(
             restrictions=result.restrictions,
             problems=result.problems,
             columns=columns,
+            inputs=inputs,
         )
 
     return await asyncio.to_thread(bound) if len(excerpt.text) > _LARGE else bound()

@@ -97,7 +97,7 @@ class Door:
         self._data = DataRestrictions(resolver, self._engines)
         self._audit = audit
         self._observer = observer
-        self.hypothetical_checks = HypotheticalChecks(resolver, self._engines, columns)
+        self.hypothetical_checks = HypotheticalChecks(resolver, self._engines, columns, self._data)
 
     def pauses(self, operation: type[Operation]) -> bool:
         """Return True if read-only maintenance refuses the operation (`Preconditions.pauses`)."""

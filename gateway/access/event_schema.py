@@ -30,8 +30,8 @@ SCHEMA_FILE: Final = Path(__file__).resolve().parents[2] / "docs" / "events.sche
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCE: Final = "#/$defs/{name}"
 _OBJECTS: Final = (
-    "server", "project", "warehouse", "namespace", "table", "view", "generic_table", "role", "user", "scim_user",
-    "scim_group", "authorization_model",
+    "server", "project", "warehouse", "namespace", "table", "view", "generic_table", "role", "tag", "user",
+    "scim_user", "scim_group", "authorization_model",
 )  # fmt: skip
 
 _TEXT: Final[dict[str, Any]] = {"type": "string", "minLength": 1}

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from gateway.access.actor import Actor
 from gateway.access.authz_errors import unavailable
+from gateway.access.data_restrictions import DataRestrictions, is_governed
 from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.access.engines import Engines
 from gateway.access.fair_slots import FairSlots
@@ -27,6 +28,7 @@ from gateway.access.hypothetical_evaluation import (
 from gateway.access.operation import Operation
 from gateway.access.operations.checks import BatchCheck
 from gateway.access.permit import Permit
+from gateway.access.policy_verdict import PolicyVerdict
 from gateway.access.ports import Pin, Question, Resolver
 from gateway.access.questions import only_warehouse, pin_of, revision_of
 from gateway.access.refs import ObjectKey, Ref
@@ -38,10 +40,11 @@ from gateway.access.shares import Lane, principal_key
 class HypotheticalChecks:
     """Evaluates checks with both engines, without admission. Each method raises the refusal for an outage."""
 
-    def __init__(self, resolver: Resolver, engines: Engines, columns: GrantedColumns) -> None:
+    def __init__(self, resolver: Resolver, engines: Engines, columns: GrantedColumns, data: DataRestrictions) -> None:
         self._resolver = resolver
         self._engines = engines
         self._columns = columns
+        self._data = data
         self._slots = {
             Lane.USER: FairSlots(AT_ONCE, each=AT_ONCE_EACH),
             Lane.ENGINE: FairSlots(AT_ONCE, each=AT_ONCE),
@@ -143,6 +146,29 @@ class HypotheticalChecks:
                 raise unavailable(permit.operation.is_catalog_mutation()) from outage
             found |= {(actor, ref): fields for ref, fields in confirmed.items()}
         return [found.get(each, frozenset()) for each in pairs]
+
+    async def policy_verdicts(
+        self, permit: Permit[Operation], pairs: Sequence[tuple[Actor, Ref]]
+    ) -> list[PolicyVerdict | None]:
+        """Return the effect of data policies on each (actor, table) in order, None without a policy.
+
+        Call it only if the operation was admitted for checks of these actors that were allowed. Each actor costs one
+        statement. Tables of warehouses without data policies cost nothing.
+        """
+        found: dict[tuple[Actor, Ref], PolicyVerdict | None] = {}
+        rows = {ref: row for _, ref in pairs if isinstance(row := permit.resolution.get(ref), ResolvedTable)}
+        governed = {ref: row for ref, row in rows.items() if is_governed(row)}
+        try:
+            for actor in dict.fromkeys(actor for actor, ref in pairs if ref in governed):
+                own = {ref: governed[ref] for other, ref in pairs if other == actor and ref in governed}
+                roles = (await self._resolver.resolve((), actor)).caller_roles
+                verdicts = await self._data.verdicts(
+                    actor, list(own.values()), permit.resolution, roles, is_caller=actor == permit.actor
+                )
+                found |= {(actor, ref): verdicts.get(row.id) for ref, row in own.items()}
+        except DecisionEngineUnavailable as outage:
+            raise unavailable(permit.operation.is_catalog_mutation()) from outage
+        return [found.get(each) for each in pairs]
 
     async def excerpts(self, ids: Sequence[UUID]) -> AsyncIterator[tuple[UUID, Excerpt]]:
         """Yield the excerpts of tables and views (`GrantedColumns.excerpts`).

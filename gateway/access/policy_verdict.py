@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from gateway.obligations.binding import PolicyProblem
 from gateway.obligations.columns import Columns
+from gateway.obligations.data_policies import PolicyInputs
 from gateway.obligations.kinds import TableRestrictions
 
 
@@ -21,6 +22,7 @@ class PolicyVerdict:
     - `exempt`: the ids of the policies that would apply if the caller were not exempt.
     - `problems`: the policies that could not be applied as written.
     - `columns`: the columns of the document that the restrictions were computed from.
+    - `inputs`: the policies and former columns that they were computed from.
     """
 
     object_id: str
@@ -30,6 +32,7 @@ class PolicyVerdict:
     exempt: frozenset[str] = frozenset()
     problems: tuple[PolicyProblem, ...] = ()
     columns: Columns | None = field(default=None, compare=False)
+    inputs: PolicyInputs | None = field(default=None, compare=False)
 
     @property
     def restricts(self) -> bool:

@@ -22,7 +22,9 @@ from gateway.cli.changes import changes
 from gateway.cli.clients import client
 from gateway.cli.common import settings_for
 from gateway.cli.conformance import conformance
+from gateway.cli.data_policy_preview import data_policy
 from gateway.cli.database import migrate, require_our_database, wait_for_db
+from gateway.cli.engines import engine
 from gateway.cli.events import events
 from gateway.cli.live_credentials import live_credentials
 from gateway.cli.login import login as log_in  # the module keeps the name `gateway.cli.login`
@@ -30,6 +32,7 @@ from gateway.cli.login import logout, token
 from gateway.cli.models import model
 from gateway.cli.policies import init, policy
 from gateway.cli.repairs import authz, reopen_bootstrap, secrets
+from gateway.cli.tags import tag
 from gateway.cli.trino import trino
 from gateway.cli.verification import verify_scope
 from gateway.cli.verifiers import contracts, require_verifiers
@@ -48,12 +51,14 @@ for _command in (
     apply_schema,
     audit,
     authz,
+    engine,
     events,
     export,
     changes,
     client,
     conformance,
     contracts,
+    data_policy,
     init,
     live_credentials,
     log_in,
@@ -63,6 +68,7 @@ for _command in (
     policy,
     reopen_bootstrap,
     secrets,
+    tag,
     token,
     trino,
     verify_scope,

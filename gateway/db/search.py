@@ -153,7 +153,11 @@ _WITH_ID = """
 """
 
 
-def _statement(find: str, *, granted: bool) -> TextClause:
+def statement(find: str, *, granted: bool) -> TextClause:
+    """Return a statement with the common table expressions `spaces` and `candidates`, followed by `find`.
+
+    With `granted`, they hold only what grants can make visible.
+    """
     spaces = _GRANTED_SPACES if granted else _ALL_SPACES
     candidates = _CANDIDATES + (_GRANTED_CANDIDATES if granted else "")
     begin = _GRANTED if granted else ""
@@ -172,7 +176,7 @@ _BY_PATH = _LIKE.format(
     out=_OUT, key="n.search_key || ' ' || c.search_key", signature="(p.signature | c.signature)", path=_PATHS
 )
 _STATEMENTS = {
-    (find, granted): _statement(of.format(out=_OUT) if find == "id" else of, granted=granted)
+    (find, granted): statement(of.format(out=_OUT) if find == "id" else of, granted=granted)
     for find, of in (("name", _BY_NAME), ("path", _BY_PATH), ("id", _WITH_ID))
     for granted in (False, True)
 }
@@ -187,6 +191,19 @@ _BY_INDEX = text(
 )
 
 
+async def set_planner(connection: AsyncConnection) -> None:
+    """Make the rest of the transaction read by the indexes of this module."""
+    await connection.execute(_BY_INDEX)
+
+
+def values_of(within: Within | None) -> dict[str, Any]:
+    """Return the parameters of the expressions that hold what the caller may see."""
+    if within is None:
+        return {}
+    of = {"user": within.holders.user, "roles": list(within.holders.roles)}
+    return {**of, "leaves": list(within.leaves), "inside": list(within.inside)}
+
+
 async def tabulars(
     connection: AsyncConnection, within: Within | None, *, warehouse_id: UUID, text: str, limit: int, offset: int
 ) -> Sequence[AnyRow]:
@@ -196,11 +213,8 @@ async def tabulars(
     text with a dot is compared with the whole path, another one with the name. A UUID is looked up as an id. The
     connection must be in a transaction of its own.
     """
-    await connection.execute(_BY_INDEX)
-    values: dict[str, Any] = {"warehouse_id": warehouse_id, "limit": limit, "offset": offset}
-    if within is not None:
-        values |= {"user": within.holders.user, "roles": list(within.holders.roles)}
-        values |= {"leaves": list(within.leaves), "inside": list(within.inside)}
+    await set_planner(connection)
+    values: dict[str, Any] = {"warehouse_id": warehouse_id, "limit": limit, "offset": offset, **values_of(within)}
     id = _uuid(text)
     if id is not None:
         find = "id"

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import compress
 from uuid import UUID
 
@@ -20,6 +20,7 @@ from gateway.access.resolved import Excerpt, Resolution, ResolvedTable, Resolved
 from gateway.governance.errors import CannotInspectPermissions
 from gateway.governance.hidden_checks import first_checks, hidden
 from gateway.governance.principals import actor_of
+from gateway.governance.restricted_checks import CONCERNS_DATA, RestrictedAnswer, restricted_answer
 from gateway.obligations.columns import RestrictionNotExpressible, columns_of
 from gateway.protocol.checks import BatchCheckAnswer, CheckAnswer, CheckResult
 
@@ -37,6 +38,7 @@ class Checks:
             permit, [_hypothetical_check(check, permit.actor, permit.resolution)]
         )
         allowed = allowed and check.on not in await self._ownerless(permit, [check])
+        names: list[str] | None = None
         if not allowed and check.relation is Can.READ_COLUMNS:
             (fields,) = await self._door.hypothetical_checks.readable_columns(
                 permit, [(_about(check, permit.actor), check.on)]
@@ -44,8 +46,12 @@ class Checks:
             row = permit.resolution.get(check.on)
             ids = [row.id] if fields and isinstance(row, ResolvedTable) else []
             async for _, excerpt in self._door.hypothetical_checks.excerpts(ids):
-                allowed = bool(_names(excerpt, fields))
-        return CheckAnswer(allowed=allowed)
+                names = _names(excerpt, fields)
+                allowed = bool(names)
+        restricted = await self._restricted(permit, {0: check} if allowed else {}, {} if names is None else {0: names})
+        # This answer has no member for restrictions.
+        answer = restricted.get(0) or RestrictedAnswer(allowed)
+        return CheckAnswer(allowed=answer.allowed and answer.restrictions is None)
 
     async def batch(self, permit: Permit[BatchCheck]) -> BatchCheckAnswer:
         """Return one result per check, in the order of the request.
@@ -78,16 +84,42 @@ class Checks:
             for index in range(len(operation.checks))
         ]
         ownerless = await self._ownerless(permit, list(compress(operation.checks, allowed)))
-        return BatchCheckAnswer(
-            results=[
+        yes = {index: check for index, check in enumerate(operation.checks) if allowed[index]}
+        restricted = await self._restricted(permit, yes, columns)
+        results = []
+        for index, check in enumerate(operation.checks):
+            answer = restricted.get(index) or RestrictedAnswer(allowed[index], columns.get(index))
+            results.append(
                 CheckResult(
-                    allowed=allowed[index] and not (check.runs_as_owner and check.on in ownerless),
+                    allowed=answer.allowed and not (check.runs_as_owner and check.on in ownerless),
                     id=check.id,
-                    columns=columns.get(index),
+                    columns=answer.columns,
+                    restrictions=answer.restrictions,
                 )
-                for index, check in enumerate(operation.checks)
-            ]
-        )
+            )
+        return BatchCheckAnswer(results=results)
+
+    async def _restricted(
+        self,
+        permit: Permit[CheckPermission] | Permit[BatchCheck],
+        allowed: Mapping[int, Check],
+        columns: Mapping[int, list[str]],
+    ) -> dict[int, RestrictedAnswer]:
+        """Return the answers, by index, of allowed checks about data of tables with data policies.
+
+        `columns` has the names of the readable columns of checks that column grants allow.
+        """
+        about = {
+            index: (_about(check, permit.actor), _meant(check, permit.resolution))
+            for index, check in allowed.items()
+            if check.relation in CONCERNS_DATA
+        }
+        verdicts = await self._door.hypothetical_checks.policy_verdicts(permit, list(about.values()))
+        return {
+            index: restricted_answer(allowed[index], verdict, columns.get(index))
+            for index, verdict in zip(about, verdicts, strict=True)
+            if verdict is not None
+        }
 
     async def _columns(self, permit: Permit[BatchCheck], refused: Sequence[int]) -> dict[int, list[str]]:
         """Return {index: readable column names} for refused checks of `can_read_columns` with some readable columns.
@@ -186,9 +218,13 @@ def _hypothetical_check(check: Check, caller: Actor, resolution: Resolution) -> 
     If none exists, use the first. `can_read_columns` is checked as `can_read_data` first: a principal that reads the
     whole table reads every column.
     """
-    on = next((each for each in check.may_mean if resolution.get(each) is not None), check.on)
+    on = _meant(check, resolution)
     relation = Can.READ_DATA if check.relation is Can.READ_COLUMNS else check.relation
     return HypotheticalCheck(_about(check, caller), relation, on, check.facts)
+
+
+def _meant(check: Check, resolution: Resolution) -> Ref:
+    return next((each for each in check.may_mean if resolution.get(each) is not None), check.on)
 
 
 def _about(check: Check, caller: Actor) -> Actor:

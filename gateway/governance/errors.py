@@ -188,6 +188,10 @@ class TagScopeNarrowed(CatalogError, code=400):
     """The scope of a tag can only be widened."""
 
 
+class TagSuggestionsDisabled(CatalogError, code=404):
+    """The operator has not enabled the suggestions of tags."""
+
+
 class TagNameAlreadyExists(CatalogError, code=409):
     """Another tag of the project has this name; letter case is ignored."""
 

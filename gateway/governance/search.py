@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -13,7 +13,7 @@ from gateway.access.operations.search import SearchTabular
 from gateway.access.permit import Permit
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
-from gateway.db import search
+from gateway.db import search, tag_search
 from gateway.db.read_pool import ReadPool
 from gateway.db.rows import AnyRow
 from gateway.governance.roles import MOST_FOUND
@@ -37,6 +37,8 @@ class Search:
     async def tabulars(self, permit: Permit[SearchTabular]) -> FoundTabulars:
         """Return at most MOST_FOUND tables and views with names similar to the text, best match first.
 
+        With a tag, those that carry it and whose names contain the text are returned by name.
+
         A caller that sees everything in the warehouse needs one check. Otherwise PostgreSQL ranks the objects that live
         grants can make visible, and OpenFGA confirms each. Further rows are read until enough are confirmed, so
         invisible better matches do not shorten the result. Raise DecisionUnavailable during an outage.
@@ -47,14 +49,7 @@ class Search:
         found: list[AnyRow] = []
         offset, limit = 0, MOST_FOUND if all_seen or within is not None else _MOST_READ
         while len(found) < MOST_FOUND:
-            find = partial(
-                search.tabulars,
-                within=within,
-                warehouse_id=operation.warehouse.warehouse_id,
-                text=operation.text,
-                limit=limit,
-                offset=offset,
-            )
+            find = partial(_statement_of(operation), within=within, limit=limit, offset=offset)
             rows = await self._reads.run(find, in_transaction=True)
             found += rows if all_seen else await self._visible(permit, rows)
             if len(rows) < limit:
@@ -80,8 +75,18 @@ class Search:
 
     async def _visible(self, permit: Permit[SearchTabular], rows: Sequence[AnyRow]) -> list[AnyRow]:
         keys = [ObjectKey(ObjectType(row.kind), str(row.id)) for row in rows]
-        seen = await self._door.visible(permit, Can.INCLUDE_IN_LIST, keys, [row.by for row in rows])
+        # The tags of a table belong to its metadata, which column grantees do not see.
+        needed = Can.INCLUDE_IN_LIST if permit.operation.tag is None else Can.GET_METADATA
+        seen = await self._door.visible(permit, needed, keys, [row.by for row in rows])
         return [row for row, yes in zip(rows, seen, strict=True) if yes]
+
+
+def _statement_of(operation: SearchTabular) -> Callable[..., Awaitable[Sequence[AnyRow]]]:
+    """Return the statement of a search: by the tag if there is one, else by similar names."""
+    warehouse_id, text = operation.warehouse.warehouse_id, operation.text
+    if operation.tag is not None:
+        return partial(tag_search.tagged, warehouse_id=warehouse_id, text=text, tag=operation.tag)
+    return partial(search.tabulars, warehouse_id=warehouse_id, text=text)
 
 
 def _wire(row: AnyRow) -> FoundTabular:

@@ -17,6 +17,7 @@ from gateway.access.operations.tag_attachments import (
     ListObjectTags,
     ListTagAttachments,
     ListTagsOfColumn,
+    ListTagSuggestions,
 )
 from gateway.access.permit import Permit
 from gateway.access.refs import ObjectType, Ref, TableRef
@@ -36,10 +37,12 @@ from gateway.db.excerpts import excerpts_of
 from gateway.db.rows import AnyRow
 from gateway.db.tag_attachments import Filter, Target
 from gateway.governance.columns import field_named, known_columns
-from gateway.governance.errors import ColumnNotFound
+from gateway.governance.errors import ColumnNotFound, TagSuggestionsDisabled
 from gateway.governance.privilege_texts import type_name
 from gateway.governance.tag_rules import require_in_scope, require_value
+from gateway.governance.tag_suggestions import suggestions_for
 from gateway.iceberg.errors import InvalidPaginationToken
+from gateway.iceberg.identifiers import fold
 from gateway.obligations.columns import Columns
 from gateway.protocol.tags import (
     AppliedTag,
@@ -50,6 +53,8 @@ from gateway.protocol.tags import (
     TaggedColumn,
     TagList,
     TagSource,
+    TagSuggestion,
+    TagSuggestionList,
     TargetTag,
 )
 
@@ -60,9 +65,10 @@ Detaching = DetachTag | DetachColumnTag
 class TagAttachments:
     """Attach tags to objects and columns, detach them, and list them."""
 
-    def __init__(self, *, database: Database, page_size: int) -> None:
+    def __init__(self, *, database: Database, page_size: int, suggests: bool) -> None:
         self._database = database
         self._page_size = page_size
+        self._suggests = suggests
 
     async def attach(self, permit: Permit[Attaching]) -> AppliedTag:
         """Attach a tag or change its value. The same value again changes nothing.
@@ -149,6 +155,34 @@ class TagAttachments:
         return TagAttachmentList(
             attachments=[_attachment(row) for row in found[:limit]],
             next_page_token=_token(found[limit - 1]) if len(found) > limit else None,
+        )
+
+    async def suggest(self, permit: Permit[ListTagSuggestions]) -> TagSuggestionList:
+        """Return tags that fit names and types of columns and that the columns do not carry yet.
+
+        Raise TagSuggestionsDisabled, or ColumnNotFound if the schemas of the table cannot be read.
+        """
+        if not self._suggests:
+            raise TagSuggestionsDisabled(
+                "This gateway suggests no tags. The operator can enable it with LAKEGATE__TAG_SUGGESTIONS=true."
+            )
+        table = permit.table(permit.operation.on)
+        async with self._database.read() as connection:
+            columns = await _columns(connection, table.id)
+            carried = {(row.field_id, fold(row.name)) for row in await tag_attachments.of_columns(connection, table.id)}
+        found = suggestions_for(columns.current)
+        return TagSuggestionList(
+            suggestions=[
+                TagSuggestion(
+                    field_id=each.field_id,
+                    column=each.column,
+                    tag=each.tag,
+                    because=each.because,
+                    whole_name=each.whole_name,
+                )
+                for each in found
+                if (each.field_id, each.tag) not in carried
+            ]
         )
 
     async def _target(self, connection: Connection, permit: Permit[Attaching | Detaching]) -> Target:

@@ -84,7 +84,8 @@ class TestBinder:
             raise FilterNotApplicable("`not` must not contain an attribute")
         match attribute.source:
             case AttributeSource.PRINCIPAL:
-                return (self._attributes.principal,)
+                # A role that is checked without a user has no id of a user.
+                return (self._attributes.principal,) if self._attributes.principal else ()
             case AttributeSource.CLAIM:
                 return self._claims.get(attribute.name, ())
             case AttributeSource.MAPPING:

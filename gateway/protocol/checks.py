@@ -45,14 +45,30 @@ class BatchCheckRequest(Request, frozen=True):
     delegated: bool = False
 
 
+class ColumnMask(Answer, frozen=True):
+    """The replacement of one column, named in lower case, as an expression of Trino."""
+
+    column: str
+    expression: str
+
+
+class EngineRestrictions(Answer, frozen=True, omit_defaults=True):
+    """The row filter and the masks of a table, as expressions of Trino, for an engine that applies them."""
+
+    row_filter: str | None = None
+    column_masks: list[ColumnMask] = []
+
+
 class CheckResult(Answer, frozen=True, omit_defaults=True):
     """The result of one check. For `read_columns`, `columns` has the names of the allowed columns in the table's
-    current schema. If an allowed result has no `columns`, all columns are allowed.
+    current schema. If an allowed result has no `columns`, all columns are allowed. With `restrictions`, the engine
+    must apply the row filter and the masks; the result then has `columns` too.
     """
 
     allowed: bool
     id: str | None = None
     columns: list[str] | None = None
+    restrictions: EngineRestrictions | None = None
 
 
 class BatchCheckAnswer(Answer, frozen=True):

@@ -8,15 +8,23 @@ from uuid import UUID
 
 import msgspec
 
-from gateway.protocol.base import Answer, Request
+from gateway.protocol.base import Answer, Name, Request
 
 SearchText = Annotated[str, msgspec.Meta(max_length=64, pattern=r"^[^\x00]*(?![\s\S])$")]
 
 
 class SearchRequest(Request, frozen=True):
-    """Request of `POST /search/role`, `POST /search/user` and `POST …/search-tabular`."""
+    """Request of `POST /search/role` and `POST /search/user`."""
 
     search: SearchText
+
+
+class SearchTabularRequest(SearchRequest, frozen=True):
+    """Request of `POST …/search-tabular`. With `tag`, only tables and views with this tag are found: it is attached to
+    the object, to one of its columns, to a namespace above, or to the warehouse. `search` may then be empty.
+    """
+
+    tag: Name | None = None
 
 
 class TabularId(Answer, frozen=True):

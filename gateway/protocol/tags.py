@@ -150,3 +150,19 @@ class TagAttachmentList(Answer, frozen=True, omit_defaults=True):
 
     attachments: list[TagAttachment]
     next_page_token: str | None = None
+
+
+class TagSuggestion(Answer, frozen=True, omit_defaults=True):
+    """A tag that fits the name and the type of a column. `because` is the full name of the field that suggests it."""
+
+    field_id: int
+    column: str
+    tag: str
+    because: str
+    whole_name: bool
+
+
+class TagSuggestionList(Answer, frozen=True):
+    """Response of `GET …/table/{id}/tag-suggestions`, in the order of the columns."""
+
+    suggestions: list[TagSuggestion]

@@ -145,6 +145,9 @@ class Settings(StoreSettings, frozen=True, kw_only=True):
     serve_swagger_ui: Annotated[
         bool, Meta(description="Serve the OpenAPI documents and the page `/swagger-ui/`, which needs no token.")
     ] = True
+    tag_suggestions: Annotated[
+        bool, Meta(description="Suggest tags for the columns of tables, by their names and types. Attaches nothing.")
+    ] = False
     pagination_size_default: Annotated[
         Count, Meta(description="Number of items on a page if the request states none.")
     ] = 100

@@ -11,7 +11,7 @@ import re
 import uuid
 from collections.abc import Mapping
 from datetime import date, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from typing import Any, Final
 
 import pyarrow as pa
@@ -41,6 +41,8 @@ _ARROW: Final[Mapping[type[iceberg.IcebergType], Any]] = {
 }
 _FAMILIES: Final = ({"int", "long"}, {"float", "double"})
 _DECIMAL: Final = re.compile(r"decimal\(\d+,(\d+)\)")
+#: Enough for all decimals; the default context has 28 digits.
+_DIGITS: Final = Context(prec=100)
 _LONG_RANGE: Final = range(-(2**63), 2**63)
 
 
@@ -104,9 +106,10 @@ def _from_text(value: str, kind: iceberg.IcebergType, arrow: pa.DataType) -> pa.
             return pa.scalar(value, arrow)
         case iceberg.DecimalType(scale=scale):
             number = Decimal(value)
-            if number != round(number, scale):
+            exact = number.quantize(Decimal(1).scaleb(-scale), context=_DIGITS)
+            if number != exact:
                 raise ValueError
-            return pa.scalar(round(number, scale), arrow)
+            return pa.scalar(exact, arrow)
         case iceberg.DateType():
             return pa.scalar(_days(value), pa.int32()).cast(arrow)
         case iceberg.TimeType():

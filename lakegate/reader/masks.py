@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -24,6 +25,8 @@ Mask: TypeAlias = Callable[[Any], Any]
 
 #: The least length of a salt of `sha-256-query-local`, in bytes.
 SALT_BYTES: Final = 16
+#: The number of values by which `_once` decides.
+_SAMPLE: Final = 1024
 _KEPT: Final = b"(),.-@"
 _INSTANTS: Final = (
     iceberg.TimestampType,
@@ -111,19 +114,23 @@ def mask_alphanum(values: Any) -> Any:
     """Replace each code point: ASCII digits by `n`, all others by `x`, except `( ) , . - @`."""
     kind = values.type
     values = values.cast(pa.large_string())
-    if len(values) == 0:
-        return values.cast(kind)
-    offsets = np.frombuffer(values.buffers()[1], np.int64)[values.offset : values.offset + len(values) + 1]
-    start, stop = int(offsets[0]), int(offsets[-1])
-    data = values.buffers()[2]
-    text = np.frombuffer(data, np.uint8)[start:stop] if data is not None else np.empty(0, np.uint8)
-    offsets = offsets - start
+    offsets, text = _bytes_of(values)
     continuation = (text & 0xC0) == 0x80  # the second and later bytes of a code point in UTF-8
     if continuation.any():
         kept = np.concatenate((np.zeros(1, np.int64), np.cumsum(~continuation, dtype=np.int64)))
         offsets, text = kept[offsets], text[~continuation]
     buffers = [_validity(values), pa.py_buffer(offsets), pa.py_buffer(_TABLE[text])]
     return pa.Array.from_buffers(pa.large_string(), len(values), buffers).cast(kind)
+
+
+def _bytes_of(values: Any) -> tuple[np.ndarray[Any, np.dtype[np.int64]], np.ndarray[Any, np.dtype[np.uint8]]]:
+    """Return the offsets, from 0 on, and the bytes of an array of large texts or large binaries."""
+    if len(values) == 0:
+        return np.zeros(1, np.int64), np.empty(0, np.uint8)
+    offsets = np.frombuffer(values.buffers()[1], np.int64)[values.offset : values.offset + len(values) + 1]
+    data = values.buffers()[2]
+    text = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
+    return offsets - offsets[0], text
 
 
 def _validity(values: Any) -> Any:
@@ -165,29 +172,38 @@ def sha_256(values: Any, salt: bytes) -> Any:
     """Return the digests: hexadecimal text for text, the first bytes as a number for int and long, else 32 bytes."""
     kind = values.type
     if pa.types.is_int32(kind) or pa.types.is_int64(kind):
-        return _hash_numbers(values, salt, kind)
+        return _once(values, lambda distinct: _hash_numbers(distinct, salt))
     as_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    encoded = values.cast(pa.large_binary()).dictionary_encode()
-    begun = hashlib.sha256(salt)
-    digests: list[bytes | str] = []
-    for value in encoded.dictionary.to_pylist():
-        digest = begun.copy()
-        digest.update(value)
-        digests.append(digest.hexdigest() if as_text else digest.digest())
-    return pa.array(digests, pa.large_string() if as_text else pa.large_binary()).take(encoded.indices).cast(kind)
+    return _once(values.cast(pa.large_binary()), lambda distinct: _hash_bytes(distinct, salt, as_text)).cast(kind)
 
 
-def _hash_numbers(values: Any, salt: bytes, kind: Any) -> Any:
+def _once(values: Any, function: Mask) -> Any:
+    """Apply a slow function to each distinct value, or to all values if the first ones hardly repeat."""
+    sample = values[:_SAMPLE]
+    if pc.count_distinct(sample).as_py() > len(sample) // 2:
+        return function(values)
     encoded = values.dictionary_encode()
-    size, order = kind.bit_width // 8, f"<i{kind.bit_width // 8}"
-    given = np.asarray(encoded.dictionary).astype(order).tobytes()
-    begun = hashlib.sha256(salt)
-    digests = bytearray()
-    for place in range(0, len(given), size):
-        digest = begun.copy()
-        digest.update(given[place : place + size])
-        digests += digest.digest()[:size]
-    return pa.array(np.frombuffer(bytes(digests), order), kind).take(encoded.indices)
+    return function(encoded.dictionary).take(encoded.indices)
+
+
+def _hash_bytes(values: Any, salt: bytes, as_text: bool) -> Any:
+    offsets, data = _bytes_of(values)
+    raw, bounds, sha256 = data.tobytes(), offsets.tolist(), hashlib.sha256
+    digests = b"".join([sha256(salt + raw[start:stop]).digest() for start, stop in pairwise(bounds)])
+    if as_text:
+        digests = digests.hex().encode()
+    width, kind = (64, pa.large_string()) if as_text else (32, pa.large_binary())
+    places = np.arange(len(values) + 1, dtype=np.int64) * width
+    return pa.Array.from_buffers(kind, len(values), [_validity(values), pa.py_buffer(places), pa.py_buffer(digests)])
+
+
+def _hash_numbers(values: Any, salt: bytes) -> Any:
+    size, sha256 = values.type.bit_width // 8, hashlib.sha256
+    raw = np.asarray(values.fill_null(0)).astype(f"<i{size}").tobytes()
+    starts = range(0, len(raw), size)
+    digests = b"".join([sha256(salt + raw[start : start + size]).digest()[:size] for start in starts])
+    found = np.frombuffer(digests, f"<i{size}").astype(f"=i{size}")
+    return pa.Array.from_buffers(values.type, len(values), [_validity(values), pa.py_buffer(found)])
 
 
 def _fixed(field: iceberg.NestedField) -> Mask:

@@ -78,12 +78,11 @@ _has_columns(check, result) if {
 
 # METADATA
 # description: |
-#   Restrictions are a row filter, masks, or both. Restrictions with a member that this version does not know, or
-#   without any content, are invalid.
+#   Restrictions are a row filter, masks, or both. They are empty if all masked columns are unreadable anyway.
+#   Restrictions with a member that this version does not know are invalid.
 _are_restrictions(restrictions) if {
 	known := {"row-filter", "column-masks"}
-	given := object.keys(restrictions)
-	given - known == set()
+	object.keys(restrictions) - known == set()
 	_is_filled(object.get(restrictions, "row-filter", "true"))
 	masks := object.get(restrictions, "column-masks", [])
 	is_array(masks)
@@ -93,7 +92,6 @@ _are_restrictions(restrictions) if {
 		_is_filled(mask.expression)
 	}
 	count({lower(mask.column) | some mask in masks}) == count(masks)
-	count(given - {"column-masks"}) + count(masks) > 0
 }
 
 # METADATA

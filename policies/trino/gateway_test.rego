@@ -136,6 +136,7 @@ test_restrictions_are_a_filter_and_masks_by_column if {
 		{"row-filter": "a > 1"}: {"filters": {"a > 1"}, "masks": {}},
 		{"column-masks": masked}: {"filters": set(), "masks": {"ssn": "'x'", "b": "NULL"}},
 		{"column-masks": [], "row-filter": "false"}: {"filters": {"false"}, "masks": {}},
+		{}: {"filters": set(), "masks": {}},
 	} {
 		found := restricted_by({"columns": ["a", "B"], "restrictions": told}, of_restrictions)
 		found[check] == object.union(extent, {"columns": {"a", "b"}})
@@ -145,8 +146,8 @@ test_restrictions_are_a_filter_and_masks_by_column if {
 
 test_restrictions_that_are_invalid_or_not_requested_allow_nothing_of_the_whole_answer if {
 	every odd in [
-		null, "a > 1", [], {}, true, {"row-filter": null}, {"row-filter": ""}, {"row-filter": " "}, {"row-filter": true},
-		{"row-filter": ["a > 1"]}, {"column-masks": []}, {"column-masks": null}, {"column-masks": {"a": "NULL"}},
+		null, "a > 1", [], true, {"row-filter": null}, {"row-filter": ""}, {"row-filter": " "}, {"row-filter": true},
+		{"row-filter": ["a > 1"]}, {"column-masks": null}, {"column-masks": {"a": "NULL"}},
 		{"row-filter": "a > 1", "column-masks": null}, {"column-masks": [{"column": "a"}]},
 		{"column-masks": [{"expression": "NULL"}]}, {"column-masks": [{"column": "a", "expression": null}]},
 		{"column-masks": [{"column": "a", "expression": ""}]}, {"column-masks": [{"column": "", "expression": "NULL"}]},

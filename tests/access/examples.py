@@ -680,6 +680,7 @@ def _tags() -> list[Example]:
         ),
         Example("tags of column", tag_attachments.ListTagsOfColumn(table, "amount"), of),
         Example("column tags", tag_attachments.ListColumnTags(table), whole),
+        Example("tag suggestions", tag_attachments.ListTagSuggestions(table), whole),
     ]
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -93,3 +94,30 @@ def test_service_without_delegate_cannot_act_for_the_user(world: World, table: T
 def test_plain_pyiceberg_with_the_token_of_the_user_gets_nothing(world: World, table: Table, service: Reader) -> None:
     with pytest.raises(ForbiddenError):
         catalog_of(world, world.carol).load_table((table.namespace, table.name))
+
+
+def test_preview_prints_the_rows_of_the_user(world: World, table: Table, service: Reader) -> None:
+    done = world.lakegate(*preview(world, table, world.carol.id))
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line) for line in done.stdout.splitlines()] == MASKED
+    named = ("--column", "name", "--limit", "1")
+    assert json.loads(world.lakegate(*preview(world, table, world.carol.id), *named).stdout) == {"name": "Ada"}
+
+
+def test_preview_of_another_provider_or_without_the_rights_is_refused(
+    world: World, table: Table, service: Reader
+) -> None:
+    """The subject of another provider would name another user at the provider of the caller."""
+    other = world.lakegate(*preview(world, table, f"ldap~{world.carol.id.partition('~')[2]}"))
+    assert other.returncode == 1 and "identity provider" in other.stderr
+    world.revoke("enforcer", world.etl, "warehouse", world.warehouse)
+    refused = world.lakegate(*preview(world, table, world.carol.id))
+    assert refused.returncode == 1 and "refused the table" in refused.stderr
+    assert world.etl.token not in refused.stderr and "Ada" not in refused.stdout + refused.stderr
+
+
+def preview(world: World, table: Table, principal: str) -> list[str]:
+    """Return the arguments of a preview by the service."""
+    named = f"{table.namespace}.{table.name}"
+    where = ["--gateway", world.base, "--token", world.etl.token, "--warehouse", str(world.ready.warehouse)]
+    return ["data-policy", "preview", *where, "--table", named, "--as", principal]

@@ -316,3 +316,55 @@ def test_project_with_tags_is_not_empty(world: World) -> None:
     assert error_triple(world.admin.delete(f"/management/v1/project/{id}"))[:2] == (409, "ProjectNotEmpty")
     assert world.admin.delete(f"{TAG}/{tag.json()['id']}", headers=at).status_code == 204
     assert world.admin.delete(f"/management/v1/project/{id}").status_code == 204
+
+
+def search(world: World, tag: str, text: str = "", by: Person | None = None) -> list[str]:
+    """Return the ids of the tables and views with a tag, as the search shows them."""
+    url = f"/management/v1/warehouse/{world.warehouse}/search-tabular"
+    found = send_until_decided(lambda: (by or world.admin).post(url, {"search": text, "tag": tag}))
+    assert found.status_code == 200, found.text
+    return [each["tabular-id"]["id"] for each in found.json()["tabulars"]]
+
+
+def test_search_finds_visible_objects_by_tag(world: World, ns: str) -> None:
+    tag, user = define(world), world.stranger()
+    own, by_column, other, apart = (world.table(ns, unique(name)) for name in ("own", "column", "other", "apart"))
+    away = world.table(world.namespace())
+    attach(world, tag, tags_path(world, "table", own.uuid))
+    attach(world, tag, tags_path(world, "table", by_column.uuid, "word"))
+    attach(world, tag, tags_path(world, "table", away.uuid))
+    assert set(search(world, tag["name"].upper())) == {own.uuid, by_column.uuid, away.uuid}
+    assert search(world, tag["name"], "OWN") == [own.uuid]
+    assert search(world, unique("unknown")) == []
+    world.grant("select", user, "table", own.uuid)
+    world.grant("describe", user, "table", other.uuid)
+    assert search(world, tag["name"], by=user) == [own.uuid]
+    attach(world, tag, tags_path(world, "namespace", world.namespace_id(ns)))
+    assert set(search(world, tag["name"])) == {own.uuid, by_column.uuid, other.uuid, apart.uuid, away.uuid}
+    assert set(search(world, tag["name"], by=user)) == {own.uuid, other.uuid}
+
+
+def test_suggestions_are_off_by_default(world: World, ns: str) -> None:
+    at = f"/management/v1/warehouse/{world.warehouse}/table/{world.table(ns).uuid}/tag-suggestions"
+    assert error_triple(world.admin.get(at))[:2] == (404, "TagSuggestionsDisabled")
+
+
+def test_commands_define_attach_show_and_detach(world: World, ns: str) -> None:
+    table, name = world.table(ns), unique("by.command")
+    login = ("--gateway", world.base, "--token", world.admin.token)
+
+    def run(*arguments: str) -> str:
+        done = world.lakegate("tag", *arguments, *login)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    id = run("define", name, "--on", "table", "--on", "column", "--value", "high", "--value", "low")
+    assert f"{id}\t{name}\tenumerated\ttable,column" in run("list").splitlines()
+    on = ("--warehouse", world.warehouse, "--table", table.uuid, "--column", "word")
+    assert run("attach", name, "--value", "high", *on) == "Attached."
+    assert '"field-id": 2' in run("show", id)
+    refused = world.lakegate("tag", "attach", name, "--value", "none", *on, *login)
+    assert refused.returncode == 1
+    assert "InvalidTagValue" in refused.stderr
+    assert run("detach", name, *on) == "Detached."
+    assert shown(world, tags_path(world, "table", table.uuid, "word")) == []

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 from uuid import uuid4
 
-from tests.contract.test_tags import TAG, attach, define, detach, shown, tags_path
+from tests.contract.columns import give
+from tests.contract.test_tags import TAG, attach, define, detach, search, shown, tags_path
 from tests.contract.world import World, error_triple, unique
 
 
@@ -121,3 +122,13 @@ def test_refused_attachment_changes_nothing(world: World, ns: str) -> None:
     before = world.rows()
     assert attach(world, tag, tags_path(world, "table", table.uuid), by=stranger).status_code == 404
     assert world.rows() == before
+
+
+def test_search_by_tag_shows_a_column_grantee_no_tags(world: World, ns: str) -> None:
+    """A column grantee sees that the table exists, without its metadata. The tags belong to the metadata."""
+    tag, table, grantee = define(world), world.table(ns), world.stranger()
+    assert attach(world, tag, tags_path(world, "table", table.uuid)).status_code == 200
+    assert give(world, table, "word", grantee).status_code == 204
+    assert search(world, tag["name"]) == [table.uuid]
+    assert search(world, tag["name"], by=grantee) == []
+    assert grantee.get(tags_path(world, "table", table.uuid)).status_code == 403

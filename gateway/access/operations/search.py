@@ -11,17 +11,18 @@ from gateway.access.operation import QuestionOperation
 from gateway.access.refs import WarehouseRef
 from gateway.access.relations import Can
 from gateway.access.request import Body, InPath
-from gateway.protocol.search import SearchRequest
+from gateway.protocol.search import SearchTabularRequest
 
 
 @dataclass(frozen=True)
 class SearchTabular(QuestionOperation):
-    """Search the tables and views of a warehouse that the caller sees, by name, path or id."""
+    """Search the tables and views of a warehouse that the caller sees, by name, path, id or tag."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/search-tabular"
     # Changes nothing: it searches.
     warehouse: InPath[WarehouseRef]
-    text: Annotated[str, Body(SearchRequest, "search")]
+    text: Annotated[str, Body(SearchTabularRequest, "search")]
+    tag: Annotated[str | None, Body(SearchTabularRequest, "tag")] = None
 
     def demands(self) -> tuple[Demand, ...]:
         return (

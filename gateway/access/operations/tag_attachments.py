@@ -175,6 +175,17 @@ class ListColumnTags(ReadOperation):
         return (Demand(Can.GET_METADATA, self.on),)
 
 
+@dataclass(frozen=True)
+class ListTagSuggestions(ReadOperation):
+    """Suggest tags for the columns of a table, by their names and types. Nothing is attached."""
+
+    endpoint: ClassVar[str] = f"GET /management/v1/{TABLE.path}/tag-suggestions"
+    on: InPath[TableRef]
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.GET_METADATA, self.on),)
+
+
 def _target(given: Sequence[str]) -> str | None:
     """Return the type of object in a query. Raise 400 for an unknown one."""
     if given and given[-1] not in get_args(TagTarget):

@@ -15,6 +15,7 @@ from gateway.access.operations.tag_attachments import (
     ListColumnTags,
     ListTagAttachments,
     ListTagsOfColumn,
+    ListTagSuggestions,
 )
 from gateway.access.operations.tags import CreateTag, DeleteTag, GetTag, ListTags, UpdateTag
 from gateway.access.refs import TagRef
@@ -47,3 +48,4 @@ serve(AttachColumnTag, TagAttachments.attach, replay=replay_by(AttachColumnTag, 
 serve(DetachColumnTag, TagAttachments.detach)
 serve(ListTagsOfColumn, TagAttachments.of_column)
 serve(ListColumnTags, TagAttachments.of_columns)
+serve(ListTagSuggestions, TagAttachments.suggest)

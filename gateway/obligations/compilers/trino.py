@@ -132,5 +132,8 @@ def _fixed_value(kind: Type) -> str:
             return f"CAST(ARRAY[] AS {_type(kind)})"
         case MapType():
             return f"CAST(MAP() AS {_type(kind)})"
+        case "string":
+            # The type of a plain text would be `varchar(8)`.
+            return f"CAST({_DIALECT.fixed_value(kind)} AS VARCHAR)"
         case _:
             return _DIALECT.fixed_value(kind)

@@ -52,6 +52,7 @@ REFERENCE = {
 NEW = {
     "table_id": str(UUID(int=1)), "view_id": str(UUID(int=2)), "generic_table_id": str(UUID(int=3)),
     "namespace_id": str(UUID(int=4)), "warehouse_id": str(UUID(int=5)), "role_id": str(UUID(int=6)),
+    "tag_id": str(UUID(int=9)),
     "project_id": str(UUID(int=7)), "scim_id": str(UUID(int=8)),
 }  # fmt: skip
 CHANGES = [example.operation for example in EXAMPLES if isinstance(example.operation, ChangeOperation)]

@@ -98,7 +98,7 @@ STRUCT = StructType(
     ("action", "kind", "of_trino", "of_spark"),
     [
         (Action.REPLACE_WITH_NULL, "fixed[3]", "CAST(NULL AS VARBINARY)", "CAST(NULL AS BINARY)"),
-        (Action.MASK_TO_FIXED_VALUE, "string", "'XXXXXXXX'", "'XXXXXXXX'"),
+        (Action.MASK_TO_FIXED_VALUE, "string", "CAST('XXXXXXXX' AS VARCHAR)", "'XXXXXXXX'"),
         (Action.MASK_TO_FIXED_VALUE, "fixed[2]", "X'0000'", "X'0000'"),
         (Action.MASK_TO_FIXED_VALUE, "boolean", "FALSE", "FALSE"),
         (
@@ -153,7 +153,9 @@ def test_text_masks_of_trino_need_no_condition() -> None:
     assert first == f"""concat(substr("a", 1, 4), {hidden.format('substr("a", 5)')})"""
 
 
-@pytest.mark.parametrize(("required", "least"), [(False, "CAST(NULL AS VARCHAR)"), (True, "'XXXXXXXX'")])
+@pytest.mark.parametrize(
+    ("required", "least"), [(False, "CAST(NULL AS VARCHAR)"), (True, "CAST('XXXXXXXX' AS VARCHAR)")]
+)
 def test_salted_hash_of_trino_reveals_nothing_because_plans_would_show_the_salt(required: bool, least: str) -> None:
     assert trino.mask_sql(Action.SHA_256_QUERY_LOCAL, "a", "string", required=required) == least
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pyiceberg import types as iceberg
 
 from lakegate.reader import Action, RestrictionNotSupported
-from lakegate.reader.masks import mask, mask_alphanum, truncate
+from lakegate.reader.masks import mask, mask_alphanum, sha_256, truncate
 
 SALT = bytes(range(16))
 MAIL = "prashant010696@gmail.com"
@@ -183,11 +183,24 @@ def test_dictionary_arrays_are_masked_as_plain_ones(texts: list[str | None], ind
             assert masked(action, iceberg.StringType(), texts, kind) == plain
 
 
-@given(st.lists(st.none() | st.integers(-(2**63), 2**63 - 1)))
-def test_digests_of_numbers_equal_those_of_hashlib(numbers: list[int | None]) -> None:
+@given(st.lists(st.none() | st.integers(-(2**63), 2**63 - 1)), st.integers(1, 3), st.integers(0, 9))
+def test_digests_of_numbers_equal_those_of_hashlib(numbers: list[int | None], times: int, start: int) -> None:
+    """Repeated values take another way through the code than distinct ones."""
+
     def digest(number: int) -> int:
         raw = hashlib.sha256(SALT + number.to_bytes(8, "little", signed=True)).digest()
         return int.from_bytes(raw[:8], "little", signed=True)
 
-    found = masked(Action.SHA_256_QUERY_LOCAL, iceberg.LongType(), list(numbers), pa.int64())
-    assert found == [each if each is None else digest(each) for each in numbers]
+    values = numbers * times
+    found = sha_256(pa.array(values, pa.int64())[start:], SALT)
+    found.validate(full=True)
+    assert found.to_pylist() == [each if each is None else digest(each) for each in values[start:]]
+
+
+@given(st.lists(st.none() | st.text()), st.integers(1, 3), st.integers(0, 9))
+def test_digests_of_texts_equal_those_of_hashlib(texts: list[str | None], times: int, start: int) -> None:
+    values = texts * times
+    found = sha_256(pa.array(values, pa.string())[start:], SALT)
+    found.validate(full=True)
+    expected = [each if each is None else hashlib.sha256(SALT + each.encode()).hexdigest() for each in values[start:]]
+    assert found.to_pylist() == expected

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command ``lakegate engine``: probe engines that must enforce restrictions, and list the results."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+from uuid import UUID
+
+import click
+
+from gateway.cli.engine_canary import Warehouse, canary
+from gateway.cli.engine_runs import MAX_OUTPUT, EngineNotReached, Run, Trino, by_command
+from gateway.cli.management import Management, at_a_gateway, printable
+
+_FAILED = 1
+_NOT_RUN = 2
+_ON = click.option("--on", "place", required=True, metavar="WAREHOUSE", help="warehouse/NAME or warehouse/ID.")
+_PROJECT = click.option("--project", help="Id of the project. Default: the default project of the gateway.")
+
+
+@click.group()
+def engine() -> None:
+    """Probe engines that must enforce restrictions, and list the results."""
+
+
+@engine.command()
+@click.option("--engine", "engine_id", required=True, help="The engine's own user id, such as oidc~trino.")
+@_ON
+@click.option("--user", "subject", required=True, help="Id of the test user, such as oidc~probe. It needs no grants.")
+@click.option("--command", help="Command that has the engine read the table for the test user.")
+@click.option("--trino-url", help="Address of Trino's HTTP API, instead of --command.")
+@click.option("--trino-catalog", default="lakegate", show_default=True, help="The catalog of Trino for the warehouse.")
+@click.option("--trino-token", envvar="LAKEGATE_PROBE_TRINO_TOKEN", help="The test user's token for Trino.")
+@_PROJECT
+@at_a_gateway
+def probe(
+    engine_id: str,
+    place: str,
+    subject: str,
+    command: str | None,
+    trino_url: str | None,
+    trino_catalog: str,
+    trino_token: str | None,
+    project: str | None,
+    gateway: str | None,
+    token: str | None,
+) -> None:
+    """Have an engine read a restricted table of random values, and let the gateway judge what it showed.
+
+    The exit code is 1 if the probe failed: the engine is no longer trusted in the warehouse. It is 2 if the engine was
+    not reached: then nothing changed.
+    """
+    if (command is None) == (trino_url is None):
+        raise click.UsageError("give either --command or --trino-url")
+    api = Management.of(gateway, token, project)
+    warehouse = _warehouse(api, place)
+    run: Run
+    if trino_url is not None:
+        run = Trino(trino_url, trino_catalog, subject.partition("~")[2] or subject, trino_token).run
+    else:
+        run = by_command(command or "", warehouse.name, subject)
+    path = f"/warehouse/{warehouse.id}/engine-probe"
+    challenge = api.send("POST", path, body={"engine": engine_id}).json()
+    try:
+        with canary(api, warehouse, challenge, subject) as table:
+            output = run(table)
+            # A part of a longer output proves nothing: the rest could show hidden values.
+            body = {"output": output if len(output) <= MAX_OUTPUT else ""}
+            # Within the block: the canary is dropped only when the probe is closed.
+            state = api.send("POST", f"{path}/{challenge['id']}/result", body=body).json()
+    except EngineNotReached as error:
+        click.echo(f"{error}. No result was posted.", err=True)
+        sys.exit(_NOT_RUN)
+    click.echo(f"{state['verdict']}: {printable(state['detail'])}")
+    if state["verdict"] != "passed":
+        sys.exit(_FAILED)
+
+
+@engine.command("list")
+@_ON
+@_PROJECT
+@at_a_gateway
+def list_probes(place: str, project: str | None, gateway: str | None, token: str | None) -> None:
+    """List the probed engines of a warehouse: engine, state, time of the probe, and its end, separated by tabs."""
+    api = Management.of(gateway, token, project)
+    warehouse = _warehouse(api, place)
+    for each in api.send("GET", f"/warehouse/{warehouse.id}/engine-probe").json()["engine-probes"]:
+        times = (each.get("probed-at", "-"), each.get("valid-until", each.get("warn-until", "-")))
+        click.echo("\t".join((printable(each["engine"]), _state(each), *times)))
+
+
+def _state(probe: dict[str, Any]) -> str:
+    if probe.get("warned"):
+        return "warned"
+    if probe.get("verdict") == "passed" and not probe["trusted"]:
+        return "expired"
+    return str(probe.get("verdict", "not probed"))
+
+
+def _warehouse(api: Management, place: str) -> Warehouse:
+    """Return the warehouse that `--on` names. An unknown one ends the command."""
+    kind, _, name = place.partition("/")
+    if kind != "warehouse" or not name:
+        raise click.UsageError(f"--on {place}: write warehouse/NAME or warehouse/ID")
+    warehouses = api.send("GET", "/warehouse", query={"warehouseStatus": "active"}).json()["warehouses"]
+    member, wanted = ("id", str(UUID(name))) if _is_uuid(name) else ("name", name)
+    for each in warehouses:
+        if each[member] == wanted:
+            return Warehouse(each["id"], each["name"])
+    raise click.ClickException(
+        f"--on {place}: you see no active warehouse of this name or id in the project. Check the name, and select "
+        "another project with --project."
+    )
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True

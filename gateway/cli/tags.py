@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command ``lakegate tag``: define tags, attach them to objects, and suggest tags for columns."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+from uuid import UUID
+
+import click
+
+from gateway.cli.management import Command, Management, at_a_gateway, printable
+
+_DEFINITIONS = "/tag-definition"
+_KINDS = ("warehouse", "namespace", "table", "view", "generic-table", "column")
+_MOST_COLUMNS = 1_000
+
+
+def _of_a_project(command: Command) -> Command:
+    """Add the options that select the gateway, the project and the user."""
+    return click.option("--project", help="Id of the project. Default: the default project.")(at_a_gateway(command))
+
+
+def _on_an_object(command: Command) -> Command:
+    """Add the options that select an object of a warehouse. The command gets `at`."""
+    for option in (
+        click.option("--column", help="Name of a column of the table."),
+        click.option("--generic-table", type=click.UUID, help="Id of a generic table."),
+        click.option("--view", type=click.UUID, help="Id of a view."),
+        click.option("--table", type=click.UUID, help="Id of a table."),
+        click.option("--namespace", type=click.UUID, help="Id of a namespace."),
+        click.option("--warehouse", type=click.UUID, required=True, help="Id of the warehouse."),
+    ):
+        command = option(command)
+    return at_a_gateway(command)
+
+
+@click.group()
+def tag() -> None:
+    """Define tags, attach them to objects and columns, and suggest tags for columns."""
+
+
+@tag.command()
+@click.argument("name")
+@click.option("--on", "scope", type=click.Choice(_KINDS), multiple=True, required=True, help="Type of object.")
+@click.option("--value", "values", multiple=True, help="An allowed value. Several make an enumerated tag.")
+@click.option("--free-text", is_flag=True, help="Allow every value. Default: the tag has no value.")
+@click.option("--description", help="Description of the tag.")
+@_of_a_project
+def define(
+    name: str,
+    scope: tuple[str, ...],
+    values: tuple[str, ...],
+    free_text: bool,
+    description: str | None,
+    project: str | None,
+    gateway: str | None,
+    token: str | None,
+) -> None:
+    """Define the tag NAME, which you then own. Print its id."""
+    if values and free_text:
+        raise click.UsageError("--value and --free-text exclude each other")
+    kind = "enumerated" if values else "free-text" if free_text else "marker"
+    body: dict[str, Any] = {"name": name, "scope": list(scope), "value-kind": kind}
+    body |= {"allowed-values": list(values)} if values else {}
+    body |= {"description": description} if description else {}
+    click.echo(Management.of(gateway, token, project).send("POST", _DEFINITIONS, body=body).json()["id"])
+
+
+@tag.command("list")
+@_of_a_project
+def list_tags(project: str | None, gateway: str | None, token: str | None) -> None:
+    """List the tags of a project: id, name, kind of value and scope, separated by tabs."""
+    api = Management.of(gateway, token, project)
+    for each in _pages(api, _DEFINITIONS, "tag-definitions"):
+        click.echo("\t".join((each["id"], printable(each["name"]), each["value-kind"], ",".join(each["scope"]))))
+
+
+@tag.command()
+@click.argument("id", type=click.UUID)
+@_of_a_project
+def show(id: UUID, project: str | None, gateway: str | None, token: str | None) -> None:
+    """Show the definition of a tag and the objects that carry it, as JSON."""
+    api = Management.of(gateway, token, project)
+    found = api.send("GET", f"{_DEFINITIONS}/{id}").json()
+    attached = list(_pages(api, f"{_DEFINITIONS}/{id}/attachments", "attachments"))
+    click.echo(json.dumps({**found, "attachments": attached}, indent=2))
+
+
+@tag.command()
+@click.argument("name")
+@click.option("--value", help="The value of the tag on this object.")
+@_on_an_object
+def attach(name: str, value: str | None, gateway: str | None, token: str | None, **at: Any) -> None:
+    """Attach the tag NAME to an object, by default to the warehouse, or change its value there."""
+    body = {} if value is None else {"value": value}
+    Management.of(gateway, token).send("PUT", _tag_path(at, name), body=body)
+    click.echo("Attached.")
+
+
+@tag.command()
+@click.argument("name")
+@_on_an_object
+def detach(name: str, gateway: str | None, token: str | None, **at: Any) -> None:
+    """Detach the tag NAME from an object, by default from the warehouse."""
+    Management.of(gateway, token).send("DELETE", _tag_path(at, name))
+    click.echo("Detached.")
+
+
+@tag.command()
+@click.option("--sample", type=click.Path(dir_okay=False, path_type=Path), help="CSV file with a header.")
+@click.option("--warehouse", type=click.UUID, help="Id of the warehouse of a table.")
+@click.option("--table", type=click.UUID, help="Id of a table: suggest by names and types of its columns.")
+@at_a_gateway
+def suggest(
+    sample: Path | None, warehouse: UUID | None, table: UUID | None, gateway: str | None, token: str | None
+) -> None:
+    """Suggest tags for columns, separated by tabs. Nothing is attached.
+
+    With --sample, the values of a CSV file are examined on this machine, and no value is sent or printed.
+    """
+    if sample is not None:
+        for line in sample_lines(sample):
+            click.echo(line)
+        return
+    if warehouse is None or table is None:
+        raise click.UsageError("give --sample FILE, or --warehouse and --table")
+    at = f"/warehouse/{warehouse}/table/{table}/tag-suggestions"
+    for each in Management.of(gateway, token).send("GET", at).json()["suggestions"]:
+        sure = "whole name" if each["whole-name"] else "part of the name"
+        click.echo("\t".join((printable(each["column"]), each["tag"], printable(each["because"]), sure)))
+
+
+def sample_lines(path: Path) -> Iterator[str]:
+    """Yield a line for each suggestion by the values of a CSV file: column, tag, and share of matching values.
+
+    An unreadable file ends the command.
+    """
+    from gateway.governance.tag_samples import suggestions_of_samples
+
+    for each in suggestions_of_samples(_samples(path)):
+        yield f"{printable(each.column)}\t{each.tag}\t{each.share:.0%} of {each.examined} values"
+
+
+def _samples(path: Path) -> dict[str, list[str]]:
+    """Return the first values of each column of a CSV file."""
+    from gateway.governance.tag_samples import MOST_VALUES
+
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows = csv.reader(file)
+            names = next(rows, [])[:_MOST_COLUMNS]
+            columns: list[list[str]] = [[] for _ in names]
+            for _, row in zip(range(MOST_VALUES), rows, strict=False):
+                for column, value in zip(columns, row, strict=False):
+                    column.append(value)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise click.ClickException(f"{path} cannot be read as a CSV file in UTF-8: {error}") from None
+    return dict(zip(names, columns, strict=True))
+
+
+def _tag_path(at: Mapping[str, Any], name: str) -> str:
+    """Return the path of a tag on an object. `at` has the options of `_on_an_object`."""
+    chosen = [kind for kind in ("namespace", "table", "view", "generic_table") if at[kind] is not None]
+    if len(chosen) > 1 or (at["column"] is not None and chosen != ["table"]):
+        raise click.UsageError(
+            "give at most one of --namespace, --table, --view and --generic-table; --column needs --table"
+        )
+    path = f"/warehouse/{at['warehouse']}"
+    path += "".join(f"/{kind.replace('_', '-')}/{at[kind]}" for kind in chosen)
+    path += "" if at["column"] is None else f"/column/{quote(at['column'], safe='')}"
+    return f"{path}/tags/{quote(name, safe='')}"
+
+
+def _pages(api: Management, path: str, member: str) -> Iterator[dict[str, Any]]:
+    """Yield the items of all pages of a list."""
+    token: str | None = None
+    while True:
+        found = api.send("GET", path, query={} if token is None else {"pageToken": token}).json()
+        yield from found[member]
+        token = found.get("next-page-token")
+        if token is None:
+            return

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answer permission checks about the data of tables that data policies restrict.
+
+An engine that does not ask for restrictions would show all rows, so its check is not allowed. An engine that asks for
+them receives expressions to apply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from gateway.access.operations.checks import Check
+from gateway.access.policy_verdict import PolicyVerdict
+from gateway.access.relations import Can
+from gateway.iceberg.predicates import ALWAYS
+from gateway.obligations.binding_columns import unambiguous_names
+from gateway.obligations.columns import Columns, RestrictionNotExpressible
+from gateway.obligations.compilers.trino import mask_sql, row_filter_sql
+from gateway.obligations.kinds import TableRestrictions
+from gateway.obligations.masks import Action
+from gateway.protocol.checks import ColumnMask, EngineRestrictions
+
+#: Checks of these relations on a table concern its data.
+READS: Final = frozenset({Can.READ_DATA, Can.READ_COLUMNS})
+WRITES: Final = frozenset({Can.WRITE_DATA, Can.COMMIT})
+CONCERNS_DATA: Final = READS | WRITES | {Can.UNREGISTER}
+
+#: The condition that no row fulfils.
+_NO_ROW: Final = "false"
+
+
+@dataclass(frozen=True, slots=True)
+class RestrictedAnswer:
+    """The answer to an otherwise allowed check. `columns` and `restrictions` are None if nothing is restricted."""
+
+    allowed: bool
+    columns: list[str] | None = None
+    restrictions: EngineRestrictions | None = None
+
+
+_REFUSED: Final = RestrictedAnswer(False)
+
+
+def restricted_answer(
+    check: Check, verdict: PolicyVerdict | None, readable: Sequence[str] | None = None
+) -> RestrictedAnswer:
+    """Return the answer to a check that both engines allow, under the data policies of the table.
+
+    `readable` has the names of the columns that column grants allow, None for all columns.
+    """
+    columns = None if readable is None else list(readable)
+    if verdict is None or not verdict.restricts:
+        return RestrictedAnswer(True, columns)
+    restrictions = verdict.restrictions
+    if restrictions is None or verdict.inexpressible:
+        return _REFUSED
+    if check.relation in WRITES:
+        return RestrictedAnswer(check.append and restrictions.append)
+    if check.relation is not Can.READ_COLUMNS or not check.applies_restrictions:
+        return _REFUSED
+    return _for_trino(verdict, restrictions, columns)
+
+
+def _for_trino(
+    verdict: PolicyVerdict, restrictions: TableRestrictions, readable: Collection[str] | None
+) -> RestrictedAnswer:
+    """Return the expressions for Trino.
+
+    Only columns whose name no other column has or had are allowed: Trino reads old snapshots by the names of that time.
+    """
+    if verdict.columns is None or verdict.inputs is None:
+        return _REFUSED
+    names = unambiguous_names(verdict.columns, verdict.inputs)
+    shown = {id: name for id, name in names.items() if readable is None or name in readable}
+    try:
+        masks = list(_masks(restrictions, verdict.columns, shown))
+    except RestrictionNotExpressible:
+        return _REFUSED
+    if not shown:
+        return _REFUSED
+    found = EngineRestrictions(row_filter=_row_filter(restrictions, names), column_masks=masks)
+    return RestrictedAnswer(True, list(shown.values()), found)
+
+
+def _row_filter(restrictions: TableRestrictions, names: Mapping[int, str]) -> str | None:
+    if restrictions.row_filter == ALWAYS:
+        return None
+    try:
+        return row_filter_sql(restrictions.row_filter, names)
+    except RestrictionNotExpressible:
+        return _NO_ROW
+
+
+def _masks(restrictions: TableRestrictions, columns: Columns, shown: Mapping[int, str]) -> Iterator[ColumnMask]:
+    """Yield the masks of the shown columns. Raises RestrictionNotExpressible if Trino cannot hide a column."""
+    kinds = {field.id: field for field in columns.current}
+    for each in restrictions.masks:
+        if each.field_id in shown:
+            field = kinds[each.field_id]
+            try:
+                sql = mask_sql(each.action, field.name, field.type, required=field.required)
+            except RestrictionNotExpressible:
+                stricter = Action.MASK_TO_FIXED_VALUE if field.required else Action.REPLACE_WITH_NULL
+                sql = mask_sql(stricter, field.name, field.type, required=field.required)
+            yield ColumnMask(field.name.lower(), sql)

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`lakegate engine probe` with a real engine command on the running gateway."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gateway.cli import main
+from tests.contract.columns import give, wide
+from tests.contract.exchanging import acting
+from tests.contract.test_engine_probes import state
+from tests.contract.world import World
+
+
+@pytest.fixture(autouse=True)
+def unprobed(world: World) -> Iterator[None]:
+    """Remove all probes, and the grants of the engine and of carol, before and after the test."""
+
+    def clean() -> None:
+        world.sql("delete from engine_probes")
+        for person in (world.etl, world.carol):
+            world.strip(person)
+
+    clean()
+    for privilege in ("delegate", "enforcer"):
+        world.grant(privilege, world.etl, "warehouse", world.warehouse)
+    yield
+    clean()
+
+
+def probed(world: World, kind: str, monkeypatch: pytest.MonkeyPatch) -> Result:
+    """Run the command with an engine of this kind (`probed_engine.py`)."""
+    monkeypatch.setenv("GATEWAY", world.base)
+    monkeypatch.setenv("ENGINE_TOKEN", world.etl.token)
+    monkeypatch.setenv("LAKEGATE_TOKEN", world.admin.token)
+    arguments = ["engine", "probe", "--gateway", world.base, "--engine", world.etl.id, "--user", world.carol.id]
+    engine = f"{sys.executable} -m tests.contract.probed_engine {kind}"
+    place = ["--on", f"warehouse/{world.warehouse}", "--command", engine]
+    return CliRunner().invoke(main, [*arguments, *place], catch_exceptions=False)
+
+
+def listed(world: World) -> str:
+    """Return the output of `lakegate engine list`."""
+    arguments = ["--on", f"warehouse/{world.warehouse}", "--gateway", world.base, "--token", world.admin.token]
+    done = CliRunner().invoke(main, ["engine", "list", *arguments], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def canaries(world: World) -> list[str]:
+    """Return the names of the tables in the namespace of canaries."""
+    return [each["name"] for each in world.sql("select name from tables where name like 'canary!_%' escape '!'")]
+
+
+def test_enforcing_engine_passes_and_its_canary_is_dropped(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = probed(world, "enforcing", monkeypatch)
+    assert done.exit_code == 0, done.output
+    assert done.output.startswith("passed: ")
+    assert state(world, world.etl)["trusted"] is True
+    assert f"{world.etl.id}\tpassed\t" in listed(world)
+    assert canaries(world) == []
+
+
+def test_engine_that_ignores_the_restriction_fails_and_loses_the_trust(
+    world: World, ns: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = wide(world, ns)
+    assert give(world, table, "name", world.carol).status_code == 204
+    carol = acting(world, world.etl, world.carol)
+    assert carol.get(table.path).status_code == 200
+    done = probed(world, "raw", monkeypatch)
+    assert done.exit_code == 1, done.output
+    assert "may not read" in done.output
+    assert carol.get(table.path).status_code == 403
+    assert f"{world.etl.id}\tfailed\t" in listed(world)
+    assert probed(world, "enforcing", monkeypatch).exit_code == 0, "a repaired engine must be able to pass"
+    assert give(world, table, "name", world.carol).status_code == 204
+    assert carol.get(table.path).status_code == 200
+
+
+def test_engine_that_shows_nothing_fails(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert probed(world, "silent", monkeypatch).exit_code == 1
+    assert state(world, world.etl)["verdict"] == "failed"
+
+
+def test_engine_without_delegate_cannot_read_the_canary_and_fails(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.revoke("delegate", world.etl, "warehouse", world.warehouse)
+    assert probed(world, "enforcing", monkeypatch).exit_code == 1
+    assert state(world, world.etl)["verdict"] == "failed"
+
+
+def test_engine_that_is_down_keeps_its_state(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = probed(world, "unreachable", monkeypatch)
+    assert done.exit_code == 2, done.output
+    assert "verdict" not in state(world, world.etl)
+    assert canaries(world) == []

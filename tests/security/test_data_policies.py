@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables with data policies: no answer, credential or signature shows what a policy hides.
+
+The attacks are D14, D17, D30, D33 and D34 of the catalogue of attacks on catalogs. The policies are written to the
+database directly, so that the tests do not depend on the management API.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+from botocore.exceptions import ClientError
+
+from gateway.fga.names import user_object
+from tests.contract.columns import BATCH, evolve, give, wide
+from tests.contract.exchanging import acting
+from tests.contract.lifecycle import fill
+from tests.contract.world import Person, Table, World, error_of, send_until_decided
+
+MASK = {"kind": "mask", "action": "mask-alphanum", "columns": [{"name": "name"}]}
+ONE = {
+    "kind": "row-filter",
+    "test": {"type": "compare", "operator": "eq", "column": {"name": "name"}, "value": "one"},
+}
+DELEGATION = {"X-Iceberg-Access-Delegation": "vended-credentials"}
+CLAIMS = {
+    "User-Agent": "Trino/476 trusted-enforcer",
+    "X-Iceberg-Client-Capabilities": "read-restrictions",
+    "X-Lakegate-Enforcer": "true",
+}
+SIGN = {"region": "us-east-1", "method": "GET", "uri": "x", "headers": {}}
+
+
+@pytest.fixture(autouse=True)
+def clean(world: World) -> Iterator[None]:
+    """Remove all policies and the grants of the engine and carol, before and after the test."""
+
+    def remove() -> None:
+        world.sql("delete from data_policies")
+        world.sql("update warehouses set data_policy_revision = null where data_policy_revision is not null")
+        for person in (world.carol, world.etl):
+            world.strip(person)
+
+    remove()
+    yield
+    remove()
+
+
+@pytest.fixture
+def table(world: World, ns: str) -> Table:
+    """Return a table with files."""
+    table = wide(world, ns)
+    fill(world, table.location)
+    return table
+
+
+@pytest.fixture
+def engine(world: World) -> Person:
+    """Return an engine with `delegate` and `enforcer`."""
+    for privilege in ("delegate", "enforcer"):
+        world.grant(privilege, world.etl, "warehouse", world.warehouse)
+    return world.etl
+
+
+def bind(world: World, definition: object, type: str, on: str, *, allow_append: bool = False) -> str:
+    """Bind a new policy to an object; return its id."""
+    id = str(uuid4())
+    world.sql(
+        """
+        with policy as (
+            insert into data_policies (id, project_id, name, name_key, definition, allow_append)
+            select $1::uuid, project_id, $1::text, $1::text, $2::jsonb, $3 from warehouses where id = $4::uuid
+            returning id),
+        binding as (
+            insert into data_policy_bindings (policy_id, object_type, object_id, warehouse_id, bound_by)
+            select id, $5, $6::uuid, $4::uuid, 'test' from policy)
+        update warehouses set data_policy_revision = gen_random_uuid() where id = $4::uuid
+        """,
+        id,
+        json.dumps(definition),
+        allow_append,
+        world.warehouse,
+        type,
+        on,
+    )
+    return id
+
+
+def id_of(table: Table) -> str:
+    """Return the id of the table, which is the UUID of a created table."""
+    return table.uuid
+
+
+def restrictions(answer: httpx.Response) -> dict[str, Any]:
+    """Return the restrictions of a load."""
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json().get("read-restrictions", {})
+    return found
+
+
+def refused_with_remedy(answer: httpx.Response) -> None:
+    """Assert a 403 that names the remedy and nothing of the policy."""
+    error = error_of(answer)
+    assert (error["code"], error["type"]) == (403, "ForbiddenException"), error
+    assert "enforcer" in error["message"]
+    for secret in ("mask", "name", "s3.", "one"):
+        assert secret not in error["message"].split()
+
+
+@pytest.mark.parametrize("level", ["table", "namespace", "warehouse"])
+def test_the_owner_without_an_enforcer_gets_neither_metadata_nor_keys_nor_signatures(
+    world: World, ns: str, table: Table, level: str
+) -> None:
+    ids = {"table": id_of(table), "namespace": world.namespace_id(ns), "warehouse": world.warehouse}
+    bind(world, MASK, level, ids[level])
+    for headers in ({}, DELEGATION, {**DELEGATION, **CLAIMS}):
+        refused_with_remedy(world.admin.get(table.path, headers=headers))
+        refused_with_remedy(world.admin.get(f"{table.path}?snapshots=refs", headers=headers))
+        refused_with_remedy(world.admin.get(f"{table.path}/credentials", headers=headers))
+        refused_with_remedy(world.admin.post(f"{table.path}/sign", SIGN, headers=headers))
+
+
+def test_a_restricted_principal_does_not_write(world: World, table: Table, engine: Person) -> None:
+    bind(world, ONE, "table", id_of(table))
+    update = {"action": "set-properties", "updates": {"a": "b"}}
+    for person in (world.admin, acting(world, engine, world.admin)):
+        assert world.commit(person, table.path, update).status_code == 403
+        change = {"identifier": {"namespace": [table.namespace], "name": table.name}, "requirements": []}
+        body = {"table-changes": [{**change, "updates": [update]}]}
+        assert person.post(f"{world.root}/transactions/commit", body).status_code == 403
+    assert world.admin.post(f"{table.path}/unregister", {}).status_code == 403
+
+
+def test_an_enforcer_gets_the_restrictions_and_keys_that_only_read(world: World, table: Table, engine: Person) -> None:
+    bind(world, MASK, "table", id_of(table))
+    bind(world, ONE, "warehouse", world.warehouse)
+    through = acting(world, engine, world.admin)
+    loaded = through.get(table.path, headers=DELEGATION)
+    assert restrictions(loaded) == {
+        "required-column-projections": [{"field-id": 2, "action": "mask-alphanum"}],
+        "required-row-filter": {
+            "type": "eq",
+            "left": {"type": "reference", "id": 2},
+            "right": {"type": "literal", "value": "one"},
+        },
+    }
+    assert "no-" in loaded.headers["cache-control"]
+    assert "private" in loaded.headers["cache-control"]
+    [credential] = loaded.json()["storage-credentials"]
+    store = world.store_of(credential["config"])
+    key = f"{table.location.removeprefix(f's3://{world.bucket}/')}/data/0.parquet"
+    assert store.get_object(Bucket=world.bucket, Key=key)["Body"].read() == b"x"
+    with pytest.raises(ClientError):
+        store.put_object(Bucket=world.bucket, Key=f"{key}2", Body=b"x")
+    assert through.get(f"{table.path}/credentials").status_code == 403
+    assert through.post(f"{table.path}/sign", SIGN).status_code == 403
+
+
+def test_a_column_that_is_withheld_stays_withheld_under_a_mask(world: World, table: Table, engine: Person) -> None:
+    given = give(world, table, "id", world.carol)
+    assert given.status_code == 204, given.text
+    bind(world, MASK, "table", id_of(table))
+    found = restrictions(acting(world, engine, world.carol).get(table.path))
+    by_id = {each["field-id"]: each["action"] for each in found["required-column-projections"]}
+    assert by_id[2] == "replace-with-null"
+    assert set(by_id) == {2, 3, 4}
+
+
+def test_a_new_policy_changes_the_etag_and_an_exemption_ends_with_its_tuple(
+    world: World, table: Table, engine: Person
+) -> None:
+    through = acting(world, engine, world.admin)
+    before = through.get(table.path)
+    assert restrictions(before) == {}
+    policy = bind(world, MASK, "table", id_of(table))
+    again = through.get(table.path, headers={"If-None-Match": before.headers["etag"]})
+    assert again.status_code == 200
+    assert restrictions(again) != {}
+    assert through.get(table.path, headers={"If-None-Match": again.headers["etag"]}).status_code == 304
+    assert through.get(table.path, headers={"If-None-Match": "*"}).status_code == 200
+    exempt = (user_object(world.admin.id), "exempt", f"data_policy:{policy}")
+    world.write_tuple(*exempt)
+    assert restrictions(send_until_decided(lambda: through.get(table.path))) == {}
+    world.delete_tuple(*exempt)
+    refused_with_remedy(world.admin.get(table.path))
+
+
+def test_a_user_that_may_only_describe_sees_no_summaries(world: World, table: Table) -> None:
+    snapshot = {
+        "snapshot-id": 7,
+        "sequence-number": 1,
+        "timestamp-ms": 1_800_000_000_000,
+        "manifest-list": f"{table.location}/metadata/snap.avro",
+        "summary": {"operation": "append", "total-records": "12345"},
+        "schema-id": 0,
+    }
+    updates = (
+        {"action": "add-snapshot", "snapshot": snapshot},
+        {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": 7},
+    )
+    done = send_until_decided(lambda: world.commit(world.admin, table.path, *updates))
+    assert done.status_code == 200, done.text
+    world.grant("describe", world.carol, "table", id_of(table))
+    assert "12345" in world.carol.get(table.path).text
+    bind(world, MASK, "table", id_of(table))
+    shown = world.carol.get(table.path, headers=DELEGATION)
+    assert shown.status_code == 200, shown.text
+    assert "12345" not in shown.text
+    assert shown.json()["metadata"]["snapshots"][0]["summary"] == {"operation": "append"}
+    assert not shown.json().get("storage-credentials")
+    assert "read-restrictions" not in shown.json()
+
+
+def test_a_renamed_column_stays_masked_after_its_old_schema_was_removed(
+    world: World, table: Table, engine: Person
+) -> None:
+    fields = [
+        {"id": 1, "name": "id", "type": "long", "required": True},
+        {"id": 2, "name": "nickname", "type": "string", "required": False},
+        {"id": 3, "name": "card", "type": "string", "required": True},
+    ]
+    evolve(world, table, fields, 5)
+    removed = send_until_decided(
+        lambda: world.commit(world.admin, table.path, {"action": "remove-schemas", "schema-ids": [0]})
+    )
+    assert removed.status_code == 200, removed.text
+    bind(world, MASK, "table", id_of(table))
+    found = restrictions(acting(world, engine, world.admin).get(table.path))
+    assert {each["field-id"] for each in found["required-column-projections"]} == {2}
+
+
+def test_a_policy_that_cannot_be_read_or_applied_never_shows_the_data(
+    world: World, table: Table, engine: Person
+) -> None:
+    through = acting(world, engine, world.admin)
+    bind(world, {**ONE, "test": {**ONE["test"], "column": {"name": "absent"}}}, "table", id_of(table))  # type: ignore[dict-item]  # a dictionary of this test
+    assert restrictions(through.get(table.path)) == {"required-row-filter": False}
+    bind(world, {"kind": "of-a-later-version"}, "table", id_of(table))
+    assert through.get(table.path).status_code == 403
+    assert through.get(f"{table.path}/credentials").status_code == 403
+
+
+def test_an_old_bridge_is_denied_and_a_new_one_gets_the_expressions(world: World, table: Table) -> None:
+    bind(world, MASK, "table", id_of(table))
+    about = {"warehouse-id": world.warehouse, "table-id": table.uuid}
+    actions = [
+        {**about, "action": "read_data"},
+        {**about, "action": "read_columns"},
+        {**about, "action": "write_data"},
+        {**about, "action": "read_columns", "restrictions": "trino"},
+    ]
+    answer = world.admin.post(BATCH, {"checks": [{"operation": {"table": each}} for each in actions]})
+    assert answer.status_code == 200, answer.text
+    results = answer.json()["results"]
+    assert [each["allowed"] for each in results] == [False, False, False, True]
+    assert "name" in results[3]["columns"]
+    assert [each["column"] for each in results[3]["restrictions"]["column-masks"]] == ["name"]
+    single = {"operation": {"table": {**about, "action": "read_data"}}}
+    assert world.admin.post("/management/v1/permissions/check", single).json() == {"allowed": False}
+
+
+def test_the_creator_of_a_table_below_a_policy_gets_no_credentials_for_it(world: World, ns: str) -> None:
+    bind(world, MASK, "namespace", world.namespace_id(ns))
+    made = world.admin.post(
+        f"{world.root}/namespaces/{ns}/tables",
+        {"name": "t", "schema": {"type": "struct", "fields": []}},
+        headers=DELEGATION,
+    )
+    assert made.status_code == 200, made.text
+    assert not made.json().get("storage-credentials")
+
+
+def test_an_append_is_allowed_only_by_policies_that_allow_it(world: World, table: Table, engine: Person) -> None:
+    def append(id: int, parent: int | None) -> tuple[tuple[object, ...], tuple[object, ...]]:
+        snapshot = {
+            "snapshot-id": id,
+            **({} if parent is None else {"parent-snapshot-id": parent}),
+            "sequence-number": id,
+            "timestamp-ms": 1_800_000_000_000 + id,
+            "manifest-list": f"{table.location}/metadata/snap-{id}.avro",
+            "summary": {"operation": "append"},
+            "schema-id": 0,
+        }
+        updates = (
+            {"action": "add-snapshot", "snapshot": snapshot},
+            {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": id},
+        )
+        return updates, ({"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": parent},)
+
+    through = acting(world, engine, world.admin)
+    bind(world, MASK, "table", id_of(table), allow_append=True)
+    updates, requirements = append(1, None)
+    assert world.commit(world.admin, table.path, *updates, requirements=requirements).status_code == 403
+    done = send_until_decided(lambda: world.commit(through, table.path, *updates, requirements=requirements))
+    assert done.status_code == 200, done.text
+    updates, requirements = append(2, 1)
+    bind(world, ONE, "table", id_of(table))
+    assert world.commit(through, table.path, *updates, requirements=requirements).status_code == 403
