@@ -18,14 +18,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from gateway.iceberg.predicates import ALWAYS, And, Compare, Comparison, Constant, In, IsNan, IsNull, Not, Or, Predicate
-from gateway.obligations.compilers import duckdb as duckdb_text
-from gateway.obligations.compilers import spark as spark_text
-from gateway.obligations.compilers.read_restrictions import read_restrictions
-from gateway.obligations.kinds import TableRestrictions
+from gateway.iceberg.predicates import And, Compare, Comparison, Constant, In, IsNan, IsNull, Not, Or, Predicate
 from gateway.obligations.literals import comparable, literal
 from gateway.obligations.masks import Action, applies
-from gateway.obligations.projections import Projection
 from tests.reference_policies import base, keeps, masked
 
 COLUMNS: Mapping[int, tuple[str, str]] = {
@@ -279,103 +274,3 @@ def compare_masks(engine: Engine, rnd: random.Random, *, rows: int) -> int:
             raise AssertionError(f"{engine.name}: {action} of {kind}: wrong for {wrong[0][0][id]!r}: {wrong[0][1:]}")
         assert got == expected
     return len(masks)
-
-
-def duckdb_engine() -> Engine:
-    """Return DuckDB, in a session whose time zone is not UTC."""
-    import duckdb
-
-    connection = duckdb.connect(config={"threads": 1})
-    connection.execute("SET TimeZone = 'America/St_Johns'")
-
-    def select(table: pa.Table, expressions: Sequence[str]) -> pa.Table:
-        connection.register("given", table)
-        identifier = COLUMNS[14][0]
-        columns = ", ".join(f"{each} AS c{number}" for number, each in enumerate(expressions))
-        text = f'SELECT {columns} FROM (SELECT * REPLACE (CAST("{identifier}" AS UUID) AS "{identifier}") FROM given)'
-        found = connection.execute(text).to_arrow_table()
-        connection.unregister("given")
-        return found
-
-    return Engine(
-        "DuckDB",
-        tuple(COLUMNS),
-        select,
-        duckdb_text.row_filter_sql,
-        lambda action, name, kind: duckdb_text.mask_sql(action, name, kind, required=False, salt=SALT),
-    )
-
-
-def spark_engine(session: Any) -> Engine:
-    """Return a Spark session as an engine. It has no times and no nanoseconds, and UUIDs are texts."""
-
-    def select(table: pa.Table, expressions: Sequence[str]) -> pa.Table:
-        from pyspark.sql import functions as F
-
-        frame = session.createDataFrame(table)
-        return frame.select(*(F.expr(each).alias(f"c{number}") for number, each in enumerate(expressions))).toArrow()
-
-    return Engine(
-        "Spark",
-        tuple(id for id, (_, kind) in COLUMNS.items() if kind not in ("time", "timestamp_ns")),
-        select,
-        spark_text.row_filter_sql,
-        lambda action, name, kind: spark_text.mask_sql(action, name, kind, required=False, salt=SALT),
-    )
-
-
-def reader_engine() -> Engine:
-    """Return the Python reader, which applies `read-restrictions`. An expression is their JSON."""
-    from pyiceberg import types as iceberg
-    from pyiceberg.schema import Schema
-
-    from lakegate.reader import bind, decode
-
-    names = [name for name, _ in COLUMNS.values()]
-    schema = Schema.model_validate(
-        {
-            "type": "struct",
-            "fields": [
-                {"id": id, "name": name, "type": kind, "required": False} for id, (name, kind) in COLUMNS.items()
-            ],
-        }
-    )
-    numbered = Schema(*schema.fields, iceberg.NestedField(NUMBER, "number", iceberg.LongType(), required=False))
-
-    def select(table: pa.Table, expressions: Sequence[str]) -> pa.Table:
-        given = table.set_column(names.index(COLUMNS[14][0]), COLUMNS[14][0], _uuids(table.column(COLUMNS[14][0])))
-        given = given.append_column("number", pa.array(range(len(given)), pa.int64()))
-        (batch,) = given.combine_chunks().to_batches()
-        found = []
-        for expression in expressions:
-            restrictions = decode(expression)
-            restricted = bind(restrictions, numbered, (), SALT).apply(batch)
-            if restrictions.projections:
-                (masked_column,) = restrictions.projections
-                found.append(restricted.column(list(COLUMNS).index(masked_column.field_id)))
-            else:
-                kept = set(restricted.column("number").to_pylist())
-                found.append(pa.array([number in kept for number in range(len(given))]))
-        return pa.table(found, names=[f"c{number}" for number in range(len(found))])
-
-    ids = {name: id for id, (name, _) in COLUMNS.items()}
-    return Engine(
-        "lakegate.reader",
-        tuple(COLUMNS),
-        select,
-        lambda predicate, names: _wire(predicate),
-        lambda action, name, kind: _wire(ALWAYS, Projection(ids[name], action)),
-    )
-
-
-NUMBER = 99
-"""The field id of the number of a row, by which rows that a filter keeps are recognized."""
-
-
-def _wire(predicate: Predicate, *masks: Projection) -> str:
-    return (read_restrictions(TableRestrictions("t", predicate, masks, False, "m")) or b"{}").decode()
-
-
-def _uuids(column: pa.ChunkedArray) -> pa.Array:
-    """Return the 16 bytes of each UUID, as PyIceberg reads them."""
-    return pa.array([None if each is None else uuid.UUID(each).bytes for each in column.to_pylist()], pa.binary(16))

@@ -14,10 +14,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
-from tests.policy_agreement import Engine, compare_masks, compare_predicates, duckdb_engine, reader_engine, spark_engine
+from tests.policy_agreement import Engine, compare_masks, compare_predicates
+from tests.policy_engines import duckdb_engine, governed_spark_engine, reader_engine, spark_engine
 
 RESULT = Path(__file__).with_name("policy_agreement_result.json")
 ROWS = 16
@@ -35,7 +38,7 @@ def _reader() -> Iterator[Engine]:
 
 
 @contextmanager
-def _spark() -> Iterator[Engine]:
+def _spark(of_session: Callable[[Any], Engine]) -> Iterator[Engine]:
     import os
 
     from gateway.embedded import jdk, spark_jars, toolchain
@@ -51,7 +54,7 @@ def _spark() -> Iterator[Engine]:
         # Generated Java for hundreds of different predicates takes longer to compile than to run.
         session.conf.set("spark.sql.codegen.wholeStage", "false")
         session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-        yield spark_engine(session)
+        yield of_session(session)
         session.stop()
 
 
@@ -59,7 +62,8 @@ def _spark() -> Iterator[Engine]:
 ENGINES: Mapping[str, tuple[Callable[[], AbstractContextManager[Engine]], str, int]] = {
     "duckdb": (_duckdb, "duckdb", 1000),
     "reader": (_reader, "pyarrow", 1000),
-    "spark": (_spark, "pyspark", 200),
+    "spark": (partial(_spark, spark_engine), "pyspark", 200),
+    "governed-spark": (partial(_spark, governed_spark_engine), "pyspark", 200),
 }
 
 

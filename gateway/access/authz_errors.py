@@ -266,9 +266,9 @@ def restricted(actor: Actor, operation: str) -> ForbiddenException:
     """
     return ForbiddenException(
         f"{operation} is not allowed for {_principal_text(actor)}: not all of this table may be read. Query the "
-        "table through an engine that acts for you and has `enforcer` on it. Otherwise request `select` on the table "
-        "from a principal with `manage_grants` on it. If you have that already, a data policy restricts the table: "
-        "its owner can grant `exempt`."
+        "table through an engine that acts for you, has `enforcer` on it and passed its last probe. Otherwise request "
+        "`select` on the table from a principal with `manage_grants` on it. If you have that already, a data policy "
+        "restricts the table: its owner can grant `exempt`."
     )
 
 

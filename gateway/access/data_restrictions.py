@@ -8,7 +8,7 @@ which policies apply to the caller. A missing answer restricts: nothing in this 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 from uuid import UUID
@@ -25,7 +25,7 @@ from gateway.access.questions import engine_pin_of, pin_of
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
 from gateway.access.resolved import Excerpt, Resolution, ResolvedNamespace, ResolvedTable
-from gateway.obligations.binding import restrictions_of
+from gateway.obligations.binding import PolicyProblem, restrictions_of
 from gateway.obligations.columns import RestrictionNotExpressible, columns_of
 from gateway.obligations.data_policies import (
     AppliesTo,
@@ -45,11 +45,17 @@ _EXCERPTS_AT_A_TIME: Final = 16
 
 
 class DataRestrictions:
-    """Resolves the data policies of tables for one caller."""
+    """Resolves the data policies of tables for one caller.
 
-    def __init__(self, resolver: Resolver, engines: Engines) -> None:
+    `alert` is called with the policies that could not be applied as written. It must not wait.
+    """
+
+    def __init__(
+        self, resolver: Resolver, engines: Engines, alert: Callable[[Sequence[PolicyProblem]], None] | None = None
+    ) -> None:
         self._resolver = resolver
         self._engines = engines
+        self._alert = alert
 
     async def settle(
         self,
@@ -122,6 +128,9 @@ class DataRestrictions:
             if policies is not None:
                 verdict = replace(found[id], trusted=id in trusted)
                 found[id] = await _bind(verdict, applying[id], policies, attributes, excerpt)
+        problems = [problem for verdict in found.values() for problem in verdict.problems]
+        if problems and self._alert is not None:
+            self._alert(problems)
         return found
 
     async def _applying(
@@ -206,8 +215,10 @@ async def _bind(
             result = restrictions_of(
                 verdict.object_id, applying, inputs, attributes, columns, excerpt.metadata_location
             )
-        except RestrictionNotExpressible:
-            return verdict
+        except RestrictionNotExpressible as impossible:
+            problem = f"{impossible}: nobody may read the table until the policy or the table is changed"
+            ids = sorted({each.policy.id for each in applying})
+            return replace(verdict, problems=tuple(PolicyProblem(id, verdict.object_id, problem) for id in ids))
         return replace(
             verdict,
             inexpressible=False,

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -57,6 +57,7 @@ from gateway.access.relations import Can
 from gateway.access.request_context import Assumption, DefinerView, RequestContext
 from gateway.access.resolved import Resolution, ResolvedView
 from gateway.iceberg.errors import CatalogError, ForbiddenException
+from gateway.obligations.binding import PolicyProblem
 
 Op = TypeVar("Op", bound=Operation)
 Extra = TypeVar("Extra", bound=Operation)
@@ -75,6 +76,7 @@ class Door:
 
     With `read_only`, operations that pause in maintenance are refused (`Operation.pauses`). `hypothetical_checks`
     evaluates decisions for other principals. `expiries` caches expiries behind credentials; None caches none.
+    `alert` receives data policies that could not be applied as written.
     """
 
     def __init__(
@@ -87,6 +89,7 @@ class Door:
         observer: Observer,
         read_only: bool = False,
         expiries: ExpiryCache | None = None,
+        alert: Callable[[Sequence[PolicyProblem]], None] | None = None,
     ) -> None:
         self._resolver = resolver
         self._preconditions = Preconditions(read_only=read_only)
@@ -94,7 +97,7 @@ class Door:
         self._grant_expiry = GrantExpiry(resolver, self._engines, expiries)
         columns = GrantedColumns(resolver, self._engines)
         self._restrictions = ColumnRestrictions(self._engines, columns)
-        self._data = DataRestrictions(resolver, self._engines)
+        self._data = DataRestrictions(resolver, self._engines, alert)
         self._audit = audit
         self._observer = observer
         self.hypothetical_checks = HypotheticalChecks(resolver, self._engines, columns, self._data)

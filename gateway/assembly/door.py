@@ -15,6 +15,7 @@ from gateway.audit.sink import BufferedAudit
 from gateway.db.desired_tuples import RecordedGrants
 from gateway.db.engine import Database
 from gateway.db.pending_creations import PendingCreations
+from gateway.db.policy_alerts import PolicyAlerts
 from gateway.db.resolver import DatabaseResolver
 from gateway.fga.cache import CachedRelationships
 from gateway.fga.client import FgaClient
@@ -51,6 +52,7 @@ def build_door(
         audit=audit,
         observer=metrics,
         read_only=settings.maintenance_mode == "read-only",
+        alert=PolicyAlerts(database, metrics.policies_not_applied).note,
         expiries=ExpiryCache(
             model_id=lambda: fga.answers_key, entries=settings.memory.expiries, seconds=settings.memory.allow_seconds
         )

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar
 from uuid import UUID
@@ -21,6 +21,7 @@ from gateway.access.refs import Ref
 from gateway.access.request_context import RequestContext
 from gateway.access.resolved import Excerpt, Resolution, ResolvedNamespace, ResolvedTable
 from gateway.iceberg.errors import CatalogError
+from gateway.obligations.binding import PolicyProblem
 from gateway.obligations.data_policies import PolicyInputs
 from gateway.telemetry.spans import known_trace_id
 from gateway.telemetry.tracing import Tracer
@@ -43,6 +44,7 @@ class TracedDoor(Door):
         observer: Observer,
         read_only: bool = False,
         expiries: ExpiryCache | None = None,
+        alert: Callable[[Sequence[PolicyProblem]], None] | None = None,
     ) -> None:
         self._tracer = tracer
         super().__init__(
@@ -53,6 +55,7 @@ class TracedDoor(Door):
             observer=TracedDecisions(observer, tracer),
             read_only=read_only,
             expiries=expiries,
+            alert=alert,
         )
 
     async def admit_with(

@@ -14,7 +14,7 @@ from uuid import UUID
 
 import click
 
-from gateway.cli.management import Management, at_a_gateway, printable
+from gateway.cli.management import Management, as_uuid, at_a_gateway, printable, warehouse_named
 
 _PRIVILEGES = ("inspector", "delegate", "enforcer", "describe", "select", "create", "modify")
 _PROJECT = click.option("--project", help="Id of the project. Default: the default project of the gateway.")
@@ -36,7 +36,8 @@ def client() -> None:
     "objects",
     multiple=True,
     metavar="OBJECT",
-    help="Where to grant: warehouse/NAME, warehouse/ID, or project. May be repeated.",
+    help="Where to grant: warehouse/NAME, warehouse/ID, namespace/WAREHOUSE/ID, table/WAREHOUSE/ID, or project. May be "
+    "repeated.",
 )
 @click.option("--for-user", "users", multiple=True, help="delegate: a user for whom it may act. May be repeated.")
 @click.option(
@@ -186,25 +187,14 @@ def _grants_path(api: Management, place: str) -> str:
     kind, _, name = place.partition("/")
     if kind == "project" and not name:
         return "/project/grants"
-    if kind != "warehouse" or not name:
-        raise click.UsageError(f"--on {place}: write warehouse/NAME, warehouse/ID or project")
-    warehouses = api.send("GET", "/warehouse", query={"warehouseStatus": "active"}).json()["warehouses"]
-    # As in paths, a text in the form of a UUID is always an id: another warehouse can have it as its name.
-    member, wanted = ("name", name) if (id := _as_uuid(name)) is None else ("id", id)
-    found = [each["id"] for each in warehouses if each[member] == wanted]
-    if not found:
-        raise click.ClickException(
-            f"--on {place}: you see no active warehouse of this name or id in the project. Check the name, and select "
-            "another project with --project."
-        )
-    return f"/warehouse/{found[0]}/grants"
-
-
-def _as_uuid(text: str) -> str | None:
-    try:
-        return str(UUID(text))
-    except ValueError:
-        return None
+    if kind == "warehouse" and name:
+        return f"/warehouse/{warehouse_named(api, place, name).id}/grants"
+    warehouse, _, id = name.rpartition("/")
+    if kind in ("namespace", "table") and warehouse and (below := as_uuid(id)) is not None:
+        return f"/warehouse/{warehouse_named(api, place, warehouse).id}/{kind}/{below}/grants"
+    raise click.UsageError(
+        f"--on {place}: write warehouse/NAME, warehouse/ID, namespace/WAREHOUSE/ID, table/WAREHOUSE/ID or project"
+    )
 
 
 def _users(api: Management) -> Iterator[dict[str, Any]]:

@@ -5,20 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any
 
 import click
 
-from gateway.cli.management import Management, printable
-
-
-@dataclass(frozen=True, slots=True)
-class Warehouse:
-    """A warehouse of the gateway."""
-
-    id: str
-    name: str
+from gateway.cli.management import Management, Warehouse, printable
 
 
 @contextmanager

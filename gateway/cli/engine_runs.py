@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import subprocess
 import time
@@ -49,13 +48,16 @@ def by_command(command: str, warehouse: str, subject: str) -> Run:
         raise click.UsageError("--command must not be empty")
 
     def run(table: str) -> str:
+        from gateway.settings import tool_environment
+
         own = {
             "LAKEGATE_PROBE_TABLE": table,
             "LAKEGATE_PROBE_WAREHOUSE": warehouse,
             "LAKEGATE_PROBE_USER": subject,
         }
         # The command belongs to the engine. It must read with the engine's credentials, not with the operator's token.
-        environment = {name: value for name, value in os.environ.items() if name != "LAKEGATE_TOKEN"} | own
+        environment = tool_environment(**own)
+        environment.pop("LAKEGATE_TOKEN", None)
         try:
             done = subprocess.run(
                 words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=SECONDS, check=False

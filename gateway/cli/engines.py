@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import click
 
-from gateway.cli.engine_canary import Warehouse, canary
+from gateway.cli.engine_canary import canary
 from gateway.cli.engine_runs import MAX_OUTPUT, EngineNotReached, Run, Trino, by_command
-from gateway.cli.management import Management, at_a_gateway, printable
+from gateway.cli.management import Management, Warehouse, at_a_gateway, printable, warehouse_named
 
 _FAILED = 1
 _NOT_RUN = 2
@@ -32,6 +32,7 @@ def engine() -> None:
 @click.option("--trino-url", help="Address of Trino's HTTP API, instead of --command.")
 @click.option("--trino-catalog", default="lakegate", show_default=True, help="The catalog of Trino for the warehouse.")
 @click.option("--trino-token", envvar="LAKEGATE_PROBE_TRINO_TOKEN", help="The test user's token for Trino.")
+@click.option("--token-file", type=click.Path(path_type=Path), help="File with the access token, instead of --token.")
 @_PROJECT
 @at_a_gateway
 def probe(
@@ -42,6 +43,7 @@ def probe(
     trino_url: str | None,
     trino_catalog: str,
     trino_token: str | None,
+    token_file: Path | None,
     project: str | None,
     gateway: str | None,
     token: str | None,
@@ -53,7 +55,7 @@ def probe(
     """
     if (command is None) == (trino_url is None):
         raise click.UsageError("give either --command or --trino-url")
-    api = Management.of(gateway, token, project)
+    api = Management.of(gateway, token if token_file is None else _token_in(token_file), project)
     warehouse = _warehouse(api, place)
     run: Run
     if trino_url is not None:
@@ -103,20 +105,12 @@ def _warehouse(api: Management, place: str) -> Warehouse:
     kind, _, name = place.partition("/")
     if kind != "warehouse" or not name:
         raise click.UsageError(f"--on {place}: write warehouse/NAME or warehouse/ID")
-    warehouses = api.send("GET", "/warehouse", query={"warehouseStatus": "active"}).json()["warehouses"]
-    member, wanted = ("id", str(UUID(name))) if _is_uuid(name) else ("name", name)
-    for each in warehouses:
-        if each[member] == wanted:
-            return Warehouse(each["id"], each["name"])
-    raise click.ClickException(
-        f"--on {place}: you see no active warehouse of this name or id in the project. Check the name, and select "
-        "another project with --project."
-    )
+    return warehouse_named(api, place, name)
 
 
-def _is_uuid(text: str) -> bool:
+def _token_in(file: Path) -> str:
+    """Return the token in a file. An unreadable file ends the command."""
     try:
-        UUID(text)
-    except ValueError:
-        return False
-    return True
+        return file.read_text().strip()
+    except (OSError, ValueError) as error:
+        raise click.ClickException(f"--token-file: the token cannot be read: {error}") from None

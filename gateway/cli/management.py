@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import UUID
 
 import click
 
@@ -82,6 +83,39 @@ class Management:
         if answer.is_error:
             raise click.ClickException(error_message(answer))
         return answer
+
+
+@dataclass(frozen=True, slots=True)
+class Warehouse:
+    """A warehouse of the gateway."""
+
+    id: str
+    name: str
+
+
+def warehouse_named(api: Management, place: str, name: str) -> Warehouse:
+    """Return the active warehouse with this name or id. `place` is the value of `--on`, for messages.
+
+    An unknown warehouse ends the command.
+    """
+    warehouses = api.send("GET", "/warehouse", query={"warehouseStatus": "active"}).json()["warehouses"]
+    # As in paths, a text in the form of a UUID is always an id: another warehouse can have it as its name.
+    member, wanted = ("name", name) if (id := as_uuid(name)) is None else ("id", id)
+    for each in warehouses:
+        if each[member] == wanted:
+            return Warehouse(each["id"], each["name"])
+    raise click.ClickException(
+        f"--on {place}: you see no active warehouse of this name or id in the project. Check the name, and select "
+        "another project with --project."
+    )
+
+
+def as_uuid(text: str) -> str | None:
+    """Return the text as a UUID in its usual form; None if it is none."""
+    try:
+        return str(UUID(text))
+    except ValueError:
+        return None
 
 
 def error_message(answer: httpx2.Response) -> str:

@@ -92,6 +92,11 @@ class Metrics:
             ("operation", "outcome", "determined_by"),
             registry=self._registry,
         )
+        self._policy_problems = Counter(
+            "lakegate_data_policy_problems",
+            "Number of problems of data policies that could not be applied to a table as written.",
+            registry=self._registry,
+        )
         self._decision_seconds = Histogram(
             "lakegate_decision_duration_seconds",
             "Seconds of one decision, by engine; 'total' is the whole decision with both engines.",
@@ -276,6 +281,10 @@ class Metrics:
     def decision_took(self, engine: str, seconds: float) -> None:
         """Record the duration of a decision by one engine, or of the whole decision (`total`)."""
         self._child(self._decision_seconds, engine).observe(seconds)
+
+    def policies_not_applied(self, count: int) -> None:
+        """Count problems of data policies."""
+        self._policy_problems.inc(count)
 
     def count_lookups(self, cache: str, *, hits: int, misses: int) -> None:
         """Count look-ups in a cache.

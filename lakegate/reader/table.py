@@ -111,16 +111,22 @@ class RestrictedTable:
         late = None if own == pyi.AlwaysTrue() else expression_to_pyarrow(own, wanted)
 
         def batches() -> Iterator[pa.RecordBatch]:
-            for raw in self._raw(wanted, pushed, snapshot_id):
+            for raw in self._raw(wanted, pushed, snapshot_id, one_by_one=limit is not None):
                 yield from _filtered(bound.apply(raw), late, len(asked.fields))
 
         return asked, _limited(_without_details(batches()), limit)
 
     def _raw(
-        self, schema: Schema, row_filter: pyi.BooleanExpression, snapshot_id: int | None
+        self, schema: Schema, row_filter: pyi.BooleanExpression, snapshot_id: int | None, *, one_by_one: bool
     ) -> Iterator[pa.RecordBatch]:
+        """Return the batches of the files. PyIceberg reads all files ahead, except if they are read one by one."""
         scan = DataScan(self._metadata, self._io, row_filter=row_filter, snapshot_id=snapshot_id)
-        return ArrowScan(self._metadata, self._io, schema, row_filter).to_record_batches(scan.plan_files())
+        files = ArrowScan(self._metadata, self._io, schema, row_filter)
+        if not one_by_one:
+            yield from files.to_record_batches(scan.plan_files())
+            return
+        for task in scan.plan_files():
+            yield from files.to_record_batches([task])
 
     def _schema_at(self, snapshot_id: int | None) -> Schema:
         if snapshot_id is None:

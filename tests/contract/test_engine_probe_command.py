@@ -100,3 +100,13 @@ def test_engine_that_is_down_keeps_its_state(world: World, monkeypatch: pytest.M
     assert done.exit_code == 2, done.output
     assert "verdict" not in state(world, world.etl)
     assert canaries(world) == []
+
+
+def test_enforcer_is_granted_on_a_table_by_the_command(world: World, ns: str) -> None:
+    table = wide(world, ns)
+    arguments = ["client", "register", world.etl.id, "--name", "etl", "--grant", "enforcer", "--on"]
+    arguments += [f"table/{world.ready.warehouse}/{table.uuid}", "--gateway", world.base, "--token", world.admin.token]
+    done = CliRunner().invoke(main, arguments, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    held = "select object_id from grants where principal_id = $1 and privilege = 'enforcer' and object_type = 'table'"
+    assert [row["object_id"] for row in world.sql(held, world.etl.id)] == [table.uuid]

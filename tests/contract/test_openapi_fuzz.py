@@ -142,6 +142,7 @@ def existing(world: World, project: str) -> dict[str, list[str]]:
         "queue_name": ["soft_deletion"],
         "task_id": [_task(world, project)],
         "ticket_id": [_ticket(world, made.id, found["table"])],
+        "probe_id": [_probe(world, made.id)],
         "api": ["catalog"],
         "asset": ["start.js"],
         "bundle": ["trino"],
@@ -154,6 +155,13 @@ def existing(world: World, project: str) -> dict[str, list[str]]:
 
 def _uuid(world: World, path: str) -> str:
     return str(world.admin.get(path).json()["metadata"]["table-uuid"])
+
+
+def _probe(world: World, warehouse: str) -> str:
+    """Open a probe of an engine. Return its id."""
+    opened = world.admin.post(f"/management/v1/warehouse/{warehouse}/engine-probe", {"engine": "oidc~fuzzed"})
+    assert opened.status_code == 201, opened.text
+    return str(opened.json()["id"])
 
 
 def _ticket(world: World, warehouse: str, table: str) -> str:

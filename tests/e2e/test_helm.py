@@ -70,6 +70,19 @@ ALL: dict[str, Any] = LEAST | {
         {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {}}
     ],
     "affinity": {"nodeAffinity": {}},
+    "engineProbes": [
+        {
+            "name": "trino-lake",
+            "schedule": "15 3 * * *",
+            "image": "registry.example/lakegate-probe:1",
+            "serviceAccountName": "lakegate-probe",
+            "engine": "oidc~trino",
+            "warehouse": "lake",
+            "user": "oidc~probe",
+            "arguments": ["--trino-url=https://trino.example"],
+            "env": [{"name": "LAKEGATE_PROBE_TRINO_TOKEN", "value": "x"}],
+        }
+    ],
 }
 OWN_PARTS: dict[str, Any] = LEAST | {
     "openfga": {"enabled": False, "endpoint": "https://openfga.example"},

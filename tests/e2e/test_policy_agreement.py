@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pytest
@@ -16,7 +16,9 @@ from gateway.obligations.masks import Action
 from gateway.pipeline.config import Engine
 from gateway.pipeline.session import start_engine
 from gateway.settings import java_home, load, search_path
-from tests.policy_agreement import SALT, compare_masks, compare_predicates, spark_engine
+from tests import policy_agreement
+from tests.policy_agreement import SALT, compare_masks, compare_predicates
+from tests.policy_engines import governed_spark_engine, spark_engine
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -34,15 +36,16 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         session.stop()
 
 
+@pytest.mark.parametrize("open_engine", [spark_engine, governed_spark_engine])
 @pytest.mark.parametrize("ansi", ["true", "false"])
 @pytest.mark.parametrize("escaped", ["true", "false"])
 def test_random_predicates_and_masks_agree_with_the_reference_interpreter(
-    spark: SparkSession, ansi: str, escaped: str
+    spark: SparkSession, ansi: str, escaped: str, open_engine: Callable[[SparkSession], policy_agreement.Engine]
 ) -> None:
     spark.conf.set("spark.sql.ansi.enabled", ansi)
     spark.conf.set("spark.sql.parser.escapedStringLiterals", escaped)
-    engine = spark_engine(spark)
-    for seed in range(3):
+    engine = open_engine(spark)
+    for seed in range(2):
         rnd = random.Random(f"{seed} {ansi} {escaped}")
         assert compare_predicates(engine, rnd, rows=25, predicates=40) == 40
         assert compare_masks(engine, rnd, rows=25) > 40

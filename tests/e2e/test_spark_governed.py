@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -115,6 +116,36 @@ def test_governed_read_shows_the_masks_and_a_plain_read_is_refused(site: Site) -
     plain = as_principal(site.root, catalog_of(site.world, site.world.carol))
     with pytest.raises(Exception, match=r"(?s)Forbidden.*enforcer"):
         plain.table(f"lake.{site.source}").collect()
+
+
+POLICY = """
+    with policy as (
+        insert into data_policies (id, project_id, name, name_key, definition)
+        select gen_random_uuid(), project_id, $3, $3, cast($4::text as jsonb) from warehouses where id = $1::uuid
+        returning id)
+    insert into data_policy_bindings (policy_id, object_type, object_id, warehouse_id, bound_by)
+    select id, 'table', $2::uuid, $1::uuid, 'x' from policy
+"""
+
+
+def test_data_policies_filter_and_mask_reads_and_copies(site: Site) -> None:
+    table = wide(site.world, site.namespace)
+    site = Site(site.world, site.root, site.namespace, table)
+    site.admin("INSERT INTO {t} VALUES (7, 'ann', '4111-1', NULL), (8, 'bob', '4222-2', NULL), (9, NULL, 'x', NULL)")
+    site.world.grant("select", site.world.carol, "table", table.uuid)
+    mask = {"kind": "mask", "action": "show-last-4", "columns": [{"name": "card"}]}
+    test = {"type": "compare", "operator": "not-eq", "column": {"name": "name"}, "value": "bob"}
+    for definition in (mask, {"kind": "row-filter", "test": test}):
+        site.world.sql(POLICY, site.world.warehouse, table.uuid, unique("policy"), json.dumps(definition))
+    revise = "update warehouses set data_policy_revision = {} where id = $1::uuid"
+    site.world.sql(revise.format("gen_random_uuid()"), site.world.warehouse)
+    try:
+        target = unique("copy")
+        assert site.copy(target).change == "rewrite"
+        assert site.rows() == site.copied(target, by=site.world.etl) == [(7, "ann", "nn11-1", None)]
+    finally:
+        site.world.sql("delete from data_policy_bindings where object_id = $1::uuid", table.uuid)
+        site.world.sql(revise.format("null"), site.world.warehouse)
 
 
 def test_governed_reads_need_the_statement_that_the_code_is_trusted(site: Site) -> None:

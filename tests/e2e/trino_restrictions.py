@@ -38,10 +38,9 @@ def restricted(columns: list[str], *, row_filter: str = "", append: bool = False
 
 @dataclass
 class Proxy:
-    """The running proxy. `rules` has the restrictions by user id and table, `requests` counts the requests."""
+    """The running proxy. `rules` has the restrictions by user id and table."""
 
     url: str
-    requests: int = 0
     rules: dict[tuple[str, str], Restricted] = field(default_factory=dict)
 
     def changed(self, checks: list[dict[str, Any]], results: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -80,7 +79,6 @@ def restricting(gateway: str) -> Iterator[Proxy]:
             headers["Content-Type"] = "application/json"
             answer = httpx.post(f"{gateway}{self.path}", content=sent, headers=headers, trust_env=False, timeout=60)
             body = answer.json()
-            proxy.requests += 1
             if answer.status_code == 200:
                 body = {"results": proxy.changed(json.loads(sent)["checks"], body["results"])}
             content = json.dumps(body).encode()

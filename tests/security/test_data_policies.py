@@ -8,6 +8,7 @@ database directly, so that the tests do not depend on the management API.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
@@ -240,6 +241,10 @@ def test_a_policy_that_cannot_be_read_or_applied_never_shows_the_data(
     through = acting(world, engine, world.admin)
     bind(world, {**ONE, "test": {**ONE["test"], "column": {"name": "absent"}}}, "table", id_of(table))  # type: ignore[dict-item]  # a dictionary of this test
     assert restrictions(through.get(table.path)) == {"required-row-filter": False}
+    deadline = time.monotonic() + 60
+    while not world.sql("select 1 from data_policy_alerts where table_id = $1", table.uuid):
+        assert time.monotonic() < deadline, "the alert was not recorded before the deadline"
+        time.sleep(0.1)
     bind(world, {"kind": "of-a-later-version"}, "table", id_of(table))
     assert through.get(table.path).status_code == 403
     assert through.get(f"{table.path}/credentials").status_code == 403

@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from gateway import settings
+from gateway.cli.engines import probe as probe_command
 
 CHART = Path(__file__).resolve().parents[3] / "deploy" / "helm"
 TEMPLATES = sorted((CHART / "templates").iterdir())
@@ -23,6 +24,18 @@ SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 EXAMPLES = sorted((CHART / "examples").iterdir())
 POLICIES = CHART.parents[1] / "policies"
 VARIABLES = {row.variable for row in settings.rows()}
+
+
+PROBE: dict[str, Any] = {
+    "name": "trino-lake",
+    "schedule": "15 3 * * *",
+    "image": "registry.example.com/lakegate-probe:1",
+    "serviceAccountName": "lakegate-probe",
+    "engine": "oidc~trino",
+    "warehouse": "lake",
+    "user": "oidc~probe",
+    "arguments": ["--trino-url=https://trino.example.com"],
+}
 
 
 def text_of(name: str) -> str:
@@ -53,6 +66,10 @@ def test_default_values_satisfy_the_schema_that_lists_each_of_them() -> None:
         {"gatewayApi": {"enabled": True, "parentRefs": []}},
         {"openfga": {"endpoint": "openfga:8080"}},
         {"settings": {"PG_PASSWORD": "x"}},
+        {"engineProbes": [{"name": "trino", "schedule": "15 3 * * *"}]},
+        {"engineProbes": [PROBE | {"name": "Trino"}]},
+        {"engineProbes": [PROBE | {"arguments": []}]},
+        {"engineProbes": [PROBE | {"engine": "trino"}]},
         {"settings": {"OPENFGA__API_KEY": "x"}},
         {"settings": {"KV2__SECRET_ID": "x"}},
         {"ingress": {"enabled": True, "host": "lake.example", "tlsSecretName": ""}},
@@ -60,6 +77,13 @@ def test_default_values_satisfy_the_schema_that_lists_each_of_them() -> None:
 )
 def test_misspelt_values_and_secrets_among_the_settings_are_refused(wrong: dict[str, Any]) -> None:
     assert not jsonschema_rs.validator_for(SCHEMA).is_valid(VALUES | wrong)
+
+
+def test_a_probe_of_an_engine_satisfies_the_schema_and_uses_options_of_the_command() -> None:
+    jsonschema_rs.validator_for(SCHEMA).validate(VALUES | {"engineProbes": [PROBE]})
+    options = {option for parameter in probe_command.params for option in parameter.opts}
+    named = set(re.findall(r"^ +- (--[a-z-]+)=", text_of("engine-probes.yaml"), re.MULTILINE))
+    assert named and named <= options
 
 
 def test_the_chart_has_the_package_version() -> None:
@@ -203,6 +227,7 @@ def test_the_chart_migrates_first_stays_available_and_restricts_the_network() ->
         "ClusterRole",
         "ClusterRoleBinding",
         "ConfigMap",
+        "CronJob",
         "Deployment",
         "HTTPRoute",
         "HorizontalPodAutoscaler",

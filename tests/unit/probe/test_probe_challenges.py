@@ -21,6 +21,7 @@ SHOWN = "\n".join(row.shown for row in ROWS)
         "\n".join(f"{row.shown[:20]}\n{row.shown[20:]}" for row in ROWS),
         "\n".join(reversed(SHOWN.split("\n"))) + f"\n****{ROWS[0].hidden[-4:]}",
     ],
+    ids=["plain", "upper case", "with a header", "wrapped", "reversed and masked"],
 )
 def test_every_permitted_value_and_no_hidden_one_passes(output: str) -> None:
     assert judge(ROWS, output).passed
@@ -36,6 +37,7 @@ def test_every_permitted_value_and_no_hidden_one_passes(output: str) -> None:
         " ".join(ROWS[2].hidden),
         f"Cannot cast '{ROWS[0].hidden}' to integer",
     ],
+    ids=["value", "upper case", "beginning", "middle", "spaced", "error message"],
 )
 def test_any_part_of_a_hidden_value_fails(more: str) -> None:
     result = judge(ROWS, f"{SHOWN}\n{more}")
@@ -43,7 +45,9 @@ def test_any_part_of_a_hidden_value_fails(more: str) -> None:
     assert "may not read" in result.reason
 
 
-@pytest.mark.parametrize("output", ["", " \n\t", "shown\n", "\n".join(row.shown for row in ROWS[1:]), SHOWN[:-1]])
+@pytest.mark.parametrize(
+    "output", ["", " \n\t", "shown\n", "\n".join(row.shown for row in ROWS[1:]), SHOWN[:-1]], ids=range(5)
+)
 def test_output_without_every_permitted_value_proves_nothing(output: str) -> None:
     assert not judge(ROWS, output).passed
 

@@ -19,7 +19,8 @@ from gateway.obligations.compilers.duckdb import mask_sql, row_filter_sql, view_
 from gateway.obligations.kinds import TableRestrictions
 from gateway.obligations.masks import Action
 from gateway.obligations.projections import Projection
-from tests.policy_agreement import Engine, compare_masks, compare_predicates, duckdb_engine
+from tests.policy_agreement import Engine, compare_masks, compare_predicates
+from tests.policy_engines import duckdb_engine
 
 MAIL = "prashant010696@gmail.com"
 ALICE = "alice@example.com"

@@ -179,6 +179,43 @@ def test_limit_counts_rows_after_all_filters(table: Table) -> None:
     assert found.to_arrow(row_filter="mail is null", limit=1)["id"].to_pylist() == [4]
 
 
+def test_limit_reads_no_more_files_than_it_needs(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A preview of ten rows must not read a whole lake."""
+    read: list[int] = []
+    original = ArrowScan.to_record_batches
+
+    def batches(scan: ArrowScan, tasks: Any) -> Any:
+        read.append(len(tasks := list(tasks)))
+        return original(scan, tasks)
+
+    monkeypatch.setattr(ArrowScan, "to_record_batches", batches)
+    assert restricted(table, MASKED).to_arrow(limit=2).num_rows == 2
+    assert read == [1]
+
+
+def test_user_filter_on_a_field_inside_of_a_masked_struct_sees_masked_values(tmp_path: Path) -> None:
+    inner = iceberg.StructType(
+        iceberg.NestedField(3, "street", iceberg.StringType(), required=False),
+        iceberg.NestedField(4, "zip", iceberg.IntegerType(), required=False),
+    )
+    schema = Schema(
+        iceberg.NestedField(1, "id", iceberg.LongType(), required=False),
+        iceberg.NestedField(2, "home", inner, required=False),
+    )
+    catalog = SqlCatalog("c", uri=f"sqlite:///{tmp_path}/c.db", warehouse=f"file://{tmp_path}/lake")
+    catalog.create_namespace("n")
+    made = catalog.create_table("n.t", schema)
+    rows = [{"id": 1, "home": {"street": "First", "zip": 7}}, {"id": 2, "home": None}]
+    made.append(pa.Table.from_pylist(rows, schema=made.schema().as_arrow()))
+    found = restricted(made, (3, "mask-alphanum"), row_filter=equals(4, 7))
+    assert found.to_arrow().to_pylist() == [{"id": 1, "home": {"street": "xxxxx", "zip": 7}}]
+    assert ids(found, columns=["id"], row_filter="home.street = 'First'") == []
+    assert ids(found, columns=["id"], row_filter="home.street = 'xxxxx' and home.zip = 7") == [1]
+    whole = restricted(made, (2, "replace-with-null"))
+    assert ids(whole, columns=["id"], row_filter="home.zip = 7") == []
+    catalog.close()
+
+
 def test_renamed_column_stays_restricted_and_is_read_by_its_new_name(table: Table) -> None:
     with table.update_schema() as change:
         change.rename_column("mail", "address").rename_column("region", "mail")

@@ -11,7 +11,19 @@ package gateway.questions
 
 # METADATA
 # description: The types of objects in the relationship model.
-_known_types := {"server", "project", "warehouse", "namespace", "table", "view", "generic_table", "user", "role"}
+_known_types := {
+	"server",
+	"project",
+	"warehouse",
+	"namespace",
+	"table",
+	"view",
+	"generic_table",
+	"user",
+	"role",
+	"data_policy",
+	"tag",
+}
 
 # METADATA
 # description: Deny questions without an operation or with an unknown type.

@@ -16,8 +16,9 @@ _most := 1000
 
 # METADATA
 # description: |
-#   Returns the checks (a set) that the gateway allows for this user, with their extent: `"all"`, or the set of readable
-#   columns if only those may be read. Column names are in Trino's notation.
+#   Returns the checks (a set) that the gateway allows for this user, with their extent. `columns` of an extent is
+#   `"all"`, or the set of readable columns if only those may be read. `filters` is the set of row filters that apply,
+#   `masks` has the mask of each masked column. Column names are in Trino's notation.
 holding(user, checks) := {check: extent |
 	count(checks) > 0
 	asked := [check | some check in checks]
@@ -32,8 +33,9 @@ holding(user, checks) := {check: extent |
 _allowed(user, checks) := {checks[index]: extent |
 	some index, result in answer.body.results
 	result.allowed
-	extent := _extent(result)
-	extent != set()
+	columns := _columns(result)
+	columns != set()
+	extent := {"columns": columns, "filters": _filters(result), "masks": _masks(result)}
 } if {
 	answer := http.send(_request(user, checks))
 	answer.status_code == 200
@@ -46,12 +48,29 @@ _allowed(user, checks) := {checks[index]: extent |
 } else := {}
 
 # METADATA
-# description: An answer without a list of columns is about the whole object.
-_is_clear(_, result) if not "columns" in object.keys(result)
+# description: An answer without columns and restrictions is about the whole object.
+_is_clear(_, result) if object.keys(result) & {"columns", "restrictions"} == set()
 
 # METADATA
 # description: Only the answer to a check about columns contains columns, as a list of names.
 _is_clear(check, result) if {
+	_has_columns(check, result)
+	not "restrictions" in object.keys(result)
+}
+
+# METADATA
+# description: |
+#   Only the answer to a check that requests restrictions contains them. Such an answer always contains columns: under
+#   another name, for example in an old snapshot, a masked column would have no mask.
+_is_clear(check, result) if {
+	_has_columns(check, result)
+	check.table.restrictions == "trino"
+	_are_restrictions(result.restrictions)
+}
+
+# METADATA
+# description: The answer is about columns and names the readable ones.
+_has_columns(check, result) if {
 	check.table.action.action == "read_columns"
 	is_array(result.columns)
 	every name in result.columns { is_string(name) }
@@ -59,9 +78,43 @@ _is_clear(check, result) if {
 
 # METADATA
 # description: |
-#   The extent of an answer. Trino writes column names in lower case. Java and OPA convert two letters to lower case
-#   differently, so that such a name could match another column. A column with one of these letters is not readable.
-_extent(result) := {lower(name) | some name in result.columns; not regex.match(`[\x{130}\x{3a3}]`, name)} if {
+#   Restrictions are a row filter, masks, or both. They are empty if all masked columns are unreadable anyway.
+#   Restrictions with a member that this version does not know are invalid.
+_are_restrictions(restrictions) if {
+	known := {"row-filter", "column-masks"}
+	object.keys(restrictions) - known == set()
+	_is_filled(object.get(restrictions, "row-filter", "true"))
+	masks := object.get(restrictions, "column-masks", [])
+	is_array(masks)
+	every mask in masks {
+		object.keys(mask) == {"column", "expression"}
+		_is_filled(mask.column)
+		_is_filled(mask.expression)
+	}
+	count({lower(mask.column) | some mask in masks}) == count(masks)
+}
+
+# METADATA
+# description: The value is a text that is not blank.
+_is_filled(value) if {
+	is_string(value)
+	trim_space(value) != ""
+}
+
+# METADATA
+# description: The row filter of an answer, as a set.
+_filters(result) := {filter | filter := result.restrictions["row-filter"]}
+
+# METADATA
+# description: The masks of an answer by column.
+_masks(result) := {lower(mask.column): mask.expression | some mask in result.restrictions["column-masks"]}
+
+# METADATA
+# description: |
+#   The readable columns of an answer. Trino writes column names in lower case. Java and OPA convert two letters to
+#   lower case differently, so that such a name could match another column. A column with one of these letters is not
+#   readable.
+_columns(result) := {lower(name) | some name in result.columns; not regex.match(`[\x{130}\x{3a3}]`, name)} if {
 	"columns" in object.keys(result)
 } else := "all"
 

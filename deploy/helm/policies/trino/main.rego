@@ -45,13 +45,14 @@ batch := [index | some index, name in input.action.filterResources[0].table.colu
 
 # METADATA
 # description: |
-#   The row filters of a table (`opa.policy.row-filters-uri`): no filter, or one that hides all rows.
+#   The row filters of a table (`opa.policy.row-filters-uri`): those of the user, or one that hides all rows. Trino
+#   requires all of them.
 # entrypoint: true
 default row_filters := [{"expression": "false"}]
 
-row_filters := [] if {
+row_filters := [{"expression": expression} | some filter in filters; some expression in [filter, _first(filter)]] if {
 	_operation == "GetRowFilters"
-	0 in _allowed([input.action.resource])
+	filters := _extents([input.action.resource])[0].filters
 }
 
 # METADATA
@@ -60,16 +61,19 @@ row_filters := [] if {
 # entrypoint: true
 default column_mask := {"expression": "NULL"}
 
-column_mask := {} if {
+column_mask := mask if {
+	_is_masked(input.action.resource)
+	mask := _mask(input.action.resource)
+} else := {} if {
 	_is_readable(input.action.resource)
-} else := _null(input.action.resource)
+}
 
 # METADATA
 # description: The masks of all columns of a table (`opa.policy.batch-column-masking-uri`).
 # entrypoint: true
-batch_column_masks := [{"index": index, "viewExpression": _null(thing)} |
+batch_column_masks := [{"index": index, "viewExpression": _mask(thing)} |
 	some index, thing in input.action.filterResources
-	not _is_readable(thing)
+	_is_masked(thing)
 ]
 
 # METADATA
@@ -90,6 +94,34 @@ _readable[tables[place]] := extent if {
 # METADATA
 # description: True if the column belongs to one of these tables and is readable.
 _is_readable(thing) if _within(thing.column.columnName, _readable[_table_of(thing)])
+
+# METADATA
+# description: The column is not readable.
+_is_masked(thing) if not _is_readable(thing)
+
+# METADATA
+# description: A restriction masks the column.
+_is_masked(thing) if _masks_of(thing)
+
+# METADATA
+# description: The masks of a readable column, as a set. Undefined without a mask.
+_masks_of(thing) := _readable[_table_of(thing)].masks[thing.column.columnName]
+
+# METADATA
+# description: The expression that replaces a masked column; NULL if the column is not readable or has several masks.
+_mask(thing) := {"expression": expression} if {
+	_is_readable(thing)
+	count(_masks_of(thing)) == 1
+	some expression in _masks_of(thing)
+} else := _null(thing)
+
+# METADATA
+# description: |
+#   The filter as an expression that Trino evaluates before the predicates of the query. Trino moves predicates that are
+#   not deterministic before a filter that is not a range of single columns. An error of such a predicate would show
+#   values of hidden rows. Trino keeps the order of predicates that are not deterministic. The plain filter stays beside
+#   this one, because Trino skips files by it.
+_first(filter) := sprintf("CASE WHEN random() < 2e0 THEN (%s) ELSE false END", [filter])
 
 # METADATA
 # description: The table of a column.
@@ -130,23 +162,37 @@ _extents(things) := {place: extent | some place, verdict in verdicts; extent := 
 # METADATA
 # description: True if the extent contains the column.
 _within(name, extent) if {
-	extent == "all"
+	extent.columns == "all"
 } else if {
-	name in extent
+	name in extent.columns
+}
+
+# METADATA
+# description: |
+#   The readable columns, the row filters, and the masks by column. All restrictions of all held alternatives apply.
+#   Undefined without access.
+_extent(verdict, holding) := {"columns": columns, "filters": filters, "masks": masks} if {
+	columns := _columns(verdict, holding)
+	held := {holding[check] | some check in verdict.needs[_]}
+	filters := {filter | some filter in held[_].filters}
+	masks := {name: expressions |
+		some name in {name | some name, _ in held[_].masks}
+		expressions := {expression | some expression in [each.masks[name] | some each in held]}
+	}
 }
 
 # METADATA
 # description: |
 #   `"all"` if every need is met completely; a set of columns if the only need is met for those columns.
-_extent(verdict, holding) := "all" if {
+_columns(verdict, holding) := "all" if {
 	verdict.free
 } else := "all" if {
 	every alternatives in verdict.needs {
 		some check in alternatives
-		holding[check] == "all"
+		holding[check].columns == "all"
 	}
 } else := columns if {
 	[alternatives] := verdict.needs
-	columns := union({holding[check] | some check in alternatives})
+	columns := union({holding[check].columns | some check in alternatives})
 	count(columns) > 0
 }

@@ -61,7 +61,8 @@ _schemas := {
 # METADATA
 # description: |
 #   Tables. A change of metadata is a commit; a change of rows also needs credentials that can write. `UPDATE`, `MERGE`
-#   and `DELETE` also read, which Trino checks by SelectFromColumns.
+#   and `DELETE` also read, which Trino checks by SelectFromColumns. `INSERT` appends to a `grown` table, which a data
+#   policy can permit although it restricts the user.
 _tables := {
 	"CreateTable": {"needs": ["namespace create_table"]},
 	"DropTable": {"needs": ["table drop"]},
@@ -74,7 +75,7 @@ _tables := {
 	"AlterColumn": {"needs": ["table commit"]},
 	"DropColumn": {"needs": ["table commit"]},
 	"RenameColumn": {"needs": ["table commit"]},
-	"InsertIntoTable": {"needs": ["table write_data", "table commit"]},
+	"InsertIntoTable": {"needs": ["grown write_data", "grown commit"]},
 	"DeleteFromTable": {"needs": ["table write_data", "table commit"]},
 	"UpdateTableColumns": {"needs": ["table write_data", "table commit"]},
 	"TruncateTable": {"needs": ["table write_data", "table commit"]},
@@ -320,16 +321,18 @@ _refused("ExecuteTableProcedure", thing) if not _known_procedure(thing)
 
 # METADATA
 # description: |
-#   Refused: a session property that reduces the minimum retention of files.
+#   Refused: a session property that reduces the minimum retention of files, or that turns on statistics.
 _refused("SetCatalogSessionProperty", thing) if not _harmless_property(thing)
 
 # METADATA
 # description: |
-#   The property has a name and does not change the retention. Trino queries OPA without strict errors, so a refusal
-#   must not depend on a built-in function that can fail.
+#   The property has a name and does not change the retention or the use of statistics. `SHOW STATS` and `EXPLAIN` show
+#   statistics of all rows, hidden ones included. Trino queries OPA without strict errors, so a refusal must not depend
+#   on a built-in function that can fail.
 _harmless_property(thing) if {
 	is_string(thing.catalogSessionProperty.propertyName)
 	not endswith(thing.catalogSessionProperty.propertyName, "_min_retention")
+	thing.catalogSessionProperty.propertyName != "statistics_enabled"
 }
 
 # METADATA
@@ -367,11 +370,22 @@ _needs(operation, thing) := [need] if {
 
 # METADATA
 # description: One check for `batch-check`, from `<what> <action>`.
-_check(alternative, thing, target) := {place.kind: object.union(place.on, {"action": told})} if {
+_check(alternative, thing, target) := {place.kind: object.union_n([place.on, _with(what, action), {"action": told}])} if {
 	[what, action] := split(alternative, " ")
 	place := _place(what, thing, target)
 	told := object.union({"action": action}, _told(what, action, thing, target))
 }
+
+# METADATA
+# description: |
+#   Members that stand beside the action. Without `restrictions`, the gateway denies reads of a table with row filters or
+#   masks for this user. Without `append`, it denies changes of such a table.
+_with(what, action) := {"restrictions": "trino"} if {
+	what in {"table", "read"}
+	action == "read_columns"
+} else := {"append": true} if {
+	what == "grown"
+} else := {}
 
 # METADATA
 # description: The object of a check in the notation of the gateway.
@@ -390,6 +404,8 @@ _place(what, thing, target) := {"kind": "warehouse", "on": names.warehouse(thing
 	names.catalog_of(target) == names.catalog_of(thing)
 } else := {"kind": what, "on": _called(what, names.plain(thing))} if {
 	what in {"table", "view"}
+} else := {"kind": "table", "on": _called("table", names.plain(thing))} if {
+	what == "grown"
 } else := {"kind": "table", "on": _called("table", names.read(thing))} if {
 	what == "read"
 } else := {"kind": "table", "on": _called("table", names.about(thing))} if {
@@ -420,7 +436,7 @@ _told(what, action, thing, target) := {
 } else := {"namespace": names.namespace(thing).namespace, "properties": _properties(thing)} if {
 	what == "above"
 } else := {"updated_properties": _properties(thing)} if {
-	what in {"table", "view"}
+	what in {"grown", "table", "view"}
 	action == "commit"
 } else := {
 	"destination_name": names.plain(target).name,

@@ -144,7 +144,7 @@ _identified(rule, resource) if {
 # METADATA
 # description: |
 #   The types of resources outside namespaces. All other types lie in a namespace; a namespace counts as inside itself.
-_types_outside_namespaces := {"server", "project", "warehouse", "user", "role"}
+_types_outside_namespaces := {"server", "project", "warehouse", "user", "role", "data_policy"}
 
 # METADATA
 # description: |

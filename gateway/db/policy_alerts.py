@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Record data policies that could not be applied as written, outside of the requests that found them.
+
+The requests get a stricter result. The owner of the policy sees the alert in the management API, in the log and as a
+metric.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import structlog
+from cachetools import TTLCache
+from sqlalchemy import text
+
+from gateway.access.dependency_errors import DatabaseUnavailable
+from gateway.db.compiled_reads import DirectRead
+from gateway.db.engine import Database
+from gateway.obligations.binding import PolicyProblem
+
+_log = structlog.get_logger("db.policy_alerts")
+
+#: The longest time, in seconds, for which a process does not record the same problem again.
+_QUIET_SECONDS: Final = 300.0
+#: Limit of different problems in memory. More of them are recorded after the quiet time.
+_LIMIT: Final = 1000
+
+# A policy that was deleted since has no alerts.
+_RECORD = DirectRead(
+    text(
+        """
+        insert into data_policy_alerts (policy_id, table_id, problem)
+        select d.id, found.table_id, found.problem
+        from unnest(cast(:policies as uuid[]), cast(:tables as uuid[]), cast(:problems as text[]))
+            as found(policy_id, table_id, problem)
+        join data_policies d on d.id = found.policy_id
+        on conflict (policy_id, table_id, problem) do update set last_seen_at = clock_timestamp()
+        returning policy_id
+        """
+    )
+)
+
+
+class PolicyAlerts:
+    """Records problems of data policies. `counted` is called with the number of new ones, for metrics."""
+
+    def __init__(
+        self,
+        database: Database,
+        counted: Callable[[int], None],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._database = database
+        self._counted = counted
+        self._seen: TTLCache[PolicyProblem, bool] = TTLCache(_LIMIT, _QUIET_SECONDS, timer=clock)
+        self._waiting: list[PolicyProblem] = []
+        self._writer: asyncio.Task[None] | None = None
+
+    def note(self, problems: Sequence[PolicyProblem]) -> None:
+        """Log and count the problems that are new in this process, and record them soon. It never waits or raises."""
+        new = [each for each in problems if each not in self._seen and len(self._waiting) < _LIMIT]
+        if not new:
+            return
+        for each in new:
+            self._seen[each] = True
+            _log.warning(
+                "data_policy.not_applied", policy_id=each.policy_id, table_id=each.table_id, problem=each.problem
+            )
+        self._counted(len(new))
+        self._waiting += new
+        if self._writer is None or self._writer.done():
+            self._writer = asyncio.get_running_loop().create_task(self.flush(), name="data policy alerts")
+
+    async def flush(self) -> None:
+        """Write what waits. After a failure of the database the next request with the problem records it again."""
+        while self._waiting:
+            batch, self._waiting = self._waiting, []
+            # In one order, so that processes that write the same rows do not deadlock.
+            ordered = sorted(set(batch))
+            values = {
+                "policies": [each.policy_id for each in ordered],
+                "tables": [each.table_id for each in ordered],
+                "problems": [each.problem for each in ordered],
+            }
+            try:
+                await self._database.execute_repeatable(_RECORD, values)
+            except DatabaseUnavailable as outage:
+                for each in batch:
+                    self._seen.pop(each, None)
+                _log.warning("data_policy.alerts_not_recorded", problems=len(batch), exc_info=outage)
+                return

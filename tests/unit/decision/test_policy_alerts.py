@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Alerts about data policies that could not be applied as written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gateway.access.data_restrictions import DataRestrictions
+from gateway.access.dependency_errors import DatabaseUnavailable
+from gateway.access.engines import Engines
+from gateway.db.policy_alerts import PolicyAlerts
+from gateway.iceberg.predicates import NEVER
+from gateway.obligations.binding import PolicyProblem
+from gateway.obligations.data_policies import ColumnReference, NullTest, RowFilter
+from tests.access import world
+from tests.access.world import request_context
+from tests.unit.decision.test_data_restrictions import LOAD, TRUSTED, People, by_engine, fixture, policy
+
+ONE, TWO = PolicyProblem("p", "t", "one"), PolicyProblem("p", "t", "two")
+
+
+class Rows:
+    """A database that keeps what is written, and fails while `down`."""
+
+    def __init__(self) -> None:
+        self.written: list[Mapping[str, Any]] = []
+        self.down = False
+
+    async def execute_repeatable(self, statement: object, parameters: Mapping[str, Any]) -> list[Any]:
+        if self.down:
+            raise DatabaseUnavailable("down")
+        self.written.append(parameters)
+        return []
+
+
+async def test_a_problem_is_recorded_once_and_again_after_the_quiet_time() -> None:
+    rows, counts, now = Rows(), list[int](), [0.0]
+    alerts = PolicyAlerts(rows, counts.append, clock=lambda: now[0])  # type: ignore[arg-type]  # the method that is used
+    for _ in range(3):
+        alerts.note([ONE])
+    alerts.note([ONE, TWO])
+    await alerts.flush()
+    now[0] = 301.0
+    alerts.note([ONE])
+    await alerts.flush()
+    recorded = [problem for each in rows.written for problem in each["problems"]]
+    assert recorded == ["one", "two", "one"]
+    assert counts == [1, 1, 1]
+
+
+async def test_a_problem_is_recorded_again_after_an_outage() -> None:
+    rows = Rows()
+    rows.down = True
+    alerts = PolicyAlerts(rows, lambda _: None)  # type: ignore[arg-type]  # the method that is used
+    alerts.note([ONE])
+    await alerts.flush()
+    rows.down = False
+    alerts.note([ONE])
+    await alerts.flush()
+    assert [each["problems"] for each in rows.written] == [["one"]]
+
+
+async def test_a_decision_reports_the_policy_that_hides_everything() -> None:
+    house = fixture(People(engine_has=TRUSTED), policy("p", RowFilter(NullTest(ColumnReference(name="absent")))))
+    context = request_context(by_engine())
+    permit = await house.door.admit(context, LOAD)
+    seen: list[PolicyProblem] = []
+    engines = Engines(house.judge, house.rules, house.watcher)
+    data = DataRestrictions(house.resolver, engines, seen.extend)
+    row = permit.table(world.TABLE)
+    found = await data.verdicts(context.actor, [row], permit.resolution, ())
+    restrictions = found[row.id].restrictions
+    assert restrictions is not None
+    assert restrictions.row_filter == NEVER
+    assert [(each.policy_id, each.table_id) for each in seen] == [("p", str(world.TABLE_ID))]
+    house.resolver.documents[world.TABLE_ID] = b"{}"
+    found = await data.verdicts(context.actor, [row], permit.resolution, ())
+    assert found[row.id].inexpressible
+    assert len(seen) == 2
