@@ -123,6 +123,7 @@ class DataRestrictions:
         if not tables:
             return found
         attributes = await self._attributes(acting, tables[0].warehouse.project_id, applying.values(), own_roles)
+        attributes = msgspec.structs.replace(attributes, complete=not _groups_unknown(acting, is_caller=is_caller))
         async for id, excerpt in self._excerpts([row.id for row in tables]):
             policies = inputs[id]
             if policies is not None:
@@ -138,7 +139,8 @@ class DataRestrictions:
     ) -> tuple[frozenset[str], dict[UUID, tuple[BoundPolicy, ...]]]:
         """Return (ids of the policies that the caller is exempt from, the policies that apply to it, by row).
 
-        While a caller acts as a role, only the role's exemptions count. Policies about the user still apply to it.
+        While a caller acts as a role, only the role's exemptions count. Policies about the user still apply to it. A
+        user whose groups are unknown counts as a subject if any group can make it one.
         """
         policies = {each.policy.id: each.policy for some in bound.values() for each in some}
         subjects = [id for id, policy in policies.items() if policy.applies_to is not AppliesTo.EVERYONE]
@@ -155,6 +157,10 @@ class DataRestrictions:
             of_user = await self._engines.check(user, again, resolution.now, None)
             yes |= {question for question, answer in zip(again, of_user, strict=True) if answer}
         exempt = frozenset(id for id in policies if Question(Can.SKIP_POLICY, _key(id)) in yes)
+        unsure = [id for id in subjects if id not in exempt and Question(Can.BE_SUBJECT, _key(id)) not in yes]
+        if unsure and _groups_unknown(acting, is_caller=is_caller):
+            by_group = await self._resolver.subjects_by_group(unsure, acting.provider)
+            yes |= {Question(Can.BE_SUBJECT, _key(id)) for id in by_group}
 
         def applies(policy: DataPolicy) -> bool:
             if policy.id in exempt:
@@ -184,7 +190,8 @@ class DataRestrictions:
     ) -> PrincipalAttributes:
         """Return the attributes of the caller. A role that it acts as has its own values only."""
         names = sorted({name for some in applying for each in some for name in _mapping_tables(each.policy)})
-        roles = tuple(sorted({*own_roles, *acting.group_roles}))
+        by_group = () if acting.assumed_role is not None else acting.group_roles
+        roles = tuple(sorted({*own_roles, *by_group}))
         user = "" if acting.assumed_role is not None else acting.id
         mappings = await self._resolver.mapped_values(project_id, names, user, roles) if names else ()
         return PrincipalAttributes(principal=acting.id, roles=roles, mappings=tuple(mappings))
@@ -229,6 +236,11 @@ async def _bind(
         )
 
     return await asyncio.to_thread(bound) if len(excerpt.text) > _LARGE else bound()
+
+
+def _groups_unknown(acting: Actor, *, is_caller: bool) -> bool:
+    """Return True if the principal may be in groups that the gateway does not know. A role without a user is not."""
+    return bool(acting.id) and (not is_caller or acting.groups_unknown)
 
 
 def _mapping_tables(policy: DataPolicy) -> Iterator[str]:
