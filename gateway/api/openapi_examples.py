@@ -20,6 +20,7 @@ _BY_NAME: Final[Mapping[str, Any]] = {
     "credential-type": "access-key",
     "description": "Analysts of the sales team",
     "email": "alice@example.com",
+    "engine": "oidc~trino",
     "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
     "endpoint": "https://s3.example.com",
     "id": "oidc~alice",

@@ -17,10 +17,10 @@ import httpx
 import pytest
 from botocore.exceptions import ClientError
 
-from gateway.fga.names import user_object
 from tests.contract.columns import BATCH, evolve, give, wide
 from tests.contract.exchanging import acting
 from tests.contract.lifecycle import fill
+from tests.contract.test_data_policies import change, make, target
 from tests.contract.world import Person, Table, World, error_of, send_until_decided
 
 MASK = {"kind": "mask", "action": "mask-alphanum", "columns": [{"name": "name"}]}
@@ -172,22 +172,22 @@ def test_a_column_that_is_withheld_stays_withheld_under_a_mask(world: World, tab
     assert set(by_id) == {2, 3, 4}
 
 
-def test_a_new_policy_changes_the_etag_and_an_exemption_ends_with_its_tuple(
+def test_a_new_policy_changes_the_etag_and_an_exemption_ends_with_its_revocation(
     world: World, table: Table, engine: Person
 ) -> None:
     through = acting(world, engine, world.admin)
     before = through.get(table.path)
     assert restrictions(before) == {}
-    policy = bind(world, MASK, "table", id_of(table))
+    policy = make(world, MASK)
+    assert change(world, policy, add=[target(world, table)]).status_code == 204
     again = through.get(table.path, headers={"If-None-Match": before.headers["etag"]})
     assert again.status_code == 200
     assert restrictions(again) != {}
     assert through.get(table.path, headers={"If-None-Match": again.headers["etag"]}).status_code == 304
     assert through.get(table.path, headers={"If-None-Match": "*"}).status_code == 200
-    exempt = (user_object(world.admin.id), "exempt", f"data_policy:{policy}")
-    world.write_tuple(*exempt)
+    world.grant("exempt", world.admin, "data-policy", policy["id"])
     assert restrictions(send_until_decided(lambda: through.get(table.path))) == {}
-    world.delete_tuple(*exempt)
+    world.revoke("exempt", world.admin, "data-policy", policy["id"])
     refused_with_remedy(world.admin.get(table.path))
 
 
