@@ -10,8 +10,8 @@ import pytest
 
 from tests.contract.columns import wide
 from tests.contract.test_data_policies import POLICY, change, loads, make, target
-from tests.contract.test_tags import attach, define, tags_path
-from tests.contract.world import Person, Table, World, unique
+from tests.contract.test_tags import TAG, attach, define, tags_path
+from tests.contract.world import Person, Table, World, error_triple, unique
 from tests.security.test_adoption import register
 
 
@@ -113,3 +113,29 @@ def test_what_is_kept_for_files_ends_with_their_record(world: World, owner: Pers
     assert world.sql(count, table.uuid)[0]["n"] == 1
     world.sql("delete from retired_locations where table_id = $1::text::uuid", table.uuid)
     assert world.sql(count, table.uuid)[0]["n"] == 0
+
+
+def test_the_owner_of_a_tag_does_not_lift_a_policy_by_another_name(world: World, owner: Person) -> None:
+    _, table = owned(world, owner)
+    tag = define(world)
+    world.grant("ownership", owner, "tag", tag["id"])
+    definition = {"kind": "mask", "action": "replace-with-null", "columns": [{"tag": tag["name"].upper()}]}
+    policy = make(world, definition)
+    assert change(world, policy, add=[target(world, table)]).status_code == 204
+    assert loads(owner, table) == 200, "the table does not carry the tag"
+    assert attach(world, tag, tags_path(world, "table", table.uuid, "name")).status_code < 300
+    assert loads(owner, table) == 403, "the letter case of the name does not matter"
+    other = {"name": unique("other"), "scope": tag["scope"]}
+    refused = owner.post(f"{TAG}/{tag['id']}", other)
+    assert error_triple(refused)[:2] == (409, "TagDefinitionInUse")
+    assert loads(owner, table) == 403
+    late = define(world)
+    world.grant("ownership", owner, "tag", late["id"])
+    policy = make(world, {**definition, "columns": [{"tag": "renamed." + tag["name"]}]})
+    plain = wide(world, table.namespace, by=owner)
+    assert change(world, policy, add=[target(world, plain)]).status_code == 204
+    assert attach(world, late, tags_path(world, "table", plain.uuid, "name")).status_code < 300
+    assert loads(owner, plain) == 200
+    renamed = {"name": "renamed." + tag["name"], "scope": late["scope"]}
+    assert world.admin.post(f"{TAG}/{late['id']}", renamed).status_code == 200
+    assert loads(owner, plain) == 403, "the new name applies with the response"
