@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -116,7 +116,7 @@ class PolicyRows:
         self._database = database
         self._cache: LRUCache[Any, PolicyInputs | None] = LRUCache(_ENTRIES)
 
-    async def inputs(self, rows: Iterable[ResolvedTable | ResolvedNamespace]) -> Mapping[UUID, PolicyInputs | None]:
+    async def inputs(self, rows: Sequence[ResolvedTable | ResolvedNamespace]) -> Mapping[UUID, PolicyInputs | None]:
         """Return the inputs of each table, or of a new table in each namespace, by the id of the row.
 
         The inputs are None if a stored policy cannot be read: a later version wrote it. Raises DatabaseUnavailable.
@@ -126,8 +126,12 @@ class PolicyRows:
         missing = [{"of": str(id), "at": at} for id, (_, at) in keys.items() if id not in found]
         if not missing:
             return found
+        # Without a revision, changes of tags would not change the key. Only guardrails cause such reads.
+        cached = {row.id for row in rows if row.warehouse.data_policy_revision is not None}
         for row in await self._database.read_all(_INPUTS, {"places": msgspec.json.encode(missing).decode()}):
-            found[row.of_id] = self._cache[keys[row.of_id][0]] = _inputs_from(row)
+            found[row.of_id] = _inputs_from(row)
+            if row.of_id in cached:
+                self._cache[keys[row.of_id][0]] = found[row.of_id]
         return found
 
     async def mapped(
