@@ -96,12 +96,16 @@ class ExpiryCache:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """The callers whose rights a permit depends on, and the relations that each must keep."""
+    """The callers whose rights a permit depends on, and the relations that each must keep.
+
+    `roles` are those of the caller whose members see more rows. A membership that expires must end the permit.
+    """
 
     actor: Actor
     questions: tuple[Question, ...]
     engine: Actor | None
     engine_questions: tuple[Question, ...]
+    roles: tuple[Question, ...] = ()
 
 
 class GrantExpiry:
@@ -139,7 +143,8 @@ class GrantExpiry:
         search = _search(permit, resolution, permit.held)
         key = None
         if cache is not None and not permit.definer_views:
-            key = cache.key(resolution, search.actor, frozenset(search.questions), frozenset(search.engine_questions))
+            asked = frozenset((*search.questions, *search.roles))
+            key = cache.key(resolution, search.actor, asked, frozenset(search.engine_questions))
         if cache is None or key is None:
             return await self._first(permit, search, until, resolution)
         known = cache.find(key, resolution.now, until)
@@ -159,6 +164,9 @@ class GrantExpiry:
         if resolution.next_expiry is not None and resolution.next_expiry <= until:
             found.append(await self._first_loss(actor, search.questions, resolution.now, until))
         found.append(await self._of_membership(actor, resolution.now, until))
+        if search.roles:
+            member = msgspec.structs.replace(actor, assumed_role=None, within=None)
+            found.append(await self._first_loss(member, search.roles, resolution.now, until))
         if search.engine is not None:
             # The permit must not outlive the rights of the engine that acts for the caller either.
             found.append(await self._first_loss(search.engine, search.engine_questions, resolution.now, until))
@@ -242,9 +250,11 @@ def _search(permit: Permit[Operation], resolution: Resolution, held: Collection[
     ]
     # An exemption that expires must end the credentials that it allowed.
     questions += [Question(Can.SKIP_POLICY, ObjectKey(ObjectType.DATA_POLICY, id)) for id in sorted(permit.exempt)]
+    own = {*resolution.caller_roles, *actor.group_roles} - {str(actor.assumed_role)}
+    roles = tuple(Question(Can.ASSUME, ObjectKey(ObjectType.ROLE, role)) for role in sorted(own & permit.tested_roles))
     engine = actor.engine_itself()
     if engine is None:
-        return _Search(actor, tuple(questions), None, ())
+        return _Search(actor, tuple(questions), None, (), roles)
     tables = {each.table for each in permit.obligations if isinstance(each, ReadableColumns | TableRestrictions)}
     engine_questions = [
         *(questions_to_engine(permit.operation, resolution) or ()),
@@ -254,4 +264,4 @@ def _search(permit: Permit[Operation], resolution: Resolution, held: Collection[
             if isinstance(row, ResolvedTable) and row.key.id in tables
         ),
     ]
-    return _Search(actor, tuple(questions), engine, tuple(engine_questions))
+    return _Search(actor, tuple(questions), engine, tuple(engine_questions), roles)

@@ -33,6 +33,7 @@ from gateway.access.refs import (
 )
 from gateway.access.relations import Can
 from gateway.access.request_context import Deadline, DefinerView
+from gateway.obligations.data_policies import roles_tested_by
 from gateway.obligations.kinds import ReadableColumns
 from gateway.obligations.merging import NO_OBLIGATIONS, Obligations
 
@@ -161,6 +162,12 @@ class Permit(Generic[OpCo]):
         """Return True if the caller may not read the table as it is, by a column grant or a data policy."""
         verdict = self.policy_verdict(on)
         return self.restriction(on) is not None or (verdict is not None and verdict.restricts)
+
+    @property
+    def tested_roles(self) -> frozenset[str]:
+        """The ids of the roles that the row filters on the permit's tables test with `has-role`."""
+        bound = (one for each in self._decision.policies if each.inputs is not None for one in each.inputs.bound)
+        return frozenset().union(*(roles_tested_by(one.policy.definition) for one in bound))
 
     @property
     def exempt(self) -> frozenset[str]:

@@ -102,9 +102,10 @@ async def require_same_columns(permit: Permit[LoadTable], document: Document) ->
         if now != restriction:
             raise unavailable(False)
     verdict = permit.policy_verdict(permit.operation.table)
-    if verdict is None or verdict.restrictions is None:
+    if verdict is None or verdict.columns is None:
         return
-    if document.metadata_location == verdict.restrictions.metadata_location:
+    # Without restrictions the columns are compared too: a policy may apply to a column that a commit has just added.
+    if verdict.restrictions is not None and document.metadata_location == verdict.restrictions.metadata_location:
         return
     if await offload(lambda: _columns(document.text), size=len(document.text)) != verdict.columns:
         raise unavailable(False)

@@ -136,6 +136,23 @@ class RowFilter(
 Definition: TypeAlias = Mask | RowFilter
 
 
+def roles_tested_by(definition: Definition) -> frozenset[str]:
+    """Return the ids of the roles in the `has-role` tests of a definition."""
+    left: list[Test] = [definition.test] if isinstance(definition, RowFilter) else []
+    found: set[str] = set()
+    while left:
+        match left.pop():
+            case AllOf(operands=operands) | AnyOf(operands=operands):
+                left.extend(operands)
+            case NotTest(operand=operand):
+                left.append(operand)
+            case RoleTest(role=role):
+                found.add(role)
+            case _:
+                pass
+    return frozenset(found)
+
+
 class AppliesTo(StrEnum):
     """The principals that a policy restricts. Holders of `exempt` are never restricted."""
 

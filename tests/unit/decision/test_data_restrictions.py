@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 import msgspec
@@ -24,12 +24,14 @@ from gateway.access.ports import Pin, Question
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
 from gateway.catalog.credentials import load_level
-from gateway.catalog.loads import load_representation, shows_data
+from gateway.catalog.loads import load_representation, require_same_columns, shows_data
+from gateway.db.documents import Document
 from gateway.iceberg.errors import CatalogError, ForbiddenException
 from gateway.iceberg.predicates import Comparison
 from gateway.iceberg.wire import CommitTableRequest, CreateTableRequest, RemoteSignRequest
 from gateway.obligations.application import restrictions_for_load
 from gateway.obligations.data_policies import (
+    AnyOf,
     AppliesTo,
     Attribute,
     AttributeSource,
@@ -300,6 +302,39 @@ async def test_a_role_test_holds_for_roles_of_the_assumed_role_only() -> None:
     context.actor = msgspec.structs.replace(context.actor, group_roles=("privileged",))
     permit = await house.door.admit(context, LOAD)
     assert b"false" in restrictions_for_load(permit.obligations, str(world.TABLE_ID))
+
+
+async def test_credentials_end_with_a_membership_that_shows_more_rows() -> None:
+    """Raw credentials of a member of the tested role must not outlive the membership."""
+    role = str(world.ROLE_ID)
+    house = fixture(People(engine_has=TRUSTED), policy("p", RowFilter(AnyOf((RoleTest(role), EUROPE.test)))))
+    house.resolver.roles = (role,)
+    ends = world.NOW + timedelta(minutes=30)
+    house.resolver.ends = (ends,)
+    permit = await house.door.admit(request_context(), VEND)
+    assert not permit.restricted(world.TABLE)
+    judge = house.judge
+
+    async def check(actor: Actor, questions: Sequence[Question], *, now: datetime, **_: object) -> list[bool]:
+        return [not (each.relation is Can.ASSUME and now >= ends) for each in questions]
+
+    judge.check = check  # type: ignore[method-assign]  # the membership ends
+    assert await house.door.first_expiry(permit, world.NOW + timedelta(hours=1)) == ends
+    other = fixture(People(engine_has=TRUSTED), policy("p", RowFilter(AnyOf((RoleTest("other"), EUROPE.test)))))
+    other.resolver.roles, other.resolver.ends = (role,), (ends,)
+    permit = await other.door.admit(request_context(by_engine()), VEND)
+    assert await other.door.first_expiry(permit, world.NOW + timedelta(hours=1)) is None
+
+
+async def test_a_load_of_a_later_document_with_another_column_is_refused_without_restrictions_too() -> None:
+    """A commit adds the masked column between the decision and the read of the document."""
+    house = fixture(People(engine_has=TRUSTED), policy("p", Mask(Action.MASK_ALPHANUM, (ColumnReference(name="ssn"),))))
+    permit = await house.door.admit(request_context(), LOAD)
+    assert not permit.restricted(world.TABLE)
+    await require_same_columns(permit, Document("file", DOCUMENT))
+    later = DOCUMENT.replace(b'"region"', b'"ssn"')
+    with pytest.raises(CatalogError):
+        await require_same_columns(permit, Document("later", later))
 
 
 async def test_two_principals_never_share_a_representation() -> None:
