@@ -10,6 +10,7 @@ from uuid import UUID
 from gateway.db import data_policy_bindings
 from gateway.db.engine import Connection
 from gateway.db.excerpts import excerpts_of
+from gateway.iceberg.identifiers import fold
 from gateway.obligations.columns import RestrictionNotExpressible, columns_of
 from gateway.obligations.data_policies import (
     AllOf,
@@ -60,7 +61,7 @@ async def recorded_fields(
 
     A table whose schemas cannot be read has none: the decision then resolves the names itself.
     """
-    names = {name.casefold() for name in column_names(definition)}
+    names = {fold(name) for name in column_names(definition)}
     if not names:
         return {}
     found: dict[UUID, tuple[int, ...]] = {}
@@ -69,7 +70,7 @@ async def recorded_fields(
             columns = columns_of(excerpt.text)
         except RestrictionNotExpressible:
             continue
-        found[id] = tuple(sorted(field.id for field in columns.current if field.name.casefold() in names))
+        found[id] = tuple(sorted(field.id for field in columns.current if fold(field.name) in names))
     return found
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 
+from gateway.iceberg.identifiers import fold
 from gateway.iceberg.types import NestedField
 from gateway.obligations.columns import Columns, RestrictionNotExpressible, ids_within, paths
 from gateway.obligations.data_policies import BoundPolicy, ColumnReference, Mask, PolicyInputs
@@ -32,8 +33,8 @@ class TableColumns:
             self._name(field_id, name)
 
     def _name(self, field_id: int, name: str) -> None:
-        self._ids[name.casefold()].add(field_id)
-        self._names[field_id].add(name.casefold())
+        self._ids[fold(name)].add(field_id)
+        self._names[field_id].add(fold(name))
 
     def definitions(self, field_id: int) -> list[NestedField]:
         """Return the definitions of a column in the schemas of the document, the current one last."""
@@ -80,7 +81,7 @@ class TableColumns:
             exact.update(self._fields if tags & self._tags_of_table else self._tagged(tags))
             return
         name = reference.name or ""
-        named = self._ids.get(name.casefold(), set())
+        named = self._ids.get(fold(name), set())
         containing = self._containing(name)
         exact.update(named)
         whole.update(containing)
@@ -91,20 +92,20 @@ class TableColumns:
 
     def _containing(self, name: str) -> set[int]:
         """Return the ids of columns that contain a nested field with this full dotted name in some schema."""
-        wanted = name.casefold()
+        wanted = fold(name)
         if "." not in wanted:
             return set()
         return {
             field.id
             for fields in self._fields.values()
             for field in fields
-            if any(path.casefold() == wanted for path in paths(field.type, field.name))
+            if any(fold(path) == wanted for path in paths(field.type, field.name))
         }
 
     def _tags(self, name: str) -> set[str]:
         carried = {tag for tag, _ in self._inputs.tagged_fields}
         # Two tags of a project never differ in letter case only.
-        return {id for id, each in self._inputs.tag_names if each.casefold() == name.casefold() and id in carried}
+        return {id for id, each in self._inputs.tag_names if fold(each) == fold(name) and id in carried}
 
     def _tagged(self, tags: Collection[str]) -> set[int]:
         """Return the ids of the columns with one of the tags, and of all columns that ever shared a name with one."""
@@ -121,9 +122,9 @@ class TableColumns:
         if reference.tag is not None:
             ids = self._tagged(self._tags(reference.tag))
             return [field for id, field in self.current.items() if id in ids]
-        name = (reference.name or "").casefold()
+        name = fold(reference.name or "")
         had = self._ids.get(name, set()) & self.current.keys()
-        now = {id for id in had if self.current[id].name.casefold() == name}
+        now = {id for id in had if fold(self.current[id].name) == name}
         recorded_now = had & set(recorded)
         for candidates in (recorded_now, {id for id in now if self.current[id].name == reference.name}, now, had):
             if candidates:
@@ -140,5 +141,5 @@ def unambiguous_names(columns: Columns, inputs: PolicyInputs) -> dict[int, str]:
     ids: dict[str, set[int]] = defaultdict(set)
     everywhere = (field for schema in (*columns.schemas, columns.current) for field in schema)
     for field_id, name in (*((field.id, field.name) for field in everywhere), *inputs.former_columns):
-        ids[name.casefold()].add(field_id)
-    return {field.id: field.name for field in columns.current if len(ids[field.name.casefold()]) == 1}
+        ids[fold(name)].add(field_id)
+    return {field.id: field.name for field in columns.current if len(ids[fold(field.name)]) == 1}

@@ -308,3 +308,10 @@ def test_names_that_another_column_has_or_had_are_ambiguous() -> None:
     table = columns([field(1, "a"), field(2, "b")], [field(1, "a"), field(3, "B"), field(4, "c"), field(5, "d")])
     assert unambiguous_names(table, PolicyInputs()) == {1: "a", 4: "c", 5: "d"}
     assert unambiguous_names(table, PolicyInputs(former_columns=((9, "D"), (4, "c")))) == {1: "a", 4: "c"}
+
+
+def test_two_spellings_of_one_name_in_unicode_are_the_same_column() -> None:
+    table = columns([field(1, "e\N{COMBINING ACUTE ACCENT}tage")])
+    assert masks_of(bind(bound(mask("\N{LATIN CAPITAL LETTER E WITH ACUTE}TAGE")), table=table)) == {
+        1: Action.MASK_ALPHANUM
+    }
