@@ -104,4 +104,5 @@ def _masks(restrictions: TableRestrictions, columns: Columns, shown: Mapping[int
             except RestrictionNotExpressible:
                 stricter = Action.MASK_TO_FIXED_VALUE if field.required else Action.REPLACE_WITH_NULL
                 sql = mask_sql(stricter, field.name, field.type, required=field.required)
-            yield ColumnMask(field.name.lower(), sql)
+            # The bridge converts this name and the readable ones to lower case by the same rules.
+            yield ColumnMask(field.name, sql)

@@ -87,10 +87,10 @@ class Metadata(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class LoadedTable(msgspec.Struct, frozen=True, rename="kebab"):
-    """A load response without its credentials. `read_restrictions` is the decoded JSON, None if absent."""
+    """A load response without its credentials. `read_restrictions` is the decoded JSON, an empty object if absent."""
 
     metadata: Metadata
-    read_restrictions: Any = None
+    read_restrictions: Any = {}
 
 
 class CatalogClient:

@@ -68,13 +68,11 @@ class Columns(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decode(document: object, columns: Columns) -> Restrictions:
-    """Return the restrictions of the decoded member `read-restrictions`, None if the answer has no such member.
+    """Return the restrictions of the decoded member `read-restrictions`. An empty object restricts nothing.
 
     Raises:
         RestrictionsRefused: the document contains anything that this reader cannot apply in full.
     """
-    if document is None:
-        return Restrictions()
     if not isinstance(document, dict) or not set(document) <= _MEMBERS:
         raise RestrictionsRefused(f"read-restrictions must be an object with at most the members {sorted(_MEMBERS)}")
     masks = _masks(document.get("required-column-projections", []), columns)

@@ -46,7 +46,7 @@ class BatchCheckRequest(Request, frozen=True):
 
 
 class ColumnMask(Answer, frozen=True):
-    """The replacement of one column, named in lower case, as an expression of Trino."""
+    """The replacement of one column, named as in the schema, as an expression of Trino."""
 
     column: str
     expression: str

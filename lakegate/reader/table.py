@@ -164,7 +164,10 @@ class RestrictedTable:
             raise RestrictionNotSupported(f"field {field_id} of the row filter is in no schema of the table")
         if {each.field_id for each in walk((found,))} & {each.field_id for each in walk(read.fields)}:
             raise RestrictionNotSupported(f"field {field_id} of the row filter was removed from its struct")
-        return found.model_copy(update={"name": f"__row_filter_{field_id}", "required": False})
+        name = f"__row_filter_{field_id}"
+        while any(field.name == name for field in read.fields):
+            name += "_"
+        return found.model_copy(update={"name": name, "required": False})
 
 
 def _top(schema: Schema, field_id: int) -> NestedField | None:

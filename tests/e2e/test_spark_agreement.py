@@ -55,7 +55,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 def through_the_wire(predicate: Predicate, masks: tuple[Projection, ...] = ()) -> Restrictions:
     """Encode restrictions as the gateway does, and decode them as a governed read does."""
     wire = read_restrictions(TableRestrictions("t", predicate, masks, False, "m"))
-    return decode(json.loads(wire) if wire else None, columns_of([FIELDS], FIELDS))
+    return decode(json.loads(wire) if wire else {}, columns_of([FIELDS], FIELDS))
 
 
 def test_row_filters_of_the_gateway_keep_the_rows_of_the_reference(spark: SparkSession) -> None:

@@ -10,10 +10,15 @@ import pytest
 
 from gateway.access.actor import Actor
 from gateway.access.operations.checks import BatchCheck, Check, CheckPermission
+from gateway.access.policy_verdict import PolicyVerdict
 from gateway.access.refs import Table, TabularRef
 from gateway.access.relations import Can
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.governance.checks import Checks
+from gateway.governance.restricted_checks import restricted_answer
+from gateway.iceberg.predicates import ALWAYS
+from gateway.iceberg.types import NestedField
+from gateway.obligations.columns import Columns
 from gateway.obligations.data_policies import (
     AppliesTo,
     Attribute,
@@ -25,7 +30,9 @@ from gateway.obligations.data_policies import (
     PolicyInputs,
     RowFilter,
 )
+from gateway.obligations.kinds import TableRestrictions
 from gateway.obligations.masks import Action
+from gateway.obligations.projections import Projection
 from gateway.protocol.checks import BatchCheckAnswer
 from tests.access import world
 from tests.access.world import DoorFixture, request_context
@@ -75,6 +82,18 @@ async def test_a_bridge_receives_the_filter_the_masks_and_the_columns() -> None:
     [mask] = result["restrictions"]["column-masks"]
     assert mask["column"] == "email"
     assert "email" in mask["expression"]
+
+
+def test_masked_and_readable_columns_are_named_alike() -> None:
+    """The bridge converts both to lower case. Python does it by other rules, so that a mask could miss its column."""
+    field = NestedField(id=1, name="E\ua7cbMail", required=False, type="string")
+    restrictions = TableRestrictions("t", ALWAYS, (Projection(1, Action.MASK_ALPHANUM),), False, "m")
+    columns = Columns((field,), ((field,),))
+    verdict = PolicyVerdict("t", restrictions, columns=columns, inputs=PolicyInputs(bound=()))
+    answer = restricted_answer(FOR_TRINO, verdict)
+    assert answer.columns == [field.name]
+    assert answer.restrictions is not None
+    assert [each.column for each in answer.restrictions.column_masks] == [field.name]
 
 
 async def test_members_are_absent_without_restrictions() -> None:

@@ -216,6 +216,13 @@ def test_user_filter_on_a_field_inside_of_a_masked_struct_sees_masked_values(tmp
     catalog.close()
 
 
+def test_no_column_name_prevents_a_filter_by_a_removed_column(table: Table) -> None:
+    with table.update_schema(allow_incompatible_changes=True) as change:
+        change.add_column("__row_filter_3", iceberg.StringType())
+        change.delete_column("region")
+    assert ids(restricted(table, MASKED, row_filter=equals(3, "eu"))) == [1, 2]
+
+
 def test_renamed_column_stays_restricted_and_is_read_by_its_new_name(table: Table) -> None:
     with table.update_schema() as change:
         change.rename_column("mail", "address").rename_column("region", "mail")

@@ -12,6 +12,7 @@ from gateway.iceberg.predicates import And, Compare, Comparison, In, IsNan, IsNu
 from gateway.iceberg.types import NestedField
 from gateway.obligations.masks import Action
 from gateway.obligations.projections import Projection
+from gateway.pipeline.catalog_client import LoadedTable
 from gateway.pipeline.errors import RestrictionsRefused
 from gateway.pipeline.literals import check_literal
 from gateway.pipeline.restrictions import Restrictions, columns_of, decode
@@ -48,9 +49,19 @@ def compare(operator: str, field: int, value: object) -> dict[str, Any]:
     return {"type": operator, "left": reference(field), "right": value}
 
 
-@pytest.mark.parametrize("document", [None, {}, {"required-column-projections": []}, keep(True)])
-def test_absent_and_empty_restrictions_restrict_nothing(document: object) -> None:
+@pytest.mark.parametrize("document", [{}, {"required-column-projections": []}, keep(True)])
+def test_empty_restrictions_restrict_nothing(document: object) -> None:
     assert not decode(document, COLUMNS)
+
+
+def test_an_absent_member_restricts_nothing_and_null_is_refused() -> None:
+    metadata = b'{"metadata": {"table-uuid": "t", "current-schema-id": 0, "schemas": []}'
+    absent, null = (
+        msgspec.json.decode(metadata + end, type=LoadedTable) for end in (b"}", b', "read-restrictions": null}')
+    )
+    assert not decode(absent.read_restrictions, COLUMNS)
+    with pytest.raises(RestrictionsRefused):
+        decode(null.read_restrictions, COLUMNS)
 
 
 def test_masks_and_the_filter_are_decoded() -> None:
