@@ -253,8 +253,8 @@ def _with_enforcers(connection: Connection) -> None:
         ("warehouse", warehouse, "enforcer", "expired", "user", past),
         ("warehouse", warehouse, "select", "reader", "user", None),
     ):
-        row = {"object_type": kind, "object_id": on, "privilege": privilege, "principal_id": principal}
-        row |= {"principal_type": type, "expires_at": expires}
+        row: dict[str, object] = {"object_type": kind, "object_id": on, "privilege": privilege}
+        row |= {"principal_id": principal, "principal_type": type, "expires_at": expires}
         connection.execute(insert(reflected).values({**sample, **row} | ({"id": uuid4()} if "id" in sample else {})))
 
 
