@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Have an engine read the canary of a probe: by a command, or by Trino's HTTP API. All its output is returned."""
+"""Have an engine read the canary of a probe: by a command, by Trino's HTTP API, or with `lakegate.reader`."""
 
 from __future__ import annotations
 
@@ -21,8 +21,11 @@ NOT_RUN: Final = 75
 MAX_OUTPUT: Final = 65_536
 _CALL_SECONDS: Final = 60.0
 _STATEMENTS: Final = (
-    "select shown from {}",
+    "select shown, masked, kept from {}",
     "select * from {}",
+    "select shown, masked from {} where not kept",
+    "select min(masked), max(masked), min(shown), max(shown) from {}",
+    "select cast(masked as integer) from {}",
     "select hidden from {}",
     "select cast(hidden as integer) from {}",
     "select min(hidden), max(hidden) from {}",
@@ -67,6 +70,25 @@ def by_command(command: str, warehouse: str, subject: str) -> Run:
         if done.returncode == NOT_RUN:
             raise EngineNotReached(f"the command {words[0]} could not reach its engine (exit code {NOT_RUN})")
         return done.stdout.decode(errors="replace")
+
+    return run
+
+
+def by_reader(gateway: str, warehouse: str, token: str, subject: str) -> Run:
+    """Return the run of a service that reads with `lakegate.reader` for the user. `token` is the service's own."""
+
+    def run(table: str) -> str:
+        from lakegate.reader import ExchangeFailed, LoadFailed, Reader, ReadFailed, RestrictionNotSupported
+
+        reader = Reader(gateway, warehouse, token).as_named(subject.partition("~")[2] or subject)
+        try:
+            return str(reader.table(table).to_arrow().to_pylist())
+        except (ExchangeFailed, LoadFailed) as error:
+            if error.status is None or error.status >= 500:
+                raise EngineNotReached(f"the reader could not reach the gateway: {error}") from None
+            return str(error)
+        except (ReadFailed, RestrictionNotSupported) as error:
+            return str(error)
 
     return run
 

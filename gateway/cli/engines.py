@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from gateway.cli.engine_canary import canary
-from gateway.cli.engine_runs import MAX_OUTPUT, EngineNotReached, Run, Trino, by_command
+from gateway.cli.engine_runs import MAX_OUTPUT, EngineNotReached, Run, Trino, by_command, by_reader
 from gateway.cli.management import Management, Warehouse, at_a_gateway, printable, warehouse_named
 
 _FAILED = 1
@@ -32,6 +32,8 @@ def engine() -> None:
 @click.option("--trino-url", help="Address of Trino's HTTP API, instead of --command.")
 @click.option("--trino-catalog", default="lakegate", show_default=True, help="The catalog of Trino for the warehouse.")
 @click.option("--trino-token", envvar="LAKEGATE_PROBE_TRINO_TOKEN", help="The test user's token for Trino.")
+@click.option("--reader", is_flag=True, help="Read with lakegate.reader as the engine, instead of --command.")
+@click.option("--engine-token", envvar="LAKEGATE_PROBE_ENGINE_TOKEN", help="The engine's own token, for --reader.")
 @click.option("--token-file", type=click.Path(path_type=Path), help="File with the access token, instead of --token.")
 @_PROJECT
 @at_a_gateway
@@ -43,6 +45,8 @@ def probe(
     trino_url: str | None,
     trino_catalog: str,
     trino_token: str | None,
+    reader: bool,
+    engine_token: str | None,
     token_file: Path | None,
     project: str | None,
     gateway: str | None,
@@ -53,13 +57,17 @@ def probe(
     The exit code is 1 if the probe failed: the engine is no longer trusted in the warehouse. It is 2 if the engine was
     not reached: then nothing changed.
     """
-    if (command is None) == (trino_url is None):
-        raise click.UsageError("give either --command or --trino-url")
+    if (command is not None) + (trino_url is not None) + reader != 1:
+        raise click.UsageError("give either --command, --trino-url or --reader")
+    if reader and not engine_token:
+        raise click.UsageError("--reader needs the engine's own token: set LAKEGATE_PROBE_ENGINE_TOKEN")
     api = Management.of(gateway, token if token_file is None else _token_in(token_file), project)
     warehouse = _warehouse(api, place)
     run: Run
     if trino_url is not None:
         run = Trino(trino_url, trino_catalog, subject.partition("~")[2] or subject, trino_token).run
+    elif reader:
+        run = by_reader(api.base, warehouse.name, engine_token or "", subject)
     else:
         run = by_command(command or "", warehouse.name, subject)
     path = f"/warehouse/{warehouse.id}/engine-probe"

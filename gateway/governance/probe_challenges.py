@@ -13,7 +13,9 @@ import msgspec
 
 from gateway.protocol.engine_probes import CanaryRow
 
-ROWS: Final = 3
+ROWS: Final = 5
+KEPT: Final = 3
+"""The number of rows that the row filter keeps. It removes the others."""
 _BYTES: Final = 16
 _FRAGMENT: Final = 10
 """An output with this many successive characters of a hidden value shows the value. Clients may cut or wrap values."""
@@ -38,27 +40,53 @@ class ProbeResult(msgspec.Struct, frozen=True):
 
 def new_rows() -> tuple[CanaryRow, ...]:
     """Return the rows of a canary. Every value is random, and no value can be derived from another one."""
-    return tuple(CanaryRow(shown=secrets.token_hex(_BYTES), hidden=secrets.token_hex(_BYTES)) for _ in range(ROWS))
+    return tuple(_row(kept=number < KEPT) for number in range(ROWS))
+
+
+def masked_as(value: str) -> str:
+    """Return what an engine must show of a value of the column `masked`: the action `show-last-4`."""
+    return "".join("n" if char.isdigit() else "x" for char in value[:-4]) + value[-4:]
 
 
 def judge(rows: tuple[CanaryRow, ...], output: str) -> ProbeResult:
-    """Return the verdict: every shown value must be in the output, and no part of a hidden value.
+    """Return the verdict: all permitted values must be in the output, and no part of another one.
 
     An engine that shows nothing proves nothing. White space is ignored, because clients wrap long values.
     """
     text = "".join(output.split()).casefold()
     if not text:
         return ProbeResult(False, "The engine returned nothing, which does not show that it enforces restrictions.")
-    if _contains_any(text, {part for row in rows for part in _fragments(row.hidden)}):
+    kept, removed = [row for row in rows if row.kept], [row for row in rows if not row.kept]
+    if _shows_any(text, [row.hidden for row in rows]):
         return ProbeResult(False, "The output contains a value of the column that the user may not read.")
-    absent = sum(not _contains(text, row.shown) for row in rows)
+    if _shows_any(text, [row.masked for row in rows]):
+        return ProbeResult(False, "The output contains an unmasked value of the masked column.")
+    masks = [_contains(text, masked_as(row.masked)) for row in removed]
+    if _shows_any(text, [row.shown for row in removed]) or any(masks):
+        return ProbeResult(False, "The output contains a value of a row that the row filter removes.")
+    absent = sum(not _contains(text, row.shown) for row in kept)
     if absent:
         return ProbeResult(
             False,
-            f"The output lacks {absent} of {len(rows)} values that the user may read, so the engine did not read the "
+            f"The output lacks {absent} of {len(kept)} values that the user may read, so the engine did not read the "
             "table.",
         )
-    return ProbeResult(True, "The engine showed every permitted value and no hidden one.")
+    unmasked = sum(not _contains(text, masked_as(row.masked)) for row in kept)
+    if unmasked:
+        return ProbeResult(
+            False, f"The output lacks {unmasked} of {len(kept)} masked values, so the engine did not apply the mask."
+        )
+    return ProbeResult(True, "The engine showed every permitted value and masked value, and no other one.")
+
+
+def _row(*, kept: bool) -> CanaryRow:
+    shown, masked, hidden = (secrets.token_hex(_BYTES) for _ in range(3))
+    return CanaryRow(shown=shown, masked=masked, hidden=hidden, kept=kept)
+
+
+def _shows_any(text: str, values: list[str]) -> bool:
+    """Return True if a part of one of the values is in the text."""
+    return _contains_any(text, {part for value in values for part in _fragments(value)})
 
 
 def _fragments(value: str) -> list[str]:

@@ -14,28 +14,38 @@ from gateway.protocol.base import Answer, Request, UserId
 MAX_OUTPUT = 65_536
 """The largest number of characters of an engine's output. A canary has a few short rows."""
 
-Restriction = Literal["columns"]
+Restriction = Literal["data-policies"]
 
 
 class CreateEngineProbeRequest(Request, frozen=True):
-    """Request of `POST …/engine-probe`. `restriction` is the kind of restriction that the engine has to enforce."""
+    """Request of `POST …/engine-probe`.
+
+    `restriction` is the kind of restriction that the engine has to enforce: a column grant, a mask and a row filter.
+    """
 
     engine: UserId
-    restriction: Restriction = "columns"
+    restriction: Restriction = "data-policies"
 
 
 class CanaryRow(Answer, frozen=True):
-    """A row of the canary. The engine must show `shown`, and must not show `hidden`."""
+    """A row of the canary. An engine must show only rows with `kept`.
+
+    In these, it must show `shown`, and `masked` as the action `show-last-4` masks it. It must never show `hidden`.
+    """
 
     shown: str
+    masked: str
     hidden: str
+    kept: bool
 
 
 class EngineProbeChallenge(Answer, frozen=True):
     """Response of `POST …/engine-probe`: the table to create, and its rows.
 
-    The table has the columns `shown` and `hidden` of the type string. The caller grants a user `select` on the column
-    `shown` alone, has the engine read the table for this user, and posts the output before `expires-at`.
+    The table has the columns `shown`, `masked` and `hidden` of the type string, and `kept` of the type boolean. The
+    caller grants a user `select` on all columns but `hidden`. For this user, data policies mask `masked` with
+    `show-last-4`, and keep only rows with `kept`. The caller has the engine read the table for the user, and posts the
+    output before `expires-at`.
     """
 
     id: UUID

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`lakegate engine probe` with a real engine command on the running gateway."""
+"""`lakegate engine probe` with real engines on the running gateway: commands, and `lakegate.reader`."""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
@@ -34,12 +36,16 @@ def unprobed(world: World) -> Iterator[None]:
 
 def probed(world: World, kind: str, monkeypatch: pytest.MonkeyPatch) -> Result:
     """Run the command with an engine of this kind (`probed_engine.py`)."""
+    return probe(world, monkeypatch, "--command", f"{sys.executable} -m tests.contract.probed_engine {kind}")
+
+
+def probe(world: World, monkeypatch: pytest.MonkeyPatch, *way: str) -> Result:
+    """Run the command. `way` are the options that select the engine."""
     monkeypatch.setenv("GATEWAY", world.base)
     monkeypatch.setenv("ENGINE_TOKEN", world.etl.token)
     monkeypatch.setenv("LAKEGATE_TOKEN", world.admin.token)
     arguments = ["engine", "probe", "--gateway", world.base, "--engine", world.etl.id, "--user", world.carol.id]
-    engine = f"{sys.executable} -m tests.contract.probed_engine {kind}"
-    place = ["--on", f"warehouse/{world.warehouse}", "--command", engine]
+    place = ["--on", f"warehouse/{world.warehouse}", *way]
     return CliRunner().invoke(main, [*arguments, *place], catch_exceptions=False)
 
 
@@ -56,6 +62,11 @@ def canaries(world: World) -> list[str]:
     return [each["name"] for each in world.sql("select name from tables where name like 'canary!_%' escape '!'")]
 
 
+def policies(world: World) -> list[str]:
+    """Return the names of the data policies of canaries."""
+    return [each["name"] for each in world.sql("select name from data_policies where name like 'canary!_%' escape '!'")]
+
+
 def test_enforcing_engine_passes_and_its_canary_is_dropped(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     done = probed(world, "enforcing", monkeypatch)
     assert done.exit_code == 0, done.output
@@ -63,6 +74,36 @@ def test_enforcing_engine_passes_and_its_canary_is_dropped(world: World, monkeyp
     assert state(world, world.etl)["trusted"] is True
     assert f"{world.etl.id}\tpassed\t" in listed(world)
     assert canaries(world) == []
+    assert policies(world) == []
+
+
+@pytest.mark.parametrize(("kind", "reason"), [("unfiltered", "row filter"), ("unmasked", "unmasked value")])
+def test_engine_that_ignores_one_data_policy_fails(
+    world: World, kind: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = probed(world, kind, monkeypatch)
+    assert done.exit_code == 1, done.output
+    assert reason in done.output
+    assert state(world, world.etl)["trusted"] is False
+    assert policies(world) == []
+
+
+def test_reader_passes_and_without_delegate_fails(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKEGATE_PROBE_ENGINE_TOKEN", world.etl.token)
+    done = probe(world, monkeypatch, "--reader")
+    assert done.exit_code == 0, done.output
+    world.revoke("delegate", world.etl, "warehouse", world.warehouse)
+    assert probe(world, monkeypatch, "--reader").exit_code == 1
+
+
+def test_example_of_the_documentation_passes(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).parents[2] / "docs/engine-probes.md").read_text()
+    [example] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    program = tmp_path / "read_canary.py"
+    program.write_text(example.replace("https://lakegate.example.com", world.base))
+    monkeypatch.setenv("SERVICE_TOKEN", world.etl.token)
+    done = probe(world, monkeypatch, "--command", f"{sys.executable} {program}")
+    assert done.exit_code == 0, done.output
 
 
 def test_engine_that_ignores_the_restriction_fails_and_loses_the_trust(

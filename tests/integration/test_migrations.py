@@ -34,6 +34,7 @@ from sqlalchemy import (
     LargeBinary,
     MetaData,
     Numeric,
+    Table,
     insert,
     inspect,
     select,
@@ -227,6 +228,41 @@ async def test_database_of_any_known_revision_is_upgraded_and_keeps_its_rows(emp
     await run_migrations(empty)
     await require_current_schema(empty)
     assert await _on(empty, there, written) == {}
+
+
+async def test_enforcers_before_the_probes_count_for_thirty_days(empty: str) -> None:
+    await to(empty, "0045")
+    await _on(empty, _with_enforcers)
+    await run_migrations(empty)
+    found = await _on(empty, _warned)
+    assert [engine for engine, _ in found] == ["engine", "in role"], "an expired grant and another privilege give none"
+    assert {round(days) for _, days in found} == {30}
+
+
+def _with_enforcers(connection: Connection) -> None:
+    """Insert a warehouse with an enforcer, a role of enforcers, an expired enforcer and a user that only reads."""
+    written = fill(connection)
+    connection.execute(text("delete from grants"))
+    warehouse, sample = str(written["warehouses"]["id"]), written["grants"]
+    past = datetime(2020, 1, 1, tzinfo=UTC)
+    reflected = Table("grants", MetaData(), autoload_with=connection)
+    for kind, on, privilege, principal, type, expires in (
+        ("warehouse", warehouse, "enforcer", "engine", "user", None),
+        ("warehouse", warehouse, "enforcer", "role", "role", None),
+        ("role", "role", "assignee", "in role", "user", None),
+        ("warehouse", warehouse, "enforcer", "expired", "user", past),
+        ("warehouse", warehouse, "select", "reader", "user", None),
+    ):
+        row: dict[str, object] = {"object_type": kind, "object_id": on, "privilege": privilege}
+        row |= {"principal_id": principal, "principal_type": type, "expires_at": expires}
+        connection.execute(insert(reflected).values({**sample, **row} | ({"id": uuid4()} if "id" in sample else {})))
+
+
+def _warned(connection: Connection) -> list[tuple[str, float]]:
+    """Return the engines that count without a probe, with the remaining days."""
+    days = "extract(epoch from warn_until - clock_timestamp()) / 86400"
+    rows = connection.execute(text(f"select engine, {days} from engine_probes order by engine"))  # constant
+    return [(engine, float(remaining)) for engine, remaining in rows]
 
 
 def test_first_schema_never_changes() -> None:

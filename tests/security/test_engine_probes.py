@@ -73,6 +73,27 @@ def test_failed_engine_still_reads_what_the_user_may_read_entirely(world: World,
     assert carol.get(table.path, headers=DELEGATION).status_code == 200
 
 
+@pytest.mark.parametrize("place", ["table", "namespace"])
+def test_enforcer_of_one_table_or_namespace_is_not_trusted_beside_it(world: World, ns: str, place: str) -> None:
+    beside = ns if place == "table" else world.namespace()
+    table, neighbour = wide(world, ns), wide(world, beside)
+    for each in (table, neighbour):
+        fill(world, each.location)
+        assert give(world, each, "name", world.carol).status_code == 204
+    world.grant("delegate", world.etl, "warehouse", world.warehouse)
+    user = acting(world, world.etl, world.carol)
+    for each in (table, neighbour):
+        assert user.get(each.path, headers=DELEGATION).status_code == 403, "`delegate` alone is no trust"
+    [held] = world.sql("select namespace_id from tables where id = $1", table.uuid)
+    id = table.uuid if place == "table" else str(held["namespace_id"])
+    world.grant("enforcer", world.etl, place, id)
+    assert user.get(table.path, headers=DELEGATION).status_code == 200
+    for path in (neighbour.path, f"{neighbour.path}/credentials"):
+        assert user.get(path, headers=DELEGATION).status_code == 403, path
+    world.revoke("enforcer", world.etl, place, id)
+    assert user.get(table.path, headers=DELEGATION).status_code == 403
+
+
 def test_open_probe_gives_an_untrusted_engine_its_canary_and_no_other_table(
     world: World, table: Table, carol: Person
 ) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import click
 import pytest
 
-from gateway.cli.engine_runs import EngineNotReached, Trino, by_command, statements
+from gateway.cli.engine_runs import EngineNotReached, Trino, by_command, by_reader, statements
 
 PAGES: dict[str, dict[str, Any]] = {
     "select shown": {"data": [["v1"], ["v2"]]},
@@ -71,6 +71,11 @@ def test_trino_that_is_down_or_overloaded_is_no_result() -> None:
         Trino(url, "lake", "probe").run("lakegate_probe.canary_1")
     with pytest.raises(EngineNotReached):
         Trino(url, "lake", "probe").run("lakegate_probe.canary_1")
+
+
+def test_reader_without_a_gateway_is_no_result() -> None:
+    with pytest.raises(EngineNotReached):
+        by_reader("http://127.0.0.1:9", "lake", "token", "oidc~probe")("lakegate_probe.canary_1")
 
 
 def test_command_gets_the_table_and_not_the_token_of_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
