@@ -102,6 +102,11 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
             return ""
         return hashlib.sha256(" ".join(self.group_roles).encode()).hexdigest()
 
+    @property
+    def groups_unknown(self) -> bool:
+        """True if the user may have groups that the gateway does not know, because it has no token of the user."""
+        return bool(self.id) and (self.asked_by is not None or not self.subject_proven)
+
     @classmethod
     def user(
         cls,

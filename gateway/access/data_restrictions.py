@@ -24,7 +24,7 @@ from gateway.access.ports import Question, Resolver
 from gateway.access.questions import engine_pin_of, pin_of
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
-from gateway.access.resolved import Excerpt, Resolution, ResolvedNamespace, ResolvedTable
+from gateway.access.resolved import Excerpt, Resolution, ResolvedNamespace, ResolvedTable, ResolvedView
 from gateway.obligations.binding import PolicyProblem, restrictions_of
 from gateway.obligations.columns import RestrictionNotExpressible, columns_of
 from gateway.obligations.data_policies import (
@@ -35,6 +35,7 @@ from gateway.obligations.data_policies import (
     PolicyInputs,
     PrincipalAttributes,
 )
+from gateway.obligations.guardrail_policies import policies_of, without_policies
 
 Governed = ResolvedTable | ResolvedNamespace
 """A table, or the namespace of a new table."""
@@ -70,26 +71,24 @@ class DataRestrictions:
         Only operations that concern data (`Operation.enforced_at`) are governed. `own_roles` are the roles of the
         caller itself, without those that its user has beside an assumed role. Raises DecisionEngineUnavailable.
         """
-        governed = {
-            row.id: row
-            for operation, (answers, policy, _) in zip(operations, judged, strict=True)
-            if operation.enforced_at() is not None and policy.allow
-            for answer in answers
-            if answer.visible and isinstance(row := answer.row, ResolvedTable | ResolvedNamespace) and is_governed(row)
-        }
-        if not governed or actor.kind is ActorKind.SYSTEM:
+        if actor.kind is ActorKind.SYSTEM:
             return list(judged)
-        found = await self.verdicts(actor, list(governed.values()), resolution, own_roles)
+        # The rows of operations with equal guardrail policies are read together: mostly there are none.
+        groups: dict[tuple[BoundPolicy, ...], dict[UUID, Governed]] = {}
+        stated: list[tuple[BoundPolicy, ...]] = []
+        for operation, one in zip(operations, judged, strict=True):
+            own, rows = _concerned(one) if operation.enforced_at() is not None else ((), {})
+            stated.append(own)
+            if rows:
+                groups.setdefault(own, {}).update(rows)
+        found = {
+            own: await self.verdicts(actor, list(rows.values()), resolution, own_roles, guardrails=own)
+            for own, rows in groups.items()
+        }
         settled: list[Judged] = []
-        for operation, (answers, policy, undelegated) in zip(operations, judged, strict=True):
-            if operation.enforced_at() is not None:
-                answers = [
-                    replace(answer, policies=found.get(row.id))
-                    if isinstance(row := answer.row, ResolvedTable | ResolvedNamespace)
-                    else answer
-                    for answer in answers
-                ]
-            settled.append((answers, policy, undelegated))
+        for operation, one, own in zip(operations, judged, stated, strict=True):
+            applied = operation.enforced_at() is not None and own in found
+            settled.append(_with_verdicts(one, own, found[own]) if applied else one)
         return settled
 
     async def verdicts(
@@ -100,29 +99,37 @@ class DataRestrictions:
         own_roles: Sequence[str],
         *,
         is_caller: bool = True,
+        guardrails: Sequence[BoundPolicy] = (),
     ) -> dict[UUID, PolicyVerdict]:
         """Return the effect of data policies on each row, by its id. Rows without any policy are left out.
 
         With `is_caller=False`, `actor` is another principal than the caller of `resolution`, with the roles
-        `own_roles`. Raises DecisionEngineUnavailable.
+        `own_roles`. `guardrails` apply to the actor on each table of `rows`. Raises DecisionEngineUnavailable.
         """
         inputs = await self._resolver.policy_inputs(rows)
         acting = resolution.acting(actor) if is_caller else actor
         bound = {row.id: known.bound for row in rows if (known := inputs.get(row.id)) is not None}
         exempt, applying = await self._applying(acting, bound, resolution, is_caller=is_caller)
+        if guardrails:
+            applying |= {
+                row.id: (*applying[row.id], *guardrails)
+                for row in rows
+                if isinstance(row, ResolvedTable) and row.id in bound
+            }
         restricted = [row for row in rows if row.id not in bound or applying[row.id]]
         tables = [row for row in restricted if isinstance(row, ResolvedTable) and row.id in bound]
         trusted = await self._trusted(actor, tables, resolution)
         found = {
             row.id: PolicyVerdict(str(row.id), exempt=exempt & {each.policy.id for each in bound.get(row.id, ())})
             for row in rows
-            if row.id not in bound or bound[row.id]
+            if row.id not in bound or bound[row.id] or applying[row.id]
         }
         # What cannot be read, or concerns a table without columns yet, no engine can enforce.
         found |= {row.id: replace(found[row.id], inexpressible=True) for row in restricted}
         if not tables:
             return found
         attributes = await self._attributes(acting, tables[0].warehouse.project_id, applying.values(), own_roles)
+        attributes = msgspec.structs.replace(attributes, complete=not _groups_unknown(acting, is_caller=is_caller))
         async for id, excerpt in self._excerpts([row.id for row in tables]):
             policies = inputs[id]
             if policies is not None:
@@ -138,7 +145,8 @@ class DataRestrictions:
     ) -> tuple[frozenset[str], dict[UUID, tuple[BoundPolicy, ...]]]:
         """Return (ids of the policies that the caller is exempt from, the policies that apply to it, by row).
 
-        While a caller acts as a role, only the role's exemptions count. Policies about the user still apply to it.
+        While a caller acts as a role, only the role's exemptions count. Policies about the user still apply to it. A
+        user whose groups are unknown counts as a subject if any group can make it one.
         """
         policies = {each.policy.id: each.policy for some in bound.values() for each in some}
         subjects = [id for id, policy in policies.items() if policy.applies_to is not AppliesTo.EVERYONE]
@@ -155,6 +163,10 @@ class DataRestrictions:
             of_user = await self._engines.check(user, again, resolution.now, None)
             yes |= {question for question, answer in zip(again, of_user, strict=True) if answer}
         exempt = frozenset(id for id in policies if Question(Can.SKIP_POLICY, _key(id)) in yes)
+        unsure = [id for id in subjects if id not in exempt and Question(Can.BE_SUBJECT, _key(id)) not in yes]
+        if unsure and _groups_unknown(acting, is_caller=is_caller):
+            by_group = await self._resolver.subjects_by_group(unsure, acting.provider)
+            yes |= {Question(Can.BE_SUBJECT, _key(id)) for id in by_group}
 
         def applies(policy: DataPolicy) -> bool:
             if policy.id in exempt:
@@ -184,7 +196,8 @@ class DataRestrictions:
     ) -> PrincipalAttributes:
         """Return the attributes of the caller. A role that it acts as has its own values only."""
         names = sorted({name for some in applying for each in some for name in _mapping_tables(each.policy)})
-        roles = tuple(sorted({*own_roles, *acting.group_roles}))
+        by_group = () if acting.assumed_role is not None else acting.group_roles
+        roles = tuple(sorted({*own_roles, *by_group}))
         user = "" if acting.assumed_role is not None else acting.id
         mappings = await self._resolver.mapped_values(project_id, names, user, roles) if names else ()
         return PrincipalAttributes(principal=acting.id, roles=roles, mappings=tuple(mappings))
@@ -193,6 +206,42 @@ class DataRestrictions:
         for first in range(0, len(ids), _EXCERPTS_AT_A_TIME):
             for id, excerpt in (await self._resolver.excerpts(ids[first : first + _EXCERPTS_AT_A_TIME])).items():
                 yield id, excerpt
+
+
+def _concerned(judged: Judged) -> tuple[tuple[BoundPolicy, ...], dict[UUID, Governed]]:
+    """Return (the policies of guardrails, the rows that data policies or guardrails may restrict) for one operation.
+
+    Guardrails name columns without a table. So their policies are returned only if the operation concerns one table.
+    """
+    answers, policy, _ = judged
+    if not policy.allow:
+        return (), {}
+    seen = [answer.row for answer in answers if answer.visible]
+    tables: dict[UUID, Governed] = {row.id: row for row in seen if isinstance(row, ResolvedTable)}
+    is_single = len(tables) == 1 and not any(isinstance(row, ResolvedView) for row in seen)
+    own = policies_of(policy.obligations) if is_single else ()
+    rows: dict[UUID, Governed] = {
+        row.id: row for row in seen if isinstance(row, ResolvedTable | ResolvedNamespace) and is_governed(row)
+    }
+    return own, rows | tables if own else rows
+
+
+def _with_verdicts(judged: Judged, own: Sequence[BoundPolicy], found: Mapping[UUID, PolicyVerdict]) -> Judged:
+    """Return the answers with the verdicts. They replace the obligations of guardrails that could be bound.
+
+    Obligations that no engine could enforce stay, so that they refuse the operation.
+    """
+    answers, policy, undelegated = judged
+    answers = [
+        replace(answer, policies=found.get(row.id))
+        if isinstance(row := answer.row, ResolvedTable | ResolvedNamespace)
+        else answer
+        for answer in answers
+    ]
+    verdicts = [answer.policies for answer in answers if isinstance(answer.row, ResolvedTable)]
+    if own and all(each is not None and not each.inexpressible for each in verdicts):
+        policy = msgspec.structs.replace(policy, obligations=without_policies(policy.obligations))
+    return answers, policy, undelegated
 
 
 def is_governed(row: Governed) -> bool:
@@ -229,6 +278,11 @@ async def _bind(
         )
 
     return await asyncio.to_thread(bound) if len(excerpt.text) > _LARGE else bound()
+
+
+def _groups_unknown(acting: Actor, *, is_caller: bool) -> bool:
+    """Return True if the principal may be in groups that the gateway does not know. A role without a user is not."""
+    return bool(acting.id) and (not is_caller or acting.groups_unknown)
 
 
 def _mapping_tables(policy: DataPolicy) -> Iterator[str]:

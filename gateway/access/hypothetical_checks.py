@@ -35,6 +35,7 @@ from gateway.access.refs import ObjectKey, Ref
 from gateway.access.relations import Can
 from gateway.access.resolved import Excerpt, ResolvedTable
 from gateway.access.shares import Lane, principal_key
+from gateway.obligations.data_policies import BoundPolicy
 
 
 class HypotheticalChecks:
@@ -100,10 +101,16 @@ class HypotheticalChecks:
         """Return the function that makes a context manager for one slot of this request's lane."""
         return partial(self._slots[_lane(permit)].slot, principal_key(permit.actor))
 
-    async def evaluate(self, permit: Permit[Operation], hypothetical: Sequence[HypotheticalCheck]) -> list[bool]:
+    async def evaluate(
+        self,
+        permit: Permit[Operation],
+        hypothetical: Sequence[HypotheticalCheck],
+        guardrails: dict[int, tuple[BoundPolicy, ...]] | None = None,
+    ) -> list[bool]:
         """Return, for each check in order, whether both engines would allow it now.
 
-        Call it only if the operation was admitted for these checks.
+        Call it only if the operation was admitted for these checks. With `guardrails`, the caller must pass what is
+        added to it to `policy_verdicts` (`evaluate_checks`).
         """
         try:
             return await evaluate_checks(
@@ -117,6 +124,7 @@ class HypotheticalChecks:
                 room=self._lane_slot(permit),
                 # A user's statement waits for the checks of its engine, and the engine soon times out.
                 paced=_lane(permit) is Lane.USER,
+                guardrails=guardrails,
             )
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
@@ -148,27 +156,34 @@ class HypotheticalChecks:
         return [found.get(each, frozenset()) for each in pairs]
 
     async def policy_verdicts(
-        self, permit: Permit[Operation], pairs: Sequence[tuple[Actor, Ref]]
+        self, permit: Permit[Operation], checks: Sequence[tuple[Actor, Ref, tuple[BoundPolicy, ...]]]
     ) -> list[PolicyVerdict | None]:
-        """Return the effect of data policies on each (actor, table) in order, None without a policy.
+        """Return the effect of data policies on each (actor, table, policies of guardrails) in order, or None.
 
         Call it only if the operation was admitted for checks of these actors that were allowed. Each actor costs one
         statement. Tables of warehouses without data policies cost nothing.
         """
-        found: dict[tuple[Actor, Ref], PolicyVerdict | None] = {}
-        rows = {ref: row for _, ref in pairs if isinstance(row := permit.resolution.get(ref), ResolvedTable)}
-        governed = {ref: row for ref, row in rows.items() if is_governed(row)}
+        found: dict[tuple[Actor, Ref, tuple[BoundPolicy, ...]], PolicyVerdict | None] = {}
+        groups: dict[tuple[Actor, tuple[BoundPolicy, ...]], dict[Ref, ResolvedTable]] = {}
+        for actor, ref, stated in checks:
+            row = permit.resolution.get(ref)
+            if isinstance(row, ResolvedTable) and (stated or is_governed(row)):
+                groups.setdefault((actor, stated), {})[ref] = row
         try:
-            for actor in dict.fromkeys(actor for actor, ref in pairs if ref in governed):
-                own = {ref: governed[ref] for other, ref in pairs if other == actor and ref in governed}
+            for (actor, stated), own in groups.items():
                 roles = (await self._resolver.resolve((), actor)).caller_roles
                 verdicts = await self._data.verdicts(
-                    actor, list(own.values()), permit.resolution, roles, is_caller=actor == permit.actor
+                    actor,
+                    list(own.values()),
+                    permit.resolution,
+                    roles,
+                    is_caller=actor == permit.actor,
+                    guardrails=stated,
                 )
-                found |= {(actor, ref): verdicts.get(row.id) for ref, row in own.items()}
+                found |= {(actor, ref, stated): verdicts.get(row.id) for ref, row in own.items()}
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
-        return [found.get(each) for each in pairs]
+        return [found.get(each) for each in checks]
 
     async def excerpts(self, ids: Sequence[UUID]) -> AsyncIterator[tuple[UUID, Excerpt]]:
         """Yield the excerpts of tables and views (`GrantedColumns.excerpts`).

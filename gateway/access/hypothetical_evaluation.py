@@ -25,8 +25,10 @@ from gateway.access.ports import Pin, Question, Resolver
 from gateway.access.questions import above_of, inside_of, key_of
 from gateway.access.refs import ObjectType, Ref
 from gateway.access.relations import Can
-from gateway.access.resolved import Resolution, warehouse_of
+from gateway.access.resolved import Resolution, ResolvedTable, warehouse_of
 from gateway.obligations.application import EnforcementPoint, unenforced
+from gateway.obligations.data_policies import BoundPolicy
+from gateway.obligations.guardrail_policies import policies_of, without_policies
 
 #: Actors evaluated at the same time in one process, for all requests of a lane together (`shares.py`). Each costs one
 #: call to OPA and few to OpenFGA, however many checks there are. A higher limit would slow down all other decisions.
@@ -78,8 +80,12 @@ async def evaluate_checks(
     pin: Pin | None,
     room: Callable[[], AbstractAsyncContextManager[None]],
     paced: bool,
+    guardrails: dict[int, tuple[BoundPolicy, ...]] | None = None,
 ) -> list[bool]:
     """Return one answer for each check, in order; False for a check on an absent object.
+
+    Row filters and masks of guardrails refuse a check. With `guardrails`, those of an allowed check on one table are
+    added to it by the index of the check, and the caller must apply them.
 
     Checks of one actor are one request to OPA, and each actor takes a slot of `room`. `pin` keys cached answers about
     `requester`; expiries of other actors are unknown. `paced` is as for `Relationships.check`. Raises
@@ -108,7 +114,11 @@ async def evaluate_checks(
             there = there and not _is_in_inactive_warehouse(hypothetical[index], resolution)
             # The door refuses deactivated users, whatever tuples OpenFGA still has for them. An obligation that nothing
             # enforces at a scan is a no, because a yes would disclose all of the data.
-            allowed = policy.allow and unenforced(policy.obligations, EnforcementPoint.SCAN) is None
+            obligations = policy.obligations
+            if guardrails is not None and isinstance(resolution.get(hypothetical[index].on), ResolvedTable):
+                guardrails[index] = policies_of(obligations)
+                obligations = without_policies(obligations)
+            allowed = policy.allow and unenforced(obligations, EnforcementPoint.SCAN) is None
             answers[index] = there and holds and allowed and not known.deactivated
 
     try:

@@ -95,6 +95,10 @@ class Resolver(Protocol):
         """
         ...
 
+    async def subjects_by_group(self, policy_ids: Sequence[str], provider: str) -> frozenset[str]:
+        """Return those data policies whose subjects include a role that groups of this provider can give."""
+        ...
+
     async def grant_expiries(self, caller: Actor, *, after: datetime, until: datetime) -> Sequence[datetime]:
         """Return the expiries, in order, of grants to the caller or its roles between `after` and `until`."""
         ...

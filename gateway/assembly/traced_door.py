@@ -120,6 +120,11 @@ class TracedResolver:
         with self._tracer.span("postgresql.mapped_values", {"lakegate.tables": len(names)}):
             return await self._resolver.mapped_values(project_id, names, user, roles)
 
+    async def subjects_by_group(self, policy_ids: Sequence[str], provider: str) -> frozenset[str]:
+        """Return the data policies with subjects by groups of the provider."""
+        with self._tracer.span("postgresql.subjects_by_group", {"lakegate.objects": len(policy_ids)}):
+            return await self._resolver.subjects_by_group(policy_ids, provider)
+
     async def grant_expiries(self, caller: Actor, *, after: datetime, until: datetime) -> Sequence[datetime]:
         """Return the expiries of grants to the caller between `after` and `until`."""
         with self._tracer.span("postgresql.grant_expiries"):

@@ -73,21 +73,25 @@ async def take_location(
     file: Location,
     location: Location,
     *,
+    id: UUID,
     replaced: UUID | None = None,
 ) -> Principal:
-    """Reserve the location for the registered object, in its `creation_transaction`, which has locked the location as a
-    chosen one. Return the principal that owns it.
+    """Reserve the location for the registered object `id`, in its `creation_transaction`, which has locked the location
+    as a chosen one. Return the principal that owns it.
 
-    `replaced` is the id of the overwritten table. Raises the errors of `claim_of_file`, and InvalidLocation for a
-    folder of a namespace or for a location that differs from the recorded one.
+    The object gets the data policies and tags of the tables whose files are there. `replaced` is the id of the
+    overwritten table. Raises the errors of `claim_of_file`, and InvalidLocation for a folder of a namespace or for a
+    location that differs from the recorded one.
     """
     claim = await claim_of_file(connection, permit, file, replaced=replaced)
     claim.require_same(location)
     if claim.location is None:
         owners = _names(_principals_of(permit))
         await refuse_taken_location(connection, location, other_than=replaced, owners=owners)
-    base = stored_profile(permit.namespace(permit.operation.namespace).warehouse.profile).base_location()
-    await refuse_folder_of_namespace(connection, base, location)
+    warehouse = permit.namespace(permit.operation.namespace).warehouse
+    await refuse_folder_of_namespace(connection, stored_profile(warehouse.profile).base_location(), location)
+    above = [(each.text, each.overlap_key) for each in (location, *location.ancestors())]
+    await retired_locations.carry_policies(connection, to=id, warehouse_id=warehouse.id, file=file.text, above=above)
     await retired_locations.remove_reused(connection, location.text, location.overlap_key)
     return claim.owner
 

@@ -108,6 +108,7 @@ class Registrations:
         check_format_version(found.format_version, frozenset(namespace.warehouse.allowed_format_versions))
         # The normalized location: files are recorded for cleanup, and removed from it, by this spelling.
         written = (file.text, found.document)
+        id = uuid7()
         approval = await self._approval.of_registration(
             permit,
             ObjectType.TABLE,
@@ -121,10 +122,10 @@ class Registrations:
             await approval.use(connection)
             gone = [] if replaced is None else await self._delete_replaced(connection, replaced, permit)
             owner = await take_location(
-                connection, permit, file, location, replaced=None if replaced is None else replaced.id
+                connection, permit, file, location, id=id, replaced=None if replaced is None else replaced.id
             )
             new = await self._insert(
-                connection, permit, namespace, identifier, UUID(found.uuid), location, written, owner
+                connection, permit, id, namespace, identifier, UUID(found.uuid), location, written, owner
             )
         await self._delivery.deliver_or_defer([*gone, *new])
         return LoadTableResult(metadata_location=written[0], metadata=msgspec.Raw(found.document))
@@ -152,7 +153,7 @@ class Registrations:
         written = (file.text, found.document)
 
         async def take(connection: Connection) -> Principal:
-            return await take_location(connection, permit, file, location)
+            return await take_location(connection, permit, file, location, id=id)
 
         approval = await self._approval.of_registration(
             permit, ObjectType.VIEW, namespace, identifier.name, Document(*written), documents=self._documents
@@ -266,6 +267,7 @@ class Registrations:
         self,
         connection: Connection,
         permit: Permit[RegisterTable | AdoptTable],
+        id: UUID,
         namespace: ResolvedNamespace,
         identifier: TableIdentifier,
         uuid: UUID,
@@ -273,7 +275,6 @@ class Registrations:
         written: tuple[str, bytes],
         owner: Principal,
     ) -> list[Pending]:
-        id = uuid7()
         permit.pending_audit.add_details(table_id=str(id), location=location.text)
         await tabular_writes.create(
             connection,

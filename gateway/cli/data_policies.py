@@ -275,7 +275,7 @@ def _definition(file: Path) -> Mapping[str, Any]:
         raise click.ClickException(f"{file} cannot be read: {error.strerror}") from None
     try:
         definition = msgspec.json.decode(text, type=Definition)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise click.ClickException(f"{file}: {error}") from None
     problems = problems_of(definition, None)
     if problems:

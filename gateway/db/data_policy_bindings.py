@@ -9,7 +9,7 @@ from typing import Final
 from uuid import UUID
 
 from sqlalchemy import delete as delete_from
-from sqlalchemy import select, text
+from sqlalchemy import exists, or_, select, text
 from sqlalchemy import update as update_of
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -22,6 +22,7 @@ from gateway.db.schema.data_policies import (
     data_policy_bindings,
     data_policy_releases,
 )
+from gateway.db.schema.tables import tables
 
 _OF = data_policy_bindings.c
 
@@ -37,8 +38,12 @@ class Bound:
 
 
 async def of_policy(connection: AsyncConnection, policy_id: UUID) -> Sequence[AnyRow]:
-    """Return the bindings of a data policy, the oldest first."""
-    statement = select(data_policy_bindings).where(_OF.policy_id == policy_id).order_by(_OF.bound_at, _OF.object_id)
+    """Return the bindings of a data policy, the oldest first. Those that are kept for the files of deleted tables are
+    left out (`0046_data_policies.py`).
+    """
+    present = or_(_OF.object_type != "table", exists().where(tables.c.id == _OF.object_id))
+    statement = select(data_policy_bindings).where(_OF.policy_id == policy_id, present)
+    statement = statement.order_by(_OF.bound_at, _OF.object_id)
     return (await connection.execute(statement)).all()
 
 
@@ -120,13 +125,13 @@ async def covered(
     return (await connection.execute(_COVERED, values)).all()
 
 
-async def readers(connection: AsyncConnection, policy_id: UUID, tables: Sequence[UUID]) -> Sequence[AnyRow]:
+async def readers(connection: AsyncConnection, policy_id: UUID, ids: Sequence[UUID]) -> Sequence[AnyRow]:
     """Return (id, principal_type, principal_id) of the live grants that read these tables, in this order.
 
     Principals with a live grant of `exempt` on the policy are left out, and for a policy that applies to subjects all
     principals without a grant of `subject`. Members of roles and administrators of the server are not included.
     """
-    return (await connection.execute(_READERS, {"policy": policy_id, "tables": list(tables)})).all()
+    return (await connection.execute(_READERS, {"policy": policy_id, "tables": list(ids)})).all()
 
 
 _MOST_ALERTS: Final = 1_000

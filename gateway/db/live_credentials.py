@@ -100,7 +100,7 @@ def _within(on: ObjectKey, project_id: str | None) -> ColumnElement[bool]:
         case ObjectType.VIEW:
             # A definer view gives credentials for the tables below it, in any warehouse of the project.
             return (columns.project_id == project_id) & columns.view_owner.is_not(None)
-        case ObjectType.ROLE:
+        case ObjectType.ROLE | ObjectType.DATA_POLICY:
             return columns.project_id == project_id
         case _:
             return false()

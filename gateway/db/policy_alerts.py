@@ -20,6 +20,7 @@ from gateway.access.dependency_errors import DatabaseUnavailable
 from gateway.db.compiled_reads import DirectRead
 from gateway.db.engine import Database
 from gateway.obligations.binding import PolicyProblem
+from gateway.obligations.guardrail_policies import GUARDRAIL
 
 _log = structlog.get_logger("db.policy_alerts")
 
@@ -71,7 +72,8 @@ class PolicyAlerts:
                 "data_policy.not_applied", policy_id=each.policy_id, table_id=each.table_id, problem=each.problem
             )
         self._counted(len(new))
-        self._waiting += new
+        # Guardrails have no owner and no row.
+        self._waiting += [each for each in new if each.policy_id != GUARDRAIL]
         if self._writer is None or self._writer.done():
             self._writer = asyncio.get_running_loop().create_task(self.flush(), name="data policy alerts")
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -77,6 +77,28 @@ _VALUES = DirectRead(
     )
 )
 
+# A role of the provider, or one that has such a role as a member, directly or through further roles.
+_SUBJECTS_BY_GROUP = DirectRead(
+    text(
+        """
+        with recursive holders as (
+            select g.object_id as policy_id, g.principal_id as role_id
+            from grants g
+            where g.object_type = 'data_policy' and g.privilege = 'subject' and g.principal_type = 'role'
+                and g.object_id in (select jsonb_array_elements_text(cast(cast(:policies as text) as jsonb)))
+                and (g.expires_at is null or g.expires_at > clock_timestamp())
+            union
+            select h.policy_id, g.principal_id
+            from holders h join grants g on g.object_type = 'role' and g.object_id = h.role_id
+            where g.principal_type = 'role' and g.privilege in ('assignee', 'ownership')
+                and (g.expires_at is null or g.expires_at > clock_timestamp()))
+        select distinct h.policy_id
+        from holders h join roles r on cast(r.id as text) = h.role_id
+        where r.provider_id = cast(:provider as text)
+        """
+    )
+)
+
 _bound = msgspec.json.Decoder(tuple[BoundPolicy, ...])
 _tagged_fields = msgspec.json.Decoder(tuple[tuple[str, int | None], ...])
 _tag_names = msgspec.json.Decoder(tuple[tuple[str, str], ...])
@@ -94,7 +116,7 @@ class PolicyRows:
         self._database = database
         self._cache: LRUCache[Any, PolicyInputs | None] = LRUCache(_ENTRIES)
 
-    async def inputs(self, rows: Iterable[ResolvedTable | ResolvedNamespace]) -> Mapping[UUID, PolicyInputs | None]:
+    async def inputs(self, rows: Sequence[ResolvedTable | ResolvedNamespace]) -> Mapping[UUID, PolicyInputs | None]:
         """Return the inputs of each table, or of a new table in each namespace, by the id of the row.
 
         The inputs are None if a stored policy cannot be read: a later version wrote it. Raises DatabaseUnavailable.
@@ -104,8 +126,12 @@ class PolicyRows:
         missing = [{"of": str(id), "at": at} for id, (_, at) in keys.items() if id not in found]
         if not missing:
             return found
+        # Without a revision, changes of tags would not change the key. Only guardrails cause such reads.
+        cached = {row.id for row in rows if row.warehouse.data_policy_revision is not None}
         for row in await self._database.read_all(_INPUTS, {"places": msgspec.json.encode(missing).decode()}):
-            found[row.of_id] = self._cache[keys[row.of_id][0]] = _inputs_from(row)
+            found[row.of_id] = _inputs_from(row)
+            if row.of_id in cached:
+                self._cache[keys[row.of_id][0]] = found[row.of_id]
         return found
 
     async def mapped(
@@ -127,6 +153,14 @@ class PolicyRows:
         for row in await self._database.read_all(_VALUES, parameters):
             values.setdefault(row.name_key, set()).add(row.value)
         return tuple((name, tuple(sorted(values.get(fold(name), ())))) for name in names)
+
+    async def subjects_by_group(self, policy_ids: Sequence[str], provider: str) -> frozenset[str]:
+        """Return those of the policies whose subjects include a role that groups of this provider can give.
+
+        It is not cached, because memberships of roles write no data policy revision. Raises DatabaseUnavailable.
+        """
+        parameters = {"policies": _text(policy_ids), "provider": provider}
+        return frozenset(row.policy_id for row in await self._database.read_all(_SUBJECTS_BY_GROUP, parameters))
 
 
 def _key(row: ResolvedTable | ResolvedNamespace) -> tuple[object, ...]:

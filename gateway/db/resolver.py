@@ -174,6 +174,10 @@ class DatabaseResolver:
         """Return the values of mapping tables for a principal (`PolicyRows.mapped`)."""
         return await self._policies.mapped(project_id, names, user, roles)
 
+    async def subjects_by_group(self, policy_ids: Sequence[str], provider: str) -> frozenset[str]:
+        """Return the data policies with subjects by groups of the provider (`PolicyRows.subjects_by_group`)."""
+        return await self._policies.subjects_by_group(policy_ids, provider)
+
 
 def frequent_reads() -> list[tuple[DirectRead, dict[str, Any]]]:
     """Return the reads of frequent requests, with parameters that find nothing."""

@@ -126,6 +126,77 @@ async def files_deleted(connection: AsyncConnection, table_id: UUID, location: s
     await connection.execute(_FORGET)
 
 
+async def carry_policies(
+    connection: AsyncConnection, *, to: UUID, warehouse_id: UUID, file: str, above: Sequence[tuple[str, str]]
+) -> None:
+    """Give a table that is registered at a location the data policies and tags of the tables that were there.
+
+    `above` are pairs of a location's text and its overlap key, beginning with the new table's own location. Copied are
+    bindings, tags, tagged columns and former columns of each table at, below or above it whose files remain. Released
+    columns are copied only with the last metadata file `file` of the former table, in which a field id means the same
+    column. Call it before `remove_reused`.
+    """
+    (location, key), *_ = above
+    values = {
+        "location": location,
+        "key": key,
+        "after": after(key),
+        "texts": [text for text, _ in above],
+        "keys": [key for _, key in above],
+        "to": to,
+        "warehouse": warehouse_id,
+        "file": file,
+    }
+    former = [row.table_id for row in (await connection.execute(_FORMER, values)).all()]
+    if not former:
+        return
+    carried = await connection.execute(_CARRY, {**values, "former": former})
+    await connection.execute(_RELEASES, values)
+    if carried.scalar_one():
+        await connection.execute(_RENEW, {"warehouse": warehouse_id})
+
+
+_FORMER = text(
+    """
+    select distinct r.table_id from retired_locations r
+    where r.files_remain and (
+        r.location_key = any(:keys) and r.location = any(:texts)
+        or r.location_key collate "C" >= :key and r.location_key collate "C" < :after
+            and starts_with(r.location, cast(:location as text) || '/'))
+    """
+)
+
+# A table that still exists elsewhere also has the policies of its containers.
+_CARRY = text(
+    """
+    with places as (
+        select array_agg(distinct place) as ids
+        from tables t join namespaces n on n.id = t.namespace_id
+            cross join lateral unnest(n.ancestors || n.id) as place
+        where t.id = any(cast(:former as uuid[]))),
+    own as materialized (
+        select carry_data_policies(
+            cast(:former as uuid[]), 'table', cast(:to as uuid), cast(:warehouse as uuid), true) as any_carried),
+    above as materialized (
+        select carry_data_policies(
+            p.ids, 'table', cast(:to as uuid), cast(:warehouse as uuid), false) as any_carried from places p)
+    select own.any_carried or above.any_carried from own, above
+    """
+)
+
+_RELEASES = text(
+    """
+    insert into data_policy_releases (policy_id, table_id, field_id, released_by, released_at)
+    select d.policy_id, cast(:to as uuid), d.field_id, d.released_by, d.released_at
+    from data_policy_releases d join retired_locations r on r.table_id = d.table_id
+    where r.location_key = :key and r.location = :location and r.metadata_location = :file
+    on conflict do nothing
+    """
+)
+
+_RENEW = text("select renew_data_policy_revision(cast(:warehouse as uuid))")
+
+
 def _at_or_below(location: str, location_key: str) -> tuple[ColumnElement[bool], ...]:
     """Return conditions for the rows at or below the exact text `location`. Its overlap key serves the index."""
     exact = or_(retired.c.location == location, func.starts_with(retired.c.location, f"{location}/"))

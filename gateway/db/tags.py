@@ -131,6 +131,21 @@ _FORGET = text(
 _BOUND = text("select 1 from data_policy_bindings where object_type = 'tag' and object_id = :id limit 1")
 
 
+_NAMED = text(
+    """
+    select distinct named #>> '{}' as name
+    from data_policies p, jsonb_path_query(p.definition, '$.**.tag') as named
+    where p.project_id = :project
+    """
+)
+
+
+async def named_by_policy(connection: AsyncConnection, project_id: str, name: str) -> bool:
+    """Return True if a data policy of the project refers to the tag by this name, irrespective of letter case."""
+    found = (await connection.execute(_NAMED, {"project": project_id})).scalars()
+    return any(each is not None and fold(each) == fold(name) for each in found)
+
+
 async def delete(connection: AsyncConnection, id: UUID) -> None:
     """Delete a tag that `held` locked. Raises InUse.
 

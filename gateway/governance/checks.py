@@ -22,6 +22,7 @@ from gateway.governance.hidden_checks import first_checks, hidden
 from gateway.governance.principals import actor_of
 from gateway.governance.restricted_checks import CONCERNS_DATA, RestrictedAnswer, restricted_answer
 from gateway.obligations.columns import RestrictionNotExpressible, columns_of
+from gateway.obligations.data_policies import BoundPolicy
 from gateway.protocol.checks import BatchCheckAnswer, CheckAnswer, CheckResult
 
 
@@ -48,7 +49,8 @@ class Checks:
             async for _, excerpt in self._door.hypothetical_checks.excerpts(ids):
                 names = _names(excerpt, fields)
                 allowed = bool(names)
-        restricted = await self._restricted(permit, {0: check} if allowed else {}, {} if names is None else {0: names})
+        named = {} if names is None else {0: names}
+        restricted = await self._restricted(permit, {0: check} if allowed else {}, named, {})
         # This answer has no member for restrictions.
         answer = restricted.get(0) or RestrictedAnswer(allowed)
         return CheckAnswer(allowed=answer.allowed and answer.restrictions is None)
@@ -76,8 +78,7 @@ class Checks:
         left = [index for index, is_answerable in enumerate(answerable) if is_answerable and index not in seen_whole]
         unseen = await self._invisible(permit, hypothetical, left)
         left = [index for index in left if index not in unseen]
-        unanswered = [hypothetical[index] for index in left]
-        answers = dict(zip(left, await self._door.hypothetical_checks.evaluate(permit, unanswered), strict=True))
+        answers, guardrails = await self._answers(permit, hypothetical, left)
         columns = await self._columns(permit, [index for index in left if not answers[index]])
         allowed = [
             index in seen_whole or answers.get(index, False) or index in columns
@@ -85,7 +86,7 @@ class Checks:
         ]
         ownerless = await self._ownerless(permit, list(compress(operation.checks, allowed)))
         yes = {index: check for index, check in enumerate(operation.checks) if allowed[index]}
-        restricted = await self._restricted(permit, yes, columns)
+        restricted = await self._restricted(permit, yes, columns, guardrails)
         results = []
         for index, check in enumerate(operation.checks):
             answer = restricted.get(index) or RestrictedAnswer(allowed[index], columns.get(index))
@@ -99,18 +100,34 @@ class Checks:
             )
         return BatchCheckAnswer(results=results)
 
+    async def _answers(
+        self, permit: Permit[BatchCheck], hypothetical: Sequence[HypotheticalCheck], left: Sequence[int]
+    ) -> tuple[dict[int, bool], dict[int, tuple[BoundPolicy, ...]]]:
+        """Return (answers, row filters and masks of guardrails that `_restricted` applies) by the indexes in `left`.
+
+        A check that does not concern data of a table is refused if a guardrail filters or masks.
+        """
+        stated: dict[int, tuple[BoundPolicy, ...]] = {}
+        some = [hypothetical[index] for index in left]
+        answers = dict(zip(left, await self._door.hypothetical_checks.evaluate(permit, some, stated), strict=True))
+        guardrails = {left[at]: policies for at, policies in stated.items() if policies}
+        for index in guardrails:
+            answers[index] = answers[index] and permit.operation.checks[index].relation in CONCERNS_DATA
+        return answers, guardrails
+
     async def _restricted(
         self,
         permit: Permit[CheckPermission] | Permit[BatchCheck],
         allowed: Mapping[int, Check],
         columns: Mapping[int, list[str]],
+        guardrails: Mapping[int, tuple[BoundPolicy, ...]],
     ) -> dict[int, RestrictedAnswer]:
         """Return the answers, by index, of allowed checks about data of tables with data policies.
 
         `columns` has the names of the readable columns of checks that column grants allow.
         """
         about = {
-            index: (_about(check, permit.actor), _meant(check, permit.resolution))
+            index: (_about(check, permit.actor), _meant(check, permit.resolution), guardrails.get(index, ()))
             for index, check in allowed.items()
             if check.relation in CONCERNS_DATA
         }

@@ -25,7 +25,7 @@ from gateway.access.permit import Permit
 from gateway.access.privileges import Privilege
 from gateway.access.refs import ObjectKey, ObjectType, Ref
 from gateway.access.relations import Can
-from gateway.access.resolved import Resolved, ResolvedRole, ResolvedView
+from gateway.access.resolved import Resolved, ResolvedDataPolicy, ResolvedRole, ResolvedView
 from gateway.access.tuples import PrincipalType
 from gateway.db import live_credentials
 from gateway.db.engine import Database
@@ -149,9 +149,9 @@ def _row(permit: Permit[Operation], ref: Ref) -> Resolved:
 
 
 def _project(row: Resolved) -> str | None:
-    """Return the id of the project of a view or role."""
+    """Return the id of the project of a view, role or data policy."""
     match row:
-        case ResolvedRole(project_id=project_id):
+        case ResolvedRole(project_id=project_id) | ResolvedDataPolicy(project_id=project_id):
             return project_id
         case ResolvedView():
             return row.warehouse.project_id

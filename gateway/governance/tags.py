@@ -14,6 +14,7 @@ from gateway.access.privileges import Privilege
 from gateway.access.refs import ObjectKey, ObjectType, ProjectRef, TagRef
 from gateway.access.tuples import TupleKey
 from gateway.db import grants, outbox, tags
+from gateway.db.data_policy_revisions import touch
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
 from gateway.db.ownership import owner_of_new, record_deleted
@@ -22,6 +23,7 @@ from gateway.governance.errors import TagDefinitionInUse, TagNameAlreadyExists, 
 from gateway.governance.grant_lists import page_token_id
 from gateway.governance.tag_rules import require_name, require_values, widened, with_values
 from gateway.iceberg.errors import CatalogError
+from gateway.iceberg.identifiers import fold
 from gateway.protocol.tags import TagDefinition, TagDefinitionList, TagTarget
 
 
@@ -92,7 +94,8 @@ class Tags:
     async def update(self, permit: Permit[UpdateTag]) -> TagDefinition:
         """Change the name and description, widen the scope, or add allowed values.
 
-        Raise InvalidTagDefinition, TagScopeNarrowed or TagNameAlreadyExists.
+        Raise InvalidTagDefinition, TagScopeNarrowed or TagNameAlreadyExists. Raise TagDefinitionInUse for another name
+        while a data policy refers to the present one: the policy would not cover the tagged objects any more.
         """
         operation = permit.operation
         request = operation.request
@@ -102,6 +105,11 @@ class Tags:
                 present = await tags.held(connection, operation.tag.tag_id)
                 if present is None:
                     raise not_found(operation.tag)
+                renamed = fold(request.name) != fold(present.name)
+                if renamed and await tags.named_by_policy(connection, present.project_id, present.name):
+                    raise TagDefinitionInUse(
+                        "A data policy refers to the tag by its name. Change the policy first, or keep the name."
+                    )
                 row = await tags.change(
                     connection,
                     present.id,
@@ -110,6 +118,9 @@ class Tags:
                     scope=widened(present.scope, request.scope),
                     allowed_values=with_values(present.value_kind, present.allowed_values, request.add_allowed_values),
                 )
+                if renamed:
+                    # A policy may name the new name.
+                    await touch(connection, project_id=present.project_id, warehouse_id=None)
         except tags.TagClash as clash:
             raise _clash_error(clash, operation.tag) from clash
         return _wire(row)

@@ -61,9 +61,9 @@ def unenforced(obligations: Obligations, enforcement_point: EnforcementPoint) ->
 def _unenforced(obligation: Obligation, enforcement_point: EnforcementPoint) -> str | None:
     match obligation:
         case RowFilters():
-            return "a policy filters its rows, and no component enforces row filters for this request"
+            return "a policy filters its rows, and no component enforces the filter for this request"
         case ColumnMasks():
-            return "a policy masks columns by name, and no component enforces such masks for this request"
+            return "a policy masks its columns, and no component enforces the masks for this request"
         case NoVending():
             return "a policy forbids vending" if enforcement_point is EnforcementPoint.SIGN else None
         case ReadableColumns():

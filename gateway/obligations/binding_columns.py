@@ -103,7 +103,8 @@ class TableColumns:
 
     def _tags(self, name: str) -> set[str]:
         carried = {tag for tag, _ in self._inputs.tagged_fields}
-        return {id for id, each in self._inputs.tag_names if each == name and id in carried}
+        # Two tags of a project never differ in letter case only.
+        return {id for id, each in self._inputs.tag_names if each.casefold() == name.casefold() and id in carried}
 
     def _tagged(self, tags: Collection[str]) -> set[int]:
         """Return the ids of the columns with one of the tags, and of all columns that ever shared a name with one."""

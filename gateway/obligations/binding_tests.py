@@ -60,6 +60,8 @@ class TestBinder:
             case NotTest(operand=operand):
                 return Not(self.predicate(operand, negated=True))
             case RoleTest(role=role):
+                if negated:
+                    raise FilterNotApplicable("`not` must not contain has-role")
                 return Constant(role in self._attributes.roles)
             case NullTest(column=column, negated=is_not):
                 return And(tuple(_null(field, is_not) for field in self._columns(column, negated)))
@@ -93,6 +95,10 @@ class TestBinder:
             case _:
                 assert_never(attribute.source)
 
+    def _may_be_partial(self, attribute: Attribute) -> bool:
+        """Return True if the principal may have more values: tests that need all of them are then false."""
+        return attribute.source is AttributeSource.MAPPING and not self._attributes.complete
+
     def _compare(self, test: CompareTest, negated: bool) -> Predicate:
         fields = self._columns(test.column, negated)
         for field in fields:
@@ -101,7 +107,7 @@ class TestBinder:
         if not isinstance(test.value, Attribute):
             return And(tuple(_compared(test.operator, field, _literal(test.value, field)) for field in fields))
         values = self._values(test.value, negated)
-        if len(values) != 1:
+        if len(values) != 1 or self._may_be_partial(test.value):
             return NEVER
         return And(tuple(_compared(test.operator, field, _attribute(values[0], field)) for field in fields))
 
@@ -114,7 +120,7 @@ class TestBinder:
             stated = test.values
             return And(tuple(_among(field, [_literal(v, field) for v in stated], test.negated) for field in fields))
         values = self._values(test.values, negated)
-        if not values:
+        if not values or (test.negated and self._may_be_partial(test.values)):
             return NEVER
         return And(tuple(_among(field, [_attribute(v, field) for v in values], test.negated) for field in fields))
 

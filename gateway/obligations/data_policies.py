@@ -110,7 +110,7 @@ class InTest(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", 
 
 
 class RoleTest(msgspec.Struct, frozen=True, tag_field="type", tag="has-role", forbid_unknown_fields=True):
-    """Holds for members of the role, by its id."""
+    """Holds for members of the role, by its id. `not` must not contain it: a membership can be unknown."""
 
     role: str
 
@@ -189,9 +189,11 @@ class PrincipalAttributes(msgspec.Struct, frozen=True, kw_only=True):
     """The attributes of one principal that policies may use.
 
     `roles` are role ids. `mappings` has (name of the mapping table, values); `claims` has (claim path, values).
+    Without `complete`, the principal may have more roles, and more values through them: its groups are unknown.
     """
 
     principal: str
     roles: tuple[str, ...] = ()
     mappings: tuple[tuple[str, tuple[str, ...]], ...] = ()
     claims: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    complete: bool = True

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from gateway.obligations.guardrail_policies import require_valid
 from gateway.obligations.kinds import KINDS, Obligation
 from gateway.obligations.merging import Obligations
 
@@ -39,4 +40,6 @@ def understood(stated: StatedObligations) -> Obligations:
         one = None if value is msgspec.UNSET else kind.stated(value)
         if one is not None:
             found.append(one)
-    return Obligations.of(*found)
+    obligations = Obligations.of(*found)
+    require_valid(obligations)
+    return obligations

@@ -14,6 +14,7 @@ from typing import Annotated, Any, ClassVar, Final, Self
 import msgspec
 
 from gateway.iceberg.predicates import ALWAYS, Predicate, all_of, canonical
+from gateway.obligations.data_policies import Test
 from gateway.obligations.masks import Action
 from gateway.obligations.projections import Projection, strictest
 
@@ -140,11 +141,33 @@ class HiddenOperations(_Texts):
         return {}
 
 
+#: The schemas of guardrails have no references, so they describe the outermost test only.
+_StatedTest = Annotated[dict[str, Any], msgspec.Meta(extra_json_schema={"required": ["type"]})]
+_StatedMask = Annotated[
+    dict[str, str],
+    msgspec.Meta(
+        extra_json_schema={
+            "properties": {"action": {"enum": sorted(Action)}, "column": {"type": "string"}},
+            "required": ["action", "column"],
+        }
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class RowFilters(_Texts):
-    """Predicates that every readable row satisfies. The gateway cannot enforce them, so it refuses all reads."""
+    """Tests that every readable row satisfies, each as JSON of a `Test` of data policies.
 
-    rego: ClassVar[tuple[str, Any] | None] = ("row_filters", tuple[str, ...])
+    The door binds them to the table of the decision (`guardrail_policies`). Where there is no such table, nothing can
+    enforce them, and all reads are refused.
+    """
+
+    rego: ClassVar[tuple[str, Any] | None] = ("row_filters", tuple[_StatedTest, ...])
+
+    @classmethod
+    def stated(cls, value: Any) -> Self | None:
+        texts = frozenset(msgspec.json.encode(msgspec.convert(each, Test)).decode() for each in value)
+        return cls(texts) if texts else None
 
     def audited(self) -> dict[str, int | bool]:
         return {"row_filters": len(self.texts)}
@@ -154,19 +177,19 @@ class RowFilters(_Texts):
 class ColumnMasks(_Texts):
     """Masks of columns by name. Each text is `<column>: <action>` with an action of the catalog protocol.
 
-    The gateway cannot enforce masks by name, so it refuses all reads. Column grants mask by field id
-    (`ReadableColumns`).
+    The door binds them to the table of the decision, as it does for `RowFilters`.
     """
 
-    rego: ClassVar[tuple[str, Any] | None] = ("column_masks", tuple[str, ...])
+    rego: ClassVar[tuple[str, Any] | None] = ("column_masks", tuple[str | _StatedMask, ...])
 
     @classmethod
     def stated(cls, value: Any) -> Self | None:
-        for text in value:
+        texts = [each if isinstance(each, str) else f"{each['column']}: {each['action']}" for each in value]
+        for text in texts:
             column, parted, action = text.rpartition(": ")
             if not parted or not column or action not in set(Action):
                 raise ValueError(f"{text[:80]!r} must have the form '<column>: <action>'")
-        return cls(frozenset(value)) if value else None
+        return cls(frozenset(texts)) if texts else None
 
     def audited(self) -> dict[str, int | bool]:
         return {"column_masks": len(self.texts)}

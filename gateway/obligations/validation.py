@@ -134,6 +134,10 @@ class _Check:
             case ConstantTest():
                 return
             case RoleTest(role=role):
+                if negated:
+                    yield DefinitionProblem(
+                        pointer, "`not` must not contain `has-role`, because a membership by a group can be unknown"
+                    )
                 yield from _text(role, f"{pointer}/role", empty=False)
             case AllOf(operands=operands) | AnyOf(operands=operands):
                 if not operands:

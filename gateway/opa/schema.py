@@ -138,6 +138,9 @@ def _as_text(schema: dict[str, Any]) -> str:
 def _as_rego(node: Any, depth: int) -> str:
     """Return the value as Rego text in the format of `opa fmt`."""
     short = json.dumps(node, sort_keys=True)
+    if isinstance(node, list) and len(short) >= _LONGEST_LINE:
+        indent = "\t" * depth
+        return "[\n" + "".join(f"{indent}\t{_as_rego(each, depth + 1)},\n" for each in node) + indent + "]"
     if not isinstance(node, dict) or (len(node) < 2 and len(short) < _LONGEST_LINE):
         return short
     indent = "\t" * depth

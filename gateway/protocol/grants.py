@@ -102,6 +102,7 @@ class GrantedOn(Answer, frozen=True, omit_defaults=True):
     dropped: bool = False
     role_id: str | None = None
     tag_id: str | None = None
+    data_policy_id: str | None = None
 
 
 class Grant(Answer, frozen=True, omit_defaults=True):

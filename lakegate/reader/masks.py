@@ -163,9 +163,18 @@ def truncate(values: Any, unit: str) -> Any:
     if pa.types.is_timestamp(kind):
         raw = values.cast(pa.int64()).cast(pa.timestamp(kind.unit))  # of an instant, its date and time in UTC
     found = pc.floor_temporal(raw, unit=unit)
-    if pc.any(pc.greater(found, raw)).as_py():  # the kernel wraps around below the least value
+    if pc.any(pc.greater(found, raw)).as_py() or _wrapped(found, raw):
         raise RestrictionNotSupported(f"a date cannot be truncated to the {unit}: it is outside of the type's range")
     return found.cast(pa.int64()).cast(kind) if pa.types.is_timestamp(kind) else found.cast(kind)
+
+
+def _wrapped(found: Any, raw: Any) -> bool:
+    """Return True if a date was not truncated to the start of its own year.
+
+    The kernel has years of 16 bits, and wraps around beyond them.
+    """
+    start, day = (each.cast(pa.date32(), safe=False).cast(pa.int32()) for each in (found, raw))
+    return bool(pc.any(pc.greater(pc.subtract(day, start), 366)).as_py())
 
 
 def sha_256(values: Any, salt: bytes) -> Any:

@@ -192,6 +192,55 @@ _fits(property, value) if {
 }
 
 # METADATA
+# description: The value is a list or a set of objects with the required fields.
+_fits(property, value) if {
+	property.type == "array"
+	property.items.type == "object"
+	type_name(value) in {"array", "set"}
+	every item in value {
+		_is_object_of(property.items, item)
+	}
+}
+
+# METADATA
+# description: The value is a list or a set whose items have one of several forms.
+_fits(property, value) if {
+	property.type == "array"
+	type_name(value) in {"array", "set"}
+	every item in value {
+		some form in property.items.anyOf
+		_has_form(form, item)
+	}
+}
+
+# METADATA
+# description: The item is a string.
+_has_form(form, item) if {
+	form.type == "string"
+	is_string(item)
+}
+
+# METADATA
+# description: The item is an object with the fields of the form, and each field has an allowed value.
+_has_form(form, item) if {
+	form.type == "object"
+	_is_object_of(form, item)
+	every name, value in item {
+		is_string(value)
+		value in object.get(form.properties[name], "enum", [value])
+	}
+}
+
+# METADATA
+# description: The item is an object with the required fields.
+_is_object_of(form, item) if {
+	is_object(item)
+	every name in form.required {
+		name in object.keys(item)
+	}
+}
+
+# METADATA
 # description: |
 #   The obligations of all guardrails for this question, combined by kind to the strictest; absent kinds are omitted.
 _obligations(index) := {name: strictest |

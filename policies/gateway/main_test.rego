@@ -105,15 +105,21 @@ test_a_switch_is_on_if_any_guardrail_wants_it_on if {
 	answer.decisions[1].obligations == {}
 }
 
+_no_row := {"type": "constant", "value": false}
+
+_named := {"type": "is-null", "column": {"name": "a"}, "negated": true}
+
+_mask := {"column": "b", "action": "mask-alphanum"}
+
 test_row_filters_and_masks_add_up if {
 	answer := gateway.decisions with input as request([question("load_table")])
 		with data.gateway.guardrails as {
-			"first": guardrail({}, {0: {{"row_filters": ["region = 'EU'"], "column_masks": ["a: sha-256-global"]}}}),
-			"second": guardrail({}, {0: {{"row_filters": ["region = 'EU'", "year > 2020"]}}}),
+			"first": guardrail({}, {0: {{"row_filters": [_no_row], "column_masks": ["a: sha-256-global", _mask]}}}),
+			"second": guardrail({}, {0: {{"row_filters": {_no_row, _named}}}}),
 		}
 	answer.decisions[0].obligations == {
-		"column_masks": ["a: sha-256-global"],
-		"row_filters": ["region = 'EU'", "year > 2020"],
+		"column_masks": ["a: sha-256-global", _mask],
+		"row_filters": [_named, _no_row],
 	}
 }
 
@@ -290,8 +296,12 @@ test_an_obligation_of_the_wrong_type_denies if {
 		"no_vending": ["true", 0, null],
 		"max_credential_seconds": ["900", -1, 1.5, null, true, [900]],
 		"hide_operations": ["drop_table", null, [1], {"drop_table": "x"}, [null], {1}],
-		"row_filters": ["region = 'EU'", null, [1]],
-		"column_masks": ["email: sha-256-global", null, [1]],
+		"row_filters": ["region = 'EU'", null, [1], ["region = 'EU'"], [{"value": true}], {"type": "constant"}, [null]],
+		"column_masks": [
+			"email: sha-256-global", null, [1], [{"column": "a"}], [{"action": "mask-alphanum"}],
+			[{"column": "a", "action": "blur"}], [{"column": 1, "action": "mask-alphanum"}],
+			[{"column": "a", "action": "mask-alphanum", "rows": "all"}], ["a: mask-alphanum", null],
+		],
 	} {
 		every value in values {
 			fault(obliging({name: value})) == sprintf("field %s of the wrong type or value in obligations", [name])
@@ -338,10 +348,11 @@ test_every_obligation_of_the_schema_reaches_the_answer if {
 	properties := output.schema.properties.obligations.patternProperties["^[0-9]+$"].items.properties
 	samples := {"boolean": true, "integer": 7, "array": ["a"]}
 	every name, property in properties {
-		judged(obliging({name: samples[property.type]})) == {
+		sample := object.get({"row_filters": [_no_row]}, name, samples[property.type])
+		judged(obliging({name: sample})) == {
 			"allow": true,
 			"reasons": [],
-			"obligations": {name: samples[property.type]},
+			"obligations": {name: sample},
 		}
 	}
 	count(properties) > 3

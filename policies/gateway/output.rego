@@ -40,7 +40,32 @@ schema := {
 						"properties": {
 							"append_only": {"type": "boolean"},
 							"column_masks": {
-								"items": {"type": "string"},
+								"items": {
+									"anyOf": [
+										{"type": "string"},
+										{
+											"additionalProperties": false,
+											"properties": {
+												"action": {
+													"enum": [
+														"mask-alphanum",
+														"mask-to-fixed-value",
+														"replace-with-null",
+														"sha-256-global",
+														"sha-256-query-local",
+														"show-first-4",
+														"show-last-4",
+														"truncate-to-month",
+														"truncate-to-year",
+													],
+												},
+												"column": {"type": "string"},
+											},
+											"required": ["action", "column"],
+											"type": "object",
+										},
+									],
+								},
 								"type": "array",
 							},
 							"hide_operations": {
@@ -53,7 +78,10 @@ schema := {
 							},
 							"no_vending": {"type": "boolean"},
 							"row_filters": {
-								"items": {"type": "string"},
+								"items": {
+									"required": ["type"],
+									"type": "object",
+								},
 								"type": "array",
 							},
 						},

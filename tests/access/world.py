@@ -248,6 +248,12 @@ class TableResolver:
             (name, tuple(v for who in (user, *roles) for v in self.values.get(name, {}).get(who, ()))) for name in names
         ]
 
+    grouped: frozenset[str] = frozenset()
+    """The data policies whose subjects include a role that groups can give."""
+
+    async def subjects_by_group(self, policy_ids: Sequence[str], provider: str) -> frozenset[str]:
+        return self.grouped & set(policy_ids)
+
     async def grant_expiries(self, caller: Actor, *, after: datetime, until: datetime) -> Sequence[datetime]:
         return [end for end in self.ends if after < end <= until]
 

@@ -163,6 +163,11 @@ def test_affected_lists_readers_without_exempt_principals(world: World, ns: str)
     for person in (reader, auditor):
         world.grant("select", person, "table", table.uuid)
     world.grant("exempt", auditor, "data-policy", policy["id"])
+    grants = world.admin.get(f"{POLICY}/{policy['id']}/grants").json()["grants"]
+    assert {(each["privilege"], each["principal"]["user"], each["resource"]["data-policy-id"]) for each in grants} == {
+        ("ownership", world.admin.id, policy["id"]),
+        ("exempt", auditor.id, policy["id"]),
+    }
     space = {"type": "namespace", "id": world.namespace_id(ns), "warehouse-id": world.warehouse}
     assert change(world, policy, add=[space]).status_code == 204
     (found,) = world.admin.get(f"{POLICY}/{policy['id']}/affected").json()["tables"]

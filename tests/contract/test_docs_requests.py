@@ -21,7 +21,8 @@ from gateway.access.audit_record import AuditRecord
 from gateway.access.audit_size import encode_record
 from gateway.audit.refused_logins import RefusedLogins
 from tests.contract.lifecycle import deleted, soft_world, until
-from tests.contract.world import Person, Table, World, error_triple
+from tests.contract.test_tags import TAG
+from tests.contract.world import Person, Table, World, error_triple, unique
 from tests.docs_commands import Block, block, blocks
 
 _STATUS = "\n======== %{http_code}\n"
@@ -34,6 +35,9 @@ _TESTED = {
     ("deploy/README.md", "/bootstrap"): "test_documented_bootstrap_is_refused_on_a_bootstrapped_server",
     ("docs/policy-author.md", "columns/{column}/grants"): "test_documented_column_grant_is_accepted",
     ("docs/policy-repository.md", "policy_reader"): "test_documented_grant_of_policy_reader_is_accepted",
+    ("docs/tags.md", '"enumerated"'): "test_documented_requests_define_attach_and_grant_a_tag",
+    ("docs/tags.md", "/tags/sensitivity"): "test_documented_requests_define_attach_and_grant_a_tag",
+    ("docs/tags.md", '"privilege": "apply"'): "test_documented_requests_define_attach_and_grant_a_tag",
     ("docs/token-exchange.md", '"type": "delegate"'): "test_documented_grant_of_delegate_excludes_administrators",
     ("docs/token-exchange.md", "acts-for"): "test_documented_limits_of_delegate_are_in_the_list",
 }
@@ -151,6 +155,23 @@ def test_documented_column_grant_is_accepted(world: World, ns: str) -> None:
     assert granted.status_code == 204, granted.text
     [grant] = world.admin.get(path).json()["grants"]
     assert (grant["privilege"], grant["reason"]) == ("select", "monthly report")
+
+
+def test_documented_requests_define_attach_and_grant_a_tag(world: World, ns: str) -> None:
+    name, table = "sensitivity", world.table(ns)
+    role = world.admin.post("/management/v1/role", {"name": unique("analysts")}).json()["id"]
+    defined = _written(block("docs/tags.md", '"enumerated"'), world.admin, TAG)
+    assert defined.status_code == 201, defined.text
+    path = f"/management/v1/warehouse/{world.warehouse}/table/{table.uuid}/tags/{name}"
+    attached = _written(block("docs/tags.md", "/tags/sensitivity"), world.admin, path)
+    assert attached.status_code in (200, 201, 204), attached.text
+    assert "restricted" in world.admin.get(path.rpartition("/")[0]).text
+    grants = f"{TAG}/{defined.json()['id']}/grants"
+    found = block("docs/tags.md", '"privilege": "apply"')
+    granted = _written(found, world.admin, grants, **{"0198c9b2-5d7e-7c3a-9d41-0c5f3b1e2a77": role})
+    assert granted.status_code == 204, granted.text
+    held = [(each["privilege"], each["principal"]) for each in world.admin.get(grants).json()["grants"]]
+    assert ("apply", {"role": role}) in held
 
 
 def test_documented_grant_of_delegate_excludes_administrators(world: World) -> None:

@@ -113,6 +113,10 @@ def existing(world: World, project: str) -> dict[str, list[str]]:
     role = world.admin.post("/management/v1/role", {"name": "fuzzed"}, headers={"x-project-id": project}).json()["id"]
     body = {"name": "fuzzed", "scope": ["table", "column"], "value-kind": "free-text"}
     tag = world.admin.post("/management/v1/tag-definition", body, headers={"x-project-id": project}).json()
+    body = {"name": "fuzzed", "definition": {"kind": "mask", "action": "mask-alphanum", "columns": [{"name": "name"}]}}
+    policy = world.admin.post("/management/v1/data-policy", body, headers={"x-project-id": project}).json()["id"]
+    body = {"name": "fuzzed"}
+    mapping = world.admin.post("/management/v1/mapping-table", body, headers={"x-project-id": project}).json()["id"]
     # None of the stack's own users: a deletion here is permanent.
     person = f"oidc~{unique('fuzzed')}"
     assert world.admin.post("/management/v1/user", {"id": person, "name": "Fuzzed"}).status_code == 201
@@ -128,6 +132,8 @@ def existing(world: World, project: str) -> dict[str, list[str]]:
         "view_id": [found["view"]],
         "generic_table_id": [found["generic_table"]],
         "role_id": [role],
+        "policy_id": [policy],
+        "mapping_table_id": [mapping],
         "tag_id": [tag["id"]],
         "tag_name": [tag["name"]],
         "user_id": [person],

@@ -17,11 +17,15 @@ import httpx
 import pytest
 from botocore.exceptions import ClientError
 
-from gateway.fga.names import user_object
 from tests.contract.columns import BATCH, evolve, give, wide
 from tests.contract.exchanging import acting
 from tests.contract.lifecycle import fill
-from tests.contract.world import Person, Table, World, error_of, send_until_decided
+from tests.contract.test_data_policies import change, make, target
+from tests.contract.test_roles import add
+from tests.contract.test_roles import make as make_role
+from tests.contract.test_token_groups import give as give_role
+from tests.contract.test_token_groups import of_group, take
+from tests.contract.world import Person, Table, World, error_of, send_until_decided, unique
 
 MASK = {"kind": "mask", "action": "mask-alphanum", "columns": [{"name": "name"}]}
 ONE = {
@@ -172,22 +176,22 @@ def test_a_column_that_is_withheld_stays_withheld_under_a_mask(world: World, tab
     assert set(by_id) == {2, 3, 4}
 
 
-def test_a_new_policy_changes_the_etag_and_an_exemption_ends_with_its_tuple(
+def test_a_new_policy_changes_the_etag_and_an_exemption_ends_with_its_revocation(
     world: World, table: Table, engine: Person
 ) -> None:
     through = acting(world, engine, world.admin)
     before = through.get(table.path)
     assert restrictions(before) == {}
-    policy = bind(world, MASK, "table", id_of(table))
+    policy = make(world, MASK)
+    assert change(world, policy, add=[target(world, table)]).status_code == 204
     again = through.get(table.path, headers={"If-None-Match": before.headers["etag"]})
     assert again.status_code == 200
     assert restrictions(again) != {}
     assert through.get(table.path, headers={"If-None-Match": again.headers["etag"]}).status_code == 304
     assert through.get(table.path, headers={"If-None-Match": "*"}).status_code == 200
-    exempt = (user_object(world.admin.id), "exempt", f"data_policy:{policy}")
-    world.write_tuple(*exempt)
+    world.grant("exempt", world.admin, "data-policy", policy["id"])
     assert restrictions(send_until_decided(lambda: through.get(table.path))) == {}
-    world.delete_tuple(*exempt)
+    world.revoke("exempt", world.admin, "data-policy", policy["id"])
     refused_with_remedy(world.admin.get(table.path))
 
 
@@ -306,3 +310,27 @@ def test_an_append_is_allowed_only_by_policies_that_allow_it(world: World, table
     updates, requirements = append(2, 1)
     bind(world, ONE, "table", id_of(table))
     assert world.commit(through, table.path, *updates, requirements=requirements).status_code == 403
+
+
+def test_a_named_user_does_not_escape_a_policy_about_a_group(world: World, table: Table) -> None:
+    """D31: a bridge names users and knows none of their groups, and a group can make the user a subject."""
+    group = of_group(world, unique("contractors"), world.carol.id.partition("~")[0])
+    stored, outer = make_role(world), make_role(world)
+    assert add(world, outer, "role", group["id"]).status_code == 204
+    policy = make(world, MASK, **{"applies-to": "subjects"})
+    assert change(world, policy, add=[target(world, table)]).status_code in (200, 204)
+    world.grant("select", world.carol, "table", table.uuid)
+    about = {"action": "read_data", "warehouse-id": world.warehouse, "table-id": table.uuid}
+    check = {"identity": {"user": world.carol.id}, "operation": {"table": about}}
+
+    def reads() -> bool:
+        answer = world.admin.post("/management/v1/permissions/check", check)
+        assert answer.status_code == 200, answer.text
+        return bool(answer.json()["allowed"])
+
+    give_role(world, "subject", stored, "data-policy", policy["id"])
+    assert reads(), "no group can give a role that only the gateway has"
+    give_role(world, "subject", outer, "data-policy", policy["id"])
+    assert not reads()
+    take(world, "subject", outer, "data-policy", policy["id"])
+    assert reads()

@@ -91,7 +91,7 @@ class UnregisterTable(ChangeOperation):
 
     This needs ownership or `manage_grants`. `modify` allows a drop, and must not determine the next owner of the files.
     The answer contains the last metadata, so the caller also needs the right to read them. A caller that a data policy
-    restricts is refused: the next registration would not have the policies of the table.
+    restricts is refused.
     """
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}/unregister"

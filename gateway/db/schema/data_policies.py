@@ -100,12 +100,15 @@ data_policy_alerts = Table(
 former_columns = Table(
     "former_columns",
     metadata,
-    Column("table_id", UUID(as_uuid=True), ForeignKey("tables.id", ondelete="CASCADE"), nullable=False),
+    Column("table_id", UUID(as_uuid=True), nullable=False),
     Column("field_id", Integer, nullable=False),
     Column("name", Text, nullable=False),
     PrimaryKeyConstraint("table_id", "field_id", "name"),
 )
-"""Columns of schemas that a commit removed from the document (`remove-schemas`)."""
+"""Columns of schemas that a commit removed from the document (`remove-schemas`). They outlive the table, like its
+bindings and tags, until the record of its location ends: its files may be registered again
+(`0046_data_policies.py`).
+"""
 
 mapping_tables = Table(
     "mapping_tables",

@@ -9,6 +9,7 @@ rewritten, and its older snapshots are expired: they may contain more than the r
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import shutil
 import tempfile
@@ -53,6 +54,11 @@ class CopyReport(msgspec.Struct, frozen=True, rename="kebab"):
     expired: int
 
 
+class _Claims(msgspec.Struct):
+    iss: str = ""
+    sub: str = ""
+
+
 def fingerprint(table: GovernedTable, user: OnBehalfOf) -> str:
     """Return a digest of everything that determines the copy of a snapshot. Equal digests give equal copies."""
     parts = (
@@ -66,10 +72,34 @@ def fingerprint(table: GovernedTable, user: OnBehalfOf) -> str:
 
 
 def reader_of(user: OnBehalfOf) -> str:
-    """Return the principal of the copy as text. A user that is given by a token has no name here."""
+    """Return the principal of the copy as text: the role, the user's name, or the issuer and subject of a token."""
     if user.role is not None:
         return f"role:{user.role}"
-    return f"user:{user.user}" if user.user else "user"
+    return f"user:{user.user}" if user.user else f"token:{_subject(user.token or '')}"
+
+
+def _subject(token: str) -> str:
+    """Return issuer and subject of a JWT, which the gateway has verified; an empty text for other tokens."""
+    try:
+        payload = token.split(".")[1]
+        claims = msgspec.json.decode(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)), type=_Claims)
+    except (IndexError, ValueError):
+        return ""
+    return f"{claims.iss}~{claims.sub}"
+
+
+def check_target(copy: Metadata, source: Metadata, config: CopyConfig) -> None:
+    """Raise `GovernedReadRefused` unless the existing target is a copy of this source for this reader.
+
+    The readers of a copy keep their grants. The rows of another principal would be shown to them.
+    """
+    if copy.properties.get(SOURCE_ID) != source.table_uuid:
+        raise GovernedReadRefused(f"{config.target} exists and is no copy of {config.source}; choose another target")
+    if copy.properties.get(READER) != reader_of(config.on_behalf_of):
+        raise GovernedReadRefused(
+            f"{config.target} is a copy for another user or role, whose readers keep their grants; choose another "
+            "target, or drop the copy"
+        )
 
 
 def storable(restrictions: Restrictions, fields: tuple[NestedField, ...]) -> Restrictions:
@@ -178,10 +208,7 @@ class GovernedCopy:
         if copy is None:
             self._create(self._rows(source, self._tables.read(source)), source, record)
             return "rewrite"
-        if copy.properties.get(SOURCE_ID) != source.metadata.table_uuid:
-            raise GovernedReadRefused(
-                f"{self._config.target} exists and is no copy of {self._config.source}; choose another target"
-            )
+        check_target(copy, source.metadata, self._config)
         before = continued(copy, mark)
         if before is not None and before.summary.get(SOURCE_SNAPSHOT) == record[SOURCE_SNAPSHOT]:
             return "none"

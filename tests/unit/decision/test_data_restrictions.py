@@ -226,6 +226,31 @@ async def test_a_user_does_not_escape_a_policy_by_assuming_a_role() -> None:
     assert set(found) == {"required-column-projections", "required-row-filter"}
 
 
+async def test_a_user_with_unknown_groups_is_a_subject_if_a_group_can_make_it_one() -> None:
+    """D31: an engine asserted the user, so the groups of its token are unknown."""
+    house = fixture(People(engine_has=TRUSTED), policy("p", applies_to=AppliesTo.SUBJECTS))
+    asserted = Actor.user("oidc~alice", engine=ENGINE, subject_proven=False)
+    assert await restrictions_of(house, asserted) == {}
+    house.resolver.grouped = frozenset({"p"})
+    assert await restrictions_of(house, asserted) == MASKED
+    assert await restrictions_of(house) == {}
+    house = fixture(
+        People({"oidc~alice": {(Can.SKIP_POLICY, "p")}}, engine_has=TRUSTED), policy("p", applies_to=AppliesTo.SUBJECTS)
+    )
+    house.resolver.grouped = frozenset({"p"})
+    assert await restrictions_of(house, asserted) == {}
+
+
+async def test_values_that_groups_may_complete_do_not_widen_a_filter() -> None:
+    """Without the groups, `blocked` lacks the values of their roles: the negated test would show more rows."""
+    blocked = InTest(ColumnReference(name="region"), Attribute(AttributeSource.MAPPING, "blocked"), negated=True)
+    house = fixture(People(engine_has=TRUSTED), policy("p", RowFilter(blocked)))
+    house.resolver.values = {"blocked": {"oidc~alice": ("EU",)}}
+    assert "EU" in str(await restrictions_of(house))
+    asserted = Actor.user("oidc~alice", engine=ENGINE, subject_proven=False)
+    assert (await restrictions_of(house, asserted))["required-row-filter"] is False
+
+
 async def test_an_outage_of_openfga_is_no_yes() -> None:
     house = fixture(People(fails_on_policies=True, engine_has=TRUSTED), policy("p"))
     with pytest.raises(CatalogError) as refused:
@@ -272,6 +297,7 @@ async def test_a_role_test_holds_for_roles_of_the_assumed_role_only() -> None:
     context = request_context(by_engine())
     await house.door.assume(context, world.ROLE)
     house.resolver.roles = (str(world.ROLE_ID),)
+    context.actor = msgspec.structs.replace(context.actor, group_roles=("privileged",))
     permit = await house.door.admit(context, LOAD)
     assert b"false" in restrictions_for_load(permit.obligations, str(world.TABLE_ID))
 

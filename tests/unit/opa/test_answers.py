@@ -26,8 +26,8 @@ def test_every_guardrail_obligation_reaches_the_door() -> None:
         "no_vending": True,
         "append_only": True,
         "hide_operations": ["a"],
-        "row_filters": ["region = 'EU'"],
-        "column_masks": ["email: sha-256-global"],
+        "row_filters": [{"value": "EU", "operator": "eq", "column": {"name": "region"}, "type": "compare"}],
+        "column_masks": ["email: sha-256-global", {"column": "a: b", "action": "mask-alphanum"}],
     }
     assert set(given) == {each.name for each in msgspec.structs.fields(StatedObligations)}
     received = understood(msgspec.convert(given, StatedObligations))
@@ -36,8 +36,8 @@ def test_every_guardrail_obligation_reaches_the_door() -> None:
         NoVending(),
         AppendOnly(),
         HiddenOperations(frozenset({"a"})),
-        RowFilters(frozenset({"region = 'EU'"})),
-        ColumnMasks(frozenset({"email: sha-256-global"})),
+        RowFilters(frozenset({'{"type":"compare","operator":"eq","column":{"name":"region"},"value":"EU"}'})),
+        ColumnMasks(frozenset({"email: sha-256-global", "a: b: mask-alphanum"})),
     )
     assert understood(StatedObligations()) == Obligations()
 
@@ -45,6 +45,21 @@ def test_every_guardrail_obligation_reaches_the_door() -> None:
 @pytest.mark.parametrize("given", [{"no_vending": False}, {"hide_operations": []}, {"row_filters": []}])
 def test_an_empty_obligation_is_dropped(given: dict[str, object]) -> None:
     assert understood(msgspec.convert(given, StatedObligations)) == Obligations()
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        {"type": "between"},
+        {"type": "constant", "value": "true"},
+        {"type": "is-null", "column": {"name": "a", "tag": "b"}},
+        {"type": "is-null", "column": {"name": "a"}, "else": 1},
+        {"type": "not", "operand": {"type": "is-null", "column": {"tag": "pii"}}},
+    ],
+)
+def test_an_invalid_row_filter_is_an_invalid_answer(test: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=r"Invalid|Expected|either|unknown field|invalid at"):
+        understood(msgspec.convert({"row_filters": [test]}, StatedObligations))
 
 
 @pytest.mark.parametrize("mask", ["email", "email: blur", ": sha-256-global"])

@@ -269,6 +269,12 @@ def test_attribute_of_the_wrong_type_hides_all_rows_and_is_not_shown() -> None:
     assert "secret" not in result.problems[0].problem
 
 
+def test_role_test_inside_of_not_hides_all_rows() -> None:
+    result = bind(bound(RowFilter(NotTest(RoleTest("r1")))), table=columns([field(1, "a")]))
+    assert filter_of(result) == NEVER
+    assert "has-role" in result.problems[0].problem
+
+
 def test_role_test_holds_for_members_only() -> None:
     test = RowFilter(AnyOf((RoleTest("r1"), equals("a", "x"))))
     table = columns([field(1, "a")])

@@ -87,6 +87,7 @@ def test_valid_filters_have_no_problems(test: Any) -> None:
             "/test/operands/1/column/name",
             "no column 'x'",
         ),
+        ({"type": "not", "operand": {"type": "has-role", "role": "r1"}}, "/test/operand", "has-role"),
         ({"type": "not", "operand": compare(NAME, "eq", CLAIM)}, "/test/operand/value", "attribute"),
         ({"type": "not", "operand": {"type": "is-null", "column": TAG}}, "/test/operand/column/tag", "tag"),
         (

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -130,6 +131,14 @@ def test_instants_are_truncated_in_utc_before_and_after_1970(unit: str, month: i
             == pa.array(expected, pa.timestamp(arrow.unit)).cast(pa.int64()).to_pylist()
         )
     assert truncate(pa.array([date(1969, 12, 31)]), "year").to_pylist() == [date(1969, 1, 1)]
+
+
+@pytest.mark.parametrize("unit", ["year", "month"])
+def test_truncation_of_a_year_beyond_16_bits_is_refused(unit: str) -> None:
+    days = pa.array([int((40_000 - 1970) * 365.2425) + 100, None])
+    for values in (days.cast(pa.int32()).cast(pa.date32()), pc.multiply(days, 86_400_000_000).cast(pa.timestamp("us"))):
+        with pytest.raises(RestrictionNotSupported, match="outside"):
+            truncate(values, unit)
 
 
 def test_truncation_outside_of_the_type_is_refused() -> None:

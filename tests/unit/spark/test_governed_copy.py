@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import msgspec
@@ -13,15 +14,19 @@ from gateway.obligations.masks import Action
 from gateway.obligations.projections import Projection
 from gateway.pipeline.catalog_client import Metadata
 from gateway.pipeline.config import CopyConfig, OnBehalfOf, parse_config
-from gateway.pipeline.errors import ConfigError
+from gateway.pipeline.errors import ConfigError, GovernedReadRefused
 from gateway.pipeline.governed import GovernedTable
 from gateway.pipeline.jobs.governed_copy import (
     FINGERPRINT,
     PREVIOUS,
+    READER,
+    SOURCE_ID,
     appended_since,
+    check_target,
     continued,
     fingerprint,
     outdated,
+    reader_of,
     storable,
 )
 from gateway.pipeline.restrictions import Restrictions
@@ -129,6 +134,42 @@ def test_fingerprint_changes_with_masks_schema_and_reader() -> None:
     marks = {fingerprint(plain, ann), fingerprint(plain, role), fingerprint(hashed, ann), fingerprint(shorter, ann)}
     assert len(marks) == 4
     assert fingerprint(plain, ann) == fingerprint(GovernedTable("u", table(REWRITE), Restrictions()), ann)
+
+
+def config(**on_behalf_of: str) -> CopyConfig:
+    document: dict[str, Any] = {
+        "catalog": {"type": "rest", "uri": "http://127.0.0.1:1/catalog", "warehouse": "w", "token": "t"},
+        "engine": {"jars": [], "work_dir": "/nowhere"},
+        "source": "ns.t",
+        "target": "ns.copy",
+        "on_behalf_of": on_behalf_of,
+    }
+    return parse_config(msgspec.json.encode(document), CopyConfig)
+
+
+def token(subject: str, **more: int) -> str:
+    payload = msgspec.json.encode({"iss": "https://idp", "sub": subject, **more})
+    return f"e30.{base64.urlsafe_b64encode(payload).rstrip(b'=').decode()}.signature"
+
+
+def test_a_copy_for_another_principal_is_refused() -> None:
+    source = table()
+    copy = msgspec.structs.replace(
+        source, properties={SOURCE_ID: source.table_uuid, READER: reader_of(OnBehalfOf(user="ann"))}
+    )
+    check_target(copy, source, config(user="ann"))
+    for other in ({"user": "bob"}, {"user": "ann", "role": "r"}, {"token": token("ann")}):
+        with pytest.raises(GovernedReadRefused, match="another user or role"):
+            check_target(copy, source, config(**other))
+    with pytest.raises(GovernedReadRefused, match="no copy of"):
+        check_target(msgspec.structs.replace(copy, properties={}), source, config(user="ann"))
+
+
+def test_a_user_is_recognized_by_a_newer_token() -> None:
+    first, again, other = token("ann"), token("ann", exp=1), token("bob")
+    assert reader_of(OnBehalfOf(token=first)) == reader_of(OnBehalfOf(token=again))
+    assert reader_of(OnBehalfOf(token=first)) != reader_of(OnBehalfOf(token=other))
+    assert "opaque" not in reader_of(OnBehalfOf(token="opaque"))
 
 
 @pytest.mark.parametrize(

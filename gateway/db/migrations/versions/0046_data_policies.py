@@ -148,9 +148,7 @@ def upgrade() -> None:
             table_id UUID NOT NULL,
             field_id INTEGER NOT NULL,
             name TEXT NOT NULL,
-            CONSTRAINT former_columns_pkey PRIMARY KEY (table_id, field_id, name),
-            CONSTRAINT former_columns_table_id_fkey
-                FOREIGN KEY(table_id) REFERENCES tables (id) ON DELETE CASCADE)
+            CONSTRAINT former_columns_pkey PRIMARY KEY (table_id, field_id, name))
         """
     )
     op.execute(
@@ -221,5 +219,156 @@ def upgrade() -> None:
             or e.object_type = 'project' and w.project_id = e.object_id
         where e.principal_type = 'user'
         on conflict do nothing
+        """
+    )
+    _keep_policies_with_files()
+
+
+def _keep_policies_with_files() -> None:
+    """Create triggers that keep data policies with tables and their files, so that no statement can omit it.
+
+    Without them, a principal that a policy restricts could move a table out of a bound namespace, or drop the table and
+    register its files again.
+    """
+    # A container loses nothing: the target gets its policies and its bound tags as bindings and attachments of its own.
+    # With `entire`, the sources are tables, and all of their tags and tagged columns are copied too.
+    op.execute(
+        """
+        create function carry_data_policies(
+            sources uuid[], to_type text, to_id uuid, within uuid, entire boolean
+        ) returns boolean language plpgsql as $$
+            declare
+                copied integer;
+                attached integer;
+            begin
+                insert into data_policy_bindings
+                    (policy_id, object_type, object_id, warehouse_id, recorded_fields, bound_by, bound_at)
+                select b.policy_id, to_type, to_id, within, array_remove(array_agg(distinct f.id), null),
+                    min(b.bound_by), min(b.bound_at)
+                from data_policy_bindings b left join lateral unnest(b.recorded_fields) as f(id) on true
+                where b.object_id = any(sources) and b.object_type <> 'tag'
+                group by b.policy_id
+                on conflict do nothing;
+                get diagnostics copied = row_count;
+                insert into tag_attachments
+                    (tag_id, warehouse_id, object_type, object_id, field_id, value, attached_by, attached_at)
+                select distinct on (a.tag_id) a.tag_id, within, to_type, to_id, cast(null as integer), a.value,
+                    a.attached_by, a.attached_at
+                from tag_attachments a
+                where a.object_id = any(sources) and a.field_id is null and (entire or exists (
+                    select 1 from data_policy_bindings b where b.object_id = a.tag_id and b.object_type = 'tag'))
+                order by a.tag_id, a.attached_at desc
+                on conflict do nothing;
+                get diagnostics attached = row_count;
+                copied = copied + attached;
+                if entire then
+                    insert into tag_attachments (tag_id, warehouse_id, object_type, object_id, field_id, column_name,
+                        value, attached_by, attached_at)
+                    select distinct on (a.tag_id, a.field_id) a.tag_id, within, 'column', to_id, a.field_id,
+                        a.column_name, a.value, a.attached_by, a.attached_at
+                    from tag_attachments a
+                    where a.object_id = any(sources) and a.field_id is not null
+                    order by a.tag_id, a.field_id, a.attached_at desc
+                    on conflict do nothing;
+                    get diagnostics attached = row_count;
+                    copied = copied + attached;
+                    insert into former_columns (table_id, field_id, name)
+                    select distinct to_id, f.field_id, f.name from former_columns f where f.table_id = any(sources)
+                    on conflict do nothing;
+                end if;
+                return copied > 0;
+            end $$
+        """
+    )
+    # The row of the warehouse is locked before, so that a concurrent change sees the new rows or is seen here
+    # (`gateway.db.data_policy_revisions`).
+    op.execute(
+        """
+        create function renew_data_policy_revision(of_warehouse uuid) returns void language plpgsql as $$
+            begin
+                perform 1 from warehouses w where w.id = of_warehouse for no key update;
+                update warehouses w set data_policy_revision = gen_random_uuid()
+                where w.id = of_warehouse and (
+                    exists (select 1 from data_policy_bindings b where b.warehouse_id = w.id)
+                    or exists (
+                        select 1 from tag_attachments a
+                        join data_policy_bindings b on b.object_id = a.tag_id and b.object_type = 'tag'
+                        where a.warehouse_id = w.id));
+            end $$
+        """
+    )
+    op.execute(
+        """
+        create function keep_policies_of_containers() returns trigger language plpgsql as $$
+            declare
+                before uuid[];
+                after uuid[];
+                lost uuid[];
+            begin
+                if (select w.data_policy_revision from warehouses w where w.id = old.warehouse_id) is null then
+                    return null;
+                end if;
+                if tg_table_name = 'namespaces' then
+                    before = old.ancestors;
+                    after = new.ancestors;
+                else
+                    select n.ancestors || n.id into before from namespaces n where n.id = old.namespace_id;
+                    if tg_op = 'UPDATE' then
+                        select n.ancestors || n.id into after from namespaces n where n.id = new.namespace_id;
+                    end if;
+                end if;
+                select array_agg(each) into lost from unnest(before) as each
+                where not each = any(coalesce(after, '{}'));
+                if carry_data_policies(lost, case tg_table_name when 'tables' then 'table' else 'namespace' end,
+                        old.id, old.warehouse_id, false) and tg_op = 'UPDATE' then
+                    perform renew_data_policy_revision(old.warehouse_id);
+                end if;
+                return null;
+            end $$
+        """
+    )
+    op.execute(
+        """
+        create trigger tables_keep_policies_of_moved after update of namespace_id on tables
+            for each row when (old.namespace_id <> new.namespace_id and old.kind = 'table')
+            execute function keep_policies_of_containers()
+        """
+    )
+    op.execute(
+        """
+        create trigger tables_keep_policies_of_gone after delete on tables
+            for each row when (old.kind = 'table') execute function keep_policies_of_containers()
+        """
+    )
+    op.execute(
+        """
+        create trigger namespaces_keep_policies_of_moved after update of parent_id on namespaces
+            for each row when (old.parent_id is distinct from new.parent_id)
+            execute function keep_policies_of_containers()
+        """
+    )
+    # What is kept for the files of a deleted table ends with the record of its location.
+    op.execute(
+        """
+        create function forget_policies_of_files() returns trigger language plpgsql as $$
+            begin
+                if exists (select 1 from tables t where t.id = old.table_id)
+                    or exists (select 1 from retired_locations r where r.table_id = old.table_id)
+                then
+                    return null;
+                end if;
+                delete from data_policy_bindings where object_id = old.table_id;
+                delete from data_policy_releases where table_id = old.table_id;
+                delete from tag_attachments where object_id = old.table_id and field_id is null;
+                delete from tag_attachments where object_id = old.table_id and field_id is not null;
+                delete from former_columns where table_id = old.table_id;
+                return null;
+            end $$
+        """
+    )
+    op.execute(
+        """
+        create trigger retired_locations_forget_policies after delete on retired_locations
+            for each row execute function forget_policies_of_files()
         """
     )

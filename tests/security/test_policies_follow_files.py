@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data policies stay with a table and its files: no owner lifts one by a move or another registration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from tests.contract.columns import wide
+from tests.contract.test_data_policies import POLICY, change, loads, make, target
+from tests.contract.test_tags import TAG, attach, define, tags_path
+from tests.contract.world import Person, Table, World, error_triple, unique
+from tests.security.test_adoption import register
+
+
+@pytest.fixture(autouse=True)
+def clean(world: World) -> Iterator[None]:
+    """Remove all policies after the test."""
+    yield
+    world.sql("delete from data_policies")
+    world.sql("update warehouses set data_policy_revision = null where data_policy_revision is not null")
+
+
+@pytest.fixture
+def owner(world: World) -> Person:
+    """Return a user without rights."""
+    return world.stranger("owner")
+
+
+def owned(world: World, owner: Person) -> tuple[str, Table]:
+    """Return a namespace of the owner, with its table."""
+    ns = world.namespace()
+    world.grant("ownership", owner, "namespace", world.namespace_id(ns))
+    return ns, wide(world, ns, by=owner)
+
+
+def again(world: World, owner: Person, table: Table, **more: object) -> Table:
+    """Register the last metadata file of a table in another namespace of the owner."""
+    ns, name = world.namespace(), unique("again")
+    world.grant("ownership", owner, "namespace", world.namespace_id(ns))
+    answer = register(owner, world, ns, table.answer["metadata-location"], name, **more)
+    assert answer.status_code == 200, answer.text
+    return at(world, ns, name, table)
+
+
+def at(world: World, ns: str, name: str, table: Table) -> Table:
+    """Return the table under another name."""
+    return replace(table, namespace=ns, name=name, path=f"{world.root}/namespaces/{ns}/tables/{name}")
+
+
+@pytest.mark.parametrize("level", ["table", "namespace", "tag", "tag of the namespace"])
+def test_files_of_a_dropped_table_are_registered_with_its_policies(world: World, owner: Person, level: str) -> None:
+    ns, table = owned(world, owner)
+    policy = make(world, {"kind": "mask", "action": "replace-with-null"})
+    tag = define(world)
+    bound = {
+        "table": target(world, table),
+        "namespace": {"type": "namespace", "id": world.namespace_id(ns), "warehouse-id": world.warehouse},
+    }.get(level, {"type": "tag", "id": tag["id"]})
+    assert change(world, policy, add=[bound]).status_code == 204
+    if level == "tag":
+        assert attach(world, tag, tags_path(world, "table", table.uuid, "name")).status_code < 300
+    if level == "tag of the namespace":
+        assert attach(world, tag, tags_path(world, "namespace", world.namespace_id(ns))).status_code < 300
+    assert loads(owner, table) == 403
+    assert owner.delete(f"{table.path}?purgeRequested=false").status_code == 204
+    assert loads(owner, again(world, owner, table)) == 403
+
+
+def test_a_table_keeps_the_policies_of_the_namespace_that_it_leaves(world: World, owner: Person) -> None:
+    ns, table = owned(world, owner)
+    policy = make(world)
+    bound = {"type": "namespace", "id": world.namespace_id(ns), "warehouse-id": world.warehouse}
+    assert change(world, policy, add=[bound]).status_code == 204
+    elsewhere = world.namespace()
+    world.grant("ownership", owner, "namespace", world.namespace_id(elsewhere))
+    names = {"source": {"namespace": [ns], "name": table.name}, "destination": {"namespace": [elsewhere], "name": "t"}}
+    assert owner.post(f"{world.root}/tables/rename", names).status_code == 204
+    assert loads(owner, at(world, elsewhere, "t", table)) == 403
+    bindings = world.admin.get(f"{POLICY}/{policy['id']}/bindings").json()["bindings"]
+    assert {each["type"] for each in bindings} == {"namespace", "table"}
+    lifted = {"type": "table", "id": table.uuid, "warehouse-id": world.warehouse}
+    assert change(world, policy, remove=[lifted]).status_code == 204
+    assert loads(owner, at(world, elsewhere, "t", table)) == 200, "the manager of the policy lifts it"
+
+
+def test_a_namespace_keeps_the_policies_of_the_one_that_it_leaves(world: World, owner: Person) -> None:
+    ns, _ = owned(world, owner)
+    inner = f"{ns}%1Finner"
+    made = world.admin.post(f"{world.root}/namespaces", {"namespace": [ns, "inner"]})
+    assert made.status_code == 200, made.text
+    table = world.table(inner, by=owner)
+    id = world.sql("select namespace_id::text as id from tables where id = $1::text::uuid", table.uuid)[0]["id"]
+    policy = make(world, {"kind": "mask", "action": "replace-with-null"})
+    bound = {"type": "namespace", "id": world.namespace_id(ns), "warehouse-id": world.warehouse}
+    assert change(world, policy, add=[bound]).status_code == 204
+    assert loads(owner, table) == 403
+    elsewhere = world.namespace()
+    body = {"destination": [elsewhere, "inner"]}
+    moved = world.admin.post(f"/management/v1/warehouse/{world.warehouse}/namespace/{id}/move", body)
+    assert moved.status_code < 300, moved.text
+    assert loads(owner, at(world, f"{elsewhere}%1Finner", table.name, table)) == 403
+
+
+def test_what_is_kept_for_files_ends_with_their_record(world: World, owner: Person) -> None:
+    _, table = owned(world, owner)
+    policy = make(world)
+    assert change(world, policy, add=[target(world, table)]).status_code == 204
+    assert owner.delete(f"{table.path}?purgeRequested=false").status_code == 204
+    count = "select count(*) as n from data_policy_bindings where object_id = $1::text::uuid"
+    assert world.sql(count, table.uuid)[0]["n"] == 1
+    world.sql("delete from retired_locations where table_id = $1::text::uuid", table.uuid)
+    assert world.sql(count, table.uuid)[0]["n"] == 0
+
+
+def test_the_owner_of_a_tag_does_not_lift_a_policy_by_another_name(world: World, owner: Person) -> None:
+    _, table = owned(world, owner)
+    tag = define(world)
+    world.grant("ownership", owner, "tag", tag["id"])
+    definition = {"kind": "mask", "action": "replace-with-null", "columns": [{"tag": tag["name"].upper()}]}
+    policy = make(world, definition)
+    assert change(world, policy, add=[target(world, table)]).status_code == 204
+    assert loads(owner, table) == 200, "the table does not carry the tag"
+    assert attach(world, tag, tags_path(world, "table", table.uuid, "name")).status_code < 300
+    assert loads(owner, table) == 403, "the letter case of the name does not matter"
+    other = {"name": unique("other"), "scope": tag["scope"]}
+    refused = owner.post(f"{TAG}/{tag['id']}", other)
+    assert error_triple(refused)[:2] == (409, "TagDefinitionInUse")
+    assert loads(owner, table) == 403
+    late = define(world)
+    world.grant("ownership", owner, "tag", late["id"])
+    policy = make(world, {**definition, "columns": [{"tag": "renamed." + tag["name"]}]})
+    plain = wide(world, table.namespace, by=owner)
+    assert change(world, policy, add=[target(world, plain)]).status_code == 204
+    assert attach(world, late, tags_path(world, "table", plain.uuid, "name")).status_code < 300
+    assert loads(owner, plain) == 200
+    renamed = {"name": "renamed." + tag["name"], "scope": late["scope"]}
+    assert world.admin.post(f"{TAG}/{late['id']}", renamed).status_code == 200
+    assert loads(owner, plain) == 403, "the new name applies with the response"
