@@ -111,7 +111,7 @@ def existing(world: World, project: str) -> dict[str, list[str]]:
         )
     }
     role = world.admin.post("/management/v1/role", {"name": "fuzzed"}, headers={"x-project-id": project}).json()["id"]
-    body = {"name": "fuzzed", "scope": ["table", "column"], "value-kind": "free-text"}
+    body: dict[str, Any] = {"name": "fuzzed", "scope": ["table", "column"], "value-kind": "free-text"}
     tag = world.admin.post("/management/v1/tag-definition", body, headers={"x-project-id": project}).json()
     body = {"name": "fuzzed", "definition": {"kind": "mask", "action": "mask-alphanum", "columns": [{"name": "name"}]}}
     policy = world.admin.post("/management/v1/data-policy", body, headers={"x-project-id": project}).json()["id"]
