@@ -99,7 +99,7 @@ def existing(world: World, project: str) -> dict[str, list[str]]:
     namespace, table = path.split("/namespaces/")[1].split("/tables/")
     space = f"{made.root}/namespaces/{namespace}"
     generic = f"/lakekeeper/v1/{made.id}/namespaces/{namespace}/generic-tables"
-    body = {"name": "generic", "format": "lance"}
+    body: dict[str, Any] = {"name": "generic", "format": "lance"}
     assert world.admin.post(generic, body).status_code == 200
     assert world.admin.post(f"{space}/views", view_body("view")).status_code == 200
     found = {
@@ -111,7 +111,7 @@ def existing(world: World, project: str) -> dict[str, list[str]]:
         )
     }
     role = world.admin.post("/management/v1/role", {"name": "fuzzed"}, headers={"x-project-id": project}).json()["id"]
-    body: dict[str, Any] = {"name": "fuzzed", "scope": ["table", "column"], "value-kind": "free-text"}
+    body = {"name": "fuzzed", "scope": ["table", "column"], "value-kind": "free-text"}
     tag = world.admin.post("/management/v1/tag-definition", body, headers={"x-project-id": project}).json()
     body = {"name": "fuzzed", "definition": {"kind": "mask", "action": "mask-alphanum", "columns": [{"name": "name"}]}}
     policy = world.admin.post("/management/v1/data-policy", body, headers={"x-project-id": project}).json()["id"]
