@@ -197,6 +197,38 @@ test_a_thousand_columns_are_one_check if {
 	masks == []
 }
 
+# METADATA
+# description: |
+#   A gateway that accepts only requests with two checks. Of the table, only columns are readable: a thousand, of which a
+#   hundred are masked.
+masking(request) := {"status_code": 200, "body": {"results": [object.union({"id": each.id, "allowed": reads}, more) |
+	some each in request.body.checks
+	reads := object.get(each.operation, ["table", "action", "action"], "") == "read_columns"
+	more := {true: a_hundred_masks, false: {}}[reads]
+]}} if {
+	count(request.body.checks) == 2
+}
+
+a_hundred_masks := {
+	"columns": [format_int(n, 10) | some n in numbers.range(1, 1000)],
+	"restrictions": {"column-masks": [{"column": format_int(n, 10), "expression": "'x'"} |
+		some n in numbers.range(1, 100)
+	]},
+}
+
+test_a_hundred_masks_of_a_thousand_columns_are_one_request if {
+	columns := [{"column": {"catalogName": "ice", "schemaName": "s", "tableName": "t", "columnName": format_int(n, 10), "columnType": "int"}} |
+		some n in numbers.range(1, 1000)
+	]
+	masks := trino.batch_column_masks with input as world.input_of(
+		"alice",
+		{"operation": "GetColumnMask", "filterResources": columns},
+	)
+		with http.send as masking
+		with opa.runtime as world.opa
+	masks == [{"index": index, "viewExpression": {"expression": "'x'"}} | some index in numbers.range(0, 99)]
+}
+
 test_a_thousand_tables_are_one_request if {
 	tables := [{"table": {"catalogName": "ice", "schemaName": "s", "tableName": format_int(n, 10)}} |
 		some n in numbers.range(1, 1000)
