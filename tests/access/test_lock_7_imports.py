@@ -35,7 +35,7 @@ PLANTED = {
     "Only the command line imports the conformance kits": ("api/endpoints/tables.py", "import gateway.conformance"),
     "The conformance kits import ports": ("conformance/secrets.py", "import gateway.db.engine"),
     "Apply reaches the catalog by HTTP only": ("apply/planner.py", "import gateway.governance.checks"),
-    "Only the command line": ("identity/tokens.py", "import lakegate.reader"),
+    "Only the command line imports the reader": ("identity/tokens.py", "import lakegate.reader"),
     "The reader imports nothing": ("../lakegate/reader/wire.py", "import gateway.iceberg.types"),
     "Only the door mints permits": ("governance/checks.py", "from gateway.access import _mint"),
 }
