@@ -18,6 +18,8 @@ from tests.contract.world import SCHEMA, Person, World, send_until_decided, uniq
 from tests.docs_commands import block
 from tests.lakegate_command import run_lakegate
 
+pytestmark = pytest.mark.servers
+
 CHANGES = 2
 
 

@@ -24,6 +24,8 @@ from tests.contract.signing_in import (
 )
 from tests.contract.world import World
 
+pytestmark = pytest.mark.servers
+
 SCOPE = "openid profile email"
 
 

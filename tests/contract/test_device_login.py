@@ -21,6 +21,8 @@ import pytest
 from tests.contract.signing_in import PUBLIC_CLIENT, browser, form_with
 from tests.contract.world import World
 
+pytestmark = pytest.mark.servers
+
 _SECONDS = 60.0
 
 

@@ -17,6 +17,8 @@ from tests.contract.exchanging import acting
 from tests.contract.test_engine_probes import state
 from tests.contract.world import World
 
+pytestmark = pytest.mark.servers
+
 
 @pytest.fixture(autouse=True)
 def unprobed(world: World) -> Iterator[None]:

@@ -13,6 +13,8 @@ import pytest
 
 from tests.contract.world import SCHEMA, Table, World, error_triple, unique
 
+pytestmark = pytest.mark.servers
+
 
 def _until(true: Callable[[], bool], description: str, seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds

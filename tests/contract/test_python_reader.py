@@ -15,6 +15,8 @@ from tests.contract.columns import evolve, give, wide
 from tests.contract.world import Table, World
 from tests.e2e.lake import catalog_of
 
+pytestmark = pytest.mark.servers
+
 ROWS = [
     {"id": 1, "name": "Ada", "card": "4111-1111", "address": {"street": "First"}},
     {"id": 2, "name": "Bo", "card": "4222-2222", "address": None},

@@ -11,6 +11,8 @@ from tests.contract import warehouses
 from tests.contract.warehouses import Made
 from tests.contract.world import World, error_triple, unique
 
+pytestmark = pytest.mark.servers
+
 RULES = [
     "profile-well-formed",
     "profile-compatible",
