@@ -48,14 +48,45 @@ def _spark(of_session: Callable[[Any], Engine]) -> Iterator[Engine]:
 
     os.environ["JAVA_HOME"] = str(jdk.find(java_home(), search_path()))
     jars = [str(jar) for jar in spark_jars.locate(toolchain.cache(load({})).jars())]
+    # Otherwise every function sends the line of its caller to the JVM. A session cannot change this setting.
+    os.environ["PYSPARK_SUBMIT_ARGS"] = "--conf spark.python.sql.dataFrameDebugging.enabled=false pyspark-shell"
     with tempfile.TemporaryDirectory() as work_dir:
         session = start_engine(Settings(jars=jars, work_dir=work_dir, cores=1, shuffle_partitions=1))
         session.conf.set("spark.sql.session.timeZone", "America/St_Johns")
         # Generated Java for hundreds of different predicates takes longer to compile than to run.
         session.conf.set("spark.sql.codegen.wholeStage", "false")
         session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-        yield of_session(session)
+        with _java_members_cached():
+            yield of_session(session)
         session.stop()
+
+
+@contextmanager
+def _java_members_cached() -> Iterator[None]:
+    """Keep the classes and methods that Python looks up in the JVM: half of the messages are such lookups."""
+    from py4j.java_gateway import (  # type: ignore[import-untyped]  # Py4J has no types
+        JavaClass,
+        JavaMember,
+        JVMView,
+    )
+
+    def caching(find: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
+        def found(owner: Any, name: str) -> Any:
+            member = find(owner, name)
+            if isinstance(member, JavaClass | JavaMember):
+                vars(owner)[name] = member
+            return member
+
+        return found
+
+    originals = {each: each.__getattr__ for each in (JavaClass, JVMView)}
+    for owner, find in originals.items():
+        owner.__getattr__ = caching(find)
+    try:
+        yield
+    finally:
+        for owner, find in originals.items():
+            owner.__getattr__ = find
 
 
 #: Each engine: how to open it, its package, and the number of predicates of one query.
