@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attacks on data policies through operations that are not reads: registrations, users that return, old metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.contract.columns import wide
+from tests.contract.test_data_policies import change, make, target
+from tests.contract.world import Person, Table, World, send_until_decided, unique
+from tests.security.test_adoption import register
+
+
+@pytest.fixture(autouse=True)
+def clean(world: World) -> Iterator[None]:
+    """Remove all policies after the test."""
+    yield
+    world.sql("delete from data_policies")
+    world.sql("update warehouses set data_policy_revision = null where data_policy_revision is not null")
+
+
+@pytest.fixture
+def owner(world: World) -> Person:
+    """Return a user without rights."""
+    return world.stranger("owner")
+
+
+def with_summary(world: World, owner: Person) -> Table:
+    """Return a table of the owner in its own namespace, with a snapshot whose summary counts 12345 rows."""
+    ns = world.namespace()
+    world.grant("ownership", owner, "namespace", world.namespace_id(ns))
+    table = wide(world, ns, by=owner)
+    snapshot = {
+        "snapshot-id": 7,
+        "sequence-number": 1,
+        "timestamp-ms": 1_800_000_000_000,
+        "manifest-list": f"{table.location}/metadata/snap.avro",
+        "summary": {"operation": "append", "total-records": "12345"},
+        "schema-id": 0,
+    }
+    updates = (
+        {"action": "add-snapshot", "snapshot": snapshot},
+        {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": 7},
+    )
+    done = send_until_decided(lambda: world.commit(owner, table.path, *updates))
+    assert done.status_code == 200, done.text
+    table.answer["metadata-location"] = done.json()["metadata-location"]
+    return table
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_the_registration_of_a_restricted_table_shows_nothing_that_was_computed_from_rows(
+    world: World, owner: Person, overwrite: bool
+) -> None:
+    table = with_summary(world, owner)
+    policy = make(world)
+    assert change(world, policy, add=[target(world, table)]).status_code == 204
+    assert owner.get(table.path).status_code == 403
+    if not overwrite:
+        assert owner.delete(f"{table.path}?purgeRequested=false").status_code == 204
+    name = table.name if overwrite else unique("again")
+    answer = register(owner, world, table.namespace, table.answer["metadata-location"], name, overwrite=overwrite)
+    assert answer.status_code == 200, answer.text
+    assert "12345" not in answer.text
+    assert not answer.json().get("storage-credentials")
+    assert answer.json()["metadata"]["snapshots"][0]["summary"] == {"operation": "append"}
