@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from tests.contract.columns import wide
 from tests.contract.test_data_policies import change, make, target
-from tests.contract.world import Person, Table, World, send_until_decided, unique
+from tests.contract.test_roles import add
+from tests.contract.test_roles import make as make_role
+from tests.contract.test_token_groups import give
+from tests.contract.world import Person, Table, World, error_triple, send_until_decided, unique
 from tests.security.test_adoption import register
 
 
@@ -66,3 +70,34 @@ def test_the_registration_of_a_restricted_table_shows_nothing_that_was_computed_
     assert "12345" not in answer.text
     assert not answer.json().get("storage-credentials")
     assert answer.json()["metadata"]["snapshots"][0]["summary"] == {"operation": "append"}
+
+
+def test_a_subject_does_not_lift_its_policy_by_deleting_itself(world: World) -> None:
+    """Rights by the groups of a token survive the deletion of the user, and the grant of `subject` would not."""
+    leaver, member = world.stranger("leaver"), world.stranger("member")
+    more: dict[str, Any] = {"applies-to": "subjects"}
+    policy = make(world, **more)
+    inner, outer = make_role(world), make_role(world)
+    assert add(world, inner, "user", member.id).status_code == 204
+    assert add(world, outer, "role", inner["id"]).status_code == 204
+    give(world, "subject", outer, "data-policy", policy["id"])
+    world.grant("subject", leaver, "data-policy", policy["id"])
+    for person in (leaver, member):
+        refused = person.delete(f"/management/v1/user/{person.id}")
+        assert error_triple(refused)[:2] == (409, "UserRestricted")
+    world.revoke("subject", leaver, "data-policy", policy["id"])
+    assert leaver.delete(f"/management/v1/user/{leaver.id}").status_code == 204
+    assert world.admin.delete(f"/management/v1/user/{member.id}").status_code == 204
+
+
+def test_a_deleted_user_has_no_values_in_mapping_tables(world: World) -> None:
+    made = world.admin.post("/management/v1/mapping-table", {"name": unique("regions")})
+    assert made.status_code == 201, made.text
+    path = f"/management/v1/mapping-table/{made.json()['id']}"
+    leaver, role = world.stranger("leaver"), make_role(world)
+    both = [{"principal": {"user": leaver.id}, "values": ["eu"]}, {"principal": {"role": role["id"]}, "values": ["us"]}]
+    assert send_until_decided(lambda: world.admin.post(f"{path}/entries", {"set": both})).status_code == 204
+    assert world.admin.delete(f"/management/v1/user/{leaver.id}").status_code == 204
+    assert world.admin.delete(f"/management/v1/role/{role['id']}").status_code == 204
+    assert world.admin.get(f"{path}/entries").json()["entries"] == []
+    assert world.admin.delete(path).status_code == 204
