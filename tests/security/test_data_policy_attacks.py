@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attacks on data policies through operations that are not reads: registrations, users that return, old metadata."""
+"""Attacks on data policies through operations that are not reads: replays, registrations, users that return."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
-from tests.contract.columns import wide
+from tests.contract.columns import WIDE, wide
 from tests.contract.test_data_policies import change, make, target
 from tests.contract.test_roles import add
 from tests.contract.test_roles import make as make_role
 from tests.contract.test_token_groups import give
 from tests.contract.world import Person, Table, World, error_triple, send_until_decided, unique
 from tests.security.test_adoption import register
+
+DELEGATION = {"X-Iceberg-Access-Delegation": "vended-credentials"}
 
 
 @pytest.fixture(autouse=True)
@@ -29,6 +32,11 @@ def clean(world: World) -> Iterator[None]:
 def owner(world: World) -> Person:
     """Return a user without rights."""
     return world.stranger("owner")
+
+
+def keyed() -> dict[str, str]:
+    """Return the headers of a request for credentials with a new idempotency key."""
+    return {**DELEGATION, "Idempotency-Key": str(uuid4())}
 
 
 def with_summary(world: World, owner: Person) -> Table:
@@ -101,3 +109,71 @@ def test_a_deleted_user_has_no_values_in_mapping_tables(world: World) -> None:
     assert world.admin.delete(f"/management/v1/role/{role['id']}").status_code == 204
     assert world.admin.get(f"{path}/entries").json()["entries"] == []
     assert world.admin.delete(path).status_code == 204
+
+
+@pytest.mark.parametrize("staged", [False, True])
+def test_the_replay_of_a_creation_has_no_credentials_after_a_policy_was_bound(
+    world: World, owner: Person, staged: bool
+) -> None:
+    ns = world.namespace()
+    world.grant("ownership", owner, "namespace", world.namespace_id(ns))
+    headers, path = keyed(), f"{world.root}/namespaces/{ns}/tables"
+    body = {"name": unique("t"), "schema": WIDE, "stage-create": staged}
+    first = owner.post(path, body, headers=headers)
+    assert first.status_code == 200, first.text
+    assert first.json()["storage-credentials"]
+    policy = make(world)
+    bound = {"type": "namespace", "id": world.namespace_id(ns), "warehouse-id": world.warehouse}
+    assert change(world, policy, add=[bound]).status_code == 204
+    again = owner.post(path, body, headers=headers)
+    assert again.status_code == (200 if staged else 403), again.text
+    assert not again.json().get("storage-credentials")
+    assert "secret-access-key" not in again.text
+
+
+def test_the_replay_of_a_commit_shows_nothing_after_an_exemption_ended(world: World, owner: Person) -> None:
+    table = with_summary(world, owner)
+    policy = make(world)
+    assert change(world, policy, add=[target(world, table)]).status_code == 204
+    world.grant("exempt", owner, "data-policy", policy["id"])
+    headers = keyed()
+    body = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
+    first = send_until_decided(lambda: owner.post(table.path, body, headers=headers))
+    assert first.status_code == 200, first.text
+    assert "12345" in first.text
+    world.revoke("exempt", owner, "data-policy", policy["id"])
+    again = owner.post(table.path, body, headers=headers)
+    assert again.status_code == 403, again.text
+    assert "12345" not in again.text
+
+
+def test_the_replay_of_a_registration_shows_nothing_of_a_restricted_table(world: World, owner: Person) -> None:
+    table = with_summary(world, owner)
+    assert owner.delete(f"{table.path}?purgeRequested=false").status_code == 204
+    headers, name = keyed(), unique("again")
+    file = table.answer["metadata-location"]
+    first = register(owner, world, table.namespace, file, name, headers=headers)
+    assert first.json()["storage-credentials"]
+    policy = make(world)
+    bound = {"type": "namespace", "id": world.namespace_id(table.namespace), "warehouse-id": world.warehouse}
+    assert change(world, policy, add=[bound]).status_code == 204
+    again = register(owner, world, table.namespace, file, name, headers=headers)
+    assert again.status_code == 403, again.text
+    assert "12345" not in again.text
+
+
+def test_one_restricted_table_refuses_the_commit_to_several(world: World, owner: Person) -> None:
+    table = with_summary(world, owner)
+    free = wide(world, table.namespace, by=owner)
+    policy = make(world)
+    assert change(world, policy, add=[target(world, table)]).status_code == 204
+    update = {"action": "set-properties", "updates": {"a": "b"}}
+    changes = [
+        {"identifier": {"namespace": [each.namespace], "name": each.name}, "requirements": [], "updates": [update]}
+        for each in (free, table)
+    ]
+    for some in (changes, changes[::-1]):
+        refused = owner.post(f"{world.root}/transactions/commit", {"table-changes": some})
+        assert refused.status_code == 403, refused.text
+    assert "a" not in owner.get(free.path).json()["metadata"]["properties"]
+    assert owner.post(f"{world.root}/transactions/commit", {"table-changes": changes[:1]}).status_code == 204
