@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, assert_never
 from uuid import UUID
 
 import msgspec
@@ -313,12 +313,18 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
 
 def project_of(row: Resolved) -> str | None:
     """Return the id of the project that a row is or is in; None for users and the server."""
-    if isinstance(row, ResolvedProject):
-        return row.id
-    if isinstance(row, (ResolvedRole, ResolvedTag)):
-        return row.project_id
-    warehouse = warehouse_of(row)
-    return None if warehouse is None else warehouse.project_id
+    match row:
+        case ResolvedTable() | ResolvedNamespace() | ResolvedView() | ResolvedGenericTable():
+            return row.warehouse.project_id
+        case ResolvedWarehouse() | ResolvedRole() | ResolvedTag() | ResolvedDataPolicy():
+            return row.project_id
+        case ResolvedProject():
+            return row.id
+        case ResolvedUser() | ResolvedServer():
+            return None
+        case _:
+            # Without a project, a new type would be visible to tokens of every project.
+            assert_never(row)
 
 
 def warehouse_of(row: Resolved | None) -> ResolvedWarehouse | None:

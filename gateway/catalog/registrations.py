@@ -28,6 +28,7 @@ from gateway.catalog.credentials import require_vendable
 from gateway.catalog.location_reuse import Claim, RegistrationPermit, claim_of_file, take_location
 from gateway.catalog.metadata_files import MetadataFiles
 from gateway.catalog.metadata_validation import MetadataValidator
+from gateway.catalog.offloading import offload
 from gateway.catalog.tabular_creation import creation_transaction, name_taken_error, record_ownership, refuse_taken_name
 from gateway.catalog.views import Views, view_name_taken_error
 from gateway.catalog.views import answer as view_answer
@@ -45,6 +46,7 @@ from gateway.iceberg.errors import (
     ProtectedTabularDeletionWithoutForce,
 )
 from gateway.iceberg.identifiers import TableIdentifier, fold, validate_new_name
+from gateway.iceberg.redaction import without_data
 from gateway.iceberg.views import decode_stored_view_metadata
 from gateway.iceberg.wire import LoadTableResult, LoadViewResult, UnregisterTableResult
 from gateway.scope.location import Location
@@ -79,6 +81,9 @@ class Registrations:
         self, permit: Permit[RegisterTable | AdoptTable], drop: Permit[DropTable] | None
     ) -> LoadTableResult:
         """Register a table from a metadata file. With the permit `drop`, it replaces the table of this name.
+
+        The right to read the table is not decided yet, and a data policy can restrict the caller. So the answer has the
+        metadata without what is computed from the rows.
 
         Raises:
         - AlreadyExistsException: the name is taken.
@@ -128,7 +133,8 @@ class Registrations:
                 connection, permit, id, namespace, identifier, UUID(found.uuid), location, written, owner
             )
         await self._delivery.deliver_or_defer([*gone, *new])
-        return LoadTableResult(metadata_location=written[0], metadata=msgspec.Raw(found.document))
+        shown = await offload(lambda: without_data(found.document), size=len(found.document))
+        return LoadTableResult(metadata_location=written[0], metadata=msgspec.Raw(shown))
 
     async def view(self, permit: Permit[RegisterView | AdoptView]) -> LoadViewResult:
         """Register a view from a metadata file. Raises the errors of `table`, and ViewActionForbidden for a view that

@@ -11,11 +11,12 @@ from sqlalchemy import func, insert, or_, select, tuple_
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from gateway.access.tuples import Principal
 from gateway.db.rows import AnyRow
 from gateway.db.schema.data_policies import mapping_entries, mapping_tables
 from gateway.iceberg.identifiers import fold
 
-Principal = tuple[str, str]
+MappedPrincipal = tuple[str, str]
 """Type and id of a user or role."""
 
 
@@ -58,7 +59,9 @@ async def delete(connection: AsyncConnection, id: UUID) -> None:
     await connection.execute(delete_from(mapping_tables).where(mapping_tables.c.id == id))
 
 
-async def entries(connection: AsyncConnection, id: UUID, *, after: Principal | None, limit: int) -> Sequence[AnyRow]:
+async def entries(
+    connection: AsyncConnection, id: UUID, *, after: MappedPrincipal | None, limit: int
+) -> Sequence[AnyRow]:
     """Return (principal_type, principal_id, values) of each principal, in this order, starting after `after`."""
     of = (mapping_entries.c.principal_type, mapping_entries.c.principal_id)
     found = func.array_agg(mapping_entries.c.value.op("order by")(mapping_entries.c.value)).label("values")
@@ -74,8 +77,8 @@ async def replace(
     connection: AsyncConnection,
     id: UUID,
     *,
-    values: Sequence[tuple[Principal, Sequence[str]]],
-    removed: Sequence[Principal],
+    values: Sequence[tuple[MappedPrincipal, Sequence[str]]],
+    removed: Sequence[MappedPrincipal],
 ) -> None:
     """Replace the values of principals, and remove those of others. Call `data_policy_revisions.touch` afterwards."""
     principals = [*(principal for principal, _ in values), *removed]
@@ -91,3 +94,12 @@ async def replace(
     ]
     if rows:
         await connection.execute(insert(mapping_entries), rows)
+
+
+async def delete_entries_of(connection: AsyncConnection, principal: Principal) -> None:
+    """Delete the values of a deleted user or role in all mapping tables: a user that returns has no values.
+
+    No data policy revision is needed. Values are read for each request, and the principal has no rights any more.
+    """
+    of = (mapping_entries.c.principal_type == principal.type.value, mapping_entries.c.principal_id == principal.id)
+    await connection.execute(delete_from(mapping_entries).where(*of))

@@ -15,7 +15,7 @@ from gateway.access.actor import Actor
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.task_events import ExpiredGrant
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
-from gateway.db import grant_ends, grants, managed_access, outbox
+from gateway.db import grant_ends, grants, managed_access, mapping_tables, outbox
 from gateway.db.desired_tuples import TRAVERSE, containers_of, following, principals_below
 from gateway.db.new_objects import record_owned
 from gateway.db.outbox import Pending
@@ -90,10 +90,11 @@ async def record_deleted(
 
 
 async def record_principal_deleted(connection: AsyncConnection, principal: Principal, *, by: str) -> list[Pending]:
-    """End all grants of a deleted user or role and enqueue their tuples for deletion.
+    """End all grants of a deleted user or role and enqueue their tuples for deletion. Delete its mapping entries.
 
-    Call it after the row of the user or role is deleted: then no new grant can be made.
+    Call it after the row of the user or role is deleted: then no new grant and no new entry can be made.
     """
+    await mapping_tables.delete_entries_of(connection, principal)
     keys = await _required_by(connection, await grant_ends.sweep_principal(connection, principal, by=by))
     return await outbox.enqueue_each(connection, keys, takes_away=True)
 

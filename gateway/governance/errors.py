@@ -55,6 +55,10 @@ class UserSynchronized(CatalogError, code=409):
     """An identity provider manages the user's data and status."""
 
 
+class UserRestricted(CatalogError, code=409):
+    """A data policy has the user as a subject. The user's own deletion would end that."""
+
+
 @contextmanager
 def require_remaining_admin() -> Iterator[None]:
     """Convert LastAdminRemoved in the block to LastServerAdmin."""

@@ -33,7 +33,7 @@ from gateway.db.last_admin_guard import guard_last_admin
 from gateway.db.read_pool import ReadPool
 from gateway.db.row_mapping import user_from
 from gateway.db.rows import AnyRow
-from gateway.governance.errors import UserSynchronized, pending_during_outage, require_remaining_admin
+from gateway.governance.errors import UserRestricted, UserSynchronized, pending_during_outage, require_remaining_admin
 from gateway.governance.roles import MOST_FOUND, named_roles
 from gateway.protocol.roles import NamedRoleList
 from gateway.protocol.users import FoundUser, FoundUsers, User, UserList, WhoAmIAnswer
@@ -158,8 +158,9 @@ class Users:
         A user that returns with the same id has no rights. A retry after an outage completes the deletion. Raise
         UserNotFound if there is neither a record nor a pending cleanup. Raise LastServerAdmin for the last server
         administrator. Raise UserSynchronized for a user that SCIM manages: without the record the gateway would forget
-        a deactivation, and later SCIM requests would not find the user. Raise RevocationPending if the deletion is
-        recorded but OpenFGA has not confirmed it yet.
+        a deactivation, and later SCIM requests would not find the user. Raise UserRestricted if a subject of a data
+        policy deletes itself: it could return, and read without the policy by the groups in its token. Raise
+        RevocationPending if the deletion is recorded but OpenFGA has not confirmed it yet.
         """
         ref = permit.operation.user
         user = Principal(PrincipalType.USER, ref.user_id)
@@ -167,6 +168,11 @@ class Users:
             async with self._database.change(permit) as connection, guard_last_admin(connection):
                 if await scim_users.is_provisioned(connection, ref.user_id):
                     raise UserSynchronized("A directory (SCIM) manages this user. Delete the user in the directory.")
+                if isinstance(permit.operation, DeleteSelf) and await users.is_subject(connection, ref.user_id):
+                    raise UserRestricted(
+                        "A data policy applies to you or to one of your roles. Your deletion would end that, so a "
+                        "server administrator has to delete you."
+                    )
                 known = await users.delete(connection, ref.user_id)
                 begun = await user_deletion_cleanup.expected(connection, ref.user_id)
                 pending = await user_deletion_cleanup.record_deletion(connection, user, by=permit.actor.id)

@@ -9,6 +9,7 @@ import pytest
 
 from gateway.embedded.identity_provider import AUDIENCE
 from tests.contract import warehouses
+from tests.contract.test_data_policies import make as make_policy
 from tests.contract.world import Person, World, error_triple, unique
 from tests.integration.toxic import second_gateway
 
@@ -81,3 +82,21 @@ def test_roles_of_other_projects_are_neither_listed_nor_assumed(world: World, bo
     refused = bound.get("/management/v1/whoami", headers={"x-assume-role": role})
     assert error_triple(refused)[:2] == (400, "InvalidAssumeRoleId")
     assert world.admin.delete(f"/management/v1/role/{role}").status_code == 204
+
+
+def test_data_policies_of_other_projects_are_neither_read_nor_changed(world: World, bound: Person) -> None:
+    policy = make_policy(world)
+    path = f"/management/v1/data-policy/{policy['id']}"
+    body = {"name": policy["name"], "definition": policy["definition"]}
+    warehouse = {"type": "warehouse", "id": world.warehouse, "warehouse-id": world.warehouse}
+    for answer in (
+        bound.get(path),
+        bound.get(f"{path}/version"),
+        bound.get(f"{path}/bindings"),
+        bound.send("PUT", path, json=body),
+        bound.post(f"{path}/bindings", {"add": [warehouse]}),
+        bound.send("DELETE", path),
+    ):
+        assert answer.status_code == 404, answer.text
+    assert world.admin.get(path).json()["version"] == 1
+    assert world.admin.send("DELETE", path).status_code == 204

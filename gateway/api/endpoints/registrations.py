@@ -46,7 +46,8 @@ async def register_table(ctx: Ctx) -> TableAnswer:
     `manage_storage`.
 
     The response is that of loading the new table, by a decision of its own, with credentials for its owner. If the load
-    fails, for example because OpenFGA does not have the tuples yet, the response contains only the metadata.
+    fails, for example because OpenFGA does not have the tuples yet or a data policy restricts the caller, the response
+    contains only the metadata, without what is computed from the rows.
     """
     managed = client_manages_storage(ctx.header("x-iceberg-access-delegation"))
     request = await ctx.body(RegisterTableRequest)

@@ -35,3 +35,11 @@ def test_summaries_and_statistics_are_left_out_and_everything_else_stays() -> No
 
 def test_a_document_without_snapshots_is_unchanged() -> None:
     assert json.loads(without_data(b'{"format-version":1}')) == {"format-version": 1}
+
+
+def test_counts_of_rows_of_format_version_3_are_left_out() -> None:
+    snapshot = {"snapshot-id": 2, "manifest-list": "s3://a/c.avro", "first-row-id": 777, "added-rows": 888}
+    document = {"format-version": 3, "next-row-id": 999, "snapshots": [snapshot]}
+    found = without_data(json.dumps(document).encode())
+    assert not any(count in found for count in (b"777", b"888", b"999"))
+    assert json.loads(found)["next-row-id"] == 0, "readers require the member"
