@@ -58,6 +58,8 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     """The groups in the caller's token: sources of roles at the provider that `id` begins with."""
     group_roles: tuple[str, ...] = ()
     """The ids of the roles that these groups map to, for the objects of the request (`Resolution.acting`)."""
+    token_claims: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """The kept claims of the caller's own token: pairs of (path, values). Filters read `policy_claims`."""
     owner_properties: tuple[str, ...] = ()
     asked_by: str | None = None
 
@@ -103,6 +105,24 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
         return hashlib.sha256(" ".join(self.group_roles).encode()).hexdigest()
 
     @property
+    def policy_claims(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """The claims that row filters may use for this caller: pairs of (path, values).
+
+        An assumed role has its own rights and values only. A caller that an engine asserted, and the owner of a view,
+        have no token here.
+        """
+        unproven = self.asked_by is not None or not self.subject_proven
+        return () if unproven or self.assumed_role is not None else self.token_claims
+
+    @property
+    def token_digest(self) -> str:
+        """Text for cache keys of answers: equal for equal roles by groups and equal policy claims."""
+        claims = self.policy_claims
+        if not claims:
+            return self.groups_digest
+        return f"{self.groups_digest}/{hashlib.sha256(repr(claims).encode()).hexdigest()}/"
+
+    @property
     def groups_unknown(self) -> bool:
         """True if the user may have groups that the gateway does not know, because it has no token of the user."""
         return bool(self.id) and (self.asked_by is not None or not self.subject_proven)
@@ -120,6 +140,7 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
         engine: str | None = None,
         subject_proven: bool = True,
         groups: tuple[str, ...] = (),
+        token_claims: tuple[tuple[str, tuple[str, ...]], ...] = (),
     ) -> Actor:
         """Return a user or service with a verified token.
 
@@ -139,6 +160,7 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
             engine=engine,
             subject_proven=subject_proven,
             groups=groups,
+            token_claims=token_claims,
         )
 
     @classmethod

@@ -129,7 +129,12 @@ class DataRestrictions:
         if not tables:
             return found
         attributes = await self._attributes(acting, tables[0].warehouse.project_id, applying.values(), own_roles)
-        attributes = msgspec.structs.replace(attributes, complete=not _groups_unknown(acting, is_caller=is_caller))
+        attributes = msgspec.structs.replace(
+            attributes,
+            # Only the caller has a token in this request. The claims of all other principals are unknown.
+            claims=acting.policy_claims if is_caller else (),
+            complete=not _groups_unknown(acting, is_caller=is_caller),
+        )
         async for id, excerpt in self._excerpts([row.id for row in tables]):
             policies = inputs[id]
             if policies is not None:

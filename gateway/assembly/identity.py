@@ -8,6 +8,10 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
+from gateway.access.actor import Actor
+from gateway.assembly.engines import EnginesByToken
 from gateway.identity.binding import ProofMethod
 from gateway.identity.client_certificate import CertificateHeader
 from gateway.identity.fetch import HttpFetcher
@@ -16,7 +20,7 @@ from gateway.identity.kubernetes import ApiServer, ClusterRules, ServiceAccounts
 from gateway.identity.possession import PossessionRules
 from gateway.identity.router import Link, OpenIdLink, TokenRouter
 from gateway.identity.sign_in import SignInProvider
-from gateway.identity.tokens import TokenRules
+from gateway.identity.tokens import TokenRules, VerifiedToken
 from gateway.settings import Settings
 from gateway.settings.bound_tokens import BoundTokens
 from gateway.settings.identity import KubernetesCluster, OpenIdProvider
@@ -128,6 +132,24 @@ def _rules(id: str, provider: OpenIdProvider, proofs: frozenset[ProofMethod]) ->
         required_scope=provider.scope,
         subject_claims=provider.subject_claims,
         groups_claim=provider.roles_claim,
+        policy_claims=provider.policy_claims,
         display_name_template=provider.display_name_template,
         proofs=proofs,
     )
+
+
+def actor_of_token(token: VerifiedToken, instance_admins: frozenset[str], engines: EnginesByToken) -> Actor:
+    """Return the actor that a verified token identifies."""
+    caller = Actor.user(
+        token.user_id,
+        name=token.name,
+        email=token.email,
+        application=token.kind == "application",
+        instance_admin=token.user_id in instance_admins,
+        project=token.project_id,
+        engine=token.engine,
+        subject_proven=token.subject_proven,
+        groups=token.groups,
+        token_claims=token.policy_claims,
+    )
+    return msgspec.structs.replace(caller, owner_properties=engines.of(token))

@@ -17,7 +17,7 @@ from gateway.api.services import Services
 from gateway.assembly.adapters import Stores, delegated_tokens
 from gateway.assembly.change_approval import open_change_approval
 from gateway.assembly.engines import EnginesByToken, owner_properties
-from gateway.assembly.identity import Identity
+from gateway.assembly.identity import Identity, actor_of_token
 from gateway.assembly.policies import policy_source
 from gateway.audit.refused_logins import RefusedLogins
 from gateway.catalog.chosen_locations import ChosenLocations
@@ -180,7 +180,7 @@ def build_services(
         return await (delegated if delegated.has_token_type(token) else identity.router).verify(token)
 
     def actor_of(token: VerifiedToken) -> Actor:
-        return _actor_of(token, instance_admins, engines)
+        return actor_of_token(token, instance_admins, engines)
 
     provisioning_tokens = ScimTokens(database)
 
@@ -382,19 +382,3 @@ def _limits(settings: Settings) -> Limits:
         structures=given.structures,
         properties=given.properties,
     )
-
-
-def _actor_of(token: VerifiedToken, instance_admins: frozenset[str], engines: EnginesByToken) -> Actor:
-    """Return the actor that a verified token identifies."""
-    caller = Actor.user(
-        token.user_id,
-        name=token.name,
-        email=token.email,
-        application=token.kind == "application",
-        instance_admin=token.user_id in instance_admins,
-        project=token.project_id,
-        engine=token.engine,
-        subject_proven=token.subject_proven,
-        groups=token.groups,
-    )
-    return msgspec.structs.replace(caller, owner_properties=engines.of(token))

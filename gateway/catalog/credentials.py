@@ -272,7 +272,7 @@ class Credentials:
                 session=SessionIdentity(
                     principal=permit.actor.id,
                     role=permit.actor.acting_as or None,
-                    context=f"{permit.actor.groups_digest}{permit.obligations.fingerprint.hex()}/{table_id}",
+                    context=f"{permit.actor.token_digest}{permit.obligations.fingerprint.hex()}/{table_id}",
                 ),
                 just_before=still_allowed,
             )

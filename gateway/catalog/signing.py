@@ -129,7 +129,7 @@ class Signing:
                 session=SessionIdentity(
                     principal=permit.actor.id,
                     role=permit.actor.acting_as or None,
-                    context=permit.actor.groups_digest + vend.obligations.fingerprint.hex(),
+                    context=permit.actor.token_digest + vend.obligations.fingerprint.hex(),
                 ),
                 just_before=still_allowed,
             ),

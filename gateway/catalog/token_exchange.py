@@ -6,6 +6,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
+import structlog
+
 from gateway.access.actor import Actor
 from gateway.access.delegation_limits import ADMINISTRATORS_REFUSED, refusing_limit
 from gateway.access.door import Door
@@ -20,6 +22,7 @@ from gateway.db.engine import Database
 from gateway.iceberg.errors import BadRequestException, ForbiddenException
 from gateway.identity.delegated import DelegatedTokens, IssuedToken, TokenTooLarge
 
+_log = structlog.get_logger("catalog.token_exchange")
 _MAX_GRANTS: Final = 2_000
 _MAX_SCOPES: Final = 100
 
@@ -52,20 +55,7 @@ class TokenExchange:
         """
         subject = permit.operation.subject
         await self._require_delegation(permit, subject)
-        try:
-            issued = await self._tokens.issue(
-                user_id=subject.user_id,
-                engine_id=permit.actor.id,
-                project_id=subject.project_id,
-                groups=subject.groups,
-                not_after=subject.not_after,
-                subject_proven=permit.operation.proven,
-            )
-        except TokenTooLarge:
-            raise UnfitSubject(
-                "subject_token names more groups than a token of this server can contain; configure the identity "
-                "provider to send fewer groups"
-            ) from None
+        issued = await self._issue(permit)
         if issued.seconds == 0:
             raise UnfitSubject("subject_token has expired; get a new one from the identity provider")
         ends = datetime.now(UTC).timestamp() + issued.seconds
@@ -77,6 +67,31 @@ class TokenExchange:
         )
         await permit.pending_audit.commit()
         return issued
+
+    async def _issue(self, permit: Permit[ExchangeToken]) -> IssuedToken:
+        """Return the token. Claims that do not fit into it are left out, all of them. Raises UnfitSubject."""
+        subject = permit.operation.subject
+        for claims in dict.fromkeys((subject.policy_claims, ())):
+            try:
+                issued = await self._tokens.issue(
+                    user_id=subject.user_id,
+                    engine_id=permit.actor.id,
+                    project_id=subject.project_id,
+                    groups=subject.groups,
+                    policy_claims=claims,
+                    not_after=subject.not_after,
+                    subject_proven=permit.operation.proven,
+                )
+            except TokenTooLarge:
+                continue
+            if claims != subject.policy_claims:
+                _log.warning("claims.omitted", reason="the policy claims of the user do not fit into a token")
+                permit.pending_audit.add_details(policy_claims="omitted")
+            return issued
+        raise UnfitSubject(
+            "subject_token names more groups than a token of this server can contain; configure the identity "
+            "provider to send fewer groups"
+        )
 
     async def _require_delegation(self, permit: Permit[ExchangeToken], subject: Subject) -> None:
         """Raise NotAnEngine or SubjectOutsideLimits unless the engine may act for the subject somewhere.

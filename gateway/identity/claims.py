@@ -93,14 +93,15 @@ def checked_subject(value: object, where: str) -> str:
     """
     if not isinstance(value, str) or not 0 < len(value) <= MAX_SUBJECT_CHARACTERS:
         raise AuthenticationFailed(f"{where} must be text of 1 to {MAX_SUBJECT_CHARACTERS} characters")
-    if value != value.strip() or _has_invisible(value):
+    if value != value.strip() or has_invisible(value):
         raise AuthenticationFailed(
             f"{where} must not contain control characters, invisible characters or blanks at its ends"
         )
     return value
 
 
-def _has_invisible(text: str) -> bool:
+def has_invisible(text: str) -> bool:
+    """Return True if the text contains a control, format or line separator character."""
     # `isprintable` is the fast path: printable text has no invisible character, and a token can have many groups.
     return not text.isprintable() and any(_is_invisible(character) for character in text)
 
@@ -167,7 +168,7 @@ def groups_of(claims: Claims, path: str | None) -> tuple[str, ...]:
     groups = [value] if isinstance(value, str) else value
     if not isinstance(groups, list) or not all(isinstance(group, str) for group in groups):
         raise AuthenticationFailed(f"the claim '{path}' must be text or a list of text")
-    if any(_has_invisible(group) for group in groups):
+    if any(has_invisible(group) for group in groups):
         raise AuthenticationFailed(f"the claim '{path}' must not contain control or invisible characters")
     return tuple(sorted({group for group in groups if group.strip()}))
 

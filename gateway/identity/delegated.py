@@ -25,6 +25,7 @@ from gateway.identity.errors import (
     invalid_signature,
 )
 from gateway.identity.own_keys import CURVE, OwnKeys
+from gateway.identity.policy_claims import PolicyClaims
 from gateway.identity.tokens import VerifiedToken
 
 LIFE_SECONDS: Final = 900
@@ -75,10 +76,12 @@ class _Claims(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     scope: str
     project: str | None = None
     groups: tuple[str, ...] = ()
+    policy_claims: PolicyClaims = ()
+    """Earlier versions reject tokens with this claim. It is absent unless the settings name policy claims."""
 
 
 class TokenTooLarge(Exception):
-    """The subject's groups do not fit into a token."""
+    """The subject's groups and claims do not fit into a token."""
 
 
 class IssuedToken(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,14 +121,15 @@ class DelegatedTokens:
         groups: tuple[str, ...],
         not_after: float | None,
         subject_proven: bool,
+        policy_claims: PolicyClaims = (),
     ) -> IssuedToken:
         """Issue a token with which the engine acts for the user, valid for fifteen minutes.
 
         `not_after` (seconds since 1970) can shorten the lifetime. `project_id` limits the token to one project, and
-        `groups` are those of the user. `subject_proven` is True if a token of the user was verified, and False if the
-        engine asserted the user.
+        `groups` and `policy_claims` are those of the user's token. `subject_proven` is True if a token of the user was
+        verified, and False if the engine asserted the user. Then the token has no policy claims.
 
-        Raises TokenTooLarge if the groups make the token too long, and the errors of reading keys.
+        Raises TokenTooLarge if the groups or claims make the token too long, and the errors of reading keys.
         """
         now = int(self._clock())
         expires_at = now + LIFE_SECONDS if not_after is None else min(now + LIFE_SECONDS, int(not_after))
@@ -140,6 +144,7 @@ class DelegatedTokens:
             scope=SCOPE,
             project=project_id,
             groups=groups,
+            policy_claims=policy_claims if subject_proven else (),
         )
         kid, key = await self._keys.signing()
         header = {"typ": _TYPE, "alg": CURVE, "kid": kid, "sub_proven": subject_proven}
@@ -182,6 +187,7 @@ class DelegatedTokens:
             client_id=None,
             token_id=claims.jti,
             groups=claims.groups,
+            policy_claims=claims.policy_claims if subject_proven else (),
             scopes=frozenset({claims.scope}),
         )
 

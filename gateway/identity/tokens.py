@@ -29,6 +29,7 @@ from gateway.identity.errors import (
 )
 from gateway.identity.fetch import check_endpoint
 from gateway.identity.keys import ALGORITHMS, VerificationKey
+from gateway.identity.policy_claims import SELF_ASSERTED, PolicyClaims, policy_claims_of
 
 _COMPACT = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+", re.ASCII)
 _IDP_ID = re.compile(r"[a-z0-9-]+", re.ASCII)
@@ -49,11 +50,12 @@ class TokenRules(msgspec.Struct, frozen=True, kw_only=True):
     `issuer` and `additional_issuers` are compared as identical strings. `audiences` must not be empty.
     `project_audiences` maps further audiences to project ids: a token with such an audience is valid in that project
     only. `subject_claims` are the claims that may identify the user, in order. `required_scope` is a scope that each
-    token must have. `skew_seconds` is the tolerated difference of clocks. `proofs` are the kinds of proofs of
-    possession that the caller of the verifier checks; tokens that are bound in another way are refused.
+    token must have. `policy_claims` are the paths of the claims that row filters may use. `skew_seconds` is the
+    tolerated difference of clocks. `proofs` are the kinds of proofs of possession that the caller of the verifier
+    checks; tokens that are bound in another way are refused.
 
     Raises `ValueError` for an invalid issuer, id or skew, without an audience or a subject claim, for a subject claim
-    that users can change, and for an audience that is both general and bound to a project.
+    or policy claim that users can change, and for an audience that is both general and bound to a project.
     """
 
     issuer: str
@@ -64,6 +66,7 @@ class TokenRules(msgspec.Struct, frozen=True, kw_only=True):
     required_scope: str | None = None
     subject_claims: tuple[str, ...] = ("oid", "sub")
     groups_claim: str | None = None
+    policy_claims: tuple[str, ...] = ()
     display_name_template: str | None = None
     skew_seconds: int = 30
     max_token_bytes: int = 16_384
@@ -89,6 +92,11 @@ class TokenRules(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(
                 f"{', '.join(sorted(changeable))} cannot identify a user: its value can change and be assigned to "
                 "another user"
+            )
+        if changeable := SELF_ASSERTED.intersection(self.policy_claims):
+            raise ValueError(
+                f"{', '.join(sorted(changeable))} cannot be a policy claim: users could change the value, and with it "
+                "the rows that they see; use a claim that only administrators set"
             )
         if not 0 <= self.skew_seconds <= 300:
             raise ValueError("skew_seconds must be between 0 and 300")
@@ -119,6 +127,8 @@ class VerifiedToken(msgspec.Struct, frozen=True, kw_only=True):
     token_id: str | None
     groups: tuple[str, ...]
     scopes: frozenset[str]
+    policy_claims: PolicyClaims = ()
+    """The claims that row filters may use, by path. Only claims of the user's own token."""
     may_act: str | None = None
     """User id of the only actor that the provider allows for the subject. None: no limit. "": no actor is allowed."""
     subject_proven: bool = True
@@ -228,6 +238,7 @@ class TokenVerifier:
             token_id=token_id if isinstance(token_id, str) and len(token_id) <= 255 else None,
             groups=read.groups_of(claims, rules.groups_claim),
             scopes=scopes,
+            policy_claims=policy_claims_of(claims, rules.policy_claims, rules.idp_id),
             may_act=f"{rules.idp_id}~{may_act}" if may_act else may_act,
             binding=binding_of(claims, rules.proofs),
         )

@@ -39,6 +39,14 @@ _SubjectClaims = Annotated[
     tuple[str, ...],
     Meta(min_length=1, description="Claims that can contain the user's id. The first one in the token is used."),
 ]
+_PolicyClaims = Annotated[
+    tuple[Annotated[str, Meta(min_length=1, max_length=256)], ...],
+    Meta(
+        max_length=16,
+        description="Claims of this provider's tokens that row filters may use, at most 16. `a.b` is the member `b` of "
+        "the object `a`.",
+    ),
+]
 _NameTemplate = Annotated[
     str | None,
     Meta(description="Template of the display name for tokens without a name; `{claim}` is replaced by the claim."),
@@ -101,6 +109,7 @@ class OpenIdProvider(msgspec.Struct, frozen=True, kw_only=True):
             "the object `a`."
         ),
     ] = None
+    policy_claims: _PolicyClaims = ()
     display_name_template: _NameTemplate = None
     scim_subject: Annotated[
         _ScimSubject,
@@ -186,6 +195,7 @@ class IdentitySettings(msgspec.Struct, frozen=True, kw_only=True):
             "of the object `a`."
         ),
     ] = None
+    openid_policy_claims: _PolicyClaims = ()
     openid_display_name_template: _NameTemplate = None
     openid_scim_subject: Annotated[
         _ScimSubject,
@@ -222,6 +232,7 @@ class IdentitySettings(msgspec.Struct, frozen=True, kw_only=True):
             scope=self.openid_scope,
             subject_claims=self.openid_subject_claim,
             roles_claim=self.openid_roles_claim,
+            policy_claims=self.openid_policy_claims,
             display_name_template=self.openid_display_name_template,
             scim_subject=self.openid_scim_subject,
             keys_refresh=self.openid_keys_refresh,

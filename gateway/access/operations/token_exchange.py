@@ -15,6 +15,7 @@ from gateway.access.operation import Audience, PublicAudience, VendingOperation
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
     """The user that a token is issued for.
 
+    `groups` and `policy_claims` are those of the token that proves the user; a user that the engine named has none.
     `project_id` is the only project that the token is valid for, if there is one. `not_after` (seconds since 1970) is
     the expiry of the token that proves the user.
     """
@@ -22,6 +23,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     user_id: str
     project_id: str | None = None
     groups: tuple[str, ...] = ()
+    policy_claims: tuple[tuple[str, tuple[str, ...]], ...] = ()
     not_after: float | None = None
 
 

@@ -113,6 +113,26 @@ async def test_a_delegated_token_states_if_the_subject_was_proven(proven: bool) 
     await here.refuse(f"{forged}.{claims}.{signature}")
 
 
+@pytest.mark.threat("LG-AUT-18")
+async def test_a_delegated_token_carries_the_policy_claims_of_a_proven_subject_only() -> None:
+    here, claims = Process(), (("team", ("eu", "us")),)
+    proven = await here.issue(subject_proven=True, policy_claims=claims)
+    assert (await here.tokens.verify(proven.token)).policy_claims == claims
+    named = await here.issue(subject_proven=False, policy_claims=claims)
+    assert (await here.tokens.verify(named.token)).policy_claims == ()
+    header, body, signature = proven.token.split(".")
+    changed = json.loads(base64.urlsafe_b64decode(body + "=="))
+    assert changed["policy_claims"] == [["team", ["eu", "us"]]]
+    changed["policy_claims"] = [["team", ["asia"]]]
+    await here.refuse(f"{header}.{b64(json.dumps(changed).encode())}.{signature}")
+
+
+async def test_a_delegated_token_without_policy_claims_is_accepted_by_earlier_versions() -> None:
+    """They reject unknown claims, so the claim must be absent."""
+    issued = await Process().issue(subject_proven=True)
+    assert "policy_claims" not in json.loads(base64.urlsafe_b64decode(issued.token.split(".")[1] + "=="))
+
+
 async def test_a_delegated_token_is_valid_in_every_process_and_all_share_one_key() -> None:
     table = Table()
     one, other = Process(table), Process(table)
