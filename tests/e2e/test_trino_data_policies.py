@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -13,7 +15,7 @@ import pytest
 
 from tests.contract.columns import give
 from tests.contract.world import Person, World
-from tests.e2e.test_trino import pytestmark
+from tests.e2e.test_trino import _counted, pytestmark
 from tests.e2e.test_trino_restrictions import ROWS, WAYS
 from tests.e2e.trino import Refused
 from tests.e2e.trino_lake import Lake
@@ -184,3 +186,20 @@ def test_a_new_policy_restricts_the_next_statement(site: Site) -> None:
     finally:
         policies.delete()
     assert len(site.run(site.lake.reader, "select id from {s}.people")) == 3
+
+
+def _published() -> dict[str, tuple[int, int]]:
+    """Return (requests to the bridge, to the gateway) of statements of a restricted user, from `docs/trino.md`."""
+    text = (Path(__file__).parents[2] / "docs" / "trino.md").read_text()
+    rows = re.findall(r"^\| `(.+)` \| [a-z ,]+ \| (\d+) \| (\d+) \|$", text, re.MULTILINE)
+    return {statement: (int(bridge), int(gateway)) for statement, bridge, gateway in rows}
+
+
+@pytest.mark.parametrize("sql", _published())
+def test_statement_of_a_restricted_user_makes_the_documented_number_of_requests(site: Site, sql: str) -> None:
+    """Only masks add requests. Trino's own columns, which the user may not read, add none."""
+    lake = site.lake
+    lake.trino.run(lake.reader, "select 1")
+    with _counted(site.world, lake) as calls:
+        lake.trino.run(lake.reader, sql.format(s=lake.schema))
+    assert (calls.bridge, calls.gateway) == _published()[sql]

@@ -18,6 +18,7 @@ ODD = "test_no_answer_and_an_odd_answer_allow_nothing"
 INVALID = "test_restrictions_that_are_invalid"
 FILTER = "test_a_row_filter_is_evaluated_before"
 MASKS = "test_masked_columns_have_their_mask"
+OF_TRINO = "test_columns_of_trino_are_masked"
 
 #: Mutants: (file, original, change, the tests to run, one of which must fail).
 MUTANTS = {
@@ -59,6 +60,30 @@ MUTANTS = {
     ),
     "the check does not name the user": (GATEWAY, '"identity": {"user": principal(user)}, ', "", RECORDED),
     "the check is not sent as delegated": (GATEWAY, '"delegated": true', '"delegated": false', RECORDED),
+    "columns of Trino are masked though the answer names the readable columns": (
+        MAIN,
+        "\tnot _is_only_refused(thing)\n",
+        "",
+        OF_TRINO,
+    ),
+    "columns of Trino have no mask without a valid answer": (
+        MAIN,
+        "\tis_set(_readable[_table_of(thing)].columns)\n",
+        "",
+        OF_TRINO,
+    ),
+    "a hidden column of the table has no mask": (
+        MAIN,
+        '{"$file_modified_time", "$partition", "$path"}',
+        '{"$file_modified_time", "$partition", "$path", "$row_id"}',
+        OF_TRINO,
+    ),
+    "any unreadable column has no mask": (
+        MAIN,
+        '\tthing.column.columnName in {"$file_modified_time", "$partition", "$path"}\n',
+        "",
+        OF_TRINO,
+    ),
     "responses are cached": (
         GATEWAY,
         '\t"method": "POST",',
@@ -125,7 +150,7 @@ MUTANTS = {
     ),
     "columns of unreadable tables are shown": (
         MAIN,
-        "_is_masked(thing) if not _is_readable(thing)\n",
+        "_is_masked(thing) if {\n\tnot _is_readable(thing)\n\tnot _is_only_refused(thing)\n}\n",
         "",
         RECORDED,
     ),
