@@ -14,9 +14,12 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from gateway.apply.source import InvalidSource, Path, Source
+from gateway.obligations.data_policies import AppliesTo, Definition
 from gateway.protocol.base import FormatVersions, ManagedBy, Name, ProjectId, UserId, UserType, WarehouseName
 from gateway.protocol.delegation import ActsFor
+from gateway.protocol.mapping_tables import Value
 from gateway.protocol.roles import Description, ProviderId, SourceId
+from gateway.protocol.tags import Scope, TagValue, ValueKind
 from gateway.protocol.warehouses import HardDelete, SoftDelete
 
 
@@ -76,18 +79,78 @@ class Role(Entry, frozen=True):
     grants: Grants | None = None
 
 
+Tags = dict[str, TagValue | None]
+"""Values of tags by their names. A marker has no value."""
+
+
+class TagDefinition(Entry, frozen=True):
+    """A tag of a project. `scope` can only be widened, and `allowed-values` only be extended. `value-kind` is fixed."""
+
+    name: Name
+    description: Description | None = None
+    scope: Scope | None = None
+    value_kind: ValueKind | None = None
+    allowed_values: tuple[TagValue, ...] | None = None
+    grants: Grants | None = None
+
+
+class MappingEntry(Entry, frozen=True):
+    """The values of a principal. Exactly one of `user` and `role` is given, a role by its name or UUID."""
+
+    values: Annotated[tuple[Value, ...], msgspec.Meta(min_length=1, max_length=1_000)]
+    user: UserId | None = None
+    role: str | None = None
+
+
+class MappingTable(Entry, frozen=True):
+    """A mapping table of a project. Without `entries`, its entries are neither read nor changed."""
+
+    name: Name
+    description: Description | None = None
+    entries: tuple[MappingEntry, ...] | None = None
+
+
+class Binding(Entry, frozen=True):
+    """An object that a data policy is bound to: a tag, a warehouse, a namespace of it, or a table of the namespace."""
+
+    tag: str | None = None
+    warehouse: str | None = None
+    namespace: str | tuple[str, ...] | None = None
+    table: str | None = None
+
+
+class DataPolicy(Entry, frozen=True):
+    """A data policy of a project. `has-role` in the definition names a role of the project, or has its UUID."""
+
+    name: Name
+    description: Description | None = None
+    definition: Definition | None = None
+    applies_to: AppliesTo | None = None
+    allow_append: bool | None = None
+    bindings: tuple[Binding, ...] | None = None
+    grants: Grants | None = None
+
+
+class Column(Entry, frozen=True):
+    """An existing column of a table."""
+
+    grants: Grants | None = None
+    tags: Tags | None = None
+
+
 class Tabular(Entry, frozen=True):
     """An existing view or generic table. Apply does not create it."""
 
     name: str
     protected: bool | None = None
     grants: Grants | None = None
+    tags: Tags | None = None
 
 
 class Table(Tabular, frozen=True):
-    """An existing table. Apply does not create it. `columns` has the grants of each column by its name."""
+    """An existing table. Apply does not create it. `columns` has grants, or grants and tags, by column name."""
 
-    columns: dict[str, Grants] | None = None
+    columns: dict[str, Grants | Column] | None = None
 
 
 class Namespace(Entry, frozen=True):
@@ -98,6 +161,7 @@ class Namespace(Entry, frozen=True):
     managed_access: bool | None = None
     protected: bool | None = None
     grants: Grants | None = None
+    tags: Tags | None = None
     tables: tuple[Table, ...] = ()
     views: tuple[Tabular, ...] = ()
     generic_tables: tuple[Tabular, ...] = ()
@@ -125,6 +189,7 @@ class Warehouse(Entry, frozen=True):
     managed_access: bool | None = None
     protected: bool | None = None
     grants: Grants | None = None
+    tags: Tags | None = None
     namespaces: tuple[Namespace, ...] | None = None
 
 
@@ -135,6 +200,9 @@ class Project(Entry, frozen=True):
     id: ProjectId | None = None
     grants: Grants | None = None
     roles: tuple[Role, ...] | None = None
+    tag_definitions: tuple[TagDefinition, ...] | None = None
+    mapping_tables: tuple[MappingTable, ...] | None = None
+    data_policies: tuple[DataPolicy, ...] | None = None
     warehouses: tuple[Warehouse, ...] | None = None
 
 
@@ -176,7 +244,8 @@ def _explained(source: Source, message: str) -> InvalidSource:
         allowed = _allowed(path)
         near = difflib.get_close_matches(unknown["name"], allowed, n=1)
         hint = f"Did you mean {near[0]!r}? " if near else ""
-        return source.error((*path, unknown["name"]), f"this key is unknown. {hint}Allowed: {', '.join(allowed)}.")
+        listed = f" {hint}Allowed: {', '.join(allowed)}." if allowed else ""
+        return source.error((*path, unknown["name"]), f"this key is unknown.{listed}")
     return source.error(path, problem)
 
 
@@ -208,7 +277,8 @@ def _member(type: Any, step: str | int) -> Any:
         structs = [
             each for each in inner.types if not isinstance(each, msgspec.inspect.NoneType | msgspec.inspect.StrType)
         ]
-        inner = structs[0] if structs else None
+        # Which struct is meant depends on a value of the file, so that several ones give no hint.
+        inner = structs[0] if len(structs) == 1 else None
     return inner
 
 

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gateway.apply.changes import Action, Change
 from gateway.apply.client import NOT_FOUND, Api, ApiError, segment
 from gateway.apply.grant_reading import Entries
 from gateway.apply.located import MANAGEMENT, Located
-from gateway.apply.planner import Action, Change
+from gateway.apply.policy_changes import create, remove, require_possible, update
 from gateway.apply.profiles import Variables, read_credential
 from gateway.apply.state import Address, Kind, Resource, State
 from gateway.apply.warehouse_changes import create_warehouse, require_complete, update_warehouse
@@ -34,9 +35,10 @@ class Executor:
     def prepare(self, changes: Sequence[Change]) -> None:
         """Read the secrets that the changes need, before the first change.
 
-        Raises SecretMissing and IncompleteWarehouse.
+        Raises SecretMissing, IncompleteWarehouse, IncompletePolicy and NotChangeable.
         """
         for change in changes:
+            require_possible(change, self._present.resources.get(change.address))
             if change.address.kind is not Kind.WAREHOUSE or change.desired is None:
                 continue
             require_complete(change, self._present.resources.get(change.address))
@@ -80,7 +82,7 @@ class Executor:
             case Kind.GRANT:
                 self._write_grant(desired)
             case _:
-                raise LookupError(f"{address} cannot be created")
+                create(self._api, self._located, desired)
 
     def _update(self, desired: Resource, changed: Mapping[str, Any]) -> None:
         address, spec = desired.address, desired.spec
@@ -103,7 +105,7 @@ class Executor:
             case Kind.GRANT:
                 self._write_grant(desired)
             case _:
-                raise LookupError(f"{address} has no fields")
+                update(self._api, self._located, desired, self._present.resources[address])
 
     def _remove(self, address: Address) -> None:
         """Remove a resource. One that another run has removed meanwhile is no error."""
@@ -122,10 +124,10 @@ class Executor:
                 self._change_member(address, adds=False)
             case Kind.NAMESPACE:
                 self._api.change("DELETE", self._located.namespace_path(address))
-            case Kind.ROLE | Kind.WAREHOUSE:
+            case Kind.ROLE | Kind.WAREHOUSE | Kind.TAG | Kind.MAPPING_TABLE | Kind.DATA_POLICY:
                 self._change("DELETE", address, "")
             case _:
-                raise LookupError(f"{address} cannot be removed")
+                remove(self._api, self._located, address)
 
     def _update_role(self, desired: Resource, changed: Mapping[str, Any]) -> None:
         fields = {**self._present.resources[desired.address].fields, **desired.fields}

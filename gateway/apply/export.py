@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
+from gateway.apply.catalog_lists import LISTS, namespaces_of, tabulars_of
 from gateway.apply.client import FORBIDDEN, Api, ApiError
+from gateway.apply.grant_export import grants_of, principal_of
 from gateway.apply.located import MANAGEMENT, Located
-from gateway.apply.reader import namespaces_of, read_state, tabulars_of
-from gateway.apply.state import SERVER, Address, Kind, Resource, Scope, State, namespace_address
+from gateway.apply.policy_export import policies_of, tags_of
+from gateway.apply.reader import read_state
+from gateway.apply.state import SERVER, Address, Kind, Resource, Scope, State, bound_object, namespace_address
+from gateway.iceberg.identifiers import fold
 from gateway.protocol.roles import OWN_PROVIDER
-
-_TABULARS = {Kind.TABLE: "tables", Kind.VIEW: "views", Kind.GENERIC_TABLE: "generic-tables"}
 
 #: Values that a new object has. They are left out of the file.
 _DEFAULTS: Mapping[str, Any] = {
@@ -24,17 +26,31 @@ _DEFAULTS: Mapping[str, Any] = {
 }
 
 
+#: (kind, path, member of the answer) of the lists of projects about data policies. Tags are the first one, because
+#: only projects with tags have tagged objects.
+POLICIES: Final = (
+    (Kind.TAG, "tag-definition", "tag-definitions"),
+    (Kind.MAPPING_TABLE, "mapping-table", "mapping-tables"),
+    (Kind.DATA_POLICY, "data-policy", "data-policies"),
+)
+
+_TAGGABLE: Final = frozenset({Kind.WAREHOUSE, Kind.NAMESPACE, *LISTS, Kind.COLUMN})
+
+
 class NoSuchProject(Exception):
     """The caller sees no project with this id or name."""
 
 
-def export(api: Api, project: str | None, notes: list[str]) -> dict[str, Any]:
+def export(api: Api, project: str | None, notes: list[str], *, mappings: bool = False) -> dict[str, Any]:
     """Return the content of a file for one project, or for the server and all projects that the caller sees.
 
-    `notes` receives what is left out. Raises ApiError and NoSuchProject.
+    `notes` receives what is left out. With `mappings`, the entries of mapping tables are included: they are personal
+    data. Raises ApiError and NoSuchProject.
     """
-    everything = _Skeleton(api, notes).of(project)
+    everything = _Skeleton(api, notes, mappings=mappings).of(project)
     present, _ = read_state(api, everything, refused=notes)
+    hidden = (each.address for each in present.of_kind(Kind.BINDING) if bound_object(each.address) is None)
+    notes += (f"the {each} is left out, because you do not see the object" for each in hidden)
     users = State({each: Resource(each) for each in sorted(_users(present), key=str)})
     known, _ = read_state(api, users)
     return document_of(State({**known.resources, **present.resources}, present.scopes))
@@ -43,8 +59,14 @@ def export(api: Api, project: str | None, notes: list[str]) -> dict[str, Any]:
 class _Skeleton:
     """Finds the addresses of everything to export. Their fields are read afterwards, as for `apply`."""
 
-    def __init__(self, api: Api, notes: list[str]) -> None:
+    def __init__(self, api: Api, notes: list[str], *, mappings: bool) -> None:
         self._api = api
+        self._lists: dict[Kind, tuple[Kind, ...]] = {
+            Kind.TAG: (Kind.GRANT,),
+            Kind.MAPPING_TABLE: (Kind.MAPPING_ENTRY,) if mappings else (),
+            Kind.DATA_POLICY: (Kind.GRANT, Kind.BINDING),
+        }
+        self._tagged: set[Address] = set()
         self._notes = notes
         self._located = Located()
         self._resources: dict[Address, Resource] = {}
@@ -80,8 +102,27 @@ class _Skeleton:
         for role in self._api.pages(f"{MANAGEMENT}/role", "roles", project=id):
             self._add(here := Address(Kind.ROLE, role["name"], address), role["id"])
             self._scopes.add((Kind.MEMBER, here))
+        for kind, path, member in POLICIES:
+            self._policies(kind, path, member, address)
         for row in self._api.get(f"{MANAGEMENT}/warehouse", project=id)["warehouses"]:
             self._warehouse(Address(Kind.WAREHOUSE, row["name"], address), row["warehouse-id"])
+
+    def _policies(self, kind: Kind, path: str, member: str, project: Address) -> None:
+        """Add the tags, mapping tables or data policies of a project, if the caller may list them."""
+        try:
+            listed = list(self._api.pages(f"{MANAGEMENT}/{path}", member, project=self._located.id(project)))
+        except ApiError as error:
+            if error.status != FORBIDDEN:
+                raise
+            self._notes.append(f"the {member} of {project} are left out, because you may not list them")
+            return
+        self._scopes.add((kind, project))
+        for each in listed:
+            address = Address(kind, fold(each["name"]), project)
+            self._resources[address] = Resource(address)
+            self._scopes |= {(each, address) for each in self._lists[kind]}
+        if kind is Kind.TAG and listed:
+            self._tagged.add(project)
 
     def _warehouse(self, address: Address, id: str) -> None:
         self._add(address, id)
@@ -89,7 +130,7 @@ class _Skeleton:
         for levels, namespace_id in namespaces_of(self._api, self._located.catalog(address)):
             namespace = namespace_address(address, levels)
             self._add(namespace, namespace_id)
-            for kind in _TABULARS:
+            for kind in LISTS:
                 for name, found in tabulars_of(self._api, self._located, namespace, kind).items():
                     self._add(tabular := Address(kind, name, namespace), found.id)
                     if kind is Kind.TABLE:
@@ -104,7 +145,10 @@ class _Skeleton:
             if error.status != FORBIDDEN:
                 raise
             return
-        for column in columns:
+        if table.within(Kind.PROJECT) in self._tagged:
+            tagged = self._api.get(f"{self._located.path(table)}/column-tags")["columns"]
+            columns |= {each["name"] for each in tagged if not each.get("dropped", False)}
+        for column in sorted(columns):
             self._add(Address(Kind.COLUMN, column, table), "")
 
     def _add(self, address: Address, id: str) -> None:
@@ -113,6 +157,8 @@ class _Skeleton:
         open_prefixes = ("properties.",) if address.kind is Kind.NAMESPACE else ()
         self._resources[address] = Resource(address, id=found, open_prefixes=open_prefixes)
         self._scopes.add((Kind.GRANT, address))
+        if address.kind in _TAGGABLE and address.within(Kind.PROJECT) in self._tagged:
+            self._scopes.add((Kind.ATTACHMENT, address))
 
 
 def _current(grant: Mapping[str, Any]) -> bool:
@@ -135,7 +181,7 @@ def document_of(state: State) -> dict[str, Any]:
     """Return the state in the form of the file."""
     document: dict[str, Any] = {"version": 1}
     if state.has_scope(Kind.GRANT, SERVER):
-        document["server"] = _grants(state, SERVER)
+        document["server"] = grants_of(state, SERVER)
     if users := state.of_kind(Kind.USER):
         document["users"] = [{"id": each.address.name, **_stated(each.fields)} for each in users]
     document["projects"] = [_project(state, each) for each in state.of_kind(Kind.PROJECT)]
@@ -147,8 +193,9 @@ def _project(state: State, project: Resource) -> dict[str, Any]:
     return {
         "id": project.id,
         "name": project.fields["name"],
-        **_grants(state, address),
+        **grants_of(state, address),
         "roles": [_role(state, each) for each in state.children(Kind.ROLE, address)],
+        **policies_of(state, address),
         "warehouses": [_warehouse(state, each) for each in state.children(Kind.WAREHOUSE, address)],
     }
 
@@ -157,10 +204,10 @@ def _role(state: State, role: Resource) -> dict[str, Any]:
     fields = dict(role.fields)
     if fields["provider-id"] == OWN_PROVIDER and fields["source-id"] == role.id:
         del fields["provider-id"], fields["source-id"]
-    members = [_principal(each.address.name) for each in state.children(Kind.MEMBER, role.address)]
+    members = [principal_of(each.address.name) for each in state.children(Kind.MEMBER, role.address)]
     # Another provider manages the members of its roles.
     own = {} if role.keep is not None else {"members": members}
-    return {**_stated(fields), **own, **_grants(state, role.address)}
+    return {**_stated(fields), **own, **grants_of(state, role.address)}
 
 
 def _warehouse(state: State, warehouse: Resource) -> dict[str, Any]:
@@ -171,7 +218,8 @@ def _warehouse(state: State, warehouse: Resource) -> dict[str, Any]:
     return {
         **_stated(fields, versions=fields.get("default-format-version") is not None),
         "storage": storage,
-        **_grants(state, warehouse.address),
+        **grants_of(state, warehouse.address),
+        **tags_of(state, warehouse.address),
         "namespaces": [
             _namespace(state, each)
             for each in state.of_kind(Kind.NAMESPACE)
@@ -187,45 +235,28 @@ def _namespace(state: State, namespace: Resource) -> dict[str, Any]:
         "name": levels[0] if len(levels) == 1 else list(levels),
         "properties": _below("properties.", namespace.fields),
         **_stated(fields),
-        **_grants(state, namespace.address),
+        **grants_of(state, namespace.address),
+        **tags_of(state, namespace.address),
     }
-    for kind, name in _TABULARS.items():
+    for kind, name in LISTS.items():
         tabulars = [_tabular(state, each) for each in state.children(kind, namespace.address)]
-        if stated := [each for each in tabulars if each != {"name": each["name"], "grants": []}]:
+        if stated := [each for each in tabulars if any(value for key, value in each.items() if key != "name")]:
             found[name] = stated
     return found
 
 
 def _tabular(state: State, tabular: Resource) -> dict[str, Any]:
     address = tabular.address
-    columns = {
-        each.address.name: _grants(state, each.address).get("grants", [])
-        for each in state.children(Kind.COLUMN, address)
-    }
+    columns = {each.address.name: _column(state, each.address) for each in state.children(Kind.COLUMN, address)}
     with_columns = {"columns": columns} if columns else {}
-    return {"name": address.name, **_stated(tabular.fields), **_grants(state, address), **with_columns}
+    stated = {**_stated(tabular.fields), **grants_of(state, address), **tags_of(state, address)}
+    return {"name": address.name, **stated, **with_columns}
 
 
-def _grants(state: State, on: Address) -> dict[str, Any]:
-    """Return the member `grants` of an object, or nothing if the caller may not read them."""
-    if not state.has_scope(Kind.GRANT, on):
-        return {}
-    found = []
-    for each in state.children(Kind.GRANT, on):
-        privilege, _, principal = each.address.name.partition(" ")
-        until, reason = each.fields["expires-at"], each.fields["reason"]
-        entry: dict[str, Any] = {"privilege": privilege, **_principal(principal)}
-        entry |= {} if until is None else {"expires-at": until.isoformat()}
-        limits = each.fields.get("acts-for")
-        # Grantors with different limits have no common form in the file; without it apply keeps them.
-        entry |= {"acts-for": limits} if isinstance(limits, dict) else {}
-        found.append(entry | ({} if reason is None else {"reason": reason}))
-    return {"grants": found}
-
-
-def _principal(text: str) -> dict[str, str]:
-    kind, _, name = text.partition(":")
-    return {kind: name}
+def _column(state: State, column: Address) -> Any:
+    """Return the grants of a column, as a list if it has no tags."""
+    grants, tags = grants_of(state, column), tags_of(state, column)
+    return {**grants, **tags} if tags.get("tags") else grants.get("grants", [])
 
 
 def _below(prefix: str, fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from gateway.apply.client import Api
-from gateway.apply.desired import is_uuid, limits_field
+from gateway.apply.collector import is_uuid, limits_field
 from gateway.apply.located import MANAGEMENT, Located
 from gateway.apply.state import Address, Kind, Resource, State
 from gateway.protocol.delegation import ActsFor

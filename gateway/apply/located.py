@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from gateway.apply.client import segment
-from gateway.apply.desired import is_uuid
+from gateway.apply.collector import is_uuid
 from gateway.apply.state import Address, Kind
 
 MANAGEMENT: Final = "/management/v1"
@@ -25,11 +25,13 @@ class Located:
 
     def __init__(self) -> None:
         self._ids: dict[Address, str] = {}
+        self._addresses: dict[tuple[Kind, str], Address] = {}
         self._roles: dict[Address, dict[str, str]] = {}
 
     def add(self, address: Address, id: str) -> None:
         """Record the id of a resource. A role can be named as a principal afterwards."""
         self._ids[address] = id
+        self._addresses[address.kind, id] = address
         if address.kind is Kind.ROLE and address.parent is not None:
             roles = self._roles.setdefault(address.parent, {})
             for name in [name for name, known in roles.items() if known == id]:
@@ -47,6 +49,10 @@ class Located:
     def id(self, address: Address) -> str:
         """Return the id of a resource that exists. Raises KeyError."""
         return self._ids[address]
+
+    def address(self, kind: Kind, id: str) -> Address | None:
+        """Return the address of the resource with an id, or None."""
+        return self._addresses.get((kind, id))
 
     def role_names(self, project: Address) -> Mapping[str, str]:
         """Return {id: name} of the roles of a project."""
@@ -78,6 +84,10 @@ class Located:
                 return f"{MANAGEMENT}/project"
             case Kind.ROLE:
                 return f"{MANAGEMENT}/role/{self._ids[address]}"
+            case Kind.TAG:
+                return f"{MANAGEMENT}/tag-definition/{self._ids[address]}"
+            case Kind.MAPPING_TABLE | Kind.DATA_POLICY:
+                return f"{MANAGEMENT}/{address.kind}/{self._ids[address]}"
             case Kind.USER:
                 return f"{MANAGEMENT}/user/{segment(address.name)}"
             case Kind.WAREHOUSE:
@@ -87,6 +97,12 @@ class Located:
             case _:
                 warehouse = self.path(address.within(Kind.WAREHOUSE))
                 return f"{warehouse}/{address.kind}/{self._ids[address]}"
+
+    def tags_path(self, address: Address) -> str:
+        """Return the path of the tags of an object in the management API."""
+        if address.kind is Kind.COLUMN and address.parent is not None:
+            return f"{self.path(address.parent)}/column/{segment(address.name)}/tags"
+        return f"{self.path(address)}/tags"
 
     def namespace_path(self, address: Address) -> str:
         """Return the path of a namespace in the catalog API."""

@@ -5,37 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any
 
-from gateway.apply.state import ANCHORS, CONTAINERS, RANK, Address, Kind, Resource, State
-
-
-class Action(StrEnum):
-    """Name what a change does. The value is its sign in a printed plan."""
-
-    CREATE = "+"
-    UPDATE = "~"
-    REMOVE = "-"
-
-
-@dataclass(frozen=True, slots=True)
-class FieldChange:
-    """A field with its value before and after the change. None as `after` removes a property."""
-
-    name: str
-    before: Any
-    after: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One change of one resource. `desired` is None for a removal."""
-
-    action: Action
-    address: Address
-    fields: tuple[FieldChange, ...] = ()
-    desired: Resource | None = None
+from gateway.apply.changes import Action, Change, FieldChange
+from gateway.apply.order import in_order
+from gateway.apply.state import ANCHORS, CONTAINERS, Address, Kind, Resource, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +45,8 @@ def plan(desired: State, present: State, *, prune: bool = False, prune_container
     Fields and resources that the file does not state stay. With `prune`, resources that are missing in a list of the
     file are removed. Warehouses and namespaces are removed only with `prune_containers` too. Raises MissingObjects.
     """
-    missing = [each.address for each in desired.of_kind(*ANCHORS) if each.address not in present.resources]
+    named = [each for each in desired.of_kind(*Kind) if each.address.kind in ANCHORS or each.reference]
+    missing = [each.address for each in named if each.address not in present.resources]
     if missing:
         raise MissingObjects(missing)
     changes: list[Change] = []
@@ -84,7 +58,7 @@ def plan(desired: State, present: State, *, prune: bool = False, prune_container
             changes.append(Change(Action.UPDATE, resource.address, fields, resource))
     removed, kept = _removals(desired, present, prune=prune, prune_containers=prune_containers)
     changes += (Change(Action.REMOVE, address) for address in removed)
-    return Plan(tuple(sorted(changes, key=_order)), tuple(sorted(kept, key=lambda each: str(each.address))))
+    return Plan(in_order(changes, desired, present), tuple(sorted(kept, key=lambda each: str(each.address))))
 
 
 def _creation(resource: Resource) -> Change:
@@ -123,7 +97,7 @@ def _removals(
         if address in desired.resources or address.parent is None or address.kind in ANCHORS:
             continue
         below_removed = any(each in removed for each in address.ancestors())
-        if below_removed and address.kind not in CONTAINERS:
+        if below_removed and address.kind not in (*CONTAINERS, Kind.BINDING):
             continue
         if not below_removed and not desired.has_scope(address.kind, address.parent):
             continue
@@ -150,14 +124,3 @@ def _reason_to_keep(resource: Resource, *, prune: bool, containers: bool) -> str
     if resource.address.kind in CONTAINERS and not containers:
         return "it is not in the file; --prune --prune-containers removes it if it is empty"
     return None
-
-
-def _order(change: Change) -> tuple[int, int, int, bool, str]:
-    """Order creations before removals, parents before children in creations, and children first in removals.
-
-    Changes precede creations of the same kind, because a rename can free the name of a new object.
-    """
-    rank, depth = RANK[change.address.kind], change.address.depth
-    if change.action is Action.REMOVE:
-        return 1, -rank, -depth, False, str(change.address)
-    return 0, rank, depth, change.action is Action.CREATE, str(change.address)

@@ -4,17 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from gateway.apply.catalog_lists import LISTS, namespaces_of, tabulars_of
 from gateway.apply.client import FORBIDDEN, Api, ApiError
+from gateway.apply.data_policies import DataPolicyReader
 from gateway.apply.grant_reading import GrantReader
 from gateway.apply.located import MANAGEMENT, Located
+from gateway.apply.mapping_tables import MappingTableReader
 from gateway.apply.profiles import present_profile_fields
 from gateway.apply.state import SERVER, Address, Kind, Resource, State, namespace_address
+from gateway.apply.tags import TagReader
 from gateway.protocol.roles import OWN_PROVIDER
-
-_LISTS = {Kind.TABLE: "tables", Kind.VIEW: "views", Kind.GENERIC_TABLE: "generic-tables"}
 
 #: Properties that the server sets. They are never written.
 SYNTHETIC = frozenset({"namespace_id", "managed_access", "location"})
@@ -34,19 +35,21 @@ def read_state(
     """Return the present state of everything that `wanted` names, and the ids. Raises ApiError, Ambiguous and Inactive.
 
     With `containers`, also the warehouses and namespaces that the lists of `wanted` leave out. With a list `refused`,
-    grants that the caller may not read are left out and described there.
+    grants and tags of objects that the caller may not read are left out and described there.
     """
     reader = _Reader(api, wanted, containers=containers)
     reader.read()
     scopes = set(wanted.scopes)
     for scope in sorted(wanted.scopes, key=lambda each: (each[0], str(each[1]))):
         try:
-            reader.grants(*scope)
+            reader.contents(*scope)
         except ApiError as error:
             if refused is None or error.status != FORBIDDEN:
                 raise
-            refused.append(f"the grants on {scope[1]} are left out, because you may not read them")
+            what = "grants" if scope[0] is Kind.GRANT else "tags"
+            refused.append(f"the {what} on {scope[1]} are left out, because you may not read them")
             scopes.discard(scope)
+    reader.tags.keep_used()
     return State(reader.found, frozenset(scopes)), reader.located
 
 
@@ -58,11 +61,12 @@ class _Reader:
         self.found: dict[Address, Resource] = {}
         self.located = Located()
         self._grants = GrantReader(api, wanted, self.located)
+        self.tags = TagReader(api, wanted, self.located, self.found)
         self._api = api
         self._wanted = wanted
 
     def read(self) -> None:
-        """Read all resources except grants."""
+        """Read all resources except grants and tags of objects."""
         if SERVER in self._wanted.resources:
             self._add(SERVER, "", {})
         for user in self._wanted.of_kind(Kind.USER):
@@ -73,15 +77,29 @@ class _Reader:
                 self._project(project, listed)
         for namespace in self._wanted.of_kind(Kind.NAMESPACE):
             self._namespace(namespace.address)
-        for kind in _LISTS:
+        for kind in LISTS:
             self._tabulars(kind)
         for column in self._wanted.of_kind(Kind.COLUMN):
             self._column(column.address)
+        self._policies([each for each in self.found if each.kind is Kind.PROJECT])
 
-    def grants(self, kind: Kind, on: Address) -> None:
-        """Read the grants on an object if the list of this kind has grants. Raises ApiError."""
-        if kind is Kind.GRANT and self.located.knows(on):
+    def _policies(self, projects: Iterable[Address]) -> None:
+        """Read tags, mapping tables and data policies. Bindings need the ids of tags and of bound objects."""
+        tables = MappingTableReader(self._api, self._wanted, self.located, self.found, self._grants)
+        policies = DataPolicyReader(self._api, self._wanted, self.located, self.found)
+        for project in projects:
+            self.tags.read(project)
+            tables.read(project)
+            policies.read(project)
+
+    def contents(self, kind: Kind, on: Address) -> None:
+        """Read the grants on an object or its tags, if the list is of such a kind. Raises ApiError."""
+        if not self.located.knows(on):
+            return
+        if kind is Kind.GRANT:
             self.found |= {each.address: each for each in self._grants.on(on)}
+        elif kind is Kind.ATTACHMENT:
+            self.tags.read_attachments(on)
 
     def _user(self, address: Address) -> None:
         found = self._api.find(self.located.path(address))
@@ -164,7 +182,7 @@ class _Reader:
         for levels, id in namespaces_of(self._api, self.located.catalog(warehouse)):
             address = namespace_address(warehouse, levels)
             if address not in self._wanted.resources:
-                used = any(tabulars_of(self._api, self.located, address, kind) for kind in _LISTS)
+                used = any(tabulars_of(self._api, self.located, address, kind) for kind in LISTS)
                 self._add(address, id, {}, keep="it contains tables or views" if used else None)
 
     def _namespace(self, address: Address) -> None:
@@ -210,45 +228,6 @@ class _Reader:
     def _add(self, address: Address, id: str, fields: Mapping[str, Any], *, keep: str | None = None) -> None:
         self.located.add(address, id)
         self.found[address] = Resource(address, fields, id=id, keep=keep)
-
-
-def namespaces_of(api: Api, catalog: str, parent: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], str]]:
-    """Return (levels, id) of every namespace that the caller sees in a warehouse, parents before children."""
-    found: list[tuple[tuple[str, ...], str]] = []
-    query = {"returnUuids": "true", **({"parent": "\x1f".join(parent)} if parent else {})}
-    while True:
-        page = api.get(f"{catalog}/namespaces", query=query)
-        for levels, id in zip(page["namespaces"], page["namespace-uuids"], strict=True):
-            found += [(tuple(levels), id), *namespaces_of(api, catalog, tuple(levels))]
-        if not page.get("next-page-token"):
-            return found
-        query["pageToken"] = page["next-page-token"]
-
-
-@dataclass(frozen=True, slots=True)
-class Tabular:
-    """A table, view or generic table in a list."""
-
-    id: str
-    protected: bool
-
-
-def tabulars_of(api: Api, located: Located, namespace: Address, kind: Kind) -> dict[str, Tabular]:
-    """Return the tables, views or generic tables that the caller sees in a namespace, by their names."""
-    generic = kind is Kind.GENERIC_TABLE
-    path = f"{located.namespace_path(namespace)}/{_LISTS[kind]}"
-    path = path.replace("/catalog/", "/lakekeeper/", 1) if generic else path
-    found: dict[str, Tabular] = {}
-    query = {"returnProtectionStatus": "true", **({} if generic else {"returnUuids": "true"})}
-    while True:
-        page = api.get(path, query=query)
-        entries = page["identifiers"]
-        ids = [each["id"] for each in entries] if generic else page["table-uuids"]
-        for entry, id, protected in zip(entries, ids, page["protection-status"], strict=True):
-            found[entry["name"]] = Tabular(id, protected)
-        if not page.get("next-page-token"):
-            return found
-        query["pageToken"] = page["next-page-token"]
 
 
 def _address(wanted: Iterable[Resource], kind: Kind, parent: Address, id: str, name: str) -> Address:

@@ -8,14 +8,16 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from gateway.apply.planner import Action, Change, FieldChange, Plan
+from gateway.apply.changes import Action, Change, FieldChange
+from gateway.apply.planner import Plan
+from gateway.apply.state import Kind
 
 
 def plan_lines(plan: Plan, *, prune: bool) -> Iterator[str]:
     """Yield the lines of a plan. Without `prune`, undeclared objects are counted and not listed."""
     for change in plan.changes:
         yield change_line(change)
-        yield from (f"    {_field_text(change.action, each)}" for each in change.fields if _is_shown(change, each))
+        yield from (f"    {_field_text(change, each)}" for each in change.fields if _is_shown(change, each))
     if prune:
         yield from (_printable(f"  {each.address} stays: {each.reason}") for each in plan.kept)
     elif plan.kept:
@@ -42,11 +44,17 @@ def _is_shown(change: Change, field: FieldChange) -> bool:
     return field.name.removeprefix("storage.") in change.desired.spec.storage
 
 
-def _field_text(action: Action, field: FieldChange) -> str:
+def _field_text(change: Change, field: FieldChange) -> str:
     name = _printable(field.name)
-    if action is Action.CREATE:
-        return f"{name}: {_text(field.after)}"
-    return f"{name}: {_text(field.before)} -> {_text(field.after)}"
+    # Values of mapping tables can be confidential, and plans are printed into logs.
+    shown = _count if change.address.kind is Kind.MAPPING_ENTRY else _text
+    if change.action is Action.CREATE:
+        return f"{name}: {shown(field.after)}"
+    return f"{name}: {shown(field.before)} -> {shown(field.after)}"
+
+
+def _count(values: Any) -> str:
+    return f"({len(values)} values)"
 
 
 def _text(value: Any) -> str:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -17,13 +18,19 @@ class Kind(StrEnum):
     USER = "user"
     PROJECT = "project"
     ROLE = "role"
-    MEMBER = "member"
+    TAG = "tag"
+    MAPPING_TABLE = "mapping-table"
     WAREHOUSE = "warehouse"
     NAMESPACE = "namespace"
     TABLE = "table"
     VIEW = "view"
     GENERIC_TABLE = "generic-table"
     COLUMN = "column"
+    ATTACHMENT = "attachment"
+    DATA_POLICY = "data-policy"
+    BINDING = "binding"
+    MAPPING_ENTRY = "mapping-entry"
+    MEMBER = "member"
     GRANT = "grant"
 
 
@@ -40,8 +47,9 @@ CONTAINERS = frozenset({Kind.WAREHOUSE, Kind.NAMESPACE})
 class Address:
     """The place of a resource: its kind, its name within the parent, and the parent.
 
-    The name of a member is its principal (`user:oidc~ann`, `role:analysts`), that of a grant is the privilege, a space
-    and the principal.
+    The name of a member and of a mapping entry is its principal (`user:oidc~ann`, `role:analysts`), that of a grant is
+    the privilege, a space and the principal. An attachment has the name of its tag, and a binding that of
+    `binding_address`. Names of tags, mapping tables and data policies are folded, because their letter case is ignored.
     """
 
     kind: Kind
@@ -80,13 +88,20 @@ class Address:
             return f"grant {privilege} on {self.parent} to {principal.replace(':', ' ', 1)}"
         if self.kind is Kind.MEMBER and self.parent is not None:
             return f"member {self.name.replace(':', ' ', 1)} of {self.parent}"
+        if self.kind is Kind.MAPPING_ENTRY and self.parent is not None:
+            return f"entry of {self.name.replace(':', ' ', 1)} in {self.parent}"
+        if self.kind is Kind.ATTACHMENT and self.parent is not None:
+            return f"tag {self.name} of {self.parent}"
+        if self.kind is Kind.BINDING and self.parent is not None:
+            target = bound_object(self)
+            return f"binding of {self.parent} to {' '.join(json.loads(self.name)) if target is None else target}"
         if self.kind in (Kind.USER, Kind.PROJECT):
             return f"{self.kind} {self.name}"
         return f"{self.kind} {'/'.join(self._path())}"
 
     def _path(self) -> Iterator[str]:
         """Yield the parts of the path; the levels of a namespace are joined by dots."""
-        for kind in (Kind.PROJECT, Kind.ROLE, Kind.WAREHOUSE):
+        for kind in (Kind.PROJECT, Kind.ROLE, Kind.TAG, Kind.MAPPING_TABLE, Kind.DATA_POLICY, Kind.WAREHOUSE):
             yield from (each.name for each in (self, *self.ancestors()) if each.kind is kind)
         if self.levels:
             yield ".".join(self.levels)
@@ -105,13 +120,41 @@ def namespace_address(warehouse: Address, levels: Iterable[str]) -> Address:
     return address
 
 
+def binding_address(policy: Address, target: Address) -> Address:
+    """Return the address of the binding of a data policy to a warehouse, namespace, table or tag."""
+    if target.kind is Kind.TAG:
+        parts: tuple[Any, ...] = (target.kind, target.name)
+    else:
+        table = (target.name,) if target.kind is Kind.TABLE else ()
+        parts = (target.kind, target.within(Kind.WAREHOUSE).name, target.levels, *table)
+    return Address(Kind.BINDING, json.dumps(parts, ensure_ascii=False), policy)
+
+
+def hidden_binding(policy: Address, type: str, id: str) -> Address:
+    """Return the address of a binding to an object that the caller does not see, so that it has no name."""
+    return Address(Kind.BINDING, json.dumps(["hidden", type, id]), policy)
+
+
+def bound_object(binding: Address) -> Address | None:
+    """Return the object that a data policy is bound to; None if the caller does not see the object."""
+    kind, *parts = json.loads(binding.name)
+    project = binding.within(Kind.PROJECT)
+    if kind == "hidden":
+        return None
+    if kind == Kind.TAG:
+        return Address(Kind.TAG, parts[0], project)
+    on = namespace_address(Address(Kind.WAREHOUSE, parts[0], project), parts[1])
+    return Address(Kind.TABLE, parts[2], on) if kind == Kind.TABLE else on
+
+
 @dataclass(frozen=True, slots=True)
 class Resource:
     """A resource with the fields that are compared. A desired resource has only the fields that the file states.
 
     `id` finds the resource instead of its name, so that it can be renamed. `spec` is the entry of the file, which the
     executor needs. `open_prefixes` begin the names of fields that the file declares completely: with pruning, other
-    present fields with such a prefix are removed. `keep` is the reason why this present resource is never removed.
+    present fields with such a prefix are removed. `keep` is the reason why this present resource is never removed. A
+    `reference` is named by the file but not described there: it must exist.
     """
 
     address: Address
@@ -120,6 +163,7 @@ class Resource:
     spec: Any = field(default=None, compare=False, repr=False)
     open_prefixes: tuple[str, ...] = ()
     keep: str | None = None
+    reference: bool = field(default=False, compare=False)
 
 
 Scope = tuple[Kind, Address]

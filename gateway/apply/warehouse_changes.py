@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gateway.apply.changes import Change
 from gateway.apply.client import Api
 from gateway.apply.located import MANAGEMENT, Located
-from gateway.apply.planner import Change
 from gateway.apply.state import Address, Resource
 
 

@@ -109,8 +109,9 @@ def apply(
 
 @click.command(cls=_Command)
 @click.option("--project", help="Id or name of a project. Default: the server and all projects that you see.")
+@click.option("--with-mappings", is_flag=True, help="Include the entries of mapping tables, which are personal data.")
 @at_a_gateway
-def export(project: str | None, gateway: str | None, token: str | None) -> None:
+def export(project: str | None, with_mappings: bool, gateway: str | None, token: str | None) -> None:
     """Print the present objects and grants as a file for `lakegate apply`. It contains no secrets."""
     import yaml
 
@@ -118,7 +119,7 @@ def export(project: str | None, gateway: str | None, token: str | None) -> None:
 
     notes: list[str] = []
     with _exit_on_errors(), _api(gateway, token) as api:
-        content = exported(api, project, notes)
+        content = exported(api, project, notes, mappings=with_mappings)
     click.echo("\n".join(f"note: {printable(each)}" for each in notes), err=True, nl=bool(notes))
     click.echo(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120), nl=False)
 
@@ -189,6 +190,9 @@ def _exit_on_errors() -> Iterator[None]:
     Messages contain texts of the gateway, and names that other users chose.
     """
     from gateway.apply.client import ApiError
+    from gateway.apply.data_policies import IncompletePolicy
+    from gateway.apply.definitions import MixedRole
+    from gateway.apply.errors import NotChangeable
     from gateway.apply.export import NoSuchProject
     from gateway.apply.located import UnknownRole
     from gateway.apply.planner import MissingObjects
@@ -199,7 +203,7 @@ def _exit_on_errors() -> Iterator[None]:
 
     expected = (
         *(Ambiguous, ApiError, IncompleteWarehouse, InvalidSource, Inactive, MissingObjects, NoSuchProject),
-        *(SecretMissing, UnknownRole),
+        *(IncompletePolicy, MixedRole, NotChangeable, SecretMissing, UnknownRole),
     )
     try:
         yield

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Order the changes of a plan, so that no principal reads more in between than before or after it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from gateway.access.privileges import Privilege
+from gateway.apply.changes import Action, Change
+from gateway.apply.state import RANK, Address, Kind, State
+from gateway.iceberg.identifiers import fold
+from gateway.obligations.data_policies import AppliesTo
+
+
+class Phase(IntEnum):
+    """The parts of a plan, in their order. A run that stops between two of them has not widened any access."""
+
+    OBJECTS = 0
+    """Objects are created and changed, tags and mapping tables among them."""
+    POLICIES = 1
+    """Data policies are created and changed. A new one is not bound yet."""
+    PRINCIPALS = 2
+    """Subjects are added, and what no present policy uses: exemptions from unbound ones, values of new tables."""
+    RESTRICTIONS = 3
+    """Policies are bound, tags attached, and exemptions and values of mapping tables removed."""
+    ACCESS = 4
+    """Members of roles and grants are added."""
+    REVOCATIONS = 5
+    """Grants, members, roles and containers are removed. New grants precede them, so access is not interrupted."""
+    RELEASES = 6
+    """Restrictions are removed, and exemptions and values of mapping tables added."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unused:
+    """What no policy restricts or uses before the plan: `policies` without bindings, and new mapping tables."""
+
+    policies: frozenset[Address]
+    mapping_tables: frozenset[Address]
+
+
+_REMOVALS = {
+    Kind.MAPPING_ENTRY: Phase.RESTRICTIONS,
+    **dict.fromkeys((Kind.BINDING, Kind.ATTACHMENT, Kind.DATA_POLICY, Kind.MAPPING_TABLE, Kind.TAG), Phase.RELEASES),
+}
+_ADDITIONS = {
+    Kind.DATA_POLICY: Phase.POLICIES,
+    **dict.fromkeys((Kind.ATTACHMENT, Kind.BINDING), Phase.RESTRICTIONS),
+    **dict.fromkeys((Kind.MEMBER, Kind.GRANT), Phase.ACCESS),
+}
+
+
+def in_order(changes: Iterable[Change], desired: State, present: State) -> tuple[Change, ...]:
+    """Return the changes in the order in which they are made.
+
+    Within a phase, creations precede removals, parents precede children in creations, and children precede parents in
+    removals. Changes precede creations of the same kind, because a rename can free the name of a new object.
+    """
+    unused = _unused(desired, present)
+    return tuple(sorted(changes, key=lambda each: (_phase(each, unused), *_within_phase(each))))
+
+
+def _unused(desired: State, present: State) -> Unused:
+    lists = [on for kind, on in desired.scopes if kind is Kind.BINDING]
+    policies = present.of_kind(Kind.DATA_POLICY)
+    used = {fold(text) for each in policies for text in _texts(each.fields.get("definition"))}
+    new = [each.address for each in desired.of_kind(Kind.MAPPING_TABLE) if each.address not in present.resources]
+    return Unused(
+        policies=frozenset(each for each in lists if not present.children(Kind.BINDING, each)),
+        # A policy may name a table that does not exist. Only policies of a list that the file states are known.
+        mapping_tables=frozenset(
+            each
+            for each in new
+            if each.name not in used and desired.has_scope(Kind.DATA_POLICY, each.within(Kind.PROJECT))
+        ),
+    )
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield every text in a definition."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | Sequence):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(each)
+
+
+def _phase(change: Change, unused: Unused) -> Phase:
+    kind, on, removes = change.address.kind, change.address.parent, change.action is Action.REMOVE
+    privilege = change.address.name.partition(" ")[0] if kind is Kind.GRANT else None
+    if privilege == Privilege.SUBJECT:
+        return Phase.RELEASES if removes else Phase.PRINCIPALS
+    if privilege == Privilege.EXEMPT:
+        return Phase.RESTRICTIONS if removes else Phase.PRINCIPALS if on in unused.policies else Phase.RELEASES
+    if removes:
+        return _REMOVALS.get(kind, Phase.REVOCATIONS)
+    if kind is Kind.MAPPING_ENTRY:
+        narrows = change.action is Action.UPDATE and any(set(each.before) - set(each.after) for each in change.fields)
+        return Phase.RESTRICTIONS if narrows else Phase.PRINCIPALS if on in unused.mapping_tables else Phase.RELEASES
+    if change.action is Action.UPDATE and kind is Kind.DATA_POLICY and _loosens(change):
+        return Phase.RELEASES
+    return _ADDITIONS.get(kind, Phase.OBJECTS)
+
+
+def _loosens(change: Change) -> bool:
+    """Return whether the change of a data policy only restricts less. A changed definition may restrict more."""
+    found = {each.name: each.after for each in change.fields}
+    less = found.get("applies-to") == AppliesTo.SUBJECTS or found.get("allow-append") is True
+    more = found.get("applies-to") == AppliesTo.EVERYONE or found.get("allow-append") is False
+    return less and not more and "definition" not in found
+
+
+def _within_phase(change: Change) -> tuple[int, int, int, bool, str]:
+    rank, depth = RANK[change.address.kind], change.address.depth
+    if change.action is Action.REMOVE:
+        return 1, -rank, -depth, False, str(change.address)
+    return 0, rank, depth, change.action is Action.CREATE, str(change.address)
