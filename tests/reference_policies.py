@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The reference interpreter of row filters and masks: one row at a time, in plain Python.
 
-It shares no code with the compilers. Values are Python values; temporal values are integers, as Iceberg stores them:
-days of a date, microseconds of a time or timestamp, nanoseconds of a `timestamp_ns`. UUIDs are lower-case texts.
+It shares no code with the compilers and with the merge of masks. Values are Python values; temporal values are
+integers, as Iceberg stores them: days of a date, microseconds of a time or timestamp, nanoseconds of a `timestamp_ns`.
+UUIDs are lower-case texts.
 """
 
 from __future__ import annotations
@@ -29,6 +30,16 @@ FIXED: Mapping[str, Any] = {
     "string": "XXXXXXXX",
     "uuid": "00000000-0000-0000-0000-000000000000",
     "binary": b"",
+}
+
+
+#: The mask of a column with two masks of one family. Two masks of different families show nothing.
+MERGED: Mapping[frozenset[Action], Action] = {
+    frozenset({Action.SHOW_FIRST_4, Action.SHOW_LAST_4}): Action.MASK_ALPHANUM,
+    frozenset({Action.SHOW_FIRST_4, Action.MASK_ALPHANUM}): Action.MASK_ALPHANUM,
+    frozenset({Action.SHOW_LAST_4, Action.MASK_ALPHANUM}): Action.MASK_ALPHANUM,
+    frozenset({Action.TRUNCATE_TO_MONTH, Action.TRUNCATE_TO_YEAR}): Action.TRUNCATE_TO_YEAR,
+    frozenset({Action.SHA_256_GLOBAL, Action.SHA_256_QUERY_LOCAL}): Action.SHA_256_QUERY_LOCAL,
 }
 
 
@@ -124,6 +135,16 @@ def _moment(text: str) -> int:
     """Return the nanoseconds since the epoch."""
     day, _, clock = text.removesuffix("+00:00").partition("T")
     return int(parsed(day, "date")) * 86_400 * 10**9 + _ticks(clock)
+
+
+def merged(one: Action, other: Action) -> Action:
+    """Return the mask of a column that has two masks."""
+    both = frozenset({one, other})
+    if len(both) == 1:
+        return one
+    if Action.REPLACE_WITH_NULL in both:
+        return Action.REPLACE_WITH_NULL
+    return MERGED.get(both, Action.MASK_TO_FIXED_VALUE)
 
 
 def masked(action: Action, kind: str, value: Any, salt: bytes = b"") -> Any:

@@ -8,7 +8,7 @@ which policies apply to the caller. A missing answer restricts: nothing in this 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 from uuid import UUID
@@ -29,11 +29,11 @@ from gateway.obligations.binding import PolicyProblem, restrictions_of
 from gateway.obligations.columns import RestrictionNotExpressible, columns_of
 from gateway.obligations.data_policies import (
     AppliesTo,
-    AttributeSource,
     BoundPolicy,
     DataPolicy,
     PolicyInputs,
     PrincipalAttributes,
+    mapping_tables_of,
 )
 from gateway.obligations.guardrail_policies import policies_of, without_policies
 
@@ -200,7 +200,9 @@ class DataRestrictions:
         self, acting: Actor, project_id: str, applying: Iterable[Sequence[BoundPolicy]], own_roles: Sequence[str]
     ) -> PrincipalAttributes:
         """Return the attributes of the caller. A role that it acts as has its own values only."""
-        names = sorted({name for some in applying for each in some for name in _mapping_tables(each.policy)})
+        names = sorted(
+            {name for some in applying for each in some for name in mapping_tables_of(each.policy.definition)}
+        )
         by_group = () if acting.assumed_role is not None else acting.group_roles
         roles = tuple(sorted({*own_roles, *by_group}))
         user = "" if acting.assumed_role is not None else acting.id
@@ -288,19 +290,6 @@ async def _bind(
 def _groups_unknown(acting: Actor, *, is_caller: bool) -> bool:
     """Return True if the principal may be in groups that the gateway does not know. A role without a user is not."""
     return bool(acting.id) and (not is_caller or acting.groups_unknown)
-
-
-def _mapping_tables(policy: DataPolicy) -> Iterator[str]:
-    """Yield the names of the mapping tables in a definition."""
-    left: list[object] = [msgspec.to_builtins(policy.definition)]
-    while left:
-        at = left.pop()
-        if isinstance(at, Mapping):
-            if at.get("type") == "attribute" and at.get("source") == AttributeSource.MAPPING.value:
-                yield str(at.get("name", ""))
-            left.extend(at.values())
-        elif isinstance(at, list | tuple):
-            left.extend(at)
 
 
 def _key(policy_id: str) -> ObjectKey:

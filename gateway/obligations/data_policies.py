@@ -8,8 +8,9 @@ projections by field id.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 import msgspec
 
@@ -138,19 +139,39 @@ Definition: TypeAlias = Mask | RowFilter
 
 def roles_tested_by(definition: Definition) -> frozenset[str]:
     """Return the ids of the roles in the `has-role` tests of a definition."""
+    return frozenset(each.role for each in _tests_within(definition) if isinstance(each, RoleTest))
+
+
+def mapping_tables_of(definition: Definition) -> frozenset[str]:
+    """Return the names of the mapping tables whose values a definition uses."""
+    attributes = (_attribute_of(each) for each in _tests_within(definition))
+    return frozenset(each.name for each in attributes if each is not None and each.source is AttributeSource.MAPPING)
+
+
+def _tests_within(definition: Definition) -> Iterator[Test]:
+    """Yield the test of a row filter and all tests inside of it, in no particular order."""
     left: list[Test] = [definition.test] if isinstance(definition, RowFilter) else []
-    found: set[str] = set()
     while left:
-        match left.pop():
+        test = left.pop()
+        yield test
+        match test:
             case AllOf(operands=operands) | AnyOf(operands=operands):
                 left.extend(operands)
             case NotTest(operand=operand):
                 left.append(operand)
-            case RoleTest(role=role):
-                found.add(role)
-            case _:
+            case ConstantTest() | NullTest() | CompareTest() | InTest() | RoleTest():
                 pass
-    return frozenset(found)
+            case _:
+                assert_never(test)
+
+
+def _attribute_of(test: Test) -> Attribute | None:
+    """Return the attribute that a test compares with, None for other tests and for literals."""
+    match test:
+        case CompareTest(value=Attribute() as attribute) | InTest(values=Attribute() as attribute):
+            return attribute
+        case _:
+            return None
 
 
 class AppliesTo(StrEnum):

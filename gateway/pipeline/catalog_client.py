@@ -19,13 +19,16 @@ import msgspec
 
 from gateway.iceberg.types import NestedField
 from gateway.pipeline.config import OnBehalfOf, RestCatalog
-from gateway.pipeline.errors import GovernedReadRefused
+from gateway.pipeline.errors import GovernedReadRefused, RequestRefused
 
 _SECONDS: Final = 60.0
 _PAUSES: Final = (0.5, 1.0, 2.0, 4.0)
 _RETRIED: Final = frozenset({429, 503})
 _KINDS_OF_TOKENS: Final = "urn:ietf:params:oauth:token-type:"
 _NAMESPACE_SEPARATOR: Final = "%1F"
+
+NO_TABLE: Final = "NoSuchTableException"
+NO_NAMESPACE: Final = "NoSuchNamespaceException"
 
 Identifier = tuple[str, ...]
 """The namespace parts of a table, then its name."""
@@ -132,21 +135,35 @@ class CatalogClient:
         answer = self._send("POST", url, self._authorization(self.service_token()), data=form)
         return str(_member(answer, "access_token"))
 
-    def load(self, table: Identifier, token: str, role: str | None = None) -> LoadedTable | None:
+    def load(self, table: Identifier, token: str, role: str | None = None) -> LoadedTable:
         """Return the table as the holder of `token` loads it, restricted to the assumed `role` if it is given.
 
-        The result is None if no such table is visible to the holder.
+        Raises:
+            RequestRefused: the gateway refused the load, for example because no such table is visible to the holder.
+            GovernedReadRefused: any other failure.
         """
         headers = self._authorization(token) | ({"x-assume-role": role} if role else {})
         namespace = _NAMESPACE_SEPARATOR.join(quote(part, safe="") for part in table[:-1])
         path = f"/v1/{self.warehouse_id()}/namespaces/{namespace}/tables/{quote(table[-1], safe='')}"
-        answer = self._send("GET", self._catalog.uri.rstrip("/") + path, headers, absent=404)
-        if answer.status_code == 404:
-            return None
+        answer = self._send("GET", self._catalog.uri.rstrip("/") + path, headers)
         try:
             return msgspec.json.decode(answer.content, type=LoadedTable)
         except msgspec.MsgspecError as error:
             raise GovernedReadRefused(f"the load response of {'.'.join(table)} is invalid: {error}") from None
+
+    def load_own(self, table: Identifier) -> LoadedTable | None:
+        """Return a table as the service loads it, None if no such table is visible to it."""
+        try:
+            return self.load(table, self.service_token())
+        except RequestRefused as refused:
+            if refused.kind not in (NO_TABLE, NO_NAMESPACE):
+                raise
+            return None
+
+    def verify_service(self) -> None:
+        """Request the configuration of the warehouse again. Raises GovernedReadRefused if the service gets none."""
+        self._prefix = None
+        self.warehouse_id()
 
     def grant_select(self, table_id: str, role: str) -> None:
         """Grant a role `select` on a table that the service may grant. A repetition changes nothing."""
@@ -171,9 +188,7 @@ class CatalogClient:
     def _authorization(token: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {token}"}
 
-    def _send(
-        self, method: str, url: str, headers: Mapping[str, str], *, absent: int | None = None, **body: Any
-    ) -> httpx2.Response:
+    def _send(self, method: str, url: str, headers: Mapping[str, str], **body: Any) -> httpx2.Response:
         """Send a request, and repeat it while the server is too busy. Other failures raise `GovernedReadRefused`."""
         for pause in (*_PAUSES, None):
             try:
@@ -183,22 +198,24 @@ class CatalogClient:
             if answer.status_code not in _RETRIED or pause is None:
                 break
             time.sleep(pause)
-        if answer.is_success or answer.status_code == absent:
+        if answer.is_success:
             return answer
-        raise GovernedReadRefused(f"{method} {url.partition('?')[0]}: {answer.status_code}: {_reason(answer)}")
+        kind, reason = _refusal(answer)
+        raise RequestRefused(f"{method} {url.partition('?')[0]}: {answer.status_code}: {reason}", kind)
 
 
-def _reason(answer: httpx2.Response) -> str:
-    """Return the message of an error response in the form of the catalog or of OAuth."""
+def _refusal(answer: httpx2.Response) -> tuple[str, str]:
+    """Return (type, message) of an error response in the form of the catalog or of OAuth, which has no types."""
     try:
         document = answer.json()
     except ValueError:
-        return "no message"
+        return "", "no message"
     if not isinstance(document, dict):
-        return "no message"
+        return "", "no message"
     error = document.get("error")
-    reason = error.get("message") if isinstance(error, dict) else document.get("error_description") or error
-    return str(reason)[:1000]
+    if isinstance(error, dict):
+        return str(error.get("type", "")), str(error.get("message"))[:1000]
+    return "", str(document.get("error_description") or error)[:1000]
 
 
 def _member(answer: httpx2.Response, name: str) -> Any:

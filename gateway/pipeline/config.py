@@ -7,7 +7,7 @@ client's secret), so it is never passed on a command line.
 
 import stat
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, Literal, TypeVar
 
 import msgspec
 
@@ -106,7 +106,8 @@ class CopyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Configuration of one governed copy.
 
     `catalog` has the identity of the service, `on_behalf_of` the user whose restrictions apply. `source` and `target`
-    are names of tables with dots. `grant_to`: the id of a role that gets `select` on the copy.
+    are names of tables with dots. `grant_to`: the id of a role that gets `select` on the copy. `on_lost_access`: what
+    happens with the rows of the copy if the user or role may not read the source any more.
     """
 
     catalog: RestCatalog
@@ -115,6 +116,7 @@ class CopyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     target: str
     on_behalf_of: OnBehalfOf
     grant_to: str | None = None
+    on_lost_access: Literal["empty", "keep"] = "empty"
 
     def __post_init__(self) -> None:
         for name in (self.source, self.target):

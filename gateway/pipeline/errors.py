@@ -38,6 +38,20 @@ class GovernedReadRefused(PipelineError):
     exit_status = 6
 
 
+class RequestRefused(GovernedReadRefused):
+    """The gateway answered a request with an error. `kind` is the type of the error, empty if the answer has none."""
+
+    def __init__(self, message: str, kind: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class ReaderLostAccess(PipelineError):
+    """The user or role of a governed copy may not read the source any more. The message says if the copy is empty."""
+
+    exit_status = 7
+
+
 def cause_of(error: Exception) -> tuple[str, str]:
     """Return (simple class name, message) of the innermost Java exception that has a message.
 

@@ -92,15 +92,19 @@ class GovernedTables:
         return restricted(self.read(loaded), loaded.metadata.schema.fields, loaded.restrictions, salt or new_salt())
 
     def load(self, table: Identifier) -> GovernedTable:
-        """Load a table for the user and decode its restrictions. No row is read."""
+        """Load a table for the user and decode its restrictions. No row is read.
+
+        Raises:
+            RequestRefused: the gateway refused the read, or the table does not exist for the user.
+            GovernedReadRefused: the gateway did not answer, or its answer is invalid.
+            RestrictionsRefused: a restriction cannot be applied in full.
+        """
         if time.monotonic() > self._until:
             self._token = self._client.exchange(self._user)
             self._catalog = f"governed_{next(_numbers)}"
             bind_catalog(self.session, self._catalog, self._options(), role=self._user.role)
             self._until = time.monotonic() + _TOKEN_SECONDS
         loaded = self._client.load(table, self._token, self._user.role)
-        if loaded is None:
-            raise GovernedReadRefused(f"the user sees no table {'.'.join(table)}")
         return GovernedTable(quoted(self._catalog, *table), loaded.metadata, restrictions_of(loaded))
 
     def _options(self) -> RestCatalog:

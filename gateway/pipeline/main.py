@@ -43,7 +43,8 @@ def execute(job: Callable[[Progress], msgspec.Struct], out: BinaryIO) -> int:
     """Run a job, write its report to `out` as one line of JSON, and return the exit status.
 
     Progress and errors are written to standard error. Exit status 0: success; 2: configuration; 3: quality; 4: a
-    delivered file; 5: restrictions that cannot be applied; 6: a refused governed read; 1: any other error.
+    delivered file; 5: restrictions that cannot be applied; 6: a refused governed read; 7: a reader without access; 1:
+    any other error.
     """
     try:
         report = job(lambda line: print(line, file=sys.stderr, flush=True))

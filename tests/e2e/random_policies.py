@@ -19,13 +19,12 @@ import pyarrow as pa
 
 from gateway.iceberg.predicates import And, Compare, Constant, In, IsNan, IsNull, Not, Or, Predicate, field_ids
 from gateway.obligations.masks import Action, applies
-from gateway.obligations.projections import meet
 from tests.contract.test_data_policies import POLICY, change, make
 from tests.contract.world import Person, World, send_until_decided, unique
 from tests.e2e.lake import catalog_of
 from tests.e2e.policy_site import Cells, cells, delete_policy
 from tests.policy_agreement import COLUMNS, arrow_of, random_predicate, random_rows
-from tests.reference_policies import keeps, masked
+from tests.reference_policies import keeps, masked, merged
 
 FIELDS = tuple(range(1, 13))
 """The field ids, which are also those of `COLUMNS`: types that all engines have."""
@@ -62,7 +61,7 @@ class Table:
         for policy in self.masks:
             id = rnd.choice(FIELDS)
             action = rnd.choice([each for each in Action if applies(each, COLUMNS[id][1], required=False)])
-            actions[id] = meet(actions[id], action) if id in actions else action
+            actions[id] = merged(actions[id], action) if id in actions else action
             self._put(policy, {"kind": "mask", "action": action, "columns": [{"name": f"c{id}"}]})
         return Expected(tuple(tests), actions, self._masked(kept, actions))
 

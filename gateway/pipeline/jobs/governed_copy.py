@@ -9,38 +9,44 @@ rewritten, and its older snapshots are expired: they may contain more than the r
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import shutil
 import tempfile
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import msgspec
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
+from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession
 
-from gateway.iceberg.types import NestedField
-from gateway.obligations.masks import Action
-from gateway.obligations.projections import Projection
-from gateway.pipeline.catalog_client import CatalogClient, Identifier, Metadata, Snapshot
-from gateway.pipeline.config import CopyConfig, OnBehalfOf
-from gateway.pipeline.errors import GovernedReadRefused
+from gateway.pipeline.catalog_client import CatalogClient, Identifier, Metadata
+from gateway.pipeline.config import CopyConfig
+from gateway.pipeline.errors import GovernedReadRefused, ReaderLostAccess, RequestRefused
 from gateway.pipeline.governed import GovernedTable, GovernedTables, new_salt, quoted, restricted
-from gateway.pipeline.restrictions import Restrictions
+from gateway.pipeline.jobs.copy_files import CopyFiles, FilesMissing
+from gateway.pipeline.jobs.copy_record import (
+    FINGERPRINT,
+    NONE,
+    PREVIOUS,
+    READER,
+    REWRITING,
+    SOURCE,
+    SOURCE_ID,
+    SOURCE_SNAPSHOT,
+    access_ended,
+    appended_since,
+    check_target,
+    continued,
+    empty_fingerprint,
+    fingerprint,
+    outdated,
+    reader_of,
+    storable,
+)
 from gateway.pipeline.session import bind_catalog, start_engine
 
-_FORM: Final = 1
-"""The version of the compilers. A higher one rewrites all copies."""
 _CATALOG: Final = "copies"
-_PREFIX: Final = "lakegate.copy."
-SOURCE_ID, SOURCE, READER = f"{_PREFIX}source-table-id", f"{_PREFIX}source", f"{_PREFIX}reader"
-SOURCE_SNAPSHOT, FINGERPRINT = f"{_PREFIX}source-snapshot", f"{_PREFIX}fingerprint"
-PREVIOUS: Final = f"{_PREFIX}previous"
-"""The snapshot of the copy that an append continues; `none` in a snapshot that replaces the whole copy."""
-_NONE: Final = "none"
-_KEEPS_ROWS: Final = frozenset({"append", "replace"})
 
 
 class CopyReport(msgspec.Struct, frozen=True, rename="kebab"):
@@ -52,115 +58,6 @@ class CopyReport(msgspec.Struct, frozen=True, rename="kebab"):
     source_snapshot: int | None
     fingerprint: str
     expired: int
-
-
-class _Claims(msgspec.Struct):
-    iss: str = ""
-    sub: str = ""
-
-
-def fingerprint(table: GovernedTable, user: OnBehalfOf) -> str:
-    """Return a digest of everything that determines the copy of a snapshot. Equal digests give equal copies."""
-    parts = (
-        _FORM,
-        table.metadata.table_uuid,
-        table.metadata.schema.fields,
-        table.restrictions.canonical(),
-        reader_of(user),
-    )
-    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
-
-
-def reader_of(user: OnBehalfOf) -> str:
-    """Return the principal of the copy as text: the role, the user's name, or the issuer and subject of a token."""
-    if user.role is not None:
-        return f"role:{user.role}"
-    return f"user:{user.user}" if user.user else f"token:{_subject(user.token or '')}"
-
-
-def _subject(token: str) -> str:
-    """Return issuer and subject of a JWT, which the gateway has verified; an empty text for other tokens."""
-    try:
-        payload = token.split(".")[1]
-        claims = msgspec.json.decode(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)), type=_Claims)
-    except (IndexError, ValueError):
-        return ""
-    return f"{claims.iss}~{claims.sub}"
-
-
-def check_target(copy: Metadata, source: Metadata, config: CopyConfig) -> None:
-    """Raise `GovernedReadRefused` unless the existing target is a copy of this source for this reader.
-
-    The readers of a copy keep their grants. The rows of another principal would be shown to them.
-    """
-    if copy.properties.get(SOURCE_ID) != source.table_uuid:
-        raise GovernedReadRefused(f"{config.target} exists and is no copy of {config.source}; choose another target")
-    if copy.properties.get(READER) != reader_of(config.on_behalf_of):
-        raise GovernedReadRefused(
-            f"{config.target} is a copy for another user or role, whose readers keep their grants; choose another "
-            "target, or drop the copy"
-        )
-
-
-def storable(restrictions: Restrictions, fields: tuple[NestedField, ...]) -> Restrictions:
-    """Return the restrictions for stored rows.
-
-    `sha-256-query-local` hides equal values of different queries from each other. Stored hashes would be the same in
-    all queries, so null replaces them, or the fixed value in a required column.
-    """
-    required = {each.id for each in fields if each.required}
-
-    def stored(mask: Projection) -> Projection:
-        if mask.action is not Action.SHA_256_QUERY_LOCAL:
-            return mask
-        hidden = Action.MASK_TO_FIXED_VALUE if mask.field_id in required else Action.REPLACE_WITH_NULL
-        return Projection(mask.field_id, hidden)
-
-    return Restrictions(row_filter=restrictions.row_filter, masks=tuple(map(stored, restrictions.masks)))
-
-
-def continued(copy: Metadata, mark: str) -> Snapshot | None:
-    """Return the snapshot of the copy whose rows are the current ones, None if the copy must be rewritten.
-
-    Snapshots of maintenance (`replace`) are skipped, because they keep the rows. The result is None if another writer
-    changed the copy, if two runs appended at the same time, or if the fingerprint is not `mark`.
-    """
-    newest = _without_maintenance(copy, copy.current())
-    if newest is None or newest.summary.get(FINGERPRINT) != mark:
-        return None
-    previous = newest.summary.get(PREVIOUS)
-    if previous == _NONE:
-        return newest
-    before = _without_maintenance(copy, copy.snapshot(newest.parent_snapshot_id))
-    return newest if before is not None and previous == str(before.snapshot_id) else None
-
-
-def _without_maintenance(table: Metadata, snapshot: Snapshot | None) -> Snapshot | None:
-    while snapshot is not None and snapshot.operation == "replace" and FINGERPRINT not in snapshot.summary:
-        snapshot = table.snapshot(snapshot.parent_snapshot_id)
-    return snapshot
-
-
-def appended_since(source: Metadata, snapshot_id: str | None) -> Snapshot | None:
-    """Return the snapshot with this id if all later snapshots of the source, up to the current one, only append."""
-    snapshot = source.current()
-    while snapshot is not None and str(snapshot.snapshot_id) != snapshot_id:
-        if snapshot.operation not in _KEEPS_ROWS:
-            return None
-        snapshot = source.snapshot(snapshot.parent_snapshot_id)
-    return snapshot
-
-
-def outdated(copy: Metadata) -> list[int]:
-    """Return the ids of all snapshots of the copy that are older than its last rewrite, or beside it."""
-    kept: set[int] = set()
-    snapshot = copy.current()
-    while snapshot is not None:
-        kept.add(snapshot.snapshot_id)
-        if snapshot.summary.get(PREVIOUS) == _NONE:
-            break
-        snapshot = copy.snapshot(snapshot.parent_snapshot_id)
-    return [each.snapshot_id for each in copy.snapshots if each.snapshot_id not in kept]
 
 
 class GovernedCopy:
@@ -176,40 +73,82 @@ class GovernedCopy:
 
         Raises:
             RestrictionsRefused: a restriction cannot be applied in full. The copy is unchanged.
-            GovernedReadRefused: the gateway refused the read, or the target is not a copy of the source.
+            ReaderLostAccess: the reader may not read the source. The copy is empty unless the configuration keeps it.
+            GovernedReadRefused: the read failed otherwise, or the target is not a copy of the source. The copy is
+                unchanged.
         """
         config = self._config
-        source = self._tables.load(tuple(config.source.split(".")))
-        mark = fingerprint(source, config.on_behalf_of)
         bind_catalog(self._session, _CATALOG, config.catalog)
-        copy = self._loaded()
-        change = self._update(source, copy, mark)
-        copy = self._loaded()
-        if copy is None or continued(copy, mark) is None:
-            raise GovernedReadRefused(f"another writer changed {config.target} during the run; run the copy again")
-        expired = self._expire(copy)
+        try:
+            source = self._tables.load(tuple(config.source.split(".")))
+        except RequestRefused as refused:
+            if not access_ended(refused):
+                raise
+            raise self._without_access(refused) from None
+        mark = fingerprint(source, config.on_behalf_of)
+        change, copy, expired = self._written(mark, partial(self._update, source, mark))
         if config.grant_to is not None:
             self._client.grant_select(copy.table_uuid, config.grant_to)
         snapshot = source.metadata.current_snapshot_id if source.metadata.current() else None
         return CopyReport(config.source, config.target, change, snapshot, mark, expired)
+
+    def _without_access(self, refused: RequestRefused) -> ReaderLostAccess:
+        """Empty the copy unless the configuration keeps it, and return the error to raise.
+
+        Raises GovernedReadRefused if the gateway refuses the service too: then nothing is known about the reader.
+        """
+        config = self._config
+        self._client.verify_service()
+        lost = f"{reader_of(config.on_behalf_of)} may not read {config.source} ({refused}); {config.target}"
+        copy = self._loaded()
+        if copy is None:
+            return ReaderLostAccess(f"{lost} was not created")
+        check_target(copy, None, config)
+        if config.on_lost_access == "keep":
+            return ReaderLostAccess(f"{lost} keeps its rows, because on_lost_access is keep")
+        mark = empty_fingerprint(config)
+        self._written(mark, partial(self._empty, mark))
+        return ReaderLostAccess(f"{lost} is now empty")
+
+    def _written(self, mark: str, write: Callable[..., str]) -> tuple[str, Metadata, int]:
+        """Write, check that the copy has the written rows, and expire. Returns (change, the copy, expired snapshots).
+
+        If another run deleted files of the copy, which looked like those of a killed run, all rows are written again.
+        """
+        started = time.time()
+        change = write(self._loaded(), rewrite=False)
+        try:
+            return change, *self._finished(mark, started)
+        except FilesMissing:
+            write(self._loaded(), rewrite=True)
+            return "rewrite", *self._finished(mark, started)
+
+    def _finished(self, mark: str, started: float) -> tuple[Metadata, int]:
+        copy = self._loaded()
+        if copy is None or continued(copy, mark) is None:
+            raise GovernedReadRefused(f"another writer changed {self._config.target} during the run; run it again")
+        return copy, self._expire(copy, started)
 
     @property
     def _session(self) -> SparkSession:
         return self._tables.session
 
     def _loaded(self) -> Metadata | None:
-        loaded = self._client.load(self._target, self._client.service_token())
+        loaded = self._client.load_own(self._target)
         return None if loaded is None else loaded.metadata
 
-    def _update(self, source: GovernedTable, copy: Metadata | None, mark: str) -> str:
-        """Write the missing rows in one commit, and return the kind of the change."""
+    def _update(self, source: GovernedTable, mark: str, copy: Metadata | None, *, rewrite: bool) -> str:
+        """Write the missing rows in one commit, or with `rewrite` all rows, and return the kind of the change."""
         current = source.metadata.current()
-        record = {SOURCE_SNAPSHOT: str(current.snapshot_id) if current else _NONE, FINGERPRINT: mark}
+        record = {SOURCE_SNAPSHOT: str(current.snapshot_id) if current else NONE, FINGERPRINT: mark}
+        properties = {SOURCE_ID: source.metadata.table_uuid, SOURCE: self._config.source}
         if copy is None:
-            self._create(self._rows(source, self._tables.read(source)), source, record)
+            self._writer(self._rows(source, self._tables.read(source)), properties, record).create()
             return "rewrite"
         check_target(copy, source.metadata, self._config)
-        before = continued(copy, mark)
+        # Without access to the source, only its name tells that the copy is one of it.
+        renamed = copy.properties.get(SOURCE) != self._config.source
+        before = None if rewrite or renamed else continued(copy, mark)
         if before is not None and before.summary.get(SOURCE_SNAPSHOT) == record[SOURCE_SNAPSHOT]:
             return "none"
         after = appended_since(source.metadata, before.summary.get(SOURCE_SNAPSHOT)) if before else None
@@ -217,58 +156,52 @@ class GovernedCopy:
             rows = self._rows(source, self._tables.read_appended(source, after))
             self._append(rows, record | {PREVIOUS: str(before.snapshot_id)})
             return "append"
-        self._replace(self._rows(source, self._tables.read(source)), source, record)
+        self._replace(self._rows(source, self._tables.read(source)), properties, record)
+        return "rewrite"
+
+    def _empty(self, mark: str, copy: Metadata | None, *, rewrite: bool) -> str:
+        """Replace all rows of the copy by none, and return the kind of the change."""
+        if copy is not None and (rewrite or continued(copy, mark) is None):
+            nothing = self._session.createDataFrame([], self._session.table(self._name).schema)
+            self._replace(nothing, {}, {SOURCE_SNAPSHOT: NONE, FINGERPRINT: mark})
         return "rewrite"
 
     def _rows(self, source: GovernedTable, raw: DataFrame) -> DataFrame:
         fields = source.metadata.schema.fields
         return restricted(raw, fields, storable(source.restrictions, fields), new_salt())
 
-    def _create(self, rows: DataFrame, source: GovernedTable, record: dict[str, str]) -> None:
-        writer = rows.writeTo(self._name).using("iceberg").options(**_summary(record | {PREVIOUS: _NONE}))
-        for key, value in self._properties(source).items():
-            writer = writer.tableProperty(key, value)
-        writer.create()
-
     def _append(self, rows: DataFrame, record: dict[str, str]) -> None:
         rows.writeTo(self._name).options(**_summary(record)).append()
 
-    def _replace(self, rows: DataFrame, source: GovernedTable, record: dict[str, str]) -> None:
-        """Replace all rows. A copy whose columns differ is replaced as a table, which keeps its id and its grants."""
-        writer = rows.writeTo(self._name).options(**_summary(record | {PREVIOUS: _NONE}))
-        if _columns(self._session.table(self._name)) == _columns(rows):
-            writer.overwrite(f.lit(True))
-            return
-        for key, value in self._properties(source).items():
+    def _replace(self, rows: DataFrame, properties: Mapping[str, str], record: dict[str, str]) -> None:
+        """Replace the copy as a table, which keeps its id, its grants and its other properties.
+
+        An overwrite would list the removed files in its manifests, with the smallest and largest values of columns.
+        """
+        self._session.sql(f"ALTER TABLE {self._name} SET TBLPROPERTIES ('{REWRITING}' = 'true')")
+        self._writer(rows, properties, record).createOrReplace()
+
+    def _writer(self, rows: DataFrame, properties: Mapping[str, str], record: dict[str, str]) -> DataFrameWriterV2:
+        writer = rows.writeTo(self._name).using("iceberg").options(**_summary(record | {PREVIOUS: NONE}))
+        for key, value in {**properties, READER: reader_of(self._config.on_behalf_of)}.items():
             writer = writer.tableProperty(key, value)
-        writer.using("iceberg").createOrReplace()
+        return writer
 
-    def _properties(self, source: GovernedTable) -> dict[str, str]:
-        return {
-            SOURCE_ID: source.metadata.table_uuid,
-            SOURCE: self._config.source,
-            READER: reader_of(self._config.on_behalf_of),
-        }
+    def _expire(self, copy: Metadata, started: float) -> int:
+        """Delete what precedes the last rewrite, also what killed runs wrote, and return the number of snapshots.
 
-    def _expire(self, copy: Metadata) -> int:
-        """Expire the snapshots that precede the last rewrite, with their files, and return their number."""
+        Raises FilesMissing if another run deleted files of this one.
+        """
         ids = outdated(copy)
-        if ids:
-            table = quoted(*self._target).replace("\\", "\\\\").replace("'", "\\'")
-            listed = ", ".join(map(str, ids))
-            self._session.sql(
-                f"CALL {_CATALOG}.system.expire_snapshots(table => '{table}', snapshot_ids => array({listed}))"
-            ).collect()
+        if ids or REWRITING in copy.properties:
+            CopyFiles(self._session, self._name).remove(ids, written_before=started)
+            self._session.sql(f"ALTER TABLE {self._name} UNSET TBLPROPERTIES IF EXISTS ('{REWRITING}')")
         return len(ids)
 
 
 def _summary(record: dict[str, str]) -> dict[str, str]:
     """Return the options of a write that put the record into the summary of its snapshot."""
     return {f"snapshot-property.{key}": value for key, value in record.items()}
-
-
-def _columns(frame: DataFrame) -> list[tuple[str, str]]:
-    return [(each.name, each.dataType.simpleString()) for each in frame.schema.fields]
 
 
 def copy(config: CopyConfig, progress: Callable[[str], None]) -> CopyReport:

@@ -9,18 +9,32 @@ from typing import Any
 import msgspec
 import pytest
 
+from gateway.access import authz_errors
+from gateway.iceberg.errors import (
+    CatalogError,
+    ForbiddenException,
+    NamespaceActionForbidden,
+    NoSuchNamespaceException,
+    NoSuchTableException,
+    NoSuchWarehouseException,
+    TableActionForbidden,
+    WarehouseActionForbidden,
+)
 from gateway.iceberg.types import NestedField
 from gateway.obligations.masks import Action
 from gateway.obligations.projections import Projection
 from gateway.pipeline.catalog_client import Metadata
 from gateway.pipeline.config import CopyConfig, OnBehalfOf, parse_config
-from gateway.pipeline.errors import ConfigError, GovernedReadRefused
+from gateway.pipeline.errors import ConfigError, GovernedReadRefused, RequestRefused, RestrictionsRefused
 from gateway.pipeline.governed import GovernedTable
-from gateway.pipeline.jobs.governed_copy import (
+from gateway.pipeline.jobs import governed_copy
+from gateway.pipeline.jobs.copy_record import (
     FINGERPRINT,
     PREVIOUS,
     READER,
+    SOURCE,
     SOURCE_ID,
+    access_ended,
     appended_since,
     check_target,
     continued,
@@ -29,6 +43,7 @@ from gateway.pipeline.jobs.governed_copy import (
     reader_of,
     storable,
 )
+from gateway.pipeline.jobs.governed_copy import GovernedCopy
 from gateway.pipeline.restrictions import Restrictions
 
 FIELDS = [
@@ -165,6 +180,102 @@ def test_a_copy_for_another_principal_is_refused() -> None:
         check_target(msgspec.structs.replace(copy, properties={}), source, config(user="ann"))
 
 
+def test_a_table_under_the_name_of_the_source_is_the_source() -> None:
+    copy = msgspec.structs.replace(
+        table(), properties={SOURCE_ID: "another", SOURCE: "ns.t", READER: reader_of(OnBehalfOf(user="ann"))}
+    )
+    check_target(copy, table(), config(user="ann"))
+    check_target(copy, None, config(user="ann"))
+    for properties in ({SOURCE: "ns.other"}, {READER: "user:bob"}):
+        with pytest.raises(GovernedReadRefused):
+            check_target(
+                msgspec.structs.replace(copy, properties=copy.properties | properties), None, config(user="ann")
+            )
+
+
+class Refusing:
+    """Tables and client of a run whose read is refused. Every write and every other request fails the test."""
+
+    session = None
+
+    def __init__(self, refused: Exception, service: Exception | None = None) -> None:
+        self._refused, self._service = refused, service
+
+    def load(self, *_: object) -> None:
+        raise self._refused
+
+    def verify_service(self) -> None:
+        if self._service is not None:
+            raise self._service
+
+
+UNCHANGED = [
+    GovernedReadRefused("GET …: ConnectTimeout"),
+    RequestRefused("GET …: 503: …", "AuthorizationBackendError"),
+    RequestRefused("GET …: 429: …", "ShareExceeded"),
+    RequestRefused("GET …: 401: …", "NotAuthorizedException"),
+    RequestRefused("POST …: 400: no delegate", ""),
+    RequestRefused("GET …: 403: not all of this table may be read", "ForbiddenException"),
+    RequestRefused("GET …: 404: no message", ""),
+    RequestRefused("GET …: 404: deactivated", "WarehouseNotActive"),
+    RestrictionsRefused("nested"),
+]
+
+
+@pytest.mark.parametrize("refused", UNCHANGED, ids=str)
+def test_failures_that_do_not_end_the_readers_access_change_no_copy(
+    refused: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(governed_copy, "bind_catalog", lambda *_: None)
+    run: Any = Refusing(refused)
+    with pytest.raises(type(refused)) as raised:
+        GovernedCopy(config(user="ann"), run, run).execute()
+    assert raised.value is refused
+
+
+def test_a_copy_is_unchanged_if_the_service_is_refused_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(governed_copy, "bind_catalog", lambda *_: None)
+    service = GovernedReadRefused("GET /config: 401")
+    run: Any = Refusing(RequestRefused("GET …: 404", "NoSuchTableException"), service)
+    with pytest.raises(GovernedReadRefused) as raised:
+        GovernedCopy(config(user="ann"), run, run).execute()
+    assert raised.value is service
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        authz_errors.UserDeactivated,
+        authz_errors.AssumeRoleForbidden,
+        authz_errors.InvalidAssumeRoleId,
+        TableActionForbidden,
+        NamespaceActionForbidden,
+        WarehouseActionForbidden,
+        NoSuchTableException,
+        NoSuchNamespaceException,
+        NoSuchWarehouseException,
+    ],
+)
+def test_errors_of_the_gateway_about_the_reader_end_its_access(error: type[CatalogError]) -> None:
+    assert access_ended(RequestRefused("…", error("…").type))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ForbiddenException,
+        authz_errors.DelegationForbidden,
+        authz_errors.ProjectTokenForbidden,
+        authz_errors.TooManyGroups,
+        authz_errors.WarehouseNotActive,
+        authz_errors.DecisionUnavailable,
+        authz_errors.Overloaded,
+    ],
+)
+def test_other_errors_of_the_gateway_do_not_end_its_access(error: type[CatalogError]) -> None:
+    assert not access_ended(RequestRefused("…", error("…").type))
+
+
 def test_a_user_is_recognized_by_a_newer_token() -> None:
     first, again, other = token("ann"), token("ann", exp=1), token("bob")
     assert reader_of(OnBehalfOf(token=first)) == reader_of(OnBehalfOf(token=again))
@@ -180,6 +291,7 @@ def test_a_user_is_recognized_by_a_newer_token() -> None:
         {"on_behalf_of": {}},
         {"on_behalf_of": {"user": "ann", "token": "x"}},
         {"unknown": 1},
+        {"on_lost_access": "drop"},
     ],
 )
 def test_invalid_configurations_are_refused(change: dict[str, Any]) -> None:

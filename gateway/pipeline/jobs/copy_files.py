@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files of a governed copy: delete those that its readers must not read any more.
+
+Readers of a copy have keys for the whole location of the copy, and can list it. So a file that no snapshot contains is
+readable too. The files of outdated snapshots are deleted first and the snapshots last: a run that is killed in between
+leaves snapshots by which the next run finds the remaining files. Files of killed writes are found by listing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+from pyspark.sql import SparkSession
+
+from gateway.pipeline.errors import PipelineError
+
+_BATCH: Final = 500
+_METADATA: Final = (".metadata.json", ".metadata.json.gz")
+
+
+class Files(msgspec.Struct, frozen=True):
+    """Locations of files by kind. They are deleted in this order: a deleted file is named only by later kinds."""
+
+    data: frozenset[str] = frozenset()
+    manifests: frozenset[str] = frozenset()
+    lists: frozenset[str] = frozenset()
+
+    @property
+    def all(self) -> frozenset[str]:
+        """Return the locations of all kinds."""
+        return self.data | self.manifests | self.lists
+
+
+class FilesMissing(PipelineError):
+    """Files of the copy were deleted, so it cannot be read. A rewrite repairs it."""
+
+
+class CopyFiles:
+    """The table of a copy in Iceberg's Java library, loaded at the creation of the object."""
+
+    def __init__(self, session: SparkSession, name: str) -> None:
+        """Load the table. `name` is its quoted name in Spark SQL, in a catalog without a cache of tables."""
+        self._iceberg: Any = session.sparkContext._jvm.org.apache.iceberg  # type: ignore[union-attr]  # it is running
+        self._table: Any = self._iceberg.spark.Spark3Util.loadIcebergTable(session._jsparkSession, name)
+
+    def remove(self, outdated: Sequence[int], *, written_before: float) -> None:
+        """Delete the files that only the snapshots `outdated` contain, and stray files; then remove the snapshots.
+
+        Stray files are those below the location of the copy that no snapshot contains. Those written after
+        `written_before`, in seconds since 1970, are left: another run may be writing them.
+
+        Raises:
+            FilesMissing: a file of a snapshot that stays does not exist. Nothing was deleted.
+            Py4JJavaError: a file cannot be read or deleted.
+        """
+        ids = set(outdated)
+        snapshots = _elements(self._table.snapshots())
+        old = self._of([each for each in snapshots if each.snapshotId() in ids], lenient=True)
+        kept = self._of([each for each in snapshots if each.snapshotId() not in ids], lenient=False)
+        listed = self._listed()
+        if not kept.all <= listed.keys():
+            raise FilesMissing(f"files of the copy {self._table.name()} do not exist; run the copy again")
+        needed = kept.all | self._statistics(ids)
+        strays = {each for each, written in listed.items() if written < written_before}
+        self._delete(strays - needed - old.all)
+        for files in (old.data, old.manifests, old.lists):
+            self._delete(files - needed)
+        self._remove_snapshots(ids)
+
+    def _remove_snapshots(self, ids: set[int]) -> None:
+        if ids:
+            removal = self._table.expireSnapshots().cleanExpiredFiles(False)
+            for id in ids:
+                removal = removal.expireSnapshotId(id)
+            removal.commit()
+
+    def _of(self, snapshots: Sequence[Any], *, lenient: bool) -> Files:
+        """Return the files of snapshots. With `lenient`, files that an earlier run deleted are passed over."""
+        io = self._table.io()
+        lists = frozenset({each.manifestListLocation() for each in snapshots} - {None})
+        found = [each for snapshot in snapshots for each in _found(partial(_manifests, snapshot, io), lenient)]
+        manifests = {each.path(): each for each in found}
+        paths = [path for each in manifests.values() for path in _found(partial(self._paths, each, io), lenient)]
+        return Files(frozenset(paths), frozenset(manifests), lists)
+
+    def _paths(self, manifest: Any, io: Any) -> list[Any]:
+        """Return the locations of the files that a manifest contains, without those that it only lists as deleted."""
+        opened = self._iceberg.ManifestFiles.readPaths(manifest, io, self._table.specs())
+        try:
+            return _elements(opened)
+        finally:
+            opened.close()
+
+    def _statistics(self, outdated: set[int]) -> frozenset[str]:
+        files = [*self._table.statisticsFiles(), *self._table.partitionStatisticsFiles()]
+        return frozenset(each.path() for each in files if each.snapshotId() not in outdated)
+
+    def _listed(self) -> dict[str, float]:
+        """Return the files below the location of the copy, except for its metadata files, with their time in seconds.
+
+        Metadata files contain no rows, and the catalog needs them.
+        """
+        listed = self._table.io().listPrefix(self._table.location().rstrip("/") + "/")
+        found = {each.location(): each.createdAtMillis() / 1000 for each in _elements(listed)}
+        return {location: written for location, written in found.items() if not location.endswith(_METADATA)}
+
+    def _delete(self, locations: Iterable[str]) -> None:
+        ordered = sorted(locations)
+        for first in range(0, len(ordered), _BATCH):
+            self._table.io().deleteFiles(ordered[first : first + _BATCH])
+
+
+def _manifests(snapshot: Any, io: Any) -> list[Any]:
+    return _elements(snapshot.allManifests(io))
+
+
+def _found(read: Callable[[], list[Any]], lenient: bool) -> list[Any]:
+    """Return the result of `read`; with `lenient`, an empty list if the file does not exist."""
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # Py4J has no types
+
+    try:
+        return read()
+    except Py4JJavaError as error:
+        if lenient and str(error.java_exception.getClass().getSimpleName()) == "NotFoundException":
+            return []
+        raise
+
+
+def _elements(iterable: Any) -> list[Any]:
+    """Return the elements of a Java iterable."""
+    return list(iterable.iterator())
