@@ -10,7 +10,6 @@ import msgspec
 from gateway.access.actor import Actor, provisioner_of
 from gateway.access.door import Door
 from gateway.access.list_visibility import ReachesInUse
-from gateway.access.shares import ShareLimits, Shares
 from gateway.access.warehouse_names import WarehouseNames
 from gateway.api.authentication import Authentication
 from gateway.api.services import Services
@@ -18,6 +17,7 @@ from gateway.assembly.adapters import Stores, delegated_tokens
 from gateway.assembly.change_approval import open_change_approval
 from gateway.assembly.engines import EnginesByToken, owner_properties
 from gateway.assembly.identity import Identity, actor_of_token
+from gateway.assembly.limits import metadata_limits, open_shares
 from gateway.assembly.policies import policy_source
 from gateway.audit.refused_logins import RefusedLogins
 from gateway.catalog.chosen_locations import ChosenLocations
@@ -26,6 +26,7 @@ from gateway.catalog.config import Configurations
 from gateway.catalog.credentials import Credentials
 from gateway.catalog.deleted import DeletedTables
 from gateway.catalog.generic_tables import GenericTables
+from gateway.catalog.labels import Labels
 from gateway.catalog.lists import Lists
 from gateway.catalog.metadata_files import MetadataFiles
 from gateway.catalog.namespaces import Namespaces
@@ -80,7 +81,6 @@ from gateway.governance.users import Users
 from gateway.governance.warehouse_changes import WarehouseChanges
 from gateway.governance.warehouse_storage import WarehouseStorage
 from gateway.governance.warehouses import Warehouses
-from gateway.iceberg.limits import Limits
 from gateway.identity import provisioning
 from gateway.identity.errors import AuthenticationFailed, Refusal
 from gateway.identity.tokens import VerifiedToken
@@ -111,7 +111,7 @@ def build_services(
     approval = open_change_approval(settings, database, panel)
     lists = Lists(database, door, reaches)
     once = settings.idempotency
-    limits = _limits(settings)
+    limits = metadata_limits(settings)
     metadata_files = MetadataFiles(
         files=stores.files,
         storage=stores.storage,
@@ -133,7 +133,9 @@ def build_services(
         database, DocumentCache(settings.memory.documents, metrics), max_together=settings.limits.transaction_size
     )
     chosen = ChosenLocations(database=database, door=door)
+    labels = Labels(database, enabled=settings.tag_labels)
     tables = Tables(
+        labels=labels,
         database=database,
         door=door,
         delivery=delivery,
@@ -147,6 +149,7 @@ def build_services(
     locks = AdvisoryLocks(database)
     providers = list(settings.identity_providers())
     views = Views(
+        labels=labels,
         database=database,
         delivery=delivery,
         files=metadata_files,
@@ -199,7 +202,7 @@ def build_services(
 
     return Services(
         door=door,
-        shares=_shares(settings, metrics),
+        shares=open_shares(settings, metrics),
         authenticate=authentication.authenticate,
         authenticate_provisioner=authentication.authenticate_provisioner,
         verify=authentication.verify,
@@ -351,34 +354,3 @@ def _provisioner(token: provisioning.ProvisioningToken) -> Actor:
     """Return the actor of a provisioning token: the identity provider's SCIM client, restricted to one project."""
     caller = Actor.user(provisioner_of(token.provider_id), application=True)
     return msgspec.structs.replace(caller, within=token.project_id)
-
-
-def _shares(settings: Settings, metrics: Metrics) -> Shares:
-    given = settings.shares
-    limits = ShareLimits(
-        requests=given.requests,
-        waiting=given.waiting,
-        wait=given.wait,
-        total_requests=given.total_requests,
-        least_requests=given.least_requests,
-        decision_target=given.decision_target,
-        overload_wait=given.overload_wait,
-        engine_requests=given.engine_requests,
-        questions_per_second=given.questions_per_second,
-        question_burst=given.question_burst,
-        bytes=given.bytes,
-    )
-    return Shares(limits, metrics)
-
-
-def _limits(settings: Settings) -> Limits:
-    given = settings.limits
-    return Limits(
-        request_values=given.request_values,
-        file_bytes=given.metadata_file_size,
-        document_bytes=given.metadata_size,
-        document_values=given.metadata_values,
-        snapshots=given.snapshots,
-        structures=given.structures,
-        properties=given.properties,
-    )

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import TypedDict, Unpack
+
 from gateway.access.door import Door
 from gateway.catalog.change_approval import ChangeApproval
 from gateway.catalog.chosen_locations import ChosenLocations
@@ -14,28 +16,30 @@ from gateway.db.documents import Documents
 from gateway.db.engine import Database
 
 
-class TableCollection:
-    """Hold the components: rows, decisions, delivery of grants, files, credentials, lists, documents and approval."""
+class Components(TypedDict):
+    """The components: rows, decisions, delivery of grants, files, credentials, lists, documents and approval."""
 
-    def __init__(
-        self,
-        *,
-        database: Database,
-        door: Door,
-        delivery: TupleDelivery,
-        files: MetadataFiles,
-        credentials: Credentials,
-        lists: Lists,
-        documents: Documents,
-        chosen: ChosenLocations,
-        approval: ChangeApproval,
-    ) -> None:
-        self._approval = approval
-        self._chosen = chosen
-        self._database = database
-        self._door = door
-        self._delivery = delivery
-        self._files = files
-        self._credentials = credentials
-        self._lists = lists
-        self._documents = documents
+    database: Database
+    door: Door
+    delivery: TupleDelivery
+    files: MetadataFiles
+    credentials: Credentials
+    lists: Lists
+    documents: Documents
+    chosen: ChosenLocations
+    approval: ChangeApproval
+
+
+class TableCollection:
+    """Hold the components."""
+
+    def __init__(self, **components: Unpack[Components]) -> None:
+        self._approval = components["approval"]
+        self._chosen = components["chosen"]
+        self._database = components["database"]
+        self._door = components["door"]
+        self._delivery = components["delivery"]
+        self._files = components["files"]
+        self._credentials = components["credentials"]
+        self._lists = components["lists"]
+        self._documents = components["documents"]

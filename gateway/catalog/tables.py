@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Unpack
 from uuid import UUID
 
 import msgspec
@@ -20,6 +21,7 @@ from gateway.catalog.change_approval import UNCONDITIONAL, Approval
 from gateway.catalog.credentials import VendResult, require_vendable
 from gateway.catalog.drops import Files, drop_tabular
 from gateway.catalog.etags import Tagged
+from gateway.catalog.labels import Labels
 from gateway.catalog.loads import (
     creation_representation,
     load_representation,
@@ -28,7 +30,7 @@ from gateway.catalog.loads import (
     shows_data,
 )
 from gateway.catalog.offloading import offload
-from gateway.catalog.table_collection import TableCollection
+from gateway.catalog.table_collection import Components, TableCollection
 from gateway.catalog.tabular_creation import (
     creation_transaction,
     location_of_new,
@@ -62,6 +64,10 @@ STAGED_SECONDS = 24 * 3600.0
 
 class Tables(TableCollection):
     """Tables of a warehouse."""
+
+    def __init__(self, *, labels: Labels, **components: Unpack[Components]) -> None:
+        super().__init__(**components)
+        self._labels = labels
 
     async def list(self, permit: Permit[ListTables]) -> ListTablesResponse:
         """Return the tables that the caller can see, with the spelling of their creators."""
@@ -123,7 +129,8 @@ class Tables(TableCollection):
         """
         ref = permit.operation.table
         table = permit.table(ref)
-        representation = load_representation(permit, vend)
+        labels = await self._labels.of_table(permit)
+        representation = replace(load_representation(permit, vend), labels=labels)
         now = permit.resolution.now
         confirmed = representation.confirmed(permit.operation.options.known, now)
         if confirmed is not None:
@@ -147,6 +154,8 @@ class Tables(TableCollection):
         restrictions = restrictions_for_load(permit.obligations, str(table.id)) if may_read_data(permit) else b""
         if restrictions:
             body = msgspec.structs.replace(body, read_restrictions=msgspec.Raw(restrictions))
+        if labels:
+            body = msgspec.structs.replace(body, labels=msgspec.Raw(labels))
         return Tagged(representation.tag(now, vended_result.expires_at), body)
 
     async def committed(self, permit: Permit[LoadTable]) -> CommitTableResponse:

@@ -26,6 +26,7 @@ from gateway.catalog.change_proposals import of_object
 from gateway.catalog.chosen_locations import ChosenLocations
 from gateway.catalog.commit_retry import CommitConflict, CommitQueue, determine_outcome, retry_conflicts
 from gateway.catalog.drops import Files, drop_tabular
+from gateway.catalog.labels import Labels
 from gateway.catalog.lists import Lists
 from gateway.catalog.metadata_files import MetadataFiles, own_files
 from gateway.catalog.offloading import extent, offload
@@ -81,7 +82,9 @@ class Views:
         documents: Documents,
         chosen: ChosenLocations,
         approval: ChangeApproval,
+        labels: Labels,
     ) -> None:
+        self._labels = labels
         self.approval = approval
         self._chosen = chosen
         self._documents = documents
@@ -134,7 +137,9 @@ class Views:
         document = await self._documents.read(permit.view(permit.operation.view))
         if document is None:
             raise permit.operation.hidden(permit.operation.view)
-        return answer(document.metadata_location, document.text)
+        body = answer(document.metadata_location, document.text)
+        labels = await self._labels.of_view(permit)
+        return msgspec.structs.replace(body, labels=msgspec.Raw(labels)) if labels else body
 
     async def exists(self, permit: Permit[ViewExists]) -> None:
         """Do nothing: the permit proves that the view exists and is visible to the caller."""

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,10 +13,10 @@ from uuid import UUID
 import click
 
 from gateway.cli.management import Command, Management, at_a_gateway, printable
+from gateway.cli.tag_samples import sample_lines, samples_of_file, samples_of_table
 
 _DEFINITIONS = "/tag-definition"
 _KINDS = ("warehouse", "namespace", "table", "view", "generic-table", "column")
-_MOST_COLUMNS = 1_000
 
 
 def _of_a_project(command: Command) -> Command:
@@ -112,55 +111,44 @@ def detach(name: str, gateway: str | None, token: str | None, **at: Any) -> None
 
 
 @tag.command()
-@click.option("--sample", type=click.Path(dir_okay=False, path_type=Path), help="CSV file with a header.")
+@click.option("--sample", type=click.Path(dir_okay=False, path_type=Path), help="CSV file with a header, or Parquet.")
+@click.option("--sample-table", help="NAMESPACE.TABLE: read its first 1,000 rows with your own rights.")
+@click.option("--in", "within", help="Name of the warehouse of --sample-table.")
 @click.option("--warehouse", type=click.UUID, help="Id of the warehouse of a table.")
 @click.option("--table", type=click.UUID, help="Id of a table: suggest by names and types of its columns.")
 @at_a_gateway
 def suggest(
-    sample: Path | None, warehouse: UUID | None, table: UUID | None, gateway: str | None, token: str | None
+    sample: Path | None,
+    sample_table: str | None,
+    within: str | None,
+    warehouse: UUID | None,
+    table: UUID | None,
+    gateway: str | None,
+    token: str | None,
 ) -> None:
     """Suggest tags for columns, separated by tabs. Nothing is attached.
 
-    With --sample, the values of a CSV file are examined on this machine, and no value is sent or printed.
+    With --sample and --sample-table, values are examined on this machine, and no value is sent or printed.
     """
-    if sample is not None:
-        for line in sample_lines(sample):
-            click.echo(line)
-        return
-    if warehouse is None or table is None:
-        raise click.UsageError("give --sample FILE, or --warehouse and --table")
-    at = f"/warehouse/{warehouse}/table/{table}/tag-suggestions"
-    for each in Management.of(gateway, token).send("GET", at).json()["suggestions"]:
+    match sample, sample_table, within, warehouse, table:
+        case Path(), None, None, None, None:
+            lines = sample_lines(samples_of_file(sample))
+        case None, str(), str(), None, None:
+            lines = sample_lines(samples_of_table(Management.of(gateway, token), within, sample_table))
+        case None, None, None, UUID(), UUID():
+            lines = _lines_by_name(Management.of(gateway, token), warehouse, table)
+        case _:
+            raise click.UsageError("give --sample, or --sample-table and --in, or --warehouse and --table")
+    for line in lines:
+        click.echo(line)
+
+
+def _lines_by_name(api: Management, warehouse: UUID, table: UUID) -> Iterator[str]:
+    """Yield a line for each suggestion by names and types of columns: column, tag, reason, part of the name."""
+    found = api.send("GET", f"/warehouse/{warehouse}/table/{table}/tag-suggestions").json()
+    for each in found["suggestions"]:
         sure = "whole name" if each["whole-name"] else "part of the name"
-        click.echo("\t".join((printable(each["column"]), each["tag"], printable(each["because"]), sure)))
-
-
-def sample_lines(path: Path) -> Iterator[str]:
-    """Yield a line for each suggestion by the values of a CSV file: column, tag, and share of matching values.
-
-    An unreadable file ends the command.
-    """
-    from gateway.governance.tag_samples import suggestions_of_samples
-
-    for each in suggestions_of_samples(_samples(path)):
-        yield f"{printable(each.column)}\t{each.tag}\t{each.share:.0%} of {each.examined} values"
-
-
-def _samples(path: Path) -> dict[str, list[str]]:
-    """Return the first values of each column of a CSV file."""
-    from gateway.governance.tag_samples import MOST_VALUES
-
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = csv.reader(file)
-            names = next(rows, [])[:_MOST_COLUMNS]
-            columns: list[list[str]] = [[] for _ in names]
-            for _, row in zip(range(MOST_VALUES), rows, strict=False):
-                for column, value in zip(columns, row, strict=False):
-                    column.append(value)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise click.ClickException(f"{path} cannot be read as a CSV file in UTF-8: {error}") from None
-    return dict(zip(names, columns, strict=True))
+        yield "\t".join((printable(each["column"]), each["tag"], printable(each["because"]), sure))
 
 
 def _tag_path(at: Mapping[str, Any], name: str) -> str:

@@ -148,6 +148,10 @@ class Settings(StoreSettings, frozen=True, kw_only=True):
     tag_suggestions: Annotated[
         bool, Meta(description="Suggest tags for the columns of tables, by their names and types. Attaches nothing.")
     ] = False
+    tag_labels: Annotated[
+        bool,
+        Meta(description="Send tags as `labels` of loaded tables and views. Each load then has one more statement."),
+    ] = False
     pagination_size_default: Annotated[
         Count, Meta(description="Number of items on a page if the request states none.")
     ] = 100
