@@ -217,7 +217,7 @@ def alerts(policy: str, project: str | None, gateway: str | None, token: str | N
 def show_restrictions(warehouse: UUID, table: UUID, user: str, gateway: str | None, token: str | None) -> None:
     """Print what a user may read of a table: allowed or not, columns, and the row filter and masks in Trino's SQL.
 
-    The caller needs the right to check the rights of other principals there (inspector or delegate).
+    The caller needs the right to read the assignments of the table, and to read the policies that apply to the user.
     """
     about = {"action": "read_columns", "warehouse-id": str(warehouse), "table-id": str(table)}
     check = {"operation": {"table": {**about, "restrictions": "trino"}}, "identity": {"user": user}}

@@ -14,7 +14,8 @@ from gateway.access.door import Door
 from gateway.access.hypothetical_evaluation import HypotheticalCheck
 from gateway.access.operations.checks import BatchCheck, Check, CheckPermission, hub_of
 from gateway.access.permit import Permit
-from gateway.access.refs import Ref
+from gateway.access.policy_verdict import PolicyVerdict
+from gateway.access.refs import ObjectKey, ObjectType, Ref
 from gateway.access.relations import VISIBLE_BY, Can
 from gateway.access.resolved import Excerpt, Resolution, ResolvedTable, ResolvedView
 from gateway.governance.errors import CannotInspectPermissions
@@ -124,7 +125,8 @@ class Checks:
     ) -> dict[int, RestrictedAnswer]:
         """Return the answers, by index, of allowed checks about data of tables with data policies.
 
-        `columns` has the names of the readable columns of checks that column grants allow.
+        `columns` has the names of the readable columns of checks that column grants allow. A check is not allowed if
+        its answer has expressions that the caller may not see.
         """
         about = {
             index: (_about(check, permit.actor), _meant(check, permit.resolution), guardrails.get(index, ()))
@@ -132,11 +134,31 @@ class Checks:
             if check.relation in CONCERNS_DATA
         }
         verdicts = await self._door.hypothetical_checks.policy_verdicts(permit, list(about.values()))
-        return {
-            index: restricted_answer(allowed[index], verdict, columns.get(index))
-            for index, verdict in zip(about, verdicts, strict=True)
-            if verdict is not None
+        found = {index: verdict for index, verdict in zip(about, verdicts, strict=True) if verdict is not None}
+        answers = {index: restricted_answer(allowed[index], each, columns.get(index)) for index, each in found.items()}
+        expressed = {index: found[index] for index, answer in answers.items() if answer.restrictions is not None}
+        secret = await self._secret(permit, {i: each for i, each in expressed.items() if i not in guardrails})
+        secret |= {index for index in guardrails if index in expressed and not expressed[index].trusted}
+        inspected = {index for index in expressed if _is_inspected(permit.operation, allowed[index])}
+        return answers | dict.fromkeys(secret - inspected, RestrictedAnswer(False))
+
+    async def _secret(
+        self, permit: Permit[CheckPermission] | Permit[BatchCheck], expressed: Mapping[int, PolicyVerdict]
+    ) -> set[int]:
+        """Return the indexes of the verdicts whose policies the caller may not read: literals can be confidential.
+
+        An enforcer that acts for the caller needs the expressions, and is left out.
+        """
+        policies = {
+            index: [one.policy.id for one in each.inputs.bound if one.policy.id not in each.exempt]
+            for index, each in expressed.items()
+            if not each.trusted and each.inputs is not None
         }
+        ids = sorted({id for some in policies.values() for id in some})
+        keys = [ObjectKey(ObjectType.DATA_POLICY, id) for id in ids]
+        answers = await self._door.hypothetical_checks.related(permit, permit.actor, Can.READ, keys)
+        readable = {id for id, yes in zip(ids, answers, strict=True) if yes}
+        return {index for index, some in policies.items() if not readable.issuperset(some)}
 
     async def _columns(self, permit: Permit[BatchCheck], refused: Sequence[int]) -> dict[int, list[str]]:
         """Return {index: readable column names} for refused checks of `can_read_columns` with some readable columns.
@@ -238,6 +260,11 @@ def _hypothetical_check(check: Check, caller: Actor, resolution: Resolution) -> 
     on = _meant(check, resolution)
     relation = Can.READ_DATA if check.relation is Can.READ_COLUMNS else check.relation
     return HypotheticalCheck(_about(check, caller), relation, on, check.facts)
+
+
+def _is_inspected(operation: CheckPermission | BatchCheck, check: Check) -> bool:
+    """Return True if an engine checks one of its users: answers about other principals needed `can_inspect`."""
+    return isinstance(operation, BatchCheck) and operation.delegated and check.principal is not None
 
 
 def _meant(check: Check, resolution: Resolution) -> Ref:

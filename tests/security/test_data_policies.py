@@ -255,7 +255,8 @@ def test_a_policy_that_cannot_be_read_or_applied_never_shows_the_data(
 
 
 def test_an_old_bridge_is_denied_and_a_new_one_gets_the_expressions(world: World, table: Table) -> None:
-    bind(world, MASK, "table", id_of(table))
+    policy = make(world, MASK)
+    assert change(world, policy, add=[target(world, table)]).status_code == 204
     about = {"warehouse-id": world.warehouse, "table-id": table.uuid}
     actions = [
         {**about, "action": "read_data"},
@@ -271,6 +272,9 @@ def test_an_old_bridge_is_denied_and_a_new_one_gets_the_expressions(world: World
     assert [each["column"] for each in results[3]["restrictions"]["column-masks"]] == ["name"]
     single = {"operation": {"table": {**about, "action": "read_data"}}}
     assert world.admin.post("/management/v1/permissions/check", single).json() == {"allowed": False}
+    world.grant("select", world.carol, "table", table.uuid)
+    [own] = world.carol.post(BATCH, {"checks": [{"operation": {"table": actions[3]}}]}).json()["results"]
+    assert own == {"allowed": False}, "a restricted user does not read the literals of its policies"
 
 
 def test_the_creator_of_a_table_below_a_policy_gets_no_credentials_for_it(world: World, ns: str) -> None:

@@ -44,15 +44,18 @@ ROLE = Principal(PrincipalType.ROLE, str(world.ROLE_ID))
 
 
 def house(judge: People, *bound: BoundPolicy) -> DoorFixture:
-    """Return a house with these policies on the table, which is also found by its id."""
+    """Return a house with these policies on the table, which is also found by its id. Alice may read the policies."""
+    judge.holds.setdefault(world.ALICE.id, set()).update((Can.READ, each.policy.id) for each in bound)
     found = fixture(judge, *bound)
     found.resolver.rows[ON] = found.resolver.rows[world.TABLE]
     return found
 
 
-async def answered(at: DoorFixture, *checks: Check, caller: Actor = world.ALICE) -> list[dict[str, Any]]:
+async def answered(
+    at: DoorFixture, *checks: Check, caller: Actor = world.ALICE, delegated: bool = False
+) -> list[dict[str, Any]]:
     """Return the results of a batch as JSON."""
-    permit = await at.door.admit(request_context(caller), BatchCheck(checks))
+    permit = await at.door.admit(request_context(caller), BatchCheck(checks, delegated=delegated))
     answer: BatchCheckAnswer = await Checks(door=at.door).batch(permit)
     results: list[dict[str, Any]] = msgspec.to_builtins(answer)["results"]
     return results
@@ -82,6 +85,22 @@ async def test_a_bridge_receives_the_filter_the_masks_and_the_columns() -> None:
     [mask] = result["restrictions"]["column-masks"]
     assert mask["column"] == "email"
     assert "email" in mask["expression"]
+
+
+async def test_expressions_are_shown_only_to_engines_and_readers_of_the_policies() -> None:
+    """A restricted user could otherwise read the literals of the policies that restrict it."""
+    judge = People()
+    at = house(judge, policy("p", EUROPE), policy("q"))
+    about_bob = Check(ON, Can.READ_COLUMNS, BOB, applies_restrictions=True)
+    judge.holds[world.ALICE.id] = {(Can.READ, "q")}
+    for check in (FOR_TRINO, about_bob):
+        assert await answered(at, check) == [{"allowed": False}]
+    assert await answered(at, FOR_TRINO, delegated=True) == [{"allowed": False}], "any caller may send `delegated`"
+    [inspected] = await answered(at, about_bob, delegated=True)
+    assert inspected["restrictions"]["row-filter"]
+    judge.holds[world.ALICE.id] = {(Can.READ, "q"), (Can.SKIP_POLICY, "p")}
+    [rest] = await answered(at, FOR_TRINO)
+    assert set(rest["restrictions"]) == {"column-masks"}, "a policy that does not apply is not in the expressions"
 
 
 def test_masked_and_readable_columns_are_named_alike() -> None:
