@@ -145,6 +145,7 @@ identity-attacks: setup ## Send attacks on authentication to a stack, and print 
 bench: setup ## Measure the performance, each figure next to a floor of the same run
 	$(BIN)/python -m tests.bench
 	$(BIN)/python -m tests.bench.bridge
+	$(BIN)/python -m tests.bench.data_policies
 	$(BIN)/python -m tests.bench.reader
 
 # Variables of the command line are also in the environment of the recipe: a token is not printed.

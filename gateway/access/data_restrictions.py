@@ -7,7 +7,6 @@ which policies apply to the caller. A missing answer restricts: nothing in this 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -16,6 +15,7 @@ from uuid import UUID
 import msgspec
 
 from gateway.access.actor import Actor, ActorKind
+from gateway.access.bound_restrictions import BoundRestrictions
 from gateway.access.column_restrictions import Judged, enforcing
 from gateway.access.engines import Engines
 from gateway.access.operation import Operation
@@ -25,13 +25,11 @@ from gateway.access.questions import engine_pin_of, pin_of
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
 from gateway.access.resolved import Excerpt, Resolution, ResolvedNamespace, ResolvedTable, ResolvedView
-from gateway.obligations.binding import PolicyProblem, restrictions_of
-from gateway.obligations.columns import RestrictionNotExpressible, columns_of
+from gateway.obligations.binding import PolicyProblem
 from gateway.obligations.data_policies import (
     AppliesTo,
     BoundPolicy,
     DataPolicy,
-    PolicyInputs,
     PrincipalAttributes,
     mapping_tables_of,
 )
@@ -40,8 +38,6 @@ from gateway.obligations.guardrail_policies import policies_of, without_policies
 Governed = ResolvedTable | ResolvedNamespace
 """A table, or the namespace of a new table."""
 
-#: Longer excerpts, in bytes, are parsed in a thread, so that they do not block other requests.
-_LARGE: Final = 262_144
 _EXCERPTS_AT_A_TIME: Final = 16
 
 
@@ -57,6 +53,7 @@ class DataRestrictions:
         self._resolver = resolver
         self._engines = engines
         self._alert = alert
+        self._bound = BoundRestrictions()
 
     async def settle(
         self,
@@ -98,18 +95,19 @@ class DataRestrictions:
         resolution: Resolution,
         own_roles: Sequence[str],
         *,
-        is_caller: bool = True,
+        other: Resolution | None = None,
         guardrails: Sequence[BoundPolicy] = (),
     ) -> dict[UUID, PolicyVerdict]:
         """Return the effect of data policies on each row, by its id. Rows without any policy are left out.
 
-        With `is_caller=False`, `actor` is another principal than the caller of `resolution`, with the roles
-        `own_roles`. `guardrails` apply to the actor on each table of `rows`. Raises DecisionEngineUnavailable.
+        If `actor` is another principal than the caller of `resolution`, `other` is a later resolution about it, and its
+        roles are `own_roles`. `guardrails` apply to the actor on each table of `rows`. Raises
+        DecisionEngineUnavailable.
         """
         inputs = await self._resolver.policy_inputs(rows)
-        acting = resolution.acting(actor) if is_caller else actor
+        acting = actor if other else resolution.acting(actor)
         bound = {row.id: known.bound for row in rows if (known := inputs.get(row.id)) is not None}
-        exempt, applying = await self._applying(acting, bound, resolution, is_caller=is_caller)
+        exempt, applying = await self._applying(acting, bound, other or resolution, is_caller=other is None)
         if guardrails:
             applying |= {
                 row.id: (*applying[row.id], *guardrails)
@@ -132,14 +130,14 @@ class DataRestrictions:
         attributes = msgspec.structs.replace(
             attributes,
             # Only the caller has a token in this request. The claims of all other principals are unknown.
-            claims=acting.policy_claims if is_caller else (),
-            complete=not _groups_unknown(acting, is_caller=is_caller),
+            claims=acting.policy_claims if other is None else (),
+            complete=not _groups_unknown(acting, is_caller=other is None),
         )
         async for id, excerpt in self._excerpts([row.id for row in tables]):
             policies = inputs[id]
             if policies is not None:
                 verdict = replace(found[id], trusted=id in trusted)
-                found[id] = await _bind(verdict, applying[id], policies, attributes, excerpt)
+                found[id] = await self._bound.bind(verdict, applying[id], policies, attributes, excerpt)
         problems = [problem for verdict in found.values() for problem in verdict.problems]
         if problems and self._alert is not None:
             self._alert(problems)
@@ -159,8 +157,7 @@ class DataRestrictions:
         questions += [Question(Can.BE_SUBJECT, _key(id)) for id in subjects]
         if not questions:
             return frozenset(), {id: () for id in bound}
-        pin = pin_of(resolution) if is_caller else None
-        answers = await self._engines.check(acting, questions, resolution.now, pin)
+        answers = await self._engines.check(acting, questions, resolution.now, pin_of(resolution))
         yes = {question for question, answer in zip(questions, answers, strict=True) if answer}
         if acting.assumed_role is not None and acting.id and subjects:
             user = msgspec.structs.replace(acting, assumed_role=None, within=None)
@@ -254,37 +251,6 @@ def _with_verdicts(judged: Judged, own: Sequence[BoundPolicy], found: Mapping[UU
 def is_governed(row: Governed) -> bool:
     """Return True if a data policy may apply to a table of the row's warehouse."""
     return row.warehouse.data_policy_revision is not None
-
-
-async def _bind(
-    verdict: PolicyVerdict,
-    applying: Sequence[BoundPolicy],
-    inputs: PolicyInputs,
-    attributes: PrincipalAttributes,
-    excerpt: Excerpt,
-) -> PolicyVerdict:
-    """Return the verdict with the restrictions; it stays inexpressible if no engine could enforce them."""
-
-    def bound() -> PolicyVerdict:
-        try:
-            columns = columns_of(excerpt.text)
-            result = restrictions_of(
-                verdict.object_id, applying, inputs, attributes, columns, excerpt.metadata_location
-            )
-        except RestrictionNotExpressible as impossible:
-            problem = f"{impossible}: nobody may read the table until the policy or the table is changed"
-            ids = sorted({each.policy.id for each in applying})
-            return replace(verdict, problems=tuple(PolicyProblem(id, verdict.object_id, problem) for id in ids))
-        return replace(
-            verdict,
-            inexpressible=False,
-            restrictions=result.restrictions,
-            problems=result.problems,
-            columns=columns,
-            inputs=inputs,
-        )
-
-    return await asyncio.to_thread(bound) if len(excerpt.text) > _LARGE else bound()
 
 
 def _groups_unknown(acting: Actor, *, is_caller: bool) -> bool:

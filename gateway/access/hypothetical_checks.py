@@ -120,7 +120,6 @@ class HypotheticalChecks:
                 resolution=permit.resolution,
                 resolver=self._resolver,
                 engines=self._engines,
-                pin=pin_of(permit.resolution),
                 room=self._lane_slot(permit),
                 # A user's statement waits for the checks of its engine, and the engine soon times out.
                 paced=_lane(permit) is Lane.USER,
@@ -171,13 +170,13 @@ class HypotheticalChecks:
                 groups.setdefault((actor, stated), {})[ref] = row
         try:
             for (actor, stated), own in groups.items():
-                roles = (await self._resolver.resolve((), actor)).caller_roles
+                about = await self._resolver.resolve((), actor)
                 verdicts = await self._data.verdicts(
                     actor,
                     list(own.values()),
                     permit.resolution,
-                    roles,
-                    is_caller=actor == permit.actor,
+                    about.caller_roles,
+                    other=None if actor == permit.actor else about,
                     guardrails=stated,
                 )
                 found |= {(actor, ref, stated): verdicts.get(row.id) for ref, row in own.items()}

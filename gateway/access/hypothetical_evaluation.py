@@ -21,8 +21,8 @@ from gateway.access.describe import describe_target
 from gateway.access.engines import Engines
 from gateway.access.policy import PolicyActor, PolicyContext, PolicyQuestion, PolicyRequest
 from gateway.access.policy_operation_names import policy_operation_name
-from gateway.access.ports import Pin, Question, Resolver
-from gateway.access.questions import above_of, inside_of, key_of
+from gateway.access.ports import Question, Resolver
+from gateway.access.questions import above_of, inside_of, key_of, pin_of
 from gateway.access.refs import ObjectType, Ref
 from gateway.access.relations import Can
 from gateway.access.resolved import Resolution, ResolvedTable, warehouse_of
@@ -77,7 +77,6 @@ async def evaluate_checks(
     resolution: Resolution,
     resolver: Resolver,
     engines: Engines,
-    pin: Pin | None,
     room: Callable[[], AbstractAsyncContextManager[None]],
     paced: bool,
     guardrails: dict[int, tuple[BoundPolicy, ...]] | None = None,
@@ -87,9 +86,8 @@ async def evaluate_checks(
     Row filters and masks of guardrails refuse a check. With `guardrails`, those of an allowed check on one table are
     added to it by the index of the check, and the caller must apply them.
 
-    Checks of one actor are one request to OPA, and each actor takes a slot of `room`. `pin` keys cached answers about
-    `requester`; expiries of other actors are unknown. `paced` is as for `Relationships.check`. Raises
-    DecisionEngineUnavailable if an answer is missing.
+    Checks of one actor are one request to OPA, and each actor takes a slot of `room`. `paced` is as for
+    `Relationships.check`. Raises DecisionEngineUnavailable if an answer is missing.
     """
     answers = [False] * len(hypothetical)
     of_actor: dict[Actor, list[int]] = {}
@@ -105,9 +103,8 @@ async def evaluate_checks(
             questions = questions_about(some, resolution)
             async with asyncio.TaskGroup() as both:
                 allowing = both.create_task(engines.allowed(request))
-                relating = both.create_task(
-                    engines.check(actor, questions, resolution.now, pin if same else None, paced=paced)
-                )
+                # The expiries of `known` are those after its own time. Revisions of warehouses are older than that.
+                relating = both.create_task(engines.check(actor, questions, known.now, pin_of(known), paced=paced))
         for index, policy, holds in zip(indexes, allowing.result(), relating.result(), strict=True):
             there = resolution.get(hypothetical[index].on) is not None
             # The check is sent for an inactive warehouse too: the duration must not disclose an invisible warehouse.

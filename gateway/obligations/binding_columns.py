@@ -26,9 +26,12 @@ class TableColumns:
         self._fields: dict[int, list[NestedField]] = defaultdict(list)
         self._ids: dict[str, set[int]] = defaultdict(set)
         self._names: dict[int, set[str]] = defaultdict(set)
+        # Most definitions are equal in all schemas. They are kept once, because a table may have hundreds of schemas.
         for field in (field for schema in (*columns.schemas, columns.current) for field in schema):
-            self._fields[field.id].append(field)
-            self._name(field.id, field.name)
+            known = self._fields[field.id]
+            if not known or known[-1] != field:
+                known.append(field)
+                self._name(field.id, field.name)
         for field_id, name in inputs.former_columns:
             self._name(field_id, name)
 

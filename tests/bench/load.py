@@ -20,6 +20,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     method: str
     url: str
     headers: dict[str, str]
+    body: str | None = None
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,8 +72,8 @@ async def send(load: Load) -> Result:
             if load.requests and number >= load.first + load.requests:
                 break
             n, k = str(number), f"{number // max(1, len(load.mix)) % load.vary:03}"
-            body = None if load.body is None else load.body.replace("{n}", n)
             requested = load.mix[number % len(load.mix)] if load.mix else load
+            body = None if requested.body is None else requested.body.replace("{n}", n)
             url = requested.url.replace("{n}", n).replace("{k}", k)
             begun = time.perf_counter()
             # A redirect could lead the load to another machine.

@@ -131,10 +131,11 @@ class ManyTables:
 
 _TABLES = """
     insert into tables (id, warehouse_id, namespace_id, kind, name, name_key, table_uuid, location, location_key,
-                        metadata_location, metadata)
+                        metadata_location, metadata, metadata_excerpt, metadata_excerpt_of)
     select gen_random_uuid(), t.warehouse_id, t.namespace_id, t.kind, 't' || lpad(n::text, 5, '0'),
            't' || lpad(n::text, 5, '0'), gen_random_uuid(), t.location || '-' || n,
-           rtrim(t.location_key, '/') || '-' || n || '/', t.metadata_location, t.metadata
+           rtrim(t.location_key, '/') || '-' || n || '/', t.metadata_location, t.metadata,
+           t.metadata_excerpt, t.metadata_excerpt_of
     from tables t, generate_series(1, $2) n where t.id = $1::text::uuid
     returning id, namespace_id
 """

@@ -57,6 +57,7 @@ class Bridge:
     url: str
     log: Path
     verify: ssl.SSLContext | bool = True
+    pid: int = 0
 
     def send(self, entry: str, person: Person, action: object, *, key: str | None = KEY) -> httpx.Response:
         """Send a check to the bridge as Trino does for this user."""
@@ -126,7 +127,7 @@ def bridged(
                         break
                 except httpx.TransportError:
                     time.sleep(0.05)
-            yield Bridge(url, log, verify)
+            yield Bridge(url, log, verify, process.pid)
         finally:
             process.terminate()
             process.wait(timeout=60)

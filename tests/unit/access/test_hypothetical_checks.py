@@ -3,6 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import msgspec
 import pytest
 
 from gateway.access.actor import Actor, ActorKind
@@ -10,11 +15,13 @@ from gateway.access.authz_errors import DecisionUnavailable
 from gateway.access.hypothetical_evaluation import HypotheticalCheck
 from gateway.access.operations.checks import BatchCheck, Check
 from gateway.access.policy import PolicyAnswer, PolicyRequest, Reason
-from gateway.access.refs import ObjectKey, ObjectType, Table, TabularRef
+from gateway.access.ports import Pin, Question
+from gateway.access.refs import ObjectKey, ObjectType, Ref, Table, TabularRef
 from gateway.access.relations import Can
+from gateway.access.resolved import Resolution
 from gateway.access.tuples import Principal, PrincipalType
 from tests.access import world
-from tests.access.world import DoorFixture, request_context
+from tests.access.world import DoorFixture, TableResolver, request_context
 
 ON = TabularRef(Table, world.WAREHOUSE_ID, world.TABLE_ID)
 BOB = Actor.user(world.BOB_ID)
@@ -77,6 +84,35 @@ async def test_only_checks_about_another_principal_skip_pacing(
     await door_fixture.door.hypothetical_checks.holds(permit, [(Can.DROP, ON)])
     await door_fixture.door.hypothetical_checks.related(permit, BOB, Can.DROP, [ObjectKey(ObjectType.TABLE, "t")])
     assert door_fixture.judge.paced == [paced] * 3
+
+
+async def test_cached_answers_about_another_user_depend_on_that_users_expiries_and_time() -> None:
+    """With the caller's own values, an allow would outlive the grant that it came from."""
+    door_fixture, found = DoorFixture(), list[tuple[str, datetime, Pin | None]]()
+    revisions = {"revision": UUID(int=1), "time_boxes": UUID(int=2)}
+    later = world.NOW + timedelta(seconds=5)
+    of_bob = {**revisions, "next_expiry": later + timedelta(hours=1), "now": later}
+
+    class OfEach(TableResolver):
+        async def resolve(self, refs: Sequence[Ref], caller: Actor) -> Resolution:
+            known = await super().resolve(refs, caller)
+            return msgspec.structs.replace(known, **(of_bob if caller == BOB else revisions))
+
+    async def check(
+        actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
+    ) -> list[bool]:
+        found.append((actor.id, now, pin))
+        return [True] * len(questions)
+
+    door_fixture = DoorFixture(resolver=OfEach())
+    permit = await door_fixture.door.admit(request_context(), BatchCheck((Check(ON, Can.DROP),)))
+    door_fixture.judge.check = check  # type: ignore[method-assign]  # records the pins
+    mine = HypotheticalCheck(permit.actor, Can.DROP, ON)
+    await door_fixture.door.hypothetical_checks.evaluate(permit, [READ, mine])
+    assert sorted(found) == [
+        (permit.actor.id, world.NOW, Pin(UUID(int=1), UUID(int=2), None)),
+        (BOB.id, later, Pin(UUID(int=1), UUID(int=2), later + timedelta(hours=1))),
+    ]
 
 
 async def test_either_engine_can_refuse_a_hypothetical_check() -> None:

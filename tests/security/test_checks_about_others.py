@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks about another principal end with the right: a cached answer never outlives a revocation.
+
+Trino's bridge sends such checks, and the gateway caches their allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.contract.columns import BATCH, wide
+from tests.contract.lifecycle import until
+from tests.contract.test_data_policies import MASK, change, make, target
+from tests.contract.test_roles import add
+from tests.contract.test_roles import make as make_role
+from tests.contract.test_token_groups import give, take
+from tests.contract.world import Person, Table, World, send_until_decided
+
+#: The first check is sent to OpenFGA, the second one can be answered from the cache.
+TWICE = 2
+
+
+@pytest.fixture
+def inspector(world: World) -> Iterator[Person]:
+    """Return a service that may check the rights of every user in the warehouse."""
+    world.grant("inspector", world.etl, "warehouse", world.warehouse)
+    yield world.etl
+    world.strip(world.etl)
+
+
+@pytest.fixture
+def table(world: World, ns: str) -> Table:
+    return wide(world, ns)
+
+
+def reads(world: World, inspector: Person, user: Person, table: Table) -> object:
+    """Return the answer about the table: True for all columns, restrictions for some values, False for none."""
+    about = {"warehouse-id": world.warehouse, "namespace": [table.namespace], "table": table.name}
+    operation = {"table": {**about, "action": {"action": "read_columns"}, "restrictions": "trino"}}
+    body = {"delegated": True, "checks": [{"identity": {"user": user.id}, "operation": operation}]}
+    answer = send_until_decided(lambda: inspector.post(BATCH, body))
+    assert answer.status_code == 200, answer.text
+    (result,) = answer.json()["results"]
+    return result.get("restrictions", True) if result["allowed"] else False
+
+
+def test_a_revoked_grant_ends_the_answers_about_its_holder(world: World, inspector: Person, table: Table) -> None:
+    user = world.stranger()
+    for kind, id in (("table", table.uuid), ("namespace", world.namespace_id(table.namespace))):
+        assert reads(world, inspector, user, table) is False
+        world.grant("select", user, kind, id)
+        assert [reads(world, inspector, user, table) for _ in range(TWICE)] == [True, True]
+        world.revoke("select", user, kind, id)
+        assert reads(world, inspector, user, table) is False, kind
+
+
+def test_a_lost_role_ends_the_answers_about_its_former_member(world: World, inspector: Person, table: Table) -> None:
+    user, role = world.stranger(), make_role(world)
+    give(world, "select", role, "table", table.uuid)
+    assert add(world, role, "user", user.id).status_code in (200, 204)
+    assert [reads(world, inspector, user, table) for _ in range(TWICE)] == [True, True]
+    take(world, "select", role, "table", table.uuid)
+    assert reads(world, inspector, user, table) is False
+    give(world, "select", role, "table", table.uuid)
+    assert [reads(world, inspector, user, table) for _ in range(TWICE)] == [True, True]
+    path = f"/management/v1/role/{role['id']}/members/user/{user.id}"
+    assert send_until_decided(lambda: world.admin.delete(path)).status_code == 204
+    assert reads(world, inspector, user, table) is False
+
+
+def test_a_grant_ends_at_its_expiry_for_answers_about_its_holder(world: World, inspector: Person, table: Table) -> None:
+    user = world.stranger()
+    ends = datetime.now(UTC) + timedelta(seconds=4)
+    entry = {"privilege": "select", "principal": {"user": user.id}, "expires-at": ends.isoformat()}
+    path = f"/management/v1/warehouse/{world.warehouse}/table/{table.uuid}/grants"
+    granted = send_until_decided(lambda: world.admin.post(path, {"writes": [entry]}))
+    assert granted.status_code == 204, granted.text
+    before = reads(world, inspector, user, table)
+    assert before is True or datetime.now(UTC) > ends
+    until(lambda: datetime.now(UTC) > ends + timedelta(seconds=1), "the grant did not expire")
+    assert reads(world, inspector, user, table) is False
+
+
+def test_a_revoked_exemption_restricts_the_next_answer(world: World, inspector: Person, table: Table) -> None:
+    user, policy = world.stranger(), make(world, MASK)
+    world.grant("select", user, "table", table.uuid)
+    assert change(world, policy, add=[target(world, table)]).status_code == 204
+    masked = reads(world, inspector, user, table)
+    assert isinstance(masked, dict)
+    assert masked["column-masks"]
+    world.grant("exempt", user, "data-policy", policy["id"])
+    assert [reads(world, inspector, user, table) for _ in range(TWICE)] == [True, True]
+    world.revoke("exempt", user, "data-policy", policy["id"])
+    assert reads(world, inspector, user, table) == masked
+    world.admin.send("DELETE", f"/management/v1/data-policy/{policy['id']}", params={"force": "true"})
