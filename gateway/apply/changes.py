@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The changes of a plan."""
+"""The changes of a plan, and the error for those that the gateway has no request for."""
 
 from __future__ import annotations
 
@@ -35,3 +35,7 @@ class Change:
     address: Address
     fields: tuple[FieldChange, ...] = ()
     desired: Resource | None = None
+
+
+class NotChangeable(Exception):
+    """The file states another value for a field that cannot change in this way, or lacks one that a creation needs."""

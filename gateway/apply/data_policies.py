@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateway.apply.bound_objects import BoundObjects
-from gateway.apply.changes import Change
+from gateway.apply.changes import Change, NotChangeable
 from gateway.apply.client import Api
 from gateway.apply.definitions import MixedRole, readable, stored
 from gateway.apply.located import MANAGEMENT, Located
@@ -16,10 +16,6 @@ from gateway.iceberg.identifiers import fold
 
 _HIDDEN = "you do not see the object"
 _DEFAULTS: Mapping[str, Any] = {"applies-to": "everyone", "allow-append": False}
-
-
-class IncompletePolicy(Exception):
-    """The file lacks the definition of a new data policy."""
 
 
 class DataPolicyReader:
@@ -98,9 +94,9 @@ def change_binding(api: Api, located: Located, binding: Address, *, adds: bool) 
 
 
 def require_definition(change: Change, present: Resource | None) -> None:
-    """Raise IncompletePolicy if a new data policy has no definition."""
+    """Raise NotChangeable if a new data policy has no definition."""
     if present is None and change.desired is not None and "definition" not in change.desired.fields:
-        raise IncompletePolicy(f"{change.address} does not exist, and its creation needs `definition`.")
+        raise NotChangeable(f"{change.address} does not exist, and its creation needs `definition`.")
 
 
 def _body(located: Located, address: Address, fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -35,7 +35,7 @@ class Executor:
     def prepare(self, changes: Sequence[Change]) -> None:
         """Read the secrets that the changes need, before the first change.
 
-        Raises SecretMissing, IncompleteWarehouse, IncompletePolicy and NotChangeable.
+        Raises SecretMissing, IncompleteWarehouse and NotChangeable.
         """
         for change in changes:
             require_possible(change, self._present.resources.get(change.address))

@@ -8,9 +8,8 @@ from typing import Any, Final
 
 from gateway.apply.catalog_lists import LISTS, namespaces_of, tabulars_of
 from gateway.apply.client import FORBIDDEN, Api, ApiError
-from gateway.apply.grant_export import grants_of, principal_of
+from gateway.apply.export_entries import grants_of, policies_of, principal_of, tags_of
 from gateway.apply.located import MANAGEMENT, Located
-from gateway.apply.policy_export import policies_of, tags_of
 from gateway.apply.reader import read_state
 from gateway.apply.state import SERVER, Address, Kind, Resource, Scope, State, bound_object, namespace_address
 from gateway.iceberg.identifiers import fold

@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from gateway.apply.changes import Change
+from gateway.apply.changes import Change, NotChangeable
 from gateway.apply.client import Api
-from gateway.apply.errors import NotChangeable
 from gateway.apply.grant_reading import GrantReader
 from gateway.apply.located import MANAGEMENT, Located
 from gateway.apply.state import Address, Kind, Resource, State

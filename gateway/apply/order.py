@@ -106,11 +106,13 @@ def _phase(change: Change, unused: Unused) -> Phase:
 
 
 def _loosens(change: Change) -> bool:
-    """Return whether the change of a data policy only restricts less. A changed definition may restrict more."""
+    """Return whether the change of a data policy is made last.
+
+    A policy that applies to subjects only no longer restricts the members of a role that is going to be a subject. So
+    even a new definition waits for them: the present one restricts every reader until then.
+    """
     found = {each.name: each.after for each in change.fields}
-    less = found.get("applies-to") == AppliesTo.SUBJECTS or found.get("allow-append") is True
-    more = found.get("applies-to") == AppliesTo.EVERYONE or found.get("allow-append") is False
-    return less and not more and "definition" not in found
+    return found.get("applies-to") == AppliesTo.SUBJECTS or (len(found) == 1 and found.get("allow-append") is True)
 
 
 def _within_phase(change: Change) -> tuple[int, int, int, bool, str]:

@@ -13,7 +13,7 @@ from gateway.apply.tags import attach_tag, create_tag, detach_tag, require_exten
 
 
 def require_possible(change: Change, present: Resource | None) -> None:
-    """Raise IncompletePolicy or NotChangeable for a change that the gateway would refuse in the middle of the run."""
+    """Raise NotChangeable for a change that the gateway would refuse in the middle of the run."""
     match change.address.kind:
         case Kind.TAG:
             require_extension(change, present)

@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from gateway.apply.changes import Change
+from gateway.apply.changes import Change, NotChangeable
 from gateway.apply.client import FORBIDDEN, Api, ApiError, segment
-from gateway.apply.errors import NotChangeable
 from gateway.apply.located import MANAGEMENT, Located
 from gateway.apply.state import Address, Kind, Resource, State
 from gateway.iceberg.identifiers import fold

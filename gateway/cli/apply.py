@@ -189,10 +189,9 @@ def _exit_on_errors() -> Iterator[None]:
 
     Messages contain texts of the gateway, and names that other users chose.
     """
+    from gateway.apply.changes import NotChangeable
     from gateway.apply.client import ApiError
-    from gateway.apply.data_policies import IncompletePolicy
     from gateway.apply.definitions import MixedRole
-    from gateway.apply.errors import NotChangeable
     from gateway.apply.export import NoSuchProject
     from gateway.apply.located import UnknownRole
     from gateway.apply.planner import MissingObjects
@@ -203,7 +202,7 @@ def _exit_on_errors() -> Iterator[None]:
 
     expected = (
         *(Ambiguous, ApiError, IncompleteWarehouse, InvalidSource, Inactive, MissingObjects, NoSuchProject),
-        *(IncompletePolicy, MixedRole, NotChangeable, SecretMissing, UnknownRole),
+        *(MixedRole, NotChangeable, SecretMissing, UnknownRole),
     )
     try:
         yield

@@ -355,6 +355,11 @@ def test_the_documented_example_is_applied_as_it_is(desk: Desk, world: World) ->
     example = Desk(world, desk.file, content)
     example.applied()
     assert example.agrees("--prune", "--prune-containers")
+    text = block("docs/apply.md", "own-regions").text.replace("id: shop", f"id: {project}")
+    content = yaml.safe_load(text.replace("oidc~", f"oidc~{user}").replace("name: Shop", f"name: {project}"))
+    policies = Desk(world, desk.file, content)
+    assert "14 changes were made" in policies.applied()
+    assert policies.agrees("--prune")
 
 
 def test_two_runs_at_once_leave_one_of_each_object(desk: Desk, world: World) -> None:

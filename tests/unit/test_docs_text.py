@@ -32,7 +32,15 @@ _ROOTS = (
     "docs/",
 )
 #: File names that readers create, or that belong to an example.
-_EXAMPLES = {"pipeline.json", "contractors.json", "shop.yaml", "demo.yaml", "ready.json", "/tmp/ready.json"}
+_EXAMPLES = {
+    "pipeline.json",
+    "contractors.json",
+    "shop.yaml",
+    "shop-policies.yaml",
+    "demo.yaml",
+    "ready.json",
+    "/tmp/ready.json",
+}
 
 _SETTING = re.compile(r"LAKEGATE__\w+(?:<ID>\w*)*")
 _REMOVED = {"LAKEGATE__TRUSTED_ENGINES__<ID>__IDENTITIES__<ID>__AUDIENCES"}

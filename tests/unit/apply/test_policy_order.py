@@ -164,3 +164,14 @@ def test_a_policy_that_restricts_fewer_principals_changes_after_revocations_and_
     grant = Resource(Address(Kind.GRANT, f"select {USERS[0]}", TABLES[0]))
     assert _order([subjects], [everyone, grant], prune=True) == ["- grant", "~ data-policy"]
     assert _order([everyone, grant], [subjects]) == ["~ data-policy", "+ grant"]
+
+
+def test_a_policy_for_subjects_changes_after_its_subjects_were_added_whatever_else_changes() -> None:
+    """They would read all values in between: the members of a new role until they are added to it."""
+    before = Resource(POLICIES[0], {"applies-to": "everyone", "allow-append": True, "definition": {"a": 1}})
+    after = Resource(POLICIES[0], {"applies-to": "subjects", "allow-append": False, "definition": {"a": 2}})
+    subject = Resource(Address(Kind.GRANT, "subject role:analysts", POLICIES[0]))
+    member = Resource(Address(Kind.MEMBER, USERS[0], ROLE))
+    assert _order([after, Resource(ROLE), subject, member], [before]) == [
+        *("+ role", "+ grant", "+ member", "~ data-policy"),
+    ]
