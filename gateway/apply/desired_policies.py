@@ -72,9 +72,10 @@ def _policy(to: Collector, path: Path, project: Address, policy: DataPolicy) -> 
     for place, binding in enumerate(policy.bindings or ()):
         at = (*path, "bindings", place)
         target = _target(to, at, project, binding)
-        # Apply need not read the namespaces above the bound one.
-        holders = (each for each in (target, target.parent) if each is not None and each.kind is not Kind.PROJECT)
-        to.references |= {*holders, *(each for each in target.ancestors() if each.kind is Kind.WAREHOUSE)}
+        # The caller need not see the namespaces above the bound one.
+        namespace = target.parent if target.kind is Kind.TABLE else None
+        above = (each for each in target.ancestors() if each.kind is Kind.WAREHOUSE or each == namespace)
+        to.references |= {target, *above}
         to.add(at, Resource(binding_address(address, target)))
 
 

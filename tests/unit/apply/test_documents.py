@@ -32,6 +32,10 @@ def _warehouse(fields: str) -> str:
     return f"projects:\n- name: Shop\n  warehouses:\n  - name: main\n    {fields}\n"
 
 
+def _project(fields: str) -> str:
+    return f"projects:\n- name: Shop\n  {fields}\n"
+
+
 def test_the_documented_example_for_the_embedded_stack_names_its_warehouse() -> None:
     """Its warehouse exists, so the example has neither a storage nor a credential."""
     state = _desired(block("docs/apply.md", "oidc~carol").text)
@@ -75,6 +79,37 @@ def test_the_documented_example_for_the_embedded_stack_names_its_warehouse() -> 
         (
             "projects: [{name: a, roles: [{name: b, provider-id: entra, members: [{user: oidc~a}]}]}]",
             "roles[0].members: the provider entra manages the members of this role",
+        ),
+        (_project("tag-definitions: [{name: a, value-kind: marker}, {name: A}]"), "tag Shop/a is stated twice"),
+        (_project("tag-definitions: [{name: a, value-kind: number}]"), "tag-definitions[0].value-kind: Invalid enum"),
+        (_project("mapping-tables: [{name: a, entries: [{values: [x]}]}]"), "entries[0]: give exactly one of user and"),
+        (_project("data-policies: [{name: a, bindings: [{}]}]"), "bindings[0]: give either `tag`, or `warehouse`"),
+        (
+            _project("data-policies: [{name: a, bindings: [{tag: b, warehouse: c}]}]"),
+            "bindings[0]: give either `tag`, or `warehouse`",
+        ),
+        (
+            _project("data-policies: [{name: a, bindings: [{warehouse: c, table: d}]}]"),
+            "bindings[0].table: a table needs `namespace` too",
+        ),
+        (
+            _project("data-policies: [{name: a, grants: [{privilege: exemt, user: oidc~a}]}]"),
+            "'exemt' cannot be granted here. Did you mean 'exempt'",
+        ),
+        (
+            _project("data-policies: [{name: a, definition: {kind: mask, action: show-all}}]"),
+            "definition.action: Invalid enum value 'show-all'",
+        ),
+        (
+            _project("data-policies: [{name: a, definition: {kind: mask, action: mask-alphanum, colums: []}}]"),
+            "definition.colums: this key is unknown",
+        ),
+        (
+            _project(
+                "data-policies:\n  - name: a\n    definition:\n      kind: row-filter\n      test:\n"
+                "        type: not\n        operand: {type: has-role, role: leads}"
+            ),
+            "line 9: projects[0].data-policies[0].definition.test.operand: `not` must not contain `has-role`",
         ),
         ("projects: [\n", "line 2: the file is not valid YAML"),
         ("a: &a [*a]", "an alias refers to a value that contains it"),

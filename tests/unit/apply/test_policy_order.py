@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.apply.changes import Action
+from gateway.apply.changes import Action, Change
 from gateway.apply.planner import plan
 from gateway.apply.state import Address, Kind, Resource, State, binding_address, namespace_address
 
@@ -86,31 +86,41 @@ def _restricts(found: dict[Address, dict[str, Any]], policy: Address, user: str,
     return subject or found[policy]["applies-to"] == "everyone"
 
 
+def _make(found: dict[Address, dict[str, Any]], change: Change) -> None:
+    """Make a change as the gateway does: it refuses to delete a tag in use, and a bound policy."""
+    if change.action is not Action.REMOVE:
+        assert change.address.parent in found
+        found.setdefault(change.address, {}).update({each.name: each.after for each in change.fields})
+        return
+    inner = [each for each in found if change.address in (each, *each.ancestors())]
+    assert not [each for each in inner if each.kind is Kind.BINDING and each != change.address]
+    if change.address == TAG:
+        assert not [each for each in found if each.kind is Kind.ATTACHMENT or '"tag"' in each.name]
+    for each in inner:
+        del found[each]
+
+
+def _state(found: dict[Address, dict[str, Any]]) -> State:
+    return State({address: Resource(address, dict(fields)) for address, fields in found.items()})
+
+
 @settings(max_examples=400)
-@given(desired=states(), present=states(), prune=st.booleans())
+@given(desired=states(), present=states(), prune=st.booleans(), made=st.integers(0, 8))
 def test_no_user_reads_more_between_two_changes_than_before_or_after_the_plan(
-    desired: State, present: State, prune: bool
+    desired: State, present: State, prune: bool, made: int
 ) -> None:
-    """A run can be killed after each change, and readers do not wait for its end."""
+    """Readers do not wait for the end of a run. It is killed after some changes, and repeated."""
     found: dict[Address, dict[str, Any]] = {each.address: dict(each.fields) for each in present.resources.values()}
     seen = [_raw_reads(found)]
-    for change in plan(desired, present, prune=prune).changes:
-        if change.action is Action.REMOVE:
-            inner = [each for each in found if change.address in (each, *each.ancestors())]
-            assert not [each for each in inner if each.kind is Kind.BINDING and each != change.address]
-            if change.address == TAG:
-                used = [each for each in found if each.kind is Kind.ATTACHMENT or '"tag"' in each.name]
-                assert not used, "the gateway refuses to delete a tag that is in use"
-            for each in inner:
-                del found[each]
-        else:
-            assert change.address.parent in found
-            found.setdefault(change.address, {}).update({each.name: each.after for each in change.fields})
+    for change in plan(desired, present, prune=prune).changes[:made]:
+        _make(found, change)
+        seen.append(_raw_reads(found))
+    for change in plan(desired, _state(found), prune=prune).changes:
+        _make(found, change)
         seen.append(_raw_reads(found))
     for between in seen:
         assert between <= seen[0] | seen[-1]
-    again = State({address: Resource(address, fields) for address, fields in found.items()})
-    assert plan(desired, again, prune=prune).changes == ()
+    assert plan(desired, _state(found), prune=prune).changes == ()
 
 
 def _entry(user: str, *values: str) -> Resource:
