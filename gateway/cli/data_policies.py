@@ -12,7 +12,7 @@ from uuid import UUID
 import click
 
 from gateway.cli.clients import pages
-from gateway.cli.data_policy_preview import preview
+from gateway.cli.data_policy_preview import UNKNOWN, preview
 from gateway.cli.management import Management, at_a_gateway, printable
 
 PROJECT = click.option("--project", help="Id of the project. Default: the default project of the gateway.")
@@ -217,13 +217,15 @@ def alerts(policy: str, project: str | None, gateway: str | None, token: str | N
 def show_restrictions(warehouse: UUID, table: UUID, user: str, gateway: str | None, token: str | None) -> None:
     """Print what a user may read of a table: allowed or not, columns, and the row filter and masks in Trino's SQL.
 
-    The caller needs the right to check the rights of other principals there (inspector or delegate).
+    The caller needs the right to check the rights of other principals there (inspector or delegate). The user is only
+    named: claims and groups in the user's own token are unknown, so tests with claims are false.
     """
     about = {"action": "read_columns", "warehouse-id": str(warehouse), "table-id": str(table)}
     check = {"operation": {"table": {**about, "restrictions": "trino"}}, "identity": {"user": user}}
     api = Management.of(gateway, token)
     (result,) = api.send("POST", "/action/batch-check", body={"checks": [check]}).json()["results"]
     click.echo(json.dumps(result, indent=2))
+    click.echo(UNKNOWN, err=True)
 
 
 def policy_path(api: Management, policy: str) -> str:

@@ -138,19 +138,33 @@ Definition: TypeAlias = Mask | RowFilter
 
 def roles_tested_by(definition: Definition) -> frozenset[str]:
     """Return the ids of the roles in the `has-role` tests of a definition."""
+    return frozenset(each.role for each in _tests_of(definition) if isinstance(each, RoleTest))
+
+
+def attributes_of(definition: Definition, source: AttributeSource) -> frozenset[str]:
+    """Return the names of the attributes from a source in a definition."""
+    tests = _tests_of(definition)
+    stated = [
+        each.values if isinstance(each, InTest) else each.value for each in tests if not isinstance(each, RoleTest)
+    ]
+    return frozenset(each.name for each in stated if isinstance(each, Attribute) and each.source is source)
+
+
+def _tests_of(definition: Definition) -> list[InTest | CompareTest | RoleTest]:
+    """Return the tests of a definition that can depend on the principal, from all levels."""
     left: list[Test] = [definition.test] if isinstance(definition, RowFilter) else []
-    found: set[str] = set()
+    found: list[InTest | CompareTest | RoleTest] = []
     while left:
         match left.pop():
             case AllOf(operands=operands) | AnyOf(operands=operands):
                 left.extend(operands)
             case NotTest(operand=operand):
                 left.append(operand)
-            case RoleTest(role=role):
-                found.add(role)
+            case InTest() | CompareTest() | RoleTest() as test:
+                found.append(test)
             case _:
                 pass
-    return frozenset(found)
+    return found
 
 
 class AppliesTo(StrEnum):
