@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from gateway.access.actor import Actor
+from gateway.access.idempotency import RepeatableRequest
 from gateway.access.operations.checks import BatchCheck, Check
 from gateway.access.relations import Can
 from gateway.catalog.loads import load_representation
@@ -125,3 +126,14 @@ def test_callers_without_policy_claims_have_the_cache_keys_of_groups_alone(prove
     assert actor.token_digest == actor.groups_digest != ""
     asserted = msgspec.structs.replace(through_engine(EUROPE, proven=False), group_roles=("r",))
     assert asserted.token_digest == asserted.groups_digest
+
+
+def test_a_retry_with_a_renewed_token_finds_the_recorded_success() -> None:
+    """A change would otherwise be made twice when a claim changes. The retry is decided again with the new claims."""
+
+    def scope(claims: Claims) -> bytes:
+        return RepeatableRequest(
+            actor=through_engine(claims), operation="o", method="POST", path="/p", key=world.TABLE_ID, digest=b""
+        ).scope
+
+    assert scope(EUROPE) == scope(AMERICA)
