@@ -116,7 +116,10 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def token_digest(self) -> str:
-        """Text for cache keys of answers: equal for equal roles by groups and equal policy claims."""
+        """Text for cache keys of answers: equal for equal roles by groups and equal policy claims.
+
+        Idempotency keys do not depend on it: a client retries with a renewed token, and each retry is decided again.
+        """
         claims = self.policy_claims
         if not claims:
             return self.groups_digest

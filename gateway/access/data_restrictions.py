@@ -7,7 +7,7 @@ which policies apply to the caller. A missing answer restricts: nothing in this 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 from uuid import UUID
@@ -28,10 +28,11 @@ from gateway.access.resolved import Excerpt, Resolution, ResolvedNamespace, Reso
 from gateway.obligations.binding import PolicyProblem
 from gateway.obligations.data_policies import (
     AppliesTo,
+    AttributeSource,
     BoundPolicy,
     DataPolicy,
     PrincipalAttributes,
-    mapping_tables_of,
+    attributes_of,
 )
 from gateway.obligations.guardrail_policies import policies_of, without_policies
 
@@ -44,16 +45,22 @@ _EXCERPTS_AT_A_TIME: Final = 16
 class DataRestrictions:
     """Resolves the data policies of tables for one caller.
 
-    `alert` is called with the policies that could not be applied as written. It must not wait.
+    `alert` is called with the policies that could not be applied as written. It must not wait. It is called for claims
+    other than `kept_claims` too; None: the kept claims are unknown.
     """
 
     def __init__(
-        self, resolver: Resolver, engines: Engines, alert: Callable[[Sequence[PolicyProblem]], None] | None = None
+        self,
+        resolver: Resolver,
+        engines: Engines,
+        alert: Callable[[Sequence[PolicyProblem]], None] | None = None,
+        kept_claims: frozenset[str] | None = None,
     ) -> None:
         self._resolver = resolver
         self._engines = engines
         self._alert = alert
         self._bound = BoundRestrictions()
+        self._kept_claims = kept_claims
 
     async def settle(
         self,
@@ -139,6 +146,8 @@ class DataRestrictions:
                 verdict = replace(found[id], trusted=id in trusted)
                 found[id] = await self._bound.bind(verdict, applying[id], policies, attributes, excerpt)
         problems = [problem for verdict in found.values() for problem in verdict.problems]
+        if self._kept_claims is not None:
+            problems += [each for row in tables for each in _unkept_claims(row.id, applying[row.id], self._kept_claims)]
         if problems and self._alert is not None:
             self._alert(problems)
         return found
@@ -197,9 +206,8 @@ class DataRestrictions:
         self, acting: Actor, project_id: str, applying: Iterable[Sequence[BoundPolicy]], own_roles: Sequence[str]
     ) -> PrincipalAttributes:
         """Return the attributes of the caller. A role that it acts as has its own values only."""
-        names = sorted(
-            {name for some in applying for each in some for name in mapping_tables_of(each.policy.definition)}
-        )
+        definitions = [each.policy.definition for some in applying for each in some]
+        names = sorted(frozenset().union(*(attributes_of(each, AttributeSource.MAPPING) for each in definitions)))
         by_group = () if acting.assumed_role is not None else acting.group_roles
         roles = tuple(sorted({*own_roles, *by_group}))
         user = "" if acting.assumed_role is not None else acting.id
@@ -256,6 +264,18 @@ def is_governed(row: Governed) -> bool:
 def _groups_unknown(acting: Actor, *, is_caller: bool) -> bool:
     """Return True if the principal may be in groups that the gateway does not know. A role without a user is not."""
     return bool(acting.id) and (not is_caller or acting.groups_unknown)
+
+
+def _unkept_claims(table_id: UUID, applying: Iterable[BoundPolicy], kept: frozenset[str]) -> Iterator[PolicyProblem]:
+    """Yield a problem for each claim in these policies that no identity provider's setting names."""
+    for each in applying:
+        for path in sorted(attributes_of(each.policy.definition, AttributeSource.CLAIM) - kept):
+            yield PolicyProblem(
+                each.policy.id,
+                str(table_id),
+                f"no identity provider keeps the claim {path!r}, so tests with it are false: name it in the setting "
+                "POLICY_CLAIMS of a provider, or use a mapping table",
+            )
 
 
 def _key(policy_id: str) -> ObjectKey:

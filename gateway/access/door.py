@@ -76,7 +76,7 @@ class Door:
 
     With `read_only`, operations that pause in maintenance are refused (`Operation.pauses`). `hypothetical_checks`
     evaluates decisions for other principals. `expiries` caches expiries behind credentials; None caches none.
-    `alert` receives data policies that could not be applied as written.
+    `alert` receives data policies that could not be applied as written, or test claims other than `kept_claims`.
     """
 
     def __init__(
@@ -90,6 +90,7 @@ class Door:
         read_only: bool = False,
         expiries: ExpiryCache | None = None,
         alert: Callable[[Sequence[PolicyProblem]], None] | None = None,
+        kept_claims: frozenset[str] | None = None,
     ) -> None:
         self._resolver = resolver
         self._preconditions = Preconditions(read_only=read_only)
@@ -97,7 +98,7 @@ class Door:
         self._grant_expiry = GrantExpiry(resolver, self._engines, expiries)
         columns = GrantedColumns(resolver, self._engines)
         self._restrictions = ColumnRestrictions(self._engines, columns)
-        self._data = DataRestrictions(resolver, self._engines, alert)
+        self._data = DataRestrictions(resolver, self._engines, alert, kept_claims)
         self._audit = audit
         self._observer = observer
         self.hypothetical_checks = HypotheticalChecks(resolver, self._engines, columns, self._data)

@@ -53,6 +53,7 @@ def build_door(
         observer=metrics,
         read_only=settings.maintenance_mode == "read-only",
         alert=PolicyAlerts(database, metrics.policies_not_applied).note,
+        kept_claims=frozenset(path for each in settings.identity_providers().values() for path in each.policy_claims),
         expiries=ExpiryCache(
             model_id=lambda: fga.answers_key, entries=settings.memory.expiries, seconds=settings.memory.allow_seconds
         )

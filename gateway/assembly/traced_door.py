@@ -45,6 +45,7 @@ class TracedDoor(Door):
         read_only: bool = False,
         expiries: ExpiryCache | None = None,
         alert: Callable[[Sequence[PolicyProblem]], None] | None = None,
+        kept_claims: frozenset[str] | None = None,
     ) -> None:
         self._tracer = tracer
         super().__init__(
@@ -56,6 +57,7 @@ class TracedDoor(Door):
             read_only=read_only,
             expiries=expiries,
             alert=alert,
+            kept_claims=kept_claims,
         )
 
     async def admit_with(

@@ -12,7 +12,7 @@ from uuid import UUID
 import click
 
 from gateway.cli.clients import pages
-from gateway.cli.data_policy_preview import preview
+from gateway.cli.data_policy_preview import UNKNOWN, preview
 from gateway.cli.management import Management, at_a_gateway, printable
 
 PROJECT = click.option("--project", help="Id of the project. Default: the default project of the gateway.")
@@ -218,12 +218,14 @@ def show_restrictions(warehouse: UUID, table: UUID, user: str, gateway: str | No
     """Print what a user may read of a table: allowed or not, columns, and the row filter and masks in Trino's SQL.
 
     The caller needs the right to read the assignments of the table, and to read the policies that apply to the user.
+    The user is only named: claims and groups in the user's own token are unknown, so tests with claims are false.
     """
     about = {"action": "read_columns", "warehouse-id": str(warehouse), "table-id": str(table)}
     check = {"operation": {"table": {**about, "restrictions": "trino"}}, "identity": {"user": user}}
     api = Management.of(gateway, token)
     (result,) = api.send("POST", "/action/batch-check", body={"checks": [check]}).json()["results"]
     click.echo(json.dumps(result, indent=2))
+    click.echo(UNKNOWN, err=True)
 
 
 def policy_path(api: Management, policy: str) -> str:

@@ -17,6 +17,8 @@ from gateway.cli.management import Management, at_a_gateway, printable
 if TYPE_CHECKING:
     from lakegate.reader import Reader
 
+UNKNOWN = "Note: claims and groups in the user's own token are unknown here. Tests with claims are false."
+"""Printed to the standard error after each answer about a user that is only named."""
 _ROWS = 10
 _MOST_ROWS = 1000
 
@@ -44,12 +46,13 @@ def preview(
     """Print rows of a table as a user reads them, one JSON object in a line.
 
     The caller's identity needs the privileges `delegate` and `enforcer` on the warehouse. The user is only named: roles
-    that the user gets from groups in the own token do not count.
+    that the user gets from groups in the own token do not count, and tests with claims of that token are false.
     """
     management = Management.of(gateway, token)
     reader = _reader(management, warehouse, _subject(management, principal))
     for row in _rows(reader, table, columns, limit):
         click.echo(row)
+    click.echo(UNKNOWN, err=True)
 
 
 def _subject(management: Management, principal: str) -> str:

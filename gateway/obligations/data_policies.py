@@ -142,10 +142,10 @@ def roles_tested_by(definition: Definition) -> frozenset[str]:
     return frozenset(each.role for each in _tests_within(definition) if isinstance(each, RoleTest))
 
 
-def mapping_tables_of(definition: Definition) -> frozenset[str]:
-    """Return the names of the mapping tables whose values a definition uses."""
+def attributes_of(definition: Definition, source: AttributeSource) -> frozenset[str]:
+    """Return the names of the attributes from a source whose values a definition uses."""
     attributes = (_attribute_of(each) for each in _tests_within(definition))
-    return frozenset(each.name for each in attributes if each is not None and each.source is AttributeSource.MAPPING)
+    return frozenset(each.name for each in attributes if each is not None and each.source is source)
 
 
 def _tests_within(definition: Definition) -> Iterator[Test]:

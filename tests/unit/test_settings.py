@@ -241,6 +241,18 @@ def test_several_providers_are_configured_by_id() -> None:
     assert (found.roles_claim, found.keys_max_age, found.keys_refresh) == ("groups", 7200.0, 300.0)
 
 
+def test_policy_claims_are_paths_of_one_provider_and_at_most_sixteen() -> None:
+    own = {"LAKEGATE__OPENID_PROVIDERS__CORP_AD__POLICY_CLAIMS": "region, org.cost_center,https://lake.example/team"}
+    providers = settings.load(_SERVING | _ENTRA | own).identity_providers()
+    assert providers["corp-ad"].policy_claims == ("region", "org.cost_center", "https://lake.example/team")
+    assert providers["oidc"].policy_claims == ()
+    first = settings.load(_SERVING | _ENTRA | {"LAKEGATE__OPENID_POLICY_CLAIMS": "team"}).identity_providers()
+    assert (first["oidc"].policy_claims, first["corp-ad"].policy_claims) == (("team",), ())
+    many = {"LAKEGATE__OPENID_POLICY_CLAIMS": ",".join(f"claim{number}" for number in range(17))}
+    with pytest.raises(SettingsError, match="POLICY_CLAIMS"):
+        settings.load(_SERVING | many)
+
+
 def test_the_unnamed_provider_is_optional_beside_named_ones() -> None:
     rest = {name: value for name, value in _SERVING.items() if "OPENID" not in name}
     read = settings.load(rest | _ENTRA)

@@ -12,7 +12,15 @@ from gateway.access.engines import Engines
 from gateway.db.policy_alerts import PolicyAlerts
 from gateway.iceberg.predicates import NEVER
 from gateway.obligations.binding import PolicyProblem
-from gateway.obligations.data_policies import ColumnReference, NullTest, RowFilter
+from gateway.obligations.data_policies import (
+    AnyOf,
+    Attribute,
+    AttributeSource,
+    ColumnReference,
+    InTest,
+    NullTest,
+    RowFilter,
+)
 from tests.access import world
 from tests.access.world import request_context
 from tests.unit.decision.test_data_restrictions import LOAD, TRUSTED, People, by_engine, fixture, policy
@@ -78,3 +86,23 @@ async def test_a_decision_reports_the_policy_that_hides_everything() -> None:
     found = await data.verdicts(context.actor, [row], permit.resolution, ())
     assert found[row.id].inexpressible
     assert len(seen) == 2
+
+
+async def test_a_decision_reports_a_claim_that_no_provider_keeps() -> None:
+    def among(claim: str) -> InTest:
+        return InTest(ColumnReference(name="region"), Attribute(AttributeSource.CLAIM, claim))
+
+    house = fixture(People(engine_has=TRUSTED), policy("p", RowFilter(AnyOf((among("team"), among("site"))))))
+    context = request_context(by_engine())
+    permit = await house.door.admit(context, LOAD)
+    row, engines = permit.table(world.TABLE), Engines(house.judge, house.rules, house.watcher)
+    reported: dict[frozenset[str] | None, list[str]] = {}
+    for kept in (None, frozenset({"team", "site"}), frozenset({"site"})):
+        seen: list[PolicyProblem] = []
+        data = DataRestrictions(house.resolver, engines, seen.extend, kept)
+        await data.verdicts(context.actor, [row], permit.resolution, ())
+        reported[kept] = [each.problem for each in seen]
+    assert reported[None] == reported[frozenset({"team", "site"})] == []
+    [problem] = reported[frozenset({"site"})]
+    assert "'team'" in problem
+    assert "POLICY_CLAIMS" in problem

@@ -7,9 +7,11 @@ import msgspec
 import pytest
 
 from gateway.access.actor import Actor
-from gateway.access.operations.checks import Check
+from gateway.access.idempotency import RepeatableRequest
+from gateway.access.operations.checks import BatchCheck, Check
 from gateway.access.relations import Can
 from gateway.catalog.loads import load_representation
+from gateway.governance.principals import actor_of
 from gateway.iceberg.predicates import NEVER, Comparison, In, Predicate
 from gateway.obligations.data_policies import (
     Attribute,
@@ -23,7 +25,7 @@ from gateway.obligations.kinds import TableRestrictions
 from tests.access import world
 from tests.access.world import DoorFixture, request_context
 from tests.unit.decision.test_data_restrictions import ENGINE, LOAD, TRUSTED, People, fixture, policy
-from tests.unit.decision.test_restricted_checks import BOB, FOR_TRINO, ON, answered, house
+from tests.unit.decision.test_restricted_checks import BOB, ON, house
 
 Claims = tuple[tuple[str, tuple[str, ...]], ...]
 
@@ -100,10 +102,12 @@ async def test_the_claims_of_the_caller_do_not_count_for_users_that_it_names() -
     """Trino's bridge names users: a claim in the token of the bridge, or of its service user, is not theirs."""
     at = house(People(), policy("p", AMONG))
     caller = msgspec.structs.replace(world.ALICE, token_claims=EUROPE)
-    of_bob = Check(ON, Can.READ_COLUMNS, BOB, applies_restrictions=True)
-    mine, his = (each["restrictions"]["row-filter"] for each in await answered(at, FOR_TRINO, of_bob, caller=caller))
-    assert "EU" in mine
-    assert his == "FALSE"
+    about_bob = BatchCheck((Check(ON, Can.READ_COLUMNS, BOB, applies_restrictions=True),), delegated=True)
+    permit = await at.door.admit(request_context(caller), about_bob)
+    asked = [(who, ON, ()) for who in (caller, actor_of(BOB))]
+    found = await at.door.hypothetical_checks.policy_verdicts(permit, asked)
+    filters = [each.restrictions.row_filter for each in found if each is not None and each.restrictions is not None]
+    assert filters == [In(2, "string", ("EU",)), NEVER]
 
 
 @pytest.mark.threat("LG-AUT-18")
@@ -122,3 +126,14 @@ def test_callers_without_policy_claims_have_the_cache_keys_of_groups_alone(prove
     assert actor.token_digest == actor.groups_digest != ""
     asserted = msgspec.structs.replace(through_engine(EUROPE, proven=False), group_roles=("r",))
     assert asserted.token_digest == asserted.groups_digest
+
+
+def test_a_retry_with_a_renewed_token_finds_the_recorded_success() -> None:
+    """A change would otherwise be made twice when a claim changes. The retry is decided again with the new claims."""
+
+    def scope(claims: Claims) -> bytes:
+        return RepeatableRequest(
+            actor=through_engine(claims), operation="o", method="POST", path="/p", key=world.TABLE_ID, digest=b""
+        ).scope
+
+    assert scope(EUROPE) == scope(AMERICA)

@@ -21,7 +21,7 @@ from gateway.obligations.data_policies import (
     RoleTest,
     RowFilter,
     Test,
-    mapping_tables_of,
+    attributes_of,
     roles_tested_by,
 )
 from gateway.obligations.masks import Action
@@ -45,7 +45,7 @@ def test_mapping_tables_are_found_in_comparisons_and_lists() -> None:
         CompareTest(Comparison.EQ, COLUMN, Attribute(AttributeSource.CLAIM, "department")),
         CompareTest(Comparison.EQ, COLUMN, Attribute(AttributeSource.PRINCIPAL)),
     )
-    assert mapping_tables_of(definition) == {"regions", "countries"}
+    assert attributes_of(definition, AttributeSource.MAPPING) == {"regions", "countries"}
 
 
 def test_roles_are_found_at_any_depth() -> None:
@@ -54,4 +54,4 @@ def test_roles_are_found_at_any_depth() -> None:
 
 @pytest.mark.parametrize("definition", [Mask(Action.MASK_ALPHANUM), RowFilter(NullTest(COLUMN))])
 def test_other_definitions_refer_to_nothing(definition: Definition) -> None:
-    assert mapping_tables_of(definition) == roles_tested_by(definition) == frozenset()
+    assert attributes_of(definition, AttributeSource.MAPPING) == roles_tested_by(definition) == frozenset()
