@@ -31,6 +31,7 @@ def engine() -> None:
 @click.option("--command", help="Command that has the engine read the table for the test user.")
 @click.option("--trino-url", help="Address of Trino's HTTP API, instead of --command.")
 @click.option("--trino-catalog", default="lakegate", show_default=True, help="The catalog of Trino for the warehouse.")
+@click.option("--trino-user", help="The test user's name in Trino. Default: --user without the provider.")
 @click.option("--trino-token", envvar="LAKEGATE_PROBE_TRINO_TOKEN", help="The test user's token for Trino.")
 @click.option("--reader", is_flag=True, help="Read with lakegate.reader as the engine, instead of --command.")
 @click.option("--engine-token", envvar="LAKEGATE_PROBE_ENGINE_TOKEN", help="The engine's own token, for --reader.")
@@ -44,6 +45,7 @@ def probe(
     command: str | None,
     trino_url: str | None,
     trino_catalog: str,
+    trino_user: str | None,
     trino_token: str | None,
     reader: bool,
     engine_token: str | None,
@@ -65,7 +67,8 @@ def probe(
     warehouse = _warehouse(api, place)
     run: Run
     if trino_url is not None:
-        run = Trino(trino_url, trino_catalog, subject.partition("~")[2] or subject, trino_token).run
+        name = trino_user or subject.partition("~")[2] or subject
+        run = Trino(trino_url, trino_catalog, name, trino_token).run
     elif reader:
         run = by_reader(api.base, warehouse.name, engine_token or "", subject)
     else:

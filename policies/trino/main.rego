@@ -196,16 +196,23 @@ _extent(verdict, holding) := {"columns": columns, "filters": filters, "masks": m
 
 # METADATA
 # description: |
-#   `"all"` if every need is met completely; a set of columns if the only need is met for those columns.
+#   `"all"` if every need is met completely. Otherwise the columns for which every need is met; undefined without any.
 _columns(verdict, holding) := "all" if {
 	verdict.free
 } else := "all" if {
-	every alternatives in verdict.needs {
-		some check in alternatives
-		holding[check].columns == "all"
-	}
+	every alternatives in verdict.needs { _is_whole(alternatives, holding) }
 } else := columns if {
-	[alternatives] := verdict.needs
-	columns := union({holding[check].columns | some check in alternatives})
+	parts := {union({holding[check].columns | some check in alternatives}) |
+		some alternatives in verdict.needs
+		not _is_whole(alternatives, holding)
+	}
+	columns := intersection(parts)
 	count(columns) > 0
+}
+
+# METADATA
+# description: One of the alternatives is held for all columns.
+_is_whole(alternatives, holding) if {
+	some check in alternatives
+	holding[check].columns == "all"
 }

@@ -16,6 +16,7 @@ from tests.contract.columns import give, wide
 from tests.contract.exchanging import acting
 from tests.contract.test_engine_probes import state
 from tests.contract.world import World
+from tests.unit.probe.test_engine_runs import trino
 
 pytestmark = pytest.mark.servers
 
@@ -143,6 +144,15 @@ def test_engine_that_is_down_keeps_its_state(world: World, monkeypatch: pytest.M
     assert done.exit_code == 2, done.output
     assert "verdict" not in state(world, world.etl)
     assert canaries(world) == []
+
+
+@pytest.mark.parametrize(("option", "user"), [([], "carol"), (["--trino-user", "oidc~carol"], "oidc~carol")])
+def test_trino_gets_its_own_name_of_the_test_user(
+    world: World, option: list[str], user: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with trino() as (url, received):
+        probe(world, monkeypatch, "--trino-url", url, *option)
+    assert {name for name, _ in received} == {user}
 
 
 def test_enforcer_is_granted_on_a_table_by_the_command(world: World, ns: str) -> None:

@@ -88,6 +88,12 @@ _FILTER = {
 }
 
 
+_POSITIVE = {
+    "kind": "row-filter",
+    "test": {"type": "compare", "operator": "gt", "column": {"name": "id"}, "value": 0},
+}
+
+
 @dataclass(frozen=True)
 class Site:
     """The restricted tables `people` and `grown`."""
@@ -112,6 +118,7 @@ def site(world: World, lake: Lake) -> Iterator[Site]:
     for sql in (
         f"create table {{s}}.people as select t.*, cast({viewer} as varchar) viewer "
         f"from (values {ROWS}) t (id, name, ssn, city, x, born, phone)",
+        "create table {s}.empty (id bigint)",
         "create table {s}.grown (id bigint, city varchar, viewer varchar)",
         "insert into {s}.grown values (1, 'oslo', '-'), (2, 'rome', '-')",
     ):
@@ -174,6 +181,30 @@ def test_rows_are_appended_where_the_policy_permits_it(site: Site) -> None:
         site.run(owner, "insert into {s}.grown values (4, 'oslo', '-')")
     with pytest.raises(Refused):
         site.run(owner, "delete from {s}.grown where id = 3")
+
+
+def test_an_insert_succeeds_without_the_statistics_that_trino_commits_after_it(site: Site) -> None:
+    """Trino collects statistics when it fills an empty table. An append does not permit their commit."""
+    lake, policies = site.lake, Policies(site.world)
+    try:
+        policies.make(_POSITIVE, "table", site.table_id("empty"), append=True)
+        lake.trino.run(lake.owner, f"insert into {lake.schema}.empty values 1")
+        with pytest.raises(Refused, match="row filter"):
+            lake.trino.run(lake.owner, f"insert into {lake.schema}.empty values -1")
+        assert site.run(lake.owner, "select id from {s}.empty") == [[1]]
+    finally:
+        policies.delete()
+
+
+def test_a_view_that_runs_as_its_owner_shows_the_cells_of_the_owner(site: Site) -> None:
+    lake = site.lake
+    site.run(lake.owner, "create view {s}.mine as select id, name, ssn, contact from {s}.people")
+    for person in (lake.owner, lake.reader):
+        assert site.run(person, "select * from {s}.mine order by id") == _MASKED[2:]
+        assert site.run(person, "select count(*) from {s}.mine where name = 'HIDDEN'") == [[0]]
+    for person in (lake.stranger, lake.columns):
+        with pytest.raises(Refused):
+            site.run(person, "select * from {s}.mine")
 
 
 def test_a_new_policy_restricts_the_next_statement(site: Site) -> None:

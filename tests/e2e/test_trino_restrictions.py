@@ -212,10 +212,33 @@ def test_views_apply_the_restrictions_of_the_user_that_reads_the_table(world: Wo
     assert len(site.run("owner", f"select * from {{s}}.{invoker}")) == 5
     assert site.run("reader", f"select * from {{s}}.{invoker} order by 1") == [[n, "***"] for n in (1, 2, 3, 4)]
     assert len(site.run("reader", f"select * from {{s}}.{definer}")) == 5, "no policy restricts the owner of the view"
-    site.restrict("owner", READER)
-    assert site.run("owner", f"select * from {{s}}.{definer} order by 1") == [[n, "***"] for n in (1, 2, 3, 4)]
+    site.restrict("owner", restricted(COLUMNS, row_filter='"x" > 3', ssn="'owner'"))
+    for name in ("owner", "reader"):
+        assert site.run(name, f"select * from {{s}}.{definer} order by 1") == [[4, "owner"], [5, "owner"]]
+        assert site.run(name, f"select count(*) from {{s}}.{definer} where ssn = '444-44'") == [[0]]
+    site.restrict("owner", restricted(["id", "x"], row_filter='"x" > 3'))
     with pytest.raises(Refused):
         site.run("reader", f"select * from {{s}}.{definer}")
+    with pytest.raises(Refused):
+        site.run("stranger", f"select * from {{s}}.{definer}")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        'select record_count from {s}."people$files"',
+        'select id, "$path" p from {s}.people',
+        "select id, phone from {s}.people for version as of {old}",
+    ],
+)
+def test_view_of_a_restricted_owner_shows_no_more_than_the_owner_reads(site: Site, query: str) -> None:
+    """The owner creates the view before a policy restricts it."""
+    view = unique("wide")
+    site.run("owner", f"create view {{s}}.{view} as {query}")
+    site.run("reader", f"select * from {{s}}.{view}")
+    site.restrict("owner", READER)
+    with pytest.raises(Refused, match=r"View owner|Access Denied"):
+        site.run("reader", f"select * from {{s}}.{view}")
 
 
 def test_a_column_grantee_needs_the_columns_of_the_filter(site: Site) -> None:

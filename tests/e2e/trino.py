@@ -206,11 +206,14 @@ def _reasons(error: Mapping[str, Any]) -> str:
 
 
 @contextmanager
-def trino_server(world: World, bridge: Bridge, folder: Path, service: Person, **properties: str) -> Iterator[Trino]:
+def trino_server(
+    world: World, bridge: Bridge, folder: Path, service: Person, *, access: str = "", **properties: str
+) -> Iterator[Trino]:
     """Run Trino on the world's warehouse with this bridge; `service` is its identity at the catalog.
 
-    `properties` are further properties of the Iceberg catalog, with `__` for a dot and `_` for a hyphen. Without any,
-    the caches and the statistics are off, as `docs/trino.md` demands.
+    `access` replaces the file `access-control.properties` that the documentation demands. `properties` are further
+    properties of the Iceberg catalog, with `__` for a dot and `_` for a hyphen. Without any, the caches
+    and the statistics are off, as `docs/trino.md` demands.
     """
     properties = properties or {
         "iceberg__metadata_cache__enabled": "false",
@@ -225,7 +228,7 @@ def trino_server(world: World, bridge: Bridge, folder: Path, service: Person, **
             region=world.ready.s3.region,
         )
         + "".join(f"{_property(name)}={value}\n" for name, value in properties.items()),
-        "access-control.properties": trino_config.access_control_properties(bridge.url, KEY),
+        "access-control.properties": access or trino_config.access_control_properties(bridge.url, KEY),
     }
     with launched(folder, files) as trino:
         yield trino

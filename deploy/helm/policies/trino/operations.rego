@@ -100,7 +100,7 @@ _views := {
 	"DropMaterializedView": {"needs": ["view drop"]},
 	"RenameMaterializedView": {"needs": ["view rename", "view move", "into create_view"]},
 	"CreateViewWithSelectFromColumns": {"needs": [
-		"read read_data | lent-view select",
+		"table read_columns | about read_data | lent-view select",
 		"read grant_select | lent-view grant_select",
 	]},
 }
