@@ -43,6 +43,8 @@ class CopyFiles:
 
     def __init__(self, session: SparkSession, name: str) -> None:
         """Load the table. `name` is its quoted name in Spark SQL, in a catalog without a cache of tables."""
+        # This binds the catalog to the session. The Java library would look for it in the session that ran last.
+        session.table(name)
         self._iceberg: Any = session.sparkContext._jvm.org.apache.iceberg  # type: ignore[union-attr]  # it is running
         self._table: Any = self._iceberg.spark.Spark3Util.loadIcebergTable(session._jsparkSession, name)
 
