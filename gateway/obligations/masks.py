@@ -57,6 +57,17 @@ def applies(action: Action, kind: Type, *, required: bool) -> bool:
     return type_name(kind) in _FOR[action]
 
 
+def without_salt(action: Action, *, required: bool) -> Action:
+    """Return the action for rows or texts that have no salt of one query, such as stored rows.
+
+    `sha-256-query-local` hides equal values of different queries from each other. With a fixed salt its hashes would be
+    the same in all queries, so null replaces them, or the fixed value in a required column.
+    """
+    if action is not Action.SHA_256_QUERY_LOCAL:
+        return action
+    return Action.MASK_TO_FIXED_VALUE if required else Action.REPLACE_WITH_NULL
+
+
 def _names_within(kind: Type) -> Iterator[str]:
     """Yield the names of the type and of all types within it."""
     yield type_name(kind)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compilers of row filters and masks, one module for each engine or protocol. Pure.
 
-`sql` has the part that all SQL dialects share. Every compiled predicate is true or false for every row, never unknown.
-A compiler raises `RestrictionNotExpressible` for what its engine cannot express, so reading is refused.
+`sql` and `masks` have the parts that all SQL dialects share. Every compiled predicate is true or false for every row,
+never unknown. A compiler raises `RestrictionNotExpressible` for what its engine cannot express, so reading is refused.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compile restrictions to the text of a view of DuckDB, and of other dialects that are close to PostgreSQL.
+"""Compile row filters and masks to expressions of DuckDB.
 
 The text does not depend on the time zone of the session.
 """
@@ -7,19 +7,18 @@ The text does not depend on the time zone of the session.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, assert_never
+from typing import Final
 
-from gateway.iceberg.predicates import ALWAYS, Predicate
+from gateway.iceberg.predicates import Predicate
 from gateway.iceberg.types import ListType, MapType, StructType, Type, type_name
-from gateway.obligations.columns import Columns, RestrictionNotExpressible
-from gateway.obligations.compilers.sql import Dialect, predicate_sql, quoted, require_applicable
-from gateway.obligations.kinds import TableRestrictions
+from gateway.obligations.columns import RestrictionNotExpressible
+from gateway.obligations.compilers.masks import mask_text
+from gateway.obligations.compilers.sql import Dialect, predicate_sql, quoted
 from gateway.obligations.masks import Action
 
-_RAW: Final = '"unrestricted"'
 _SWAP: Final = "'" + "(..)" * 8 + r"', '\8\7\6\5\4\3\2\1'"
 
-_DIALECT: Final = Dialect(
+DIALECT: Final = Dialect(
     name="DuckDB",
     quote=lambda name: quoted('"', name),
     text=lambda text: quoted("'", text),
@@ -43,32 +42,19 @@ _DIALECT: Final = Dialect(
     zone="+00:00",
     is_nan="isnan",
     starts_with="starts_with",
+    substring="substring",
+    concat="({} || {})",
+    replace="regexp_replace({}, '{}', '{}', 'g')",
+    type_of=lambda kind: _type(kind),
+    fixed_of=lambda kind: _fixed_value(kind),
+    truncated=lambda unit, column, kind: _truncated(unit, column, kind),
+    hashed=lambda column, kind, salt: _hashed(column, kind, salt),
 )
-
-
-def view_sql(columns: Columns, restrictions: TableRestrictions, source: str, *, salt: bytes | None = None) -> str:
-    """Return a SELECT of the current columns of `source`, a table or subquery in SQL, with the restrictions applied.
-
-    The filter reads original values. `salt` is that of `mask_sql`. Raises RestrictionNotExpressible for what DuckDB
-    cannot express.
-    """
-    masks = {each.field_id: each.action for each in restrictions.masks}
-    selected = []
-    for field in columns.current:
-        column = f"{_RAW}.{_DIALECT.quote(field.name)}"
-        if field.id in masks:
-            column = _mask(masks[field.id], column, field.type, required=field.required, salt=salt)
-        selected.append(f"{column} AS {_DIALECT.quote(field.name)}")
-    names = {field.id: field.name for field in columns.current}
-    text = f"SELECT {', '.join(selected)} FROM {source} AS {_RAW}"  # noqa: S608 - `source` is SQL, the rest is quoted
-    if restrictions.row_filter == ALWAYS:
-        return text
-    return f"{text} WHERE {predicate_sql(restrictions.row_filter, names, _DIALECT, f'{_RAW}.')}"
 
 
 def row_filter_sql(predicate: Predicate, names: Mapping[int, str]) -> str:
     """Return the condition of a row filter. `names` maps field ids to column names."""
-    return predicate_sql(predicate, names, _DIALECT)
+    return predicate_sql(predicate, names, DIALECT)
 
 
 def mask_sql(action: Action, name: str, kind: Type, *, required: bool, salt: bytes | None = None) -> str:
@@ -78,40 +64,7 @@ def mask_sql(action: Action, name: str, kind: Type, *, required: bool, salt: byt
     with another one. Raises RestrictionNotExpressible if the action does not apply to the type, DuckDB does not have
     the type, or the salt is missing.
     """
-    return _mask(action, _DIALECT.quote(name), kind, required=required, salt=salt)
-
-
-def _mask(action: Action, column: str, kind: Type, *, required: bool, salt: bytes | None) -> str:
-    require_applicable(action, kind, required=required)
-    match action:
-        case Action.REPLACE_WITH_NULL:
-            return f"CAST(NULL AS {_type(kind)})"
-        case Action.MASK_TO_FIXED_VALUE:
-            return _fixed_value(kind)
-        case Action.MASK_ALPHANUM:
-            return _alphanum(column)
-        case Action.SHOW_FIRST_4:
-            return f"(substring({column}, 1, 4) || {_alphanum(f'substring({column}, 5)')})"
-        case Action.SHOW_LAST_4:
-            hidden = f"greatest(length({column}) - 4, 0)"
-            return f"({_alphanum(f'substring({column}, 1, {hidden})')} || substring({column}, {hidden} + 1))"
-        case Action.TRUNCATE_TO_YEAR:
-            return _truncated("year", column, kind)
-        case Action.TRUNCATE_TO_MONTH:
-            return _truncated("month", column, kind)
-        case Action.SHA_256_GLOBAL:
-            return _hashed(column, kind, b"")
-        case Action.SHA_256_QUERY_LOCAL:
-            if salt is None or len(salt) < 16:
-                raise RestrictionNotExpressible("sha-256-query-local needs a salt of at least 16 bytes for the query")
-            return _hashed(column, kind, salt)
-        case _:
-            assert_never(action)
-
-
-def _alphanum(text: str) -> str:
-    """Replace all characters but digits and the six that are kept with `x`, then digits with `n`."""
-    return f"regexp_replace(regexp_replace({text}, '[^0-9(),.@-]', 'x', 'g'), '[0-9]', 'n', 'g')"
+    return mask_text(action, DIALECT.quote(name), kind, DIALECT, required=required, salt=salt)
 
 
 def _truncated(unit: str, column: str, kind: Type) -> str:
@@ -155,23 +108,23 @@ def _type(kind: Type) -> str:
         case StructType(fields=fields):
             if not fields:
                 raise RestrictionNotExpressible("DuckDB has no structs without fields")
-            return f"STRUCT({', '.join(f'{_DIALECT.quote(field.name)} {_type(field.type)}' for field in fields)})"
+            return f"STRUCT({', '.join(f'{DIALECT.quote(field.name)} {_type(field.type)}' for field in fields)})"
         case ListType(element=element):
             return f"{_type(element)}[]"
         case MapType(key=key, value=value):
             return f"MAP({_type(key)}, {_type(value)})"
         case _:
-            return _DIALECT.primitive(kind)
+            return DIALECT.primitive(kind)
 
 
 def _fixed_value(kind: Type) -> str:
     match kind:
         case StructType(fields=fields):
-            members = (f"{_DIALECT.quote(field.name)} := {_fixed_value(field.type)}" for field in fields)
+            members = (f"{DIALECT.quote(field.name)} := {_fixed_value(field.type)}" for field in fields)
             return f"CAST(struct_pack({', '.join(members)}) AS {_type(kind)})"
         case ListType():
             return f"CAST([] AS {_type(kind)})"
         case MapType():
             return f"CAST(MAP {{}} AS {_type(kind)})"
         case _:
-            return _DIALECT.fixed_value(kind)
+            return DIALECT.fixed_value(kind)

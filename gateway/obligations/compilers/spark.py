@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final, assert_never
+from typing import Final
 
 from gateway.iceberg.predicates import Predicate
 from gateway.iceberg.types import ListType, MapType, StructType, Type, type_name
 from gateway.obligations.columns import RestrictionNotExpressible
-from gateway.obligations.compilers.sql import Dialect, predicate_sql, quoted, require_applicable
+from gateway.obligations.compilers.masks import mask_text
+from gateway.obligations.compilers.sql import Dialect, predicate_sql, quoted
 from gateway.obligations.masks import Action
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9 _.,:@/+-]*")
@@ -34,7 +35,7 @@ def _text(text: str) -> str:
     return f"'{text}'" if _PLAIN.fullmatch(text) else f"CAST(X'{text.encode().hex().upper()}' AS STRING)"
 
 
-_DIALECT: Final = Dialect(
+DIALECT: Final = Dialect(
     name="Spark",
     quote=_quote,
     text=_text,
@@ -56,6 +57,13 @@ _DIALECT: Final = Dialect(
     zone="+00:00",
     is_nan="isnan",
     starts_with="startswith",
+    substring="substring",
+    concat="concat({}, {})",
+    replace="regexp_replace({}, '{}', '{}')",
+    type_of=lambda kind: _type(kind),
+    fixed_of=lambda kind: _fixed_value(kind),
+    truncated=lambda unit, column, kind: _truncated(unit.upper(), column, kind),
+    hashed=lambda column, kind, salt: _hashed(column, kind, salt),
 )
 
 
@@ -64,7 +72,7 @@ def row_filter_sql(predicate: Predicate, names: Mapping[int, str]) -> str:
 
     Raises RestrictionNotExpressible for a column without a name, and for a type that Spark does not have.
     """
-    return predicate_sql(predicate, names, _DIALECT)
+    return predicate_sql(predicate, names, DIALECT)
 
 
 def mask_sql(action: Action, name: str, kind: Type, *, required: bool, salt: bytes | None = None) -> str:
@@ -74,37 +82,7 @@ def mask_sql(action: Action, name: str, kind: Type, *, required: bool, salt: byt
     Raises RestrictionNotExpressible if the action does not apply to the type, Spark does not have the type, or the salt
     is missing.
     """
-    require_applicable(action, kind, required=required)
-    column = _DIALECT.quote(name)
-    match action:
-        case Action.REPLACE_WITH_NULL:
-            return f"CAST(NULL AS {_type(kind)})"
-        case Action.MASK_TO_FIXED_VALUE:
-            return _fixed_value(kind)
-        case Action.MASK_ALPHANUM:
-            return _alphanum(column)
-        case Action.SHOW_FIRST_4:
-            return f"concat(substring({column}, 1, 4), {_alphanum(f'substring({column}, 5)')})"
-        case Action.SHOW_LAST_4:
-            hidden = f"greatest(length({column}) - 4, 0)"
-            return f"concat({_alphanum(f'substring({column}, 1, {hidden})')}, substring({column}, {hidden} + 1))"
-        case Action.TRUNCATE_TO_YEAR:
-            return _truncated("YEAR", column, kind)
-        case Action.TRUNCATE_TO_MONTH:
-            return _truncated("MONTH", column, kind)
-        case Action.SHA_256_GLOBAL:
-            return _hashed(column, kind, b"")
-        case Action.SHA_256_QUERY_LOCAL:
-            if salt is None or len(salt) < 16:
-                raise RestrictionNotExpressible("sha-256-query-local needs a salt of at least 16 bytes for the query")
-            return _hashed(column, kind, salt)
-        case _:
-            assert_never(action)
-
-
-def _alphanum(text: str) -> str:
-    """Replace all characters but digits and the six that are kept with `x`, then digits with `n`."""
-    return f"regexp_replace(regexp_replace({text}, '[^0-9(),.@-]', 'x'), '[0-9]', 'n')"
+    return mask_text(action, DIALECT.quote(name), kind, DIALECT, required=required, salt=salt)
 
 
 def _truncated(unit: str, column: str, kind: Type) -> str:
@@ -152,7 +130,7 @@ def _signed(little_endian: str) -> str:
 def _type(kind: Type) -> str:
     match kind:
         case StructType(fields=fields):
-            return f"STRUCT<{', '.join(f'{_DIALECT.quote(field.name)}: {_type(field.type)}' for field in fields)}>"
+            return f"STRUCT<{', '.join(f'{DIALECT.quote(field.name)}: {_type(field.type)}' for field in fields)}>"
         case ListType(element=element):
             return f"ARRAY<{_type(element)}>"
         case MapType(key=key, value=value):
@@ -160,13 +138,13 @@ def _type(kind: Type) -> str:
         case "variant":
             return "VARIANT"
         case _:
-            return _DIALECT.primitive(kind)
+            return DIALECT.primitive(kind)
 
 
 def _fixed_value(kind: Type) -> str:
     match kind:
         case StructType(fields=fields):
-            members = (f"{_DIALECT.text(field.name)}, {_fixed_value(field.type)}" for field in fields)
+            members = (f"{DIALECT.text(field.name)}, {_fixed_value(field.type)}" for field in fields)
             return f"named_struct({', '.join(members)})"
         case ListType():
             return f"CAST(array() AS {_type(kind)})"
@@ -175,4 +153,4 @@ def _fixed_value(kind: Type) -> str:
         case "variant":
             return "parse_json('{}')"
         case _:
-            return _DIALECT.fixed_value(kind)
+            return DIALECT.fixed_value(kind)

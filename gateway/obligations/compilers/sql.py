@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compile predicates and masks to SQL text: the part that is the same in all dialects.
+"""Compile predicates to SQL text: the part that is the same in all dialects.
 
 Every test states that the column is not null, and not NaN, before it compares. So no test is unknown, not even inside
 of `NOT`. Engines still push such conjunctions down to files.
@@ -27,7 +27,6 @@ from gateway.iceberg.predicates import (
 )
 from gateway.iceberg.types import Type, type_name
 from gateway.obligations.columns import RestrictionNotExpressible
-from gateway.obligations.masks import Action, applies
 
 _OPERATORS: Final[Mapping[Comparison, str]] = {
     Comparison.EQ: "=",
@@ -67,7 +66,12 @@ class Dialect:
 
     `name` is the engine in error messages. `quote` quotes an identifier. `text` and `binary` write a text, and bytes
     given as hexadecimal digits. `types` has the SQL type by the name of the Iceberg type. `zone` follows a timestamp in
-    UTC. `is_nan` and `starts_with` are names of functions.
+    UTC. `is_nan`, `starts_with` and `substring` are names of functions. `concat` and `replace` are templates, of two
+    texts, and of a text, a regular expression and a replacement.
+
+    The other fields are functions for masks: the SQL type and the constant of any Iceberg type, the truncation of a
+    column to `year` or `month`, and the hash of a column with a salt, which may be empty. Without `salted`, the text
+    would show a salt to users, so `sha-256-query-local` reveals nothing.
     """
 
     name: str
@@ -78,6 +82,14 @@ class Dialect:
     zone: str
     is_nan: str
     starts_with: str
+    substring: str
+    concat: str
+    replace: str
+    type_of: Callable[[Type], str]
+    fixed_of: Callable[[Type], str]
+    truncated: Callable[[str, str, Type], str]
+    hashed: Callable[[str, Type, bytes], str]
+    salted: bool = True
 
     def primitive(self, kind: str) -> str:
         """Return the SQL type of a primitive type. Raises RestrictionNotExpressible if the engine has none."""
@@ -124,13 +136,6 @@ def quoted(mark: str, text: str) -> str:
     if "\0" in text:
         raise RestrictionNotExpressible("a name or a text contains NUL, which engines cannot express")
     return f"{mark}{text.replace(mark, mark * 2)}{mark}"
-
-
-def require_applicable(action: Action, kind: Type, *, required: bool) -> None:
-    """Raise RestrictionNotExpressible if the action does not apply to a column of the type."""
-    if not applies(action, kind, required=required):
-        needed = "required" if required else "optional"
-        raise RestrictionNotExpressible(f"{action.value} does not apply to {needed} columns of type {type_name(kind)}")
 
 
 def joined(parts: Sequence[str], operator: str) -> str:

@@ -8,15 +8,16 @@ shows the text of both to users in plans.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, assert_never
+from typing import Final
 
 from gateway.iceberg.predicates import Predicate
 from gateway.iceberg.types import ListType, MapType, StructType, Type, type_name
 from gateway.obligations.columns import RestrictionNotExpressible
-from gateway.obligations.compilers.sql import Dialect, predicate_sql, quoted, require_applicable
+from gateway.obligations.compilers.masks import mask_text
+from gateway.obligations.compilers.sql import Dialect, predicate_sql, quoted
 from gateway.obligations.masks import Action
 
-_DIALECT: Final = Dialect(
+DIALECT: Final = Dialect(
     name="Trino",
     # Trino has only lower-case names of columns.
     quote=lambda name: quoted('"', name.lower()),
@@ -40,6 +41,14 @@ _DIALECT: Final = Dialect(
     zone=" UTC",
     is_nan="is_nan",
     starts_with="starts_with",
+    substring="substr",
+    concat="concat({}, {})",
+    replace="regexp_replace({}, '{}', '{}')",
+    type_of=lambda kind: _type(kind),
+    fixed_of=lambda kind: _fixed_value(kind),
+    truncated=lambda unit, column, kind: _truncated(unit, column, kind),
+    hashed=lambda column, kind, salt: _hashed(column, kind),
+    salted=False,
 )
 
 
@@ -48,7 +57,7 @@ def row_filter_sql(predicate: Predicate, names: Mapping[int, str]) -> str:
 
     Raises RestrictionNotExpressible for a column without a name, and for a type that Trino does not have.
     """
-    return predicate_sql(predicate, names, _DIALECT)
+    return predicate_sql(predicate, names, DIALECT)
 
 
 def mask_sql(action: Action, name: str, kind: Type, *, required: bool) -> str:
@@ -57,36 +66,7 @@ def mask_sql(action: Action, name: str, kind: Type, *, required: bool) -> str:
     A salt in the text would be public, so `sha-256-query-local` gives null, or the fixed value of a required column.
     Raises RestrictionNotExpressible if the action does not apply to the type, or Trino does not have the type.
     """
-    require_applicable(action, kind, required=required)
-    column = _DIALECT.quote(name)
-    match action:
-        case Action.SHA_256_QUERY_LOCAL:
-            least = Action.MASK_TO_FIXED_VALUE if required else Action.REPLACE_WITH_NULL
-            return mask_sql(least, name, kind, required=required)
-        case Action.REPLACE_WITH_NULL:
-            return f"CAST(NULL AS {_type(kind)})"
-        case Action.MASK_TO_FIXED_VALUE:
-            return _fixed_value(kind)
-        case Action.MASK_ALPHANUM:
-            return _alphanum(column)
-        case Action.SHOW_FIRST_4:
-            return f"concat(substr({column}, 1, 4), {_alphanum(f'substr({column}, 5)')})"
-        case Action.SHOW_LAST_4:
-            hidden = f"greatest(length({column}) - 4, 0)"
-            return f"concat({_alphanum(f'substr({column}, 1, {hidden})')}, substr({column}, {hidden} + 1))"
-        case Action.TRUNCATE_TO_YEAR:
-            return _truncated("year", column, kind)
-        case Action.TRUNCATE_TO_MONTH:
-            return _truncated("month", column, kind)
-        case Action.SHA_256_GLOBAL:
-            return _hashed(column, kind)
-        case _:
-            assert_never(action)
-
-
-def _alphanum(text: str) -> str:
-    """Replace all characters but digits and the six that are kept with `x`, then digits with `n`."""
-    return f"regexp_replace(regexp_replace({text}, '[^0-9(),.@-]', 'x'), '[0-9]', 'n')"
+    return mask_text(action, DIALECT.quote(name), kind, DIALECT, required=required)
 
 
 def _truncated(unit: str, column: str, kind: Type) -> str:
@@ -115,13 +95,13 @@ def _type(kind: Type) -> str:
         case StructType(fields=fields):
             if not fields:
                 raise RestrictionNotExpressible("Trino has no structs without fields")
-            return f"ROW({', '.join(f'{_DIALECT.quote(field.name)} {_type(field.type)}' for field in fields)})"
+            return f"ROW({', '.join(f'{DIALECT.quote(field.name)} {_type(field.type)}' for field in fields)})"
         case ListType(element=element):
             return f"ARRAY({_type(element)})"
         case MapType(key=key, value=value):
             return f"MAP({_type(key)}, {_type(value)})"
         case _:
-            return _DIALECT.primitive(kind)
+            return DIALECT.primitive(kind)
 
 
 def _fixed_value(kind: Type) -> str:
@@ -134,6 +114,6 @@ def _fixed_value(kind: Type) -> str:
             return f"CAST(MAP() AS {_type(kind)})"
         case "string":
             # The type of a plain text would be `varchar(8)`.
-            return f"CAST({_DIALECT.fixed_value(kind)} AS VARCHAR)"
+            return f"CAST({DIALECT.fixed_value(kind)} AS VARCHAR)"
         case _:
-            return _DIALECT.fixed_value(kind)
+            return DIALECT.fixed_value(kind)

@@ -8,8 +8,7 @@ leaves snapshots by which the next run finds the remaining files. Files of kille
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence, Set
 from typing import Any, Final
 
 import msgspec
@@ -43,6 +42,8 @@ class CopyFiles:
 
     def __init__(self, session: SparkSession, name: str) -> None:
         """Load the table. `name` is its quoted name in Spark SQL, in a catalog without a cache of tables."""
+        # This binds the catalog to the session. The Java library would look for it in the session that ran last.
+        session.table(name)
         self._iceberg: Any = session.sparkContext._jvm.org.apache.iceberg  # type: ignore[union-attr]  # it is running
         self._table: Any = self._iceberg.spark.Spark3Util.loadIcebergTable(session._jsparkSession, name)
 
@@ -57,17 +58,17 @@ class CopyFiles:
             Py4JJavaError: a file cannot be read or deleted.
         """
         ids = set(outdated)
-        snapshots = _elements(self._table.snapshots())
-        old = self._of([each for each in snapshots if each.snapshotId() in ids], lenient=True)
-        kept = self._of([each for each in snapshots if each.snapshotId() not in ids], lenient=False)
         listed = self._listed()
+        snapshots = _elements(self._table.snapshots())
+        kept = self._of([each for each in snapshots if each.snapshotId() not in ids], listed.keys())
         if not kept.all <= listed.keys():
             raise FilesMissing(f"files of the copy {self._table.name()} do not exist; run the copy again")
+        # An earlier run may have deleted some of these files.
+        old = self._of([each for each in snapshots if each.snapshotId() in ids], listed.keys())
         needed = kept.all | self._statistics(ids)
-        strays = {each for each, written in listed.items() if written < written_before}
-        self._delete(strays - needed - old.all)
-        for files in (old.data, old.manifests, old.lists):
-            self._delete(files - needed)
+        strays = {each for each, written in listed.items() if written < written_before} - old.all
+        for files in (strays, old.data, old.manifests, old.lists):
+            self._delete((files & listed.keys()) - needed)
         self._remove_snapshots(ids)
 
     def _remove_snapshots(self, ids: set[int]) -> None:
@@ -77,14 +78,14 @@ class CopyFiles:
                 removal = removal.expireSnapshotId(id)
             removal.commit()
 
-    def _of(self, snapshots: Sequence[Any], *, lenient: bool) -> Files:
-        """Return the files of snapshots. With `lenient`, files that an earlier run deleted are passed over."""
+    def _of(self, snapshots: Sequence[Any], existing: Set[str]) -> Files:
+        """Return the files of snapshots. Lists and manifests that are not among `existing` are named, and not read."""
         io = self._table.io()
-        lists = frozenset({each.manifestListLocation() for each in snapshots} - {None})
-        found = [each for snapshot in snapshots for each in _found(partial(_manifests, snapshot, io), lenient)]
+        lists = {each.manifestListLocation(): each for each in snapshots}
+        found = [manifest for path, each in lists.items() if path in existing for manifest in _manifests(each, io)]
         manifests = {each.path(): each for each in found}
-        paths = [path for each in manifests.values() for path in _found(partial(self._paths, each, io), lenient)]
-        return Files(frozenset(paths), frozenset(manifests), lists)
+        data = [file for path, each in manifests.items() if path in existing for file in self._paths(each, io)]
+        return Files(frozenset(data), frozenset(manifests), frozenset(lists))
 
     def _paths(self, manifest: Any, io: Any) -> list[Any]:
         """Return the locations of the files that a manifest contains, without those that it only lists as deleted."""
@@ -115,18 +116,6 @@ class CopyFiles:
 
 def _manifests(snapshot: Any, io: Any) -> list[Any]:
     return _elements(snapshot.allManifests(io))
-
-
-def _found(read: Callable[[], list[Any]], lenient: bool) -> list[Any]:
-    """Return the result of `read`; with `lenient`, an empty list if the file does not exist."""
-    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # Py4J has no types
-
-    try:
-        return read()
-    except Py4JJavaError as error:
-        if lenient and str(error.java_exception.getClass().getSimpleName()) == "NotFoundException":
-            return []
-        raise
 
 
 def _elements(iterable: Any) -> list[Any]:

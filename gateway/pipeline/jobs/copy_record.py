@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from gateway.iceberg.types import NestedField
-from gateway.obligations.masks import Action
+from gateway.obligations.masks import without_salt
 from gateway.obligations.projections import Projection
 from gateway.pipeline.catalog_client import NO_NAMESPACE, NO_TABLE, Metadata, Snapshot
 from gateway.pipeline.config import CopyConfig, OnBehalfOf
@@ -110,20 +110,13 @@ def check_target(copy: Metadata, source: Metadata | None, config: CopyConfig) ->
 
 
 def storable(restrictions: Restrictions, fields: tuple[NestedField, ...]) -> Restrictions:
-    """Return the restrictions for stored rows.
-
-    `sha-256-query-local` hides equal values of different queries from each other. Stored hashes would be the same in
-    all queries, so null replaces them, or the fixed value in a required column.
-    """
+    """Return the restrictions for stored rows, which have no salt of one query."""
     required = {each.id for each in fields if each.required}
-
-    def stored(mask: Projection) -> Projection:
-        if mask.action is not Action.SHA_256_QUERY_LOCAL:
-            return mask
-        hidden = Action.MASK_TO_FIXED_VALUE if mask.field_id in required else Action.REPLACE_WITH_NULL
-        return Projection(mask.field_id, hidden)
-
-    return Restrictions(row_filter=restrictions.row_filter, masks=tuple(map(stored, restrictions.masks)))
+    masks = tuple(
+        Projection(each.field_id, without_salt(each.action, required=each.field_id in required))
+        for each in restrictions.masks
+    )
+    return Restrictions(row_filter=restrictions.row_filter, masks=masks)
 
 
 def continued(copy: Metadata, mark: str) -> Snapshot | None:

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from gateway.iceberg.predicates import ALWAYS, NEVER, Compare, Comparison, In, IsNull, Or, Predicate
 from gateway.iceberg.types import ListType, MapType, NestedField, StructType, Type
-from gateway.obligations.columns import Columns, RestrictionNotExpressible
-from gateway.obligations.compilers.duckdb import mask_sql, row_filter_sql, view_sql
-from gateway.obligations.kinds import TableRestrictions
+from gateway.obligations.columns import RestrictionNotExpressible
+from gateway.obligations.compilers.duckdb import DIALECT, mask_sql, row_filter_sql
+from gateway.obligations.compilers.masks import view_text
 from gateway.obligations.masks import Action
 from gateway.obligations.projections import Projection
 from tests.policy_agreement import Engine, compare_masks, compare_predicates
@@ -113,26 +113,28 @@ def test_view_filters_on_original_values_and_then_masks() -> None:
         field(2, 'e"mail', "string", required=False),
         field(3, "n", "int"),
     )
-    restrictions = TableRestrictions(
-        "t",
-        Or((Compare(Comparison.EQ, 1, "string", "EU"), IsNull(1))),
-        (Projection(1, Action.REPLACE_WITH_NULL), Projection(2, Action.MASK_ALPHANUM)),
-        False,
-        "m1",
-    )
+    row_filter = Or((Compare(Comparison.EQ, 1, "string", "EU"), IsNull(1)))
+    masks = (Projection(1, Action.REPLACE_WITH_NULL), Projection(2, Action.MASK_ALPHANUM))
     connection = duckdb.connect()
     people = pa.table(
         {"region": ["EU", "US", None], 'e"mail': ["a@b1", "c", "d"], "n": pa.array([1, 2, 3], pa.int32())}
     )
     connection.register("people", people)
-    text = view_sql(Columns(fields, (fields,)), restrictions, "people")
+    text = view_text(fields, row_filter, masks, "people", DIALECT)
     found = connection.execute(text).to_arrow_table()
     assert found.column_names == ["region", 'e"mail', "n"]
     assert [tuple(row.values()) for row in found.to_pylist()] == [(None, "x@xn", 1), (None, "x", 3)]
-    none = TableRestrictions("t", NEVER, (), False, "m1")
-    assert connection.execute(view_sql(Columns(fields, (fields,)), none, "people")).fetchall() == []
-    every = TableRestrictions("t", ALWAYS, (), False, "m1")
-    assert len(connection.execute(view_sql(Columns(fields, (fields,)), every, "people")).fetchall()) == 3
+    assert connection.execute(view_text(fields, NEVER, (), "people", DIALECT)).fetchall() == []
+    assert len(connection.execute(view_text(fields, ALWAYS, (), "people", DIALECT)).fetchall()) == 3
+
+
+def test_view_has_no_hashes_of_one_query_and_refuses_masks_of_other_columns() -> None:
+    fields = (field(1, "a", "string", required=False), field(2, "b", "string"))
+    local = (Projection(1, Action.SHA_256_QUERY_LOCAL), Projection(2, Action.SHA_256_QUERY_LOCAL))
+    text = view_text(fields, ALWAYS, local, "(SELECT 'x' AS a, 'y' AS b)", DIALECT)
+    assert duckdb.connect().execute(text).fetchall() == [(None, "XXXXXXXX")]
+    with pytest.raises(RestrictionNotExpressible):
+        view_text(fields, ALWAYS, (Projection(3, Action.MASK_ALPHANUM),), "t", DIALECT)
 
 
 @pytest.mark.parametrize(
