@@ -14,6 +14,7 @@ from collections.abc import Set as AbstractSet
 import msgspec
 
 from gateway.iceberg.codec import Int
+from gateway.iceberg.identifiers import fold
 from gateway.iceberg.types import ListType, MapType, NestedField, StructType, Type
 from gateway.obligations.masks import Action, applies
 from gateway.obligations.projections import Projection, strictest
@@ -56,9 +57,10 @@ class Columns(msgspec.Struct, frozen=True):
         return max(had, default=None)
 
     def ids_of_name(self, name: str) -> frozenset[int]:
-        """Return the field ids of all columns that have this name in any schema, ignoring letter case."""
+        """Return the field ids of all columns with this name in any schema, letter case and Unicode form."""
         everywhere = (field for schema in (*self.schemas, self.current) for field in schema)
-        return frozenset(field.id for field in everywhere if field.name.casefold() == name.casefold())
+        key = fold(name)
+        return frozenset(field.id for field in everywhere if fold(field.name) == key)
 
     def nested(self, name: str) -> bool:
         """Return True if the current schema has a nested field with this full dotted name."""
@@ -76,12 +78,12 @@ class Columns(msgspec.Struct, frozen=True):
         """Return the names of granted columns for an engine that refers to columns by name and not by field id.
 
         Such an engine reads an old snapshot with the schema of that snapshot, and does not state the schema of a name.
-        So a name is left out if an unreadable column has or had it, in any schema and any letter case.
+        So a name is left out if an unreadable column has or had it, in any schema, letter case and Unicode form.
         """
         readable = self.readable(granted)
         everywhere = (field for schema in (*self.schemas, self.current) for field in schema)
-        others = {field.name.casefold() for field in everywhere if field.id not in readable}
-        return [field.name for field in self.current if field.id in readable and field.name.casefold() not in others]
+        others = {fold(field.name) for field in everywhere if field.id not in readable}
+        return [field.name for field in self.current if field.id in readable and fold(field.name) not in others]
 
     def readable(self, granted: Collection[int]) -> frozenset[int]:
         """Return the ids of `granted` that are in the current schema: a grant on a dropped column has no effect."""

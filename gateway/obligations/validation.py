@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, assert_never
 
+from gateway.iceberg.identifiers import fold
 from gateway.iceberg.predicates import Comparison, Literal
 from gateway.iceberg.types import NestedField, type_name
 from gateway.obligations.binding_columns import TableColumns
@@ -106,10 +107,14 @@ class _Check:
                     )
 
     def _named(self, reference: ColumnReference) -> list[NestedField]:
-        """Return the current columns with the name, in any letter case; none for a tag or without a table."""
+        """Return the current columns with the name, in any letter case and Unicode form.
+
+        There are none for a tag, or without a table.
+        """
         if self._columns is None or reference.name is None:
             return []
-        return [each for each in self._columns.current if each.name.casefold() == reference.name.casefold()]
+        key = fold(reference.name)
+        return [each for each in self._columns.current if fold(each.name) == key]
 
     def _reference(self, reference: ColumnReference, pointer: str) -> Iterator[DefinitionProblem]:
         name = reference.name

@@ -8,11 +8,20 @@ as the absence of obligations.
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Final
 
 import msgspec
+import structlog
 
 from gateway.access.policy import PolicyAnswer, PolicyAnswers, Reason
 from gateway.obligations.guardrails import StatedObligations, understood
+
+_log = structlog.get_logger("opa.answers")
+
+#: The code of denials for output of a guardrail that is not of the schema, here and in `policies/gateway/main.rego`.
+_INVALID: Final = "guardrail_invalid"
+#: Maximum length of a problem in a reason, in characters.
+_MESSAGE: Final = 300
 
 
 class WireAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -23,8 +32,14 @@ class WireAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     obligations: StatedObligations
 
     def understood(self) -> PolicyAnswer:
-        """Convert to the answer of the door. Raises ValueError for an invalid obligation."""
-        return PolicyAnswer(allow=self.allow, reasons=self.reasons, obligations=understood(self.obligations))
+        """Convert to the answer of the door. An invalid obligation denies, as `policies/gateway/main.rego` does."""
+        try:
+            obligations = understood(self.obligations)
+        except ValueError as invalid:
+            _log.warning("guardrail.output_rejected", problem=str(invalid))
+            message = f"a guardrail states an invalid obligation: {str(invalid)[:_MESSAGE]}"
+            return PolicyAnswer(allow=False, reasons=(*self.reasons, Reason(code=_INVALID, message=message)))
+        return PolicyAnswer(allow=self.allow, reasons=self.reasons, obligations=obligations)
 
 
 class WireAnswers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -35,7 +50,7 @@ class WireAnswers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     revision: str | msgspec.UnsetType = msgspec.UNSET
 
     def understood(self) -> PolicyAnswers:
-        """Convert to the answers of the door. Raises ValueError for an invalid obligation."""
+        """Convert to the answers of the door."""
         return PolicyAnswers(
             decisions=tuple(answer.understood() for answer in self.decisions),
             valid_until=None if self.valid_until is msgspec.UNSET else self.valid_until,

@@ -85,10 +85,7 @@ class OpaDecider:
             raise DecisionEngineUnavailable(
                 "The policies returned no decision: data.gateway.decisions is undefined for this input."
             )
-        try:
-            answers = given.understood()
-        except ValueError as odd:
-            raise DecisionEngineUnavailable(f"OPA returned an invalid obligation: {odd}") from odd
+        answers = given.understood()
         if len(answers.decisions) != len(request.questions):
             raise DecisionEngineUnavailable(
                 f"OPA received {len(request.questions)} questions, but returned {len(answers.decisions)} answers."

@@ -133,6 +133,19 @@ def test_an_invalid_guardrail_denies_and_names_its_package(
 
 
 @pytest.mark.threat("LG-DEC-30")
+def test_an_invalid_inner_test_of_a_row_filter_denies_and_names_the_fault(
+    fixture_gateway: PolicyGateway, table: Table
+) -> None:
+    """The schema of guardrails describes the outermost test only, so OPA accepts this output."""
+    entry = '{"row_filters": [{"type": "and", "operands": [{"type": "matches"}]}]}'
+    with fixture_gateway.guarded(_OBLIGATIONS.replace("ENTRY", entry)):
+        answer = send_until_decided(lambda: fixture_gateway.admin.get(table.path))
+    assert answer.status_code == 403, answer.text
+    assert "guardrail_invalid" in error_of(answer)["message"]
+    assert "matches" in error_of(answer)["message"]
+
+
+@pytest.mark.threat("LG-DEC-30")
 def test_builtin_function_error_denies(fixture_gateway: PolicyGateway, table: Table) -> None:
     with fixture_gateway.guarded(_TIME):
         answer = fixture_gateway.admin.get(table.path)

@@ -26,6 +26,8 @@ def _schema(**columns: int) -> tuple[NestedField, ...]:
         # Engines ignore letter case.
         ({"SECRET": 2}, {"secret": 1}, {2}, []),
         ({"straße": 2, "STRASSE": 1}, {}, {2}, []),
+        # Engines compare composed and decomposed spellings as equal.
+        ({"caf\u00e9": 2, "CAFE\u0301": 1}, {}, {2}, []),
         # Dropped and created again.
         ({"a": 3}, {"a": 1}, {3}, []),
         ({"a": 3}, {"a": 1}, {1}, []),
@@ -37,3 +39,9 @@ def test_a_name_that_belonged_to_another_column_is_omitted(
     now: dict[str, int], before: dict[str, int], granted: set[int], names: list[str]
 ) -> None:
     assert Columns(_schema(**now), (_schema(**before), _schema(**now))).readable_by_name(granted) == names
+
+
+def test_a_column_is_found_by_its_name_in_another_unicode_form() -> None:
+    """A column grant by the composed name must find the dropped column that was written with a combining accent."""
+    columns = Columns(_schema(**{"caf\u00e9": 2}), (_schema(**{"Cafe\u0301": 1}),))
+    assert columns.ids_of_name("CAF\u00c9") == columns.ids_of_name("cafe\u0301") == {1, 2}

@@ -66,3 +66,20 @@ def test_an_invalid_row_filter_is_an_invalid_answer(test: dict[str, object]) -> 
 def test_an_unknown_mask_action_is_an_invalid_answer(mask: str) -> None:
     with pytest.raises(ValueError, match="must have the form '<column>: <action>'"):
         understood(msgspec.convert({"column_masks": [mask]}, StatedObligations))
+
+
+def test_an_invalid_obligation_denies_its_own_question_only() -> None:
+    """The schema of guardrails describes the outermost test, so OPA lets an invalid inner test pass."""
+    bad = {"row_filters": [{"type": "not", "operand": {"type": "matches", "column": {"name": "id"}}}]}
+    deep = {"row_filters": [{"type": "not", "operand": {"type": "has-role", "role": "r"}}]}
+    given: list[object] = [
+        {"allow": True, "reasons": [], "obligations": each} for each in (bad, {"no_vending": True}, deep)
+    ]
+    first, second, third = msgspec.convert({"decisions": given}, WireAnswers).understood().decisions
+    for denied in (first, third):
+        assert not denied.allow
+        assert denied.obligations == Obligations()
+        assert [reason.code for reason in denied.reasons] == ["guardrail_invalid"]
+    assert "matches" in first.reasons[0].message
+    assert second.allow
+    assert second.reasons == ()

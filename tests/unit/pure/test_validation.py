@@ -149,3 +149,11 @@ def test_limits_of_depth_tests_and_literals() -> None:
 def test_reference_by_name_and_tag_is_refused_by_the_decoder() -> None:
     with pytest.raises(msgspec.ValidationError, match="either `name` or `tag`"):
         problems(row_filter(compare({"name": "a", "tag": "b"}, "eq", 1)))
+
+
+def test_a_column_is_named_in_any_unicode_form() -> None:
+    fields = (field(1, "e\u0301tat", "int"),)
+    for name in ("e\u0301tat", "\u00e9tat", "\u00c9TAT"):
+        mask = {"kind": "mask", "action": "mask-to-fixed-value", "columns": [{"name": name}]}
+        assert problems(mask, Columns(fields, (fields,))) == []
+        assert problems(row_filter(compare({"name": name}, "eq", 1)), Columns(fields, (fields,))) == []
