@@ -8,7 +8,8 @@ canary: a small table with random values, which the engine must show restricted 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
+from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
@@ -73,6 +74,40 @@ def warned(state: ProbeState | None, now: datetime) -> bool:
         return False
     recent = state.verdict == PASSED and state.valid_until is not None and now < state.valid_until
     return now < state.warn_until and not recent
+
+
+class Standing(StrEnum):
+    """The state of the trust in an engine in a warehouse, for metrics."""
+
+    TRUSTED = "trusted"
+    WARNED = "warned"
+    """Trusted without a recent probe, because the grant is older than probes."""
+    EXPIRING = "expiring"
+    EXPIRED = "expired"
+    FAILED = "failed"
+
+
+def standing_of(
+    state: ProbeState, now: datetime, *, required: bool, soon: timedelta
+) -> tuple[Standing | None, datetime | None]:
+    """Return (the state of the trust, the time at which it ends).
+
+    The state is None for an engine without a result, which was never trusted, and the time is None for a trust that
+    time does not end. Trust that ends within `soon` is expiring.
+    """
+    if state.verdict == FAILED:
+        return Standing.FAILED, None
+    if not required:
+        return Standing.TRUSTED, None
+    ends = [state.warn_until, state.valid_until if state.verdict == PASSED else None]
+    end = max((each for each in ends if each is not None), default=None)
+    if end is None:
+        return None, None
+    if now >= end:
+        return Standing.EXPIRED, end
+    if end - now < soon:
+        return Standing.EXPIRING, end
+    return Standing.WARNED if warned(state, now) else Standing.TRUSTED, end
 
 
 def _is_canary(state: ProbeState, table: ResolvedTable, now: datetime) -> bool:

@@ -20,6 +20,7 @@ from gateway.tasks.drift_findings import External
 from gateway.tasks.housekeeping import Housekeeping
 from gateway.tasks.log_cleanup import LogCleanup
 from gateway.tasks.outbox import run_expiry
+from gateway.tasks.probe_expiry import ProbeExpiry
 from gateway.tasks.purge import Purge
 from gateway.tasks.reconcile import Reconcile
 from gateway.tasks.scope_canary import ScopeCanary
@@ -119,7 +120,14 @@ def start_tasks(
     )
     # The worker releases its running tasks when it ends, so that another process can start them at once.
     stack.push_async_callback(_ended, asyncio.create_task(worker.run(), name="worker"))
-    for name, work in (("housekeeping", housekeeping.run()), ("expiry", run_expiry(delivery, database))):
+    probes = ProbeExpiry(
+        database=database,
+        observer=metrics.probes,
+        valid_days=settings.engine_probes.valid_days,
+        required=settings.engine_probes.required,
+    )
+    works = (("housekeeping", housekeeping.run()), ("expiry", run_expiry(delivery, database)), ("probes", probes.run()))
+    for name, work in works:
         stack.callback(asyncio.create_task(work, name=name).cancel)
     if settings.canary.interval and not settings.skip_storage_validation:
         canary = scope_canary(settings, metrics, database, door, stores)

@@ -299,7 +299,7 @@ def build_services(
         ),
         engine_probes=EngineProbes(
             database=database,
-            count=metrics.engine_probed,
+            count=metrics.probes.engine_probed,
             valid_days=settings.engine_probes.valid_days,
             required=settings.engine_probes.required,
         ),

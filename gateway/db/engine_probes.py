@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Text, bindparam, func, select, update
+from sqlalchemy import ColumnElement, Text, bindparam, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
@@ -90,6 +90,34 @@ async def in_warehouse(connection: AsyncConnection, warehouse_id: UUID) -> Seque
         .order_by(engine_probes.c.engine)
     )
     return (await connection.execute(statement)).all()
+
+
+# From the engines on, of which there are few: `grants` has no index by privilege.
+_OF_ENFORCERS: Final = text(
+    """
+    with recursive holders as (
+        select engine, cast('user' as text) as principal_type, engine as principal_id from engine_probes
+        union
+        select h.engine, 'role', g.object_id
+        from holders h join grants g on g.principal_type = h.principal_type and g.principal_id = h.principal_id
+        where g.object_type = 'role' and g.privilege in ('assignee', 'ownership')
+            and (g.expires_at is null or g.expires_at > clock_timestamp()))
+    select p.engine, p.warehouse_id, p.verdict, p.valid_until, p.warn_until, clock_timestamp() as now
+    from engine_probes p join warehouses w on w.id = p.warehouse_id
+    where exists (
+        select 1
+        from holders h join grants g on g.principal_type = h.principal_type and g.principal_id = h.principal_id
+        where h.engine = p.engine and g.privilege = 'enforcer'
+            and (g.expires_at is null or g.expires_at > clock_timestamp()))
+    """
+)
+
+
+async def of_enforcers(connection: AsyncConnection) -> Sequence[AnyRow]:
+    """Return the state of each engine that holds `enforcer` on any object, itself or by roles: an engine that does not
+    is not expected to be probed.
+    """
+    return (await connection.execute(_OF_ENFORCERS)).all()
 
 
 def _days(days: float) -> ColumnElement[object]:

@@ -16,6 +16,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, G
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from gateway.telemetry.event_metrics import AuditExportMetrics, EventMetrics
+from gateway.telemetry.probe_metrics import ProbeMetrics
 
 DeterminedBy = Literal["openfga", "opa", "both", "none"]
 Engine = Literal["openfga", "opa", "total"]
@@ -60,6 +61,7 @@ class Metrics:
         self._define_shares()
         self.events = EventMetrics(self._registry)
         self.audit_export = AuditExportMetrics(self._registry)
+        self.probes = ProbeMetrics(self._registry)
         self._define_spans()
         self._define_verifiers()
 
@@ -239,14 +241,6 @@ class Metrics:
             ("result",),
             registry=self._registry,
         )
-        self._engine_probes = Counter(
-            "lakegate_engine_probes",
-            "Number of results of probes, in which engines show that they enforce restrictions: passed or failed.",
-            ("verdict",),
-            registry=self._registry,
-        )
-        for verdict in ("passed", "failed"):
-            self._engine_probes.labels(verdict)
 
     def _define_verifiers(self) -> None:
         self._verifier_seconds = Histogram(
@@ -356,10 +350,6 @@ class Metrics:
         for verdict in ("proven", "escaped", "inconclusive", "not-vended", "none"):
             self._child(self._scope_warehouses, verdict).set(by_verdict.get(verdict, 0))
         self._scope_oldest.set(oldest)
-
-    def engine_probed(self, verdict: str) -> None:
-        """Count one result of a probe of an engine: `passed` or `failed`."""
-        self._child(self._engine_probes, verdict).inc()
 
     def scope_tried(self, *, refused: int, reached: int, unclear: int) -> None:
         """Count the attempts of one run of the canary."""

@@ -3,19 +3,56 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import uuid4
 
 import msgspec
 import pytest
 
-from gateway.access.engine_probes import CANARY_NAMESPACE, EngineProbes, ProbeState, counts, probe_states, warned
+from gateway.access.engine_probes import (
+    CANARY_NAMESPACE,
+    EngineProbes,
+    ProbeState,
+    Standing,
+    counts,
+    probe_states,
+    standing_of,
+    warned,
+)
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 from tests.access import world
 
 NOW = world.NOW
 LATER, EARLIER = NOW + timedelta(hours=1), NOW - timedelta(hours=1)
 CANARY = "canary_0123456789abcdef"
+
+
+@pytest.mark.parametrize(
+    ("state", "standing", "end"),
+    [
+        (ProbeState(), None, None),
+        (ProbeState(verdict="failed", warn_until=LATER), Standing.FAILED, None),
+        (ProbeState(verdict="passed", valid_until=LATER), Standing.TRUSTED, LATER),
+        (ProbeState(verdict="passed", valid_until=NOW + timedelta(minutes=29)), Standing.EXPIRING, None),
+        (ProbeState(verdict="passed", valid_until=NOW), Standing.EXPIRED, NOW),
+        (ProbeState(warn_until=LATER), Standing.WARNED, LATER),
+        (ProbeState(verdict="passed", valid_until=EARLIER, warn_until=LATER), Standing.WARNED, LATER),
+        (ProbeState(verdict="passed", valid_until=NOW, warn_until=EARLIER), Standing.EXPIRED, NOW),
+        (
+            ProbeState(verdict="passed", valid_until=NOW + timedelta(minutes=1), warn_until=LATER),
+            Standing.TRUSTED,
+            LATER,
+        ),
+    ],
+)
+def test_trust_is_expiring_before_it_ends_and_a_failure_never_expires(
+    state: ProbeState, standing: Standing | None, end: datetime | None
+) -> None:
+    found, until = standing_of(state, NOW, required=True, soon=timedelta(minutes=30))
+    assert found is standing
+    assert until == (state.valid_until if standing is Standing.EXPIRING else end)
+    if standing is not Standing.FAILED:
+        assert standing_of(state, NOW, required=False, soon=timedelta(minutes=30)) == (Standing.TRUSTED, None)
 
 
 @pytest.mark.parametrize(
