@@ -44,11 +44,21 @@ def duckdb_engine() -> Engine:
     )
 
 
+def _frame(session: Any, table: pa.Table) -> Any:
+    """Return a DataFrame of the rows. Without a schema, Spark would read an Iceberg `timestamp` as an instant.
+
+    It would then convert it by two sets of time zone rules, which differ in summers after 2037.
+    """
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return session.createDataFrame(table, schema=from_arrow_schema(table.schema, prefer_timestamp_ntz=True))
+
+
 def spark_engine(session: Any) -> Engine:
     """Return a Spark session as an engine. It has no times and no nanoseconds, and UUIDs are texts."""
 
     def select(table: pa.Table, expressions: Sequence[str]) -> pa.Table:
-        frame = session.createDataFrame(table)
+        frame = _frame(session, table)
         named = [f"{each} AS c{number}" for number, each in enumerate(expressions)]
         return frame.selectExpr(named).toArrow()
 
@@ -131,7 +141,7 @@ def governed_spark_engine(session: Any) -> Engine:
     known = columns_of([fields], fields)
 
     def select(table: pa.Table, expressions: Sequence[str]) -> pa.Table:
-        frame = session.createDataFrame(table)
+        frame = _frame(session, table)
         columns = {id: F.col(f"`{name.replace('`', '``')}`") for id, (name, _) in COLUMNS.items()}
         found = []
         for expression in expressions:
