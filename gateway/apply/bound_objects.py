@@ -83,5 +83,5 @@ class BoundObjects:
             warehouse = self._warehouse(row["warehouse-id"])
             if warehouse is not None:
                 namespace = namespace_address(warehouse, row["namespace"])
-                found[row["table-id"]] = Address(Kind.TABLE, row["name"], namespace)
+                found[row["table-id"]] = Address(Kind(row.get("type", Kind.TABLE)), row["name"], namespace)
         return found

@@ -53,7 +53,7 @@ class DataPolicyReader:
         return {**fields, "definition": definition}
 
     def _bindings(self, policy: Address, objects: BoundObjects) -> None:
-        for row in self._api.get(f"{self._located.path(policy)}/bindings")["bindings"]:
+        for row in self._api.pages(f"{self._located.path(policy)}/bindings", "bindings"):
             target = objects.address(policy, row)
             if target is None:
                 address = hidden_binding(policy, row["type"], row["id"])
@@ -88,7 +88,7 @@ def change_binding(api: Api, located: Located, binding: Address, *, adds: bool) 
     if target is None:
         raise LookupError(f"{binding} has no object")
     body = {"type": str(target.kind), "id": located.id(target)}
-    if target.kind in (Kind.NAMESPACE, Kind.TABLE):
+    if target.kind in (Kind.NAMESPACE, Kind.TABLE, Kind.GENERIC_TABLE):
         body["warehouse-id"] = located.id(target.within(Kind.WAREHOUSE))
     api.change("POST", f"{located.path(policy)}/bindings", {"add" if adds else "remove": [body]})
 

@@ -73,7 +73,7 @@ def _policy(to: Collector, path: Path, project: Address, policy: DataPolicy) -> 
         at = (*path, "bindings", place)
         target = _target(to, at, project, binding)
         # The caller need not see the namespaces above the bound one.
-        namespace = target.parent if target.kind is Kind.TABLE else None
+        namespace = target.parent if target.kind is not Kind.NAMESPACE else None
         above = (each for each in target.ancestors() if each.kind is Kind.WAREHOUSE or each == namespace)
         to.references |= {target, *above}
         to.add(at, Resource(binding_address(address, target)))
@@ -81,17 +81,21 @@ def _policy(to: Collector, path: Path, project: Address, policy: DataPolicy) -> 
 
 def _target(to: Collector, path: Path, project: Address, binding: Binding) -> Address:
     """Return the object that a binding names. Raises InvalidSource."""
-    within = (binding.warehouse, binding.namespace, binding.table)
+    within = (binding.warehouse, binding.namespace, binding.table, binding.generic_table)
     if (binding.tag is None) == (binding.warehouse is None) or (binding.tag is not None and any(within)):
-        text = "give either `tag`, or `warehouse`, which `namespace` and `table` can narrow."
+        text = "give either `tag`, or `warehouse`, which `namespace`, `table` and `generic-table` narrow."
         raise to.source.error(path, text)
     if binding.tag is not None:
         return Address(Kind.TAG, fold(binding.tag), project)
     warehouse = Address(Kind.WAREHOUSE, binding.warehouse or "", project)
+    if binding.table is not None and binding.generic_table is not None:
+        raise to.source.error(path, "give `table` or `generic-table`, not both.")
     if not binding.namespace:
-        if binding.table is not None:
-            raise to.source.error((*path, "table"), "a table needs `namespace` too.")
+        if binding.table is not None or binding.generic_table is not None:
+            raise to.source.error(path, "a table needs `namespace` too.")
         return warehouse
     levels = (binding.namespace,) if isinstance(binding.namespace, str) else binding.namespace
     namespace = namespace_address(warehouse, levels)
+    if binding.generic_table is not None:
+        return Address(Kind.GENERIC_TABLE, binding.generic_table, namespace)
     return namespace if binding.table is None else Address(Kind.TABLE, binding.table, namespace)

@@ -111,12 +111,13 @@ class MappingTable(Entry, frozen=True):
 
 
 class Binding(Entry, frozen=True):
-    """An object that a data policy is bound to: a tag, a warehouse, a namespace of it, or a table of the namespace."""
+    """An object that a data policy is bound to: a tag, a warehouse, a namespace of it, or a (generic) table there."""
 
     tag: str | None = None
     warehouse: str | None = None
     namespace: str | tuple[str, ...] | None = None
     table: str | None = None
+    generic_table: str | None = None
 
 
 class DataPolicy(Entry, frozen=True):

@@ -121,11 +121,11 @@ def namespace_address(warehouse: Address, levels: Iterable[str]) -> Address:
 
 
 def binding_address(policy: Address, target: Address) -> Address:
-    """Return the address of the binding of a data policy to a warehouse, namespace, table or tag."""
+    """Return the address of the binding of a data policy to a warehouse, namespace, (generic) table or tag."""
     if target.kind is Kind.TAG:
         parts: tuple[Any, ...] = (target.kind, target.name)
     else:
-        table = (target.name,) if target.kind is Kind.TABLE else ()
+        table = (target.name,) if target.kind in (Kind.TABLE, Kind.GENERIC_TABLE) else ()
         parts = (target.kind, target.within(Kind.WAREHOUSE).name, target.levels, *table)
     return Address(Kind.BINDING, json.dumps(parts, ensure_ascii=False), policy)
 
@@ -144,7 +144,7 @@ def bound_object(binding: Address) -> Address | None:
     if kind == Kind.TAG:
         return Address(Kind.TAG, parts[0], project)
     on = namespace_address(Address(Kind.WAREHOUSE, parts[0], project), parts[1])
-    return Address(Kind.TABLE, parts[2], on) if kind == Kind.TABLE else on
+    return Address(Kind(kind), parts[2], on) if kind in (Kind.TABLE, Kind.GENERIC_TABLE) else on
 
 
 @dataclass(frozen=True, slots=True)

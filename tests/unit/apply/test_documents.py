@@ -90,7 +90,7 @@ def test_the_documented_example_for_the_embedded_stack_names_its_warehouse() -> 
         ),
         (
             _project("data-policies: [{name: a, bindings: [{warehouse: c, table: d}]}]"),
-            "bindings[0].table: a table needs `namespace` too",
+            "bindings[0]: a table needs `namespace` too",
         ),
         (
             _project("data-policies: [{name: a, grants: [{privilege: exemt, user: oidc~a}]}]"),

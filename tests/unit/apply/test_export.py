@@ -145,10 +145,11 @@ def projects(draw: st.DrawFn) -> State:
         found.append(Resource(namespace, {**properties, "managed-access": False, "protected": draw(st.booleans())}))
         table = Address(Kind.TABLE, draw(NAMES), namespace)
         column = Address(Kind.COLUMN, draw(NAMES), table)
+        found.append(Resource(files := Address(Kind.GENERIC_TABLE, draw(NAMES), namespace), {"protected": True}))
         found += (Resource(table, {"protected": draw(st.booleans())}), Resource(column))
         found += draw(grants(namespace, roles))
         found += draw(attached(found, project, (warehouse, namespace, table, column)))
-        found += draw(bound(found, project, (warehouse, namespace, table)))
+        found += draw(bound(found, project, (warehouse, namespace, table, files)))
         found += [each for each in draw(grants(column, roles)) if each.address.name.startswith("select ")]
     found += draw(grants(project, roles))
     return State({each.address: each for each in found}, _scopes(found))
