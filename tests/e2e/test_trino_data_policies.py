@@ -88,6 +88,23 @@ _FILTER = {
 }
 
 
+#: Names and values that would end a quoted name or text, or begin another expression, if they were not quoted.
+_ODD_NAMES = ('a"b', "a'b", "back\\slash", "new\nline", "semi;--", "ünï", "UPPER", "select", "a.b", "x" * 500)
+_ODD_TEXTS = (
+    "x' OR '1'='1",
+    "o''k",
+    "\\",
+    "\\'",
+    "new\nline",
+    "--",
+    "/*",
+    '"',
+    "ünï\U0001f600",
+    "\u2028",
+    "${x}",
+    "?",
+    "%s",
+)
 _POSITIVE = {
     "kind": "row-filter",
     "test": {"type": "compare", "operator": "gt", "column": {"name": "id"}, "value": 0},
@@ -108,6 +125,15 @@ class Site:
         return self.lake.trino.run(person, sql.format(s=self.lake.schema, old=self.old), session=off)
 
 
+def _fill_odd(lake: Lake) -> None:
+    """Create a table with the odd names. Each row has one of the odd texts in all columns, and the last row another."""
+    columns = ["id bigint", *('"' + name.replace('"', '""') + '" varchar' for name in _ODD_NAMES)]
+    texts = ["'" + text.replace("'", "''") + "'" for text in (*_ODD_TEXTS, "hidden")]
+    rows = [f"({', '.join([str(number), *[text] * len(_ODD_NAMES)])})" for number, text in enumerate(texts)]
+    lake.trino.run(lake.owner, f"create table {lake.schema}.odd ({', '.join(columns)})")
+    lake.trino.run(lake.owner, f"insert into {lake.schema}.odd values {', '.join(rows)}")
+
+
 @pytest.fixture(scope="module")
 def site(world: World, lake: Lake) -> Iterator[Site]:
     def id_of(name: str) -> str:
@@ -126,6 +152,7 @@ def site(world: World, lake: Lake) -> Iterator[Site]:
     snapshots = f'select snapshot_id from {lake.schema}."people$snapshots" order by committed_at desc limit 1'
     old = str(lake.trino.run(lake.owner, snapshots)[0][0])
     lake.trino.run(lake.owner, f"alter table {lake.schema}.people rename column phone to contact")
+    _fill_odd(lake)
     people = id_of("people")
     for column in ("id", "ssn", "city", "viewer"):
         assert give(world, people, column, lake.columns).status_code == 204
@@ -137,6 +164,11 @@ def site(world: World, lake: Lake) -> Iterator[Site]:
         policies.make(_mask("replace-with-null", "contact"), "table", people)
         policies.make(_FILTER, "table", people)
         policies.make(_FILTER, "table", id_of("grown"), append=True)
+        odd = id_of("odd")
+        columns = [{"name": name} for name in _ODD_NAMES]
+        policies.make({"kind": "mask", "action": "mask-alphanum", "columns": columns}, "table", odd)
+        shown = {"type": "in", "column": columns[0], "values": list(_ODD_TEXTS)}
+        policies.make({"kind": "row-filter", "test": shown}, "table", odd)
         yield Site(world, lake, id_of, old)
     finally:
         policies.delete()
@@ -154,6 +186,15 @@ def test_each_user_sees_the_cells_that_its_policies_permit(site: Site) -> None:
             site.run(person, sql)
     assert site.run(lake.reader, "select count(*) from {s}.people") == [[3]]
     assert site.run(lake.reader, "select count(*) from {s}.people where ssn = '333-33'") == [[0]]
+
+
+def test_names_and_texts_of_policies_are_quoted(site: Site) -> None:
+    rows = [
+        [number, *[re.sub("[0-9]", "n", re.sub("[^0-9(),.@-]", "x", text))] * len(_ODD_NAMES)]
+        for number, text in enumerate(_ODD_TEXTS)
+    ]
+    assert site.run(site.lake.reader, "select * from {s}.odd order by id") == rows
+    assert site.run(site.lake.reader, "select count(*) from {s}.odd") == [[len(_ODD_TEXTS)]]
 
 
 def test_no_statement_shows_a_value_that_policies_hide(site: Site) -> None:

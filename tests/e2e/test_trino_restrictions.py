@@ -29,6 +29,7 @@ ROWS = """\
 FILTER = '"x" < 5 OR "city" = \'zzz\''
 READER = restricted(COLUMNS, row_filter=FILTER, ssn="'***'", contact="CAST(NULL AS varchar)")
 #: Values of the hidden row and of the masked columns. None of them may be in a result or in an error.
+_NAMES = ("Ann", "Bob", "Cyd", "Dan")
 SECRETS = ("HIDDEN", "111-11", "222-22", "333-33", "444-44", "555-55", "1999-09-09", "+1", "+4")
 
 
@@ -110,6 +111,17 @@ WAYS = [
     "with function random() returns double return 5e0 select id, name, ssn from {s}.people where 1/(id-5) < 9",
     "with function substr(a varchar, b bigint, c bigint) returns varchar return a select * from {s}.people",
     "execute immediate 'select * from {s}.people where random() + 1/(id-?) > -99' using 5",
+    "with function regexp_replace(a varchar, b varchar, c varchar) returns varchar return a select * from {s}.people",
+    "with function f(a varchar) returns varchar return fail(a) select f(ssn), f(name) from {s}.people where id > 4",
+    "select id, u from {s}.people cross join unnest(array[1/(id-5)]) t(u)",
+    "select a.id from {s}.people a full join {s}.people b on 1/(b.id-5) = 1 and random() < 2",
+    "select * from {s}.people tablesample bernoulli (100) where 1/(id-5) + random() > -99",
+    "select * from {s}.people tablesample system (100) where 1/(id-5) + random() > -99",
+    "select sum(case when x = 1 then 1/(id-5) end), count(*) filter (where 1/(id-5) > 5) from {s}.people",
+    "select first_value(name) over (order by id desc), lag(ssn) over (order by id) from {s}.people",
+    "select json_object('a': ssn, 'b': name), cast(row(contact, born) as json) from {s}.people",
+    "select approx_most_frequent(9, ssn, 99), listagg(contact, ',') within group (order by name) from {s}.people",
+    "select query from system.runtime.queries where query like '%insert into {s}.people%'",
     "show stats for {s}.people",
     "show stats for (select * from {s}.people where x > 1)",
     "explain select * from {s}.people",
@@ -143,6 +155,17 @@ def test_no_statement_shows_a_hidden_value(site: Site, sql: str) -> None:
         shown = str(refused)
     assert not [secret for secret in SECRETS if secret in shown], shown
     assert "Division by zero" not in shown, "an error of a hidden row must not be visible"
+
+
+def test_prepared_statements_show_no_hidden_value(site: Site) -> None:
+    lake = site.lake
+    prepared = {
+        "p": f"select id, name, ssn, contact from {lake.schema}.people where x < ? and 1/(id-5) + random() > -99"
+    }
+    rows = lake.trino.run(lake.reader, "execute p using 99", prepared=prepared)
+    assert sorted(map(str, rows)) == [f"[{id}, '{name}', '***', None]" for id, name in enumerate(_NAMES, 1)]
+    described = lake.trino.run(lake.reader, "describe output p", prepared=prepared)
+    assert not [secret for secret in SECRETS if secret in str(described)]
 
 
 @pytest.mark.parametrize("sql", [each for each in WAYS if "$" in each or "table_changes" in each or "phone" in each])

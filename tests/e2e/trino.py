@@ -152,13 +152,15 @@ class Trino:
         extra: Mapping[str, str] | None = None,
         source: str = "",
         session: Mapping[str, str] | None = None,
+        prepared: Mapping[str, str] | None = None,
         catalog: str = "ice",
     ) -> list[list[Any]]:
         """Run a statement as this user and return its rows. Trino acts for the user at the catalog by an exchanged
         token.
 
         `extra` are further credentials that the user sends. `source` names a session to reuse. `session` are session
-        properties of the query, `catalog` is its default catalog. Raises Refused.
+        properties of the query, `prepared` are prepared statements by name, `catalog` is its default catalog. Raises
+        Refused.
         """
         headers = {
             "X-Trino-User": person.id.removeprefix("oidc~"),
@@ -173,6 +175,9 @@ class Trino:
             headers["X-Trino-Extra-Credential"] = encoded
         if session:
             headers["X-Trino-Session"] = ",".join(f"{name}={value}" for name, value in session.items())
+        if prepared:
+            encoded = ",".join(f"{name}={quote(statement, safe='')}" for name, statement in prepared.items())
+            headers["X-Trino-Prepared-Statement"] = encoded
         rows: list[list[Any]] = []
         deadline = time.monotonic() + _QUERY_SECONDS
         with httpx.Client(trust_env=False, timeout=60, headers=headers) as http:
