@@ -13,6 +13,7 @@ import click
 
 from gateway.cli.clients import pages
 from gateway.cli.data_policy_preview import UNKNOWN, preview
+from gateway.cli.data_policy_view import view
 from gateway.cli.management import Management, at_a_gateway, printable
 
 PROJECT = click.option("--project", help="Id of the project. Default: the default project of the gateway.")
@@ -33,6 +34,7 @@ def data_policy() -> None:
 
 
 data_policy.add_command(preview)
+data_policy.add_command(view)
 
 
 @data_policy.command()

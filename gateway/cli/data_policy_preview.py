@@ -49,13 +49,13 @@ def preview(
     that the user gets from groups in the own token do not count, and tests with claims of that token are false.
     """
     management = Management.of(gateway, token)
-    reader = _reader(management, warehouse, _subject(management, principal))
+    reader = _reader(management, warehouse, subject_of(management, principal))
     for row in _rows(reader, table, columns, limit):
         click.echo(row)
     click.echo(UNKNOWN, err=True)
 
 
-def _subject(management: Management, principal: str) -> str:
+def subject_of(management: Management, principal: str) -> str:
     """Return the user's subject. A user of another provider than the caller's ends the command."""
     provider, separator, subject = principal.partition("~")
     if not separator or not subject:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import ssl
 import time
 from collections.abc import Mapping
 from typing import Any, Final
@@ -99,9 +100,10 @@ class LoadedTable(msgspec.Struct, frozen=True, rename="kebab"):
 class CatalogClient:
     """HTTP requests to one warehouse as one service."""
 
-    def __init__(self, catalog: RestCatalog) -> None:
+    def __init__(self, catalog: RestCatalog, verify: ssl.SSLContext | bool = True) -> None:
+        """Create the client. `verify` is the TLS context; True trusts the authorities of the system."""
         self._catalog = catalog
-        self._http = httpx2.Client(timeout=_SECONDS, trust_env=False)
+        self._http = httpx2.Client(timeout=_SECONDS, trust_env=False, verify=verify)
         self._prefix: str | None = None
 
     def close(self) -> None:
@@ -144,7 +146,7 @@ class CatalogClient:
         """
         headers = self._authorization(token) | ({"x-assume-role": role} if role else {})
         namespace = _NAMESPACE_SEPARATOR.join(quote(part, safe="") for part in table[:-1])
-        path = f"/v1/{self.warehouse_id()}/namespaces/{namespace}/tables/{quote(table[-1], safe='')}"
+        path = f"/v1/{self._warehouse_id(headers)}/namespaces/{namespace}/tables/{quote(table[-1], safe='')}"
         answer = self._send("GET", self._catalog.uri.rstrip("/") + path, headers)
         try:
             return msgspec.json.decode(answer.content, type=LoadedTable)
@@ -163,23 +165,23 @@ class CatalogClient:
     def verify_service(self) -> None:
         """Request the configuration of the warehouse again. Raises GovernedReadRefused if the service gets none."""
         self._prefix = None
-        self.warehouse_id()
+        self._warehouse_id(self._authorization(self.service_token()))
 
     def grant_select(self, table_id: str, role: str) -> None:
         """Grant a role `select` on a table that the service may grant. A repetition changes nothing."""
         base = self._catalog.uri.rstrip("/").removesuffix("/catalog")
-        path = f"/management/v1/permissions/warehouse/{self.warehouse_id()}/table/{table_id}/assignments"
         headers = self._authorization(self.service_token())
+        path = f"/management/v1/permissions/warehouse/{self._warehouse_id(headers)}/table/{table_id}/assignments"
         held = self._send("GET", base + path, headers)
         grant = {"type": "select", "role": role}
         if grant not in _member(held, "assignments"):
             self._send("POST", base + path, headers, json={"writes": [grant]})
 
-    def warehouse_id(self) -> str:
-        """Return the prefix of the warehouse in paths, which is its id."""
+    def _warehouse_id(self, headers: Mapping[str, str]) -> str:
+        """Return the prefix of the warehouse in paths, which is its id. The first request is sent with `headers`."""
         if self._prefix is None:
             url = f"{self._catalog.uri.rstrip('/')}/v1/config?warehouse={quote(self._catalog.warehouse, safe='')}"
-            answer = self._send("GET", url, self._authorization(self.service_token()))
+            answer = self._send("GET", url, headers)
             defaults, overrides = _member(answer, "defaults"), _member(answer, "overrides")
             self._prefix = quote(str({**defaults, **overrides}.get("prefix", "")), safe="")
         return self._prefix

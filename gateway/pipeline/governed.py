@@ -25,12 +25,12 @@ from pyspark.sql.utils import is_remote
 
 from gateway.iceberg.predicates import field_ids
 from gateway.iceberg.types import ListType, MapType, NestedField, StructType, Type
-from gateway.pipeline.catalog_client import CatalogClient, Identifier, LoadedTable, Metadata, Snapshot
+from gateway.pipeline.catalog_client import CatalogClient, Identifier, Metadata, Snapshot
 from gateway.pipeline.config import OnBehalfOf, RestCatalog
 from gateway.pipeline.errors import GovernedReadRefused, RestrictionsRefused
 from gateway.pipeline.literals import check_literal
 from gateway.pipeline.masks import SALT_BYTES, masked, spark_type
-from gateway.pipeline.restrictions import Restrictions, columns_of, decode
+from gateway.pipeline.restrictions import Restrictions, restrictions_of
 from gateway.pipeline.row_filters import literal, row_filter
 from gateway.pipeline.session import bind_catalog
 
@@ -138,13 +138,6 @@ def new_salt() -> bytes:
 def quoted(*parts: str) -> str:
     """Return a name in Spark SQL whose parts may contain any character."""
     return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
-
-
-def restrictions_of(loaded: LoadedTable) -> Restrictions:
-    """Return the decoded restrictions of a load response, for its current schema."""
-    metadata = loaded.metadata
-    schemas = [each.fields for each in metadata.schemas]
-    return decode(loaded.read_restrictions, columns_of(schemas, metadata.schema.fields))
 
 
 def evolved(frame: DataFrame, read: Sequence[NestedField], wanted: Sequence[NestedField]) -> DataFrame:

@@ -33,6 +33,7 @@ from gateway.iceberg.predicates import (
 from gateway.iceberg.types import NestedField, type_name
 from gateway.obligations.masks import Action, applies
 from gateway.obligations.projections import Projection
+from gateway.pipeline.catalog_client import LoadedTable
 from gateway.pipeline.errors import RestrictionsRefused
 from gateway.pipeline.literals import check_literal
 
@@ -65,6 +66,13 @@ class Columns(msgspec.Struct, frozen=True, kw_only=True):
     def find(self, field_id: int) -> NestedField | None:
         """Return the current column with this id."""
         return next((each for each in self.current if each.id == field_id), None)
+
+
+def restrictions_of(loaded: LoadedTable) -> Restrictions:
+    """Return the decoded restrictions of a load response, for its current schema."""
+    metadata = loaded.metadata
+    schemas = [each.fields for each in metadata.schemas]
+    return decode(loaded.read_restrictions, columns_of(schemas, metadata.schema.fields))
 
 
 def decode(document: object, columns: Columns) -> Restrictions:

@@ -186,3 +186,13 @@ def test_a_role_gets_select_on_the_copy_only(site: Site) -> None:
     assert {"type": "select", "role": role} in held
     source = site.world.admin.get(site.world.grants_path("table", site.table.uuid)).json()["assignments"]
     assert not [each for each in source if each.get("role") == role]
+
+
+def test_the_text_of_a_view_gives_the_rows_of_a_governed_read(site: Site) -> None:
+    world, table = site.world, f"lake.{site.source}"
+    where = ["--gateway", world.base, "--token", world.etl.token, "--warehouse", str(world.ready.warehouse)]
+    named = ["--table", site.source, "--as", world.carol.id, "--dialect", "spark", "--source", table]
+    done = world.lakegate("data-policy", "view", *where, *named)
+    assert done.returncode == 0, done.stderr
+    found = as_principal(site.root, catalog_of(world, world.admin)).sql(done.stdout)
+    assert [tuple(row) for row in found.orderBy("name").collect()] == site.rows() == MASKED

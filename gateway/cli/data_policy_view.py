@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command ``lakegate data-policy view``: print the SQL text of a view with the restrictions of one user.
+
+The caller is a trusted service: it needs `delegate` and `enforcer`, and loads the table for the user by token exchange.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from gateway.cli.common import trust
+from gateway.cli.data_policy_preview import subject_of
+from gateway.cli.management import Management, at_a_gateway, printable
+
+if TYPE_CHECKING:
+    from gateway.obligations.compilers.sql import Dialect
+
+
+@click.command()
+@click.option("--warehouse", required=True, help="Name of the warehouse.")
+@click.option(
+    "--table", required=True, help="The table: NAMESPACE.TABLE, with a dot between the levels of a namespace."
+)
+@click.option(
+    "--as", "principal", required=True, help="Id of the user, such as oidc~ann, at the provider of the caller."
+)
+@click.option(
+    "--dialect", type=click.Choice(["duckdb", "spark", "trino"]), required=True, help="The engine that runs the text."
+)
+@click.option("--source", help="The table in SQL of that engine, or a subquery. Default: the quoted name of the table.")
+@at_a_gateway
+def view(
+    warehouse: str,
+    table: str,
+    principal: str,
+    dialect: str,
+    source: str | None,
+    gateway: str | None,
+    token: str | None,
+) -> None:
+    """Print a SELECT with the rows and values of a table that a user may see now.
+
+    The caller's identity needs the privileges `delegate` and `enforcer` on the warehouse. The user is only named: roles
+    that the user gets from groups in the own token do not count. The text does not follow later changes of policies.
+    """
+    management = Management.of(gateway, token)
+    subject = subject_of(management, principal)
+    parts = tuple(table.split("."))
+    if len(parts) < 2 or not all(parts):
+        raise click.UsageError("--table must have the form NAMESPACE.TABLE")
+    click.echo(_text(management, warehouse, subject, parts, _dialect(dialect), source))
+
+
+def _dialect(name: str) -> Dialect:
+    from gateway.obligations.compilers import duckdb, spark, trino
+
+    return {"duckdb": duckdb.DIALECT, "spark": spark.DIALECT, "trino": trino.DIALECT}[name]
+
+
+def _text(
+    management: Management, warehouse: str, subject: str, table: tuple[str, ...], dialect: Dialect, source: str | None
+) -> str:
+    """Load the table for the user and return the text. A refusal ends the command with its message."""
+    from gateway.obligations.columns import RestrictionNotExpressible
+    from gateway.obligations.compilers.masks import view_text
+    from gateway.pipeline.catalog_client import CatalogClient
+    from gateway.pipeline.config import OnBehalfOf, RestCatalog
+    from gateway.pipeline.errors import PipelineError
+    from gateway.pipeline.restrictions import restrictions_of
+
+    catalog = RestCatalog(uri=f"{management.base}/catalog", warehouse=warehouse, token=management.token)
+    client = CatalogClient(catalog, trust().context)
+    try:
+        loaded = client.load(table, client.exchange(OnBehalfOf(user=subject)))
+        found = restrictions_of(loaded)
+        named = source or ".".join(map(dialect.quote, table))
+        return view_text(loaded.metadata.schema.fields, found.row_filter, found.masks, named, dialect)
+    except (PipelineError, RestrictionNotExpressible) as error:
+        raise click.ClickException(printable(str(error))) from None
+    finally:
+        client.close()
