@@ -24,7 +24,7 @@ from gateway.access.ports import Question, Resolver
 from gateway.access.questions import engine_pin_of, pin_of
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
-from gateway.access.resolved import Excerpt, Resolution, ResolvedNamespace, ResolvedTable, ResolvedView
+from gateway.access.resolved import Excerpt, Governed, Resolution, ResolvedGenericTable, ResolvedTable, ResolvedView
 from gateway.obligations.binding import PolicyProblem
 from gateway.obligations.data_policies import (
     AppliesTo,
@@ -36,10 +36,11 @@ from gateway.obligations.data_policies import (
 )
 from gateway.obligations.guardrail_policies import policies_of, without_policies
 
-Governed = ResolvedTable | ResolvedNamespace
-"""A table, or the namespace of a new table."""
-
 _EXCERPTS_AT_A_TIME: Final = 16
+_GENERIC: Final = (
+    "no engine can apply data policies to a generic table, so the data is refused to every principal that one "
+    "restricts. The owner of the policy can grant `exempt`, and tables in a namespace without policies are not refused"
+)
 
 
 class DataRestrictions:
@@ -129,11 +130,9 @@ class DataRestrictions:
             for row in rows
             if row.id not in bound or bound[row.id] or applying[row.id]
         }
-        # What cannot be read, or concerns a table without columns yet, no engine can enforce.
-        found |= {row.id: replace(found[row.id], inexpressible=True) for row in restricted}
-        if not tables:
-            return found
-        attributes = await self._attributes(acting, tables[0].warehouse.project_id, applying.values(), own_roles)
+        # What cannot be read, or concerns an object without known columns, no engine can enforce.
+        found |= {row.id: _inexpressible(found[row.id], row, applying.get(row.id, ())) for row in restricted}
+        attributes = await self._attributes(acting, tables, applying, own_roles)
         attributes = msgspec.structs.replace(
             attributes,
             # Only the caller has a token in this request. The claims of all other principals are unknown.
@@ -203,14 +202,22 @@ class DataRestrictions:
         return frozenset(id for id, question in questions.items() if question in yes)
 
     async def _attributes(
-        self, acting: Actor, project_id: str, applying: Iterable[Sequence[BoundPolicy]], own_roles: Sequence[str]
+        self,
+        acting: Actor,
+        tables: Sequence[ResolvedTable],
+        applying: Mapping[UUID, Sequence[BoundPolicy]],
+        own_roles: Sequence[str],
     ) -> PrincipalAttributes:
-        """Return the attributes of the caller. A role that it acts as has its own values only."""
-        definitions = [each.policy.definition for some in applying for each in some]
+        """Return the attributes of the caller on these tables of one project.
+
+        A role that the caller acts as has its own values only.
+        """
+        definitions = [each.policy.definition for row in tables for each in applying[row.id]]
         names = sorted(frozenset().union(*(attributes_of(each, AttributeSource.MAPPING) for each in definitions)))
         by_group = () if acting.assumed_role is not None else acting.group_roles
         roles = tuple(sorted({*own_roles, *by_group}))
         user = "" if acting.assumed_role is not None else acting.id
+        project_id = tables[0].warehouse.project_id if tables else ""
         mappings = await self._resolver.mapped_values(project_id, names, user, roles) if names else ()
         return PrincipalAttributes(principal=acting.id, roles=roles, mappings=tuple(mappings))
 
@@ -232,9 +239,7 @@ def _concerned(judged: Judged) -> tuple[tuple[BoundPolicy, ...], dict[UUID, Gove
     tables: dict[UUID, Governed] = {row.id: row for row in seen if isinstance(row, ResolvedTable)}
     is_single = len(tables) == 1 and not any(isinstance(row, ResolvedView) for row in seen)
     own = policies_of(policy.obligations) if is_single else ()
-    rows: dict[UUID, Governed] = {
-        row.id: row for row in seen if isinstance(row, ResolvedTable | ResolvedNamespace) and is_governed(row)
-    }
+    rows: dict[UUID, Governed] = {row.id: row for row in seen if isinstance(row, Governed) and is_governed(row)}
     return own, rows | tables if own else rows
 
 
@@ -245,9 +250,7 @@ def _with_verdicts(judged: Judged, own: Sequence[BoundPolicy], found: Mapping[UU
     """
     answers, policy, undelegated = judged
     answers = [
-        replace(answer, policies=found.get(row.id))
-        if isinstance(row := answer.row, ResolvedTable | ResolvedNamespace)
-        else answer
+        replace(answer, policies=found.get(row.id)) if isinstance(row := answer.row, Governed) else answer
         for answer in answers
     ]
     verdicts = [answer.policies for answer in answers if isinstance(answer.row, ResolvedTable)]
@@ -259,6 +262,15 @@ def _with_verdicts(judged: Judged, own: Sequence[BoundPolicy], found: Mapping[UU
 def is_governed(row: Governed) -> bool:
     """Return True if a data policy may apply to a table of the row's warehouse."""
     return row.warehouse.data_policy_revision is not None
+
+
+def _inexpressible(verdict: PolicyVerdict, row: Governed, applying: Sequence[BoundPolicy]) -> PolicyVerdict:
+    """Return the verdict that no engine can enforce what applies to the row. For a generic table it says why."""
+    if not isinstance(row, ResolvedGenericTable):
+        return replace(verdict, inexpressible=True)
+    ids = sorted({each.policy.id for each in applying})
+    problems = tuple(PolicyProblem(id, verdict.object_id, f"generic-table: {_GENERIC}") for id in ids)
+    return replace(verdict, inexpressible=True, reason=_GENERIC, problems=problems)
 
 
 def _groups_unknown(acting: Actor, *, is_caller: bool) -> bool:

@@ -169,15 +169,15 @@ def enforced(
         return decision
     first = next((answer.demand for answer in answers if answer.demand.required), None)
     restricting = [each for each in decision.policies if each.restricts]
-    if enforcement_point is EnforcementPoint.LOAD and not _reads(decision):
+    if enforcement_point is EnforcementPoint.DESCRIBE or (
+        enforcement_point is EnforcementPoint.LOAD and not _reads(decision)
+    ):
         restricting = []
     if any(not each.trusted and not each.inexpressible for each in restricting):
         return Decision(
             Outcome.FORBIDDEN, DeterminedBy.OPENFGA, Failure.RESTRICTED, first, obligations=decision.obligations
         )
-    why = (
-        "a data policy applies to it that no engine can enforce" if any(e.inexpressible for e in restricting) else None
-    )
+    why = next((each.reason for each in restricting if each.inexpressible), None)
     if why is None and decision.obligations is not None:
         why = unenforced(decision.obligations, enforcement_point)
     if why is None:

@@ -33,7 +33,7 @@ from gateway.access.ports import Pin, Question, Resolver
 from gateway.access.questions import only_warehouse, pin_of, revision_of
 from gateway.access.refs import ObjectKey, Ref
 from gateway.access.relations import Can
-from gateway.access.resolved import Excerpt, ResolvedTable
+from gateway.access.resolved import Excerpt, Governed, ResolvedGenericTable, ResolvedTable
 from gateway.access.shares import Lane, principal_key
 from gateway.obligations.data_policies import BoundPolicy
 
@@ -160,13 +160,13 @@ class HypotheticalChecks:
         """Return the effect of data policies on each (actor, table, policies of guardrails) in order, or None.
 
         Call it only if the operation was admitted for checks of these actors that were allowed. Each actor costs one
-        statement. Tables of warehouses without data policies cost nothing.
+        statement. Tables and generic tables of warehouses without data policies cost nothing.
         """
         found: dict[tuple[Actor, Ref, tuple[BoundPolicy, ...]], PolicyVerdict | None] = {}
-        groups: dict[tuple[Actor, tuple[BoundPolicy, ...]], dict[Ref, ResolvedTable]] = {}
+        groups: dict[tuple[Actor, tuple[BoundPolicy, ...]], dict[Ref, Governed]] = {}
         for actor, ref, stated in checks:
             row = permit.resolution.get(ref)
-            if isinstance(row, ResolvedTable) and (stated or is_governed(row)):
+            if isinstance(row, ResolvedTable | ResolvedGenericTable) and (stated or is_governed(row)):
                 groups.setdefault((actor, stated), {})[ref] = row
         try:
             for (actor, stated), own in groups.items():

@@ -18,6 +18,7 @@ class PolicyVerdict:
     - `object_id`: the id of the table, or of the namespace of a new table.
     - `restrictions`: the merged restrictions, None if no policy restricts anything.
     - `inexpressible`: True if a policy applies that no engine could enforce, so that reading must be refused.
+    - `reason`: the reason to refuse what is inexpressible, as text for the caller.
     - `trusted`: True if an enforcer acts for the caller.
     - `exempt`: the ids of the policies that would apply if the caller were not exempt.
     - `problems`: the policies that could not be applied as written.
@@ -28,6 +29,7 @@ class PolicyVerdict:
     object_id: str
     restrictions: TableRestrictions | None = None
     inexpressible: bool = False
+    reason: str = "a data policy applies to it that no engine can enforce"
     trusted: bool = False
     exempt: frozenset[str] = frozenset()
     problems: tuple[PolicyProblem, ...] = ()

@@ -15,7 +15,7 @@ from gateway.access.issued_credential import IssuedCredential
 from gateway.access.policy import PolicyAnswer, PolicyRequest
 from gateway.access.refs import ObjectKey, Ref
 from gateway.access.relations import Can
-from gateway.access.resolved import Excerpt, Resolution, ResolvedNamespace, ResolvedTable
+from gateway.access.resolved import Excerpt, Governed, Resolution
 from gateway.access.tuples import TupleKey
 from gateway.obligations.data_policies import PolicyInputs
 
@@ -77,10 +77,8 @@ class Resolver(Protocol):
         """
         ...
 
-    async def policy_inputs(
-        self, rows: Sequence[ResolvedTable | ResolvedNamespace]
-    ) -> Mapping[UUID, PolicyInputs | None]:
-        """Return the data policies bound to each table, or to a new table in each namespace, by the id of the row.
+    async def policy_inputs(self, rows: Sequence[Governed]) -> Mapping[UUID, PolicyInputs | None]:
+        """Return the data policies bound to each row, by its id. For a namespace, they are those of a new table in it.
 
         They are None if this version cannot read a stored policy.
         """

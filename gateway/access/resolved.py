@@ -207,6 +207,10 @@ class ResolvedTag(msgspec.Struct, frozen=True, kw_only=True):
         return ObjectKey(ObjectType.TAG, str(self.id))
 
 
+Governed = ResolvedTable | ResolvedGenericTable | ResolvedNamespace
+"""A table, a generic table, or the namespace of a new table: data policies can apply to it."""
+
+
 class Excerpt(msgspec.Struct, frozen=True):
     """The part of a metadata document that decisions need (`gateway.iceberg.excerpts`), and the document's file."""
 

@@ -19,7 +19,7 @@ from gateway.access.policy import PolicyAnswer, PolicyRequest
 from gateway.access.ports import AuditSink, Observer, Pin, Policies, Question, Relationships, Resolver
 from gateway.access.refs import Ref
 from gateway.access.request_context import RequestContext
-from gateway.access.resolved import Excerpt, Resolution, ResolvedNamespace, ResolvedTable
+from gateway.access.resolved import Excerpt, Governed, Resolution
 from gateway.iceberg.errors import CatalogError
 from gateway.obligations.binding import PolicyProblem
 from gateway.obligations.data_policies import PolicyInputs
@@ -108,9 +108,7 @@ class TracedResolver:
         with self._tracer.span("postgresql.excerpts", {"lakegate.objects": len(ids)}):
             return await self._resolver.excerpts(ids)
 
-    async def policy_inputs(
-        self, rows: Sequence[ResolvedTable | ResolvedNamespace]
-    ) -> Mapping[UUID, PolicyInputs | None]:
+    async def policy_inputs(self, rows: Sequence[Governed]) -> Mapping[UUID, PolicyInputs | None]:
         """Return the data policies bound to each row."""
         with self._tracer.span("postgresql.policy_inputs", {"lakegate.objects": len(rows)}):
             return await self._resolver.policy_inputs(rows)

@@ -40,7 +40,7 @@ from gateway.catalog.tabular_creation import (
     refuse_taken_name,
     release_claims,
 )
-from gateway.db import tables, tabular_writes
+from gateway.db import retired_locations, tables, tabular_writes
 from gateway.iceberg.errors import AlreadyExistsException, UnexpectedFilesInLocation
 from gateway.iceberg.generic_tables import (
     GenericTableIdentifier,
@@ -50,6 +50,7 @@ from gateway.iceberg.generic_tables import (
     new_document,
     owns_its_files,
     read_document,
+    without_statistics,
 )
 from gateway.iceberg.identifiers import TableIdentifier, validate_new_name
 from gateway.iceberg.properties import GC_ENABLED, flag
@@ -117,20 +118,30 @@ class GenericTables(TableCollection):
             lambda: document,
             updates=[creation_update(permit)],
         )
-        await self._insert(permit, namespace, identifier, id, location, document, approval, explicit=explicit)
-        vended_result = await self._credentials.for_creation(permit, vend, location.text, id)
+        restricted = await self._insert(
+            permit, namespace, identifier, id, location, document, approval, explicit=explicit, adopted=adopted
+        )
+        # The policies of adopted files were not part of the decision on the credentials.
+        keys = None if restricted else vend
+        vended_result = await self._credentials.for_creation(permit, keys, location.text, id)
         return _answer(identifier, request.format, location.text, document, vended_result)
 
     async def load(
         self, permit: Permit[LoadGenericTable], vend: Permit[VendGenericTableCredentials] | None
     ) -> LoadGenericTableResult:
-        """Return the generic table, with credentials if the caller requests them and may have them."""
+        """Return the generic table, with credentials if the caller requests them and may have them.
+
+        A caller that data policies restrict receives no statistics, because they are computed from the data.
+        """
         ref = permit.operation.table
         row = permit.generic_table(ref)
         document = await self._document(permit, row)
+        restricted = permit.restricted(ref)
+        if restricted:
+            document = without_statistics(document)
         if vend is not None:
             vended_result = await self._credentials.for_generic_table(vend)
-        elif permit.holds(Can.READ_DATA, ref):
+        elif permit.holds(Can.READ_DATA, ref) and not restricted:
             vended_result = self._credentials.without_credentials(row.warehouse)
         else:
             vended_result = VendResult({})
@@ -207,7 +218,10 @@ class GenericTables(TableCollection):
         approval: Approval,
         *,
         explicit: bool,
-    ) -> None:
+        adopted: bool,
+    ) -> bool:
+        """Insert the row and its owner. Return True if adopted files brought data policies or tags along."""
+        restricted = False
         async with creation_transaction(
             permit, self._database, namespace, identifier, location, _name_taken_error, explicit=explicit
         ) as connection:
@@ -228,10 +242,16 @@ class GenericTables(TableCollection):
                 format=permit.operation.request.format,
                 above=overlap_keys_above(location),
             )
+            if adopted:
+                above = [(each.text, each.overlap_key) for each in (location, *location.ancestors())]
+                restricted = await retired_locations.carry_policies(
+                    connection, to=id, warehouse_id=namespace.warehouse.id, file=None, above=above
+                )
             if explicit:
                 await release_claims(connection, location)
             pending = await record_ownership(connection, permit.actor, ObjectType.GENERIC_TABLE, id, namespace)
         await self._delivery.deliver_or_defer(pending)
+        return restricted
 
 
 def _name_taken_error(kind: str, identifier: TableIdentifier) -> AlreadyExistsException:

@@ -24,7 +24,7 @@ _ON = click.option(
     multiple=True,
     required=True,
     metavar="OBJECT",
-    help="warehouse/ID, namespace/ID, tag/ID, or table/WAREHOUSE-ID/ID. May be repeated.",
+    help="warehouse/ID, namespace/ID, tag/ID, table/WAREHOUSE-ID/ID or generic-table/WAREHOUSE-ID/ID. May be repeated.",
 )
 
 
@@ -88,7 +88,7 @@ def show(policy: str, project: str | None, gateway: str | None, token: str | Non
     """Print the data policy POLICY (name or id) and its bindings as JSON."""
     api = Management.of(gateway, token, project)
     found = api.send("GET", policy_path(api, policy)).json()
-    bindings = api.send("GET", f"/data-policy/{found['id']}/bindings").json()["bindings"]
+    bindings = list(pages(api, f"/data-policy/{found['id']}/bindings", "bindings", {}))
     click.echo(json.dumps({"data-policy": found, "bindings": bindings}, indent=2))
 
 
@@ -260,10 +260,13 @@ def _target(text: str) -> dict[str, str]:
     match kind, found:
         case ("warehouse" | "namespace" | "tag", [id]):
             return {"type": kind, "id": id}
-        case ("table", [warehouse, id]):
+        case ("table" | "generic-table", [warehouse, id]):
             return {"type": kind, "id": id, "warehouse-id": warehouse}
         case _:
-            raise click.UsageError(f"--on {text}: write warehouse/ID, namespace/ID, tag/ID or table/WAREHOUSE-ID/ID")
+            raise click.UsageError(
+                f"--on {text}: write warehouse/ID, namespace/ID, tag/ID, table/WAREHOUSE-ID/ID or "
+                "generic-table/WAREHOUSE-ID/ID"
+            )
 
 
 def _definition(file: Path) -> Mapping[str, Any]:

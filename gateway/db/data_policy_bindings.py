@@ -9,7 +9,7 @@ from typing import Final
 from uuid import UUID
 
 from sqlalchemy import delete as delete_from
-from sqlalchemy import exists, or_, select, text
+from sqlalchemy import or_, select, text
 from sqlalchemy import update as update_of
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -29,7 +29,10 @@ _OF = data_policy_bindings.c
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """An object to bind. `warehouse_id` is None for a tag. `recorded` are field ids of a table."""
+    """An object to bind. `type` is `table` for a generic table too.
+
+    `warehouse_id` is None for a tag. `recorded` are field ids of a table.
+    """
 
     type: str
     id: UUID
@@ -37,14 +40,19 @@ class Bound:
     recorded: tuple[int, ...] = ()
 
 
-async def of_policy(connection: AsyncConnection, policy_id: UUID) -> Sequence[AnyRow]:
-    """Return the bindings of a data policy, the oldest first. Those that are kept for the files of deleted tables are
-    left out (`0046_data_policies.py`).
+async def of_policy(
+    connection: AsyncConnection, policy_id: UUID, *, after: UUID | None = None, limit: int | None = None
+) -> Sequence[AnyRow]:
+    """Return the bindings of a data policy in order of the objects' ids, starting after `after`.
+
+    Those that are kept for the files of deleted tables are left out (`0046_data_policies.py`). `kind` is the kind of
+    a table, None for other objects.
     """
-    present = or_(_OF.object_type != "table", exists().where(tables.c.id == _OF.object_id))
-    statement = select(data_policy_bindings).where(_OF.policy_id == policy_id, present)
-    statement = statement.order_by(_OF.bound_at, _OF.object_id)
-    return (await connection.execute(statement)).all()
+    statement = select(data_policy_bindings, tables.c.kind).outerjoin(tables, tables.c.id == _OF.object_id)
+    statement = statement.where(_OF.policy_id == policy_id, or_(_OF.object_type != "table", tables.c.id.is_not(None)))
+    if after is not None:
+        statement = statement.where(_OF.object_id > after)
+    return (await connection.execute(statement.order_by(_OF.object_id).limit(limit))).all()
 
 
 async def bind(connection: AsyncConnection, policy_id: UUID, bound: Sequence[Bound], *, by: str) -> None:
@@ -119,7 +127,8 @@ async def covered(
 ) -> Sequence[AnyRow]:
     """Return the tables that a policy covers, by a binding to the table, a container or a tag, in order of id.
 
-    Rows have `id`, `warehouse_id`, `project_id`, `levels` and `name`. `table_id` limits them to one table.
+    Rows have `id`, `kind`, `warehouse_id`, `project_id`, `levels` and `name`. `kind` is `generic_table` for generic
+    tables. `table_id` limits the rows to one table.
     """
     values = {"policy": policy_id, "table": table_id, "after": after, "limit": limit}
     return (await connection.execute(_COVERED, values)).all()
@@ -144,18 +153,16 @@ _COVERED: Final = text(
         select object_type, object_id from bound where object_type <> 'tag'
         union select a.object_type, a.object_id from tag_attachments a
             join bound b on b.object_type = 'tag' and b.object_id = a.tag_id)
-    select t.id, t.warehouse_id, w.project_id, n.levels, t.name
+    select t.id, t.kind, t.warehouse_id, w.project_id, n.levels, t.name
     from tables t join namespaces n on n.id = t.namespace_id join warehouses w on w.id = t.warehouse_id
-    where t.kind = 'table' and t.deleted_at is null and t.staged_by is null
+    where t.kind in ('table', 'generic_table') and t.deleted_at is null and t.staged_by is null
         and (cast(:table as uuid) is null or t.id = cast(:table as uuid))
         and (cast(:after as uuid) is null or t.id > cast(:after as uuid))
         and exists (
             select 1 from placed p where case p.object_type
                 when 'warehouse' then p.object_id = t.warehouse_id
                 when 'namespace' then p.object_id = n.id or p.object_id = any(n.ancestors)
-                when 'table' then p.object_id = t.id
-                when 'column' then p.object_id = t.id
-                else false end)
+                else p.object_id = t.id end)
     order by t.id limit :limit
     """
 )
@@ -164,7 +171,7 @@ _LIVE: Final = "(g.expires_at is null or g.expires_at > clock_timestamp())"
 _READERS: Final = text(
     f"""
     with placed as materialized (
-        select t.id, 'table' as type, t.id::text as on_id from tables t where t.id = any(cast(:tables as uuid[]))
+        select t.id, t.kind as type, t.id::text as on_id from tables t where t.id = any(cast(:tables as uuid[]))
         union all
         select t.id, 'namespace', a.id::text from tables t join namespaces n on n.id = t.namespace_id
             cross join lateral unnest(n.ancestors || n.id) as a(id) where t.id = any(cast(:tables as uuid[]))

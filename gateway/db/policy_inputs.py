@@ -11,7 +11,7 @@ import msgspec
 from cachetools import LRUCache
 from sqlalchemy import text
 
-from gateway.access.resolved import ResolvedNamespace, ResolvedTable
+from gateway.access.resolved import Governed, ResolvedNamespace, ResolvedTable
 from gateway.db.compiled_reads import DirectRead
 from gateway.db.engine import Database
 from gateway.iceberg.identifiers import fold
@@ -116,8 +116,8 @@ class PolicyRows:
         self._database = database
         self._cache: LRUCache[Any, PolicyInputs | None] = LRUCache(_ENTRIES)
 
-    async def inputs(self, rows: Sequence[ResolvedTable | ResolvedNamespace]) -> Mapping[UUID, PolicyInputs | None]:
-        """Return the inputs of each table, or of a new table in each namespace, by the id of the row.
+    async def inputs(self, rows: Sequence[Governed]) -> Mapping[UUID, PolicyInputs | None]:
+        """Return the inputs of each row, by its id. For a namespace, they are those of a new table in it.
 
         The inputs are None if a stored policy cannot be read: a later version wrote it. Raises DatabaseUnavailable.
         """
@@ -163,16 +163,16 @@ class PolicyRows:
         return frozenset(row.policy_id for row in await self._database.read_all(_SUBJECTS_BY_GROUP, parameters))
 
 
-def _key(row: ResolvedTable | ResolvedNamespace) -> tuple[object, ...]:
+def _key(row: Governed) -> tuple[object, ...]:
     """Return the key under which the inputs of a row may be cached. A move or commit changes it."""
-    namespace = row.namespace if isinstance(row, ResolvedTable) else row
+    namespace = row if isinstance(row, ResolvedNamespace) else row.namespace
     at = row.metadata_location if isinstance(row, ResolvedTable) else None
     return row.id, at, namespace.id, namespace.ancestors, row.warehouse.id, row.warehouse.data_policy_revision
 
 
-def _places(row: ResolvedTable | ResolvedNamespace) -> list[str]:
+def _places(row: Governed) -> list[str]:
     """Return the ids of the row's object and of all of its containers in the warehouse, with the warehouse's own."""
-    namespace = row.namespace if isinstance(row, ResolvedTable) else row
+    namespace = row if isinstance(row, ResolvedNamespace) else row.namespace
     ids = dict.fromkeys((row.id, namespace.id, *namespace.ancestors, row.warehouse.id))
     return [str(id) for id in ids]
 

@@ -20,6 +20,7 @@ from gateway.access.engine_probes import EngineProbes, probe_states
 from gateway.access.resolved import (
     AbsentLocation,
     Excerpt,
+    Governed,
     Resolution,
     Resolved,
     ResolvedDataPolicy,
@@ -162,9 +163,7 @@ class DatabaseResolver:
         parameters = {**caller_of(caller), "after": after, "until": until}
         return [row.expires_at.astimezone(UTC) for row in await self._database.read_all(GRANT_EXPIRIES, parameters)]
 
-    async def policy_inputs(
-        self, rows: Sequence[ResolvedTable | ResolvedNamespace]
-    ) -> Mapping[UUID, PolicyInputs | None]:
+    async def policy_inputs(self, rows: Sequence[Governed]) -> Mapping[UUID, PolicyInputs | None]:
         """Return the data policies bound to each row (`PolicyRows.inputs`)."""
         return await self._policies.inputs(rows)
 

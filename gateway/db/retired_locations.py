@@ -127,14 +127,16 @@ async def files_deleted(connection: AsyncConnection, table_id: UUID, location: s
 
 
 async def carry_policies(
-    connection: AsyncConnection, *, to: UUID, warehouse_id: UUID, file: str, above: Sequence[tuple[str, str]]
-) -> None:
+    connection: AsyncConnection, *, to: UUID, warehouse_id: UUID, file: str | None, above: Sequence[tuple[str, str]]
+) -> bool:
     """Give a table that is registered at a location the data policies and tags of the tables that were there.
+
+    Return True if it got any.
 
     `above` are pairs of a location's text and its overlap key, beginning with the new table's own location. Copied are
     bindings, tags, tagged columns and former columns of each table at, below or above it whose files remain. Released
     columns are copied only with the last metadata file `file` of the former table, in which a field id means the same
-    column. Call it before `remove_reused`.
+    column. `file` is None for a generic table. Call it before `remove_reused`.
     """
     (location, key), *_ = above
     values = {
@@ -149,11 +151,12 @@ async def carry_policies(
     }
     former = [row.table_id for row in (await connection.execute(_FORMER, values)).all()]
     if not former:
-        return
-    carried = await connection.execute(_CARRY, {**values, "former": former})
+        return False
+    carried = bool((await connection.execute(_CARRY, {**values, "former": former})).scalar_one())
     await connection.execute(_RELEASES, values)
-    if carried.scalar_one():
+    if carried:
         await connection.execute(_RENEW, {"warehouse": warehouse_id})
+    return carried
 
 
 _FORMER = text(
@@ -189,7 +192,7 @@ _RELEASES = text(
     insert into data_policy_releases (policy_id, table_id, field_id, released_by, released_at)
     select d.policy_id, cast(:to as uuid), d.field_id, d.released_by, d.released_at
     from data_policy_releases d join retired_locations r on r.table_id = d.table_id
-    where r.location_key = :key and r.location = :location and r.metadata_location = :file
+    where r.location_key = :key and r.location = :location and r.metadata_location = cast(:file as text)
     on conflict do nothing
     """
 )

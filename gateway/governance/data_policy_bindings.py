@@ -19,7 +19,14 @@ from gateway.access.operations.data_policies import (
     target_ref,
 )
 from gateway.access.permit import Permit
-from gateway.access.resolved import Resolved, ResolvedNamespace, ResolvedTable, ResolvedTag, ResolvedWarehouse
+from gateway.access.resolved import (
+    Resolved,
+    ResolvedGenericTable,
+    ResolvedNamespace,
+    ResolvedTable,
+    ResolvedTag,
+    ResolvedWarehouse,
+)
 from gateway.db import data_policies, data_policy_bindings
 from gateway.db.data_policy_bindings import Bound
 from gateway.db.data_policy_revisions import touch
@@ -37,7 +44,11 @@ from gateway.protocol.data_policies import (
     AlertList,
     BindingAnswer,
     BindingList,
+    BindingTarget,
 )
+
+_MOST_BINDINGS: Final = 1_000
+"""Limit of the bindings of a page."""
 
 _MOST_TABLES: Final = 100
 """Limit of the tables of a page with their readers."""
@@ -50,10 +61,17 @@ class DataPolicyBindings:
         self._database = database
 
     async def list(self, permit: Permit[ListDataPolicyBindings]) -> BindingList:
-        """Return the bindings, the oldest first."""
+        """Return the bindings in order of the objects' ids."""
+        operation = permit.operation
+        limit = min(operation.page_size or _MOST_BINDINGS, _MOST_BINDINGS)
         async with self._database.read() as connection:
-            rows = await data_policy_bindings.of_policy(connection, permit.operation.policy.policy_id)
-        return BindingList(bindings=[_binding(row) for row in rows])
+            rows = await data_policy_bindings.of_policy(
+                connection, operation.policy.policy_id, after=page_start(operation.page_token), limit=limit + 1
+            )
+        return BindingList(
+            bindings=[_binding(row) for row in rows[:limit]],
+            next_page_token=str(rows[limit - 1].object_id) if len(rows) > limit else None,
+        )
 
     async def change(self, permit: Permit[BindDataPolicy]) -> None:
         """Bind and unbind in one transaction. The changes apply from the response on.
@@ -71,7 +89,7 @@ class DataPolicyBindings:
                 raise not_found(operation.policy)
             tables = [each.id for each in operation.request.add if each.type == "table"]
             fields = await recorded_fields(connection, tables, msgspec.convert(locked.definition, Definition))
-            added = [Bound(each.type, each.id, placed[each], fields.get(each.id, ())) for each in operation.request.add]
+            added = [_bound(each, placed[each], fields.get(each.id, ())) for each in operation.request.add]
             await data_policy_bindings.bind(connection, policy.id, added, by=permit.actor.id)
             await data_policy_bindings.unbind(connection, policy.id, [each.id for each in operation.request.remove])
             await data_policy_bindings.touch_each(connection, policy.project_id, set(placed.values()))
@@ -86,9 +104,9 @@ class DataPolicyBindings:
             found = await data_policy_bindings.covered(
                 connection, policy.id, table_id=operation.table_id, after=None, limit=1
             )
-            if not found:
+            if not found or found[0].kind != "table":
                 raise BadRequestException(
-                    f"The data policy covers no table {operation.table_id}. `GET /management/v1/data-policy/"
+                    f"The data policy covers no Iceberg table {operation.table_id}. `GET /management/v1/data-policy/"
                     f"{policy.id}/affected` lists the tables that it covers."
                 )
             await data_policy_bindings.release(
@@ -137,7 +155,7 @@ def _placed(row: Resolved | None, project_id: str) -> UUID | None:
             return None
         case ResolvedWarehouse():
             warehouse = row
-        case ResolvedNamespace() | ResolvedTable():
+        case ResolvedNamespace() | ResolvedTable() | ResolvedGenericTable():
             warehouse = row.warehouse
         case _:
             raise LookupError(f"{row!r} cannot be bound")
@@ -152,9 +170,14 @@ def _require_same(of_object: str, of_policy: str) -> None:
         )
 
 
+def _bound(target: BindingTarget, warehouse_id: UUID | None, fields: tuple[int, ...]) -> Bound:
+    """Return the binding as it is stored. The id tells whether a table is a generic one."""
+    return Bound("table" if target.type == "generic-table" else target.type, target.id, warehouse_id, fields)
+
+
 def _binding(row: AnyRow) -> BindingAnswer:
     return BindingAnswer(
-        type=row.object_type,
+        type="generic-table" if row.kind == "generic_table" else row.object_type,
         id=row.object_id,
         bound_by=row.bound_by,
         bound_at=row.bound_at,
@@ -165,6 +188,7 @@ def _binding(row: AnyRow) -> BindingAnswer:
 
 def _affected(table: AnyRow, readers: Sequence[AnyRow]) -> AffectedTable:
     return AffectedTable(
+        type="table" if table.kind == "table" else "generic-table",
         table_id=table.id,
         warehouse_id=table.warehouse_id,
         namespace=list(table.levels),

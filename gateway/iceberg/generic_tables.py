@@ -134,6 +134,11 @@ def read_document(document: bytes) -> GenericTableDocument:
     return msgspec.json.decode(document, type=GenericTableDocument)
 
 
+def without_statistics(document: bytes) -> bytes:
+    """Return the document without its statistics."""
+    return msgspec.json.encode(msgspec.structs.replace(read_document(document), statistics=_left_out()))
+
+
 def owns_its_files(document: GenericTableDocument) -> bool:
     """Return True if a drop of the table deletes its files by default.
 

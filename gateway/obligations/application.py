@@ -35,6 +35,8 @@ class EnforcementPoint(StrEnum):
     """Credentials for the files of the table."""
     LOAD = "load"
     """The table's metadata, which contains bounds and counts of its data."""
+    DESCRIBE = "describe"
+    """The description of a generic table, without its statistics and without credentials."""
     SIGN = "sign"
     """Signatures of requests to the files of the table."""
     SCAN = "scan"

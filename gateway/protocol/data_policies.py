@@ -92,15 +92,15 @@ class DataPolicyVersionList(Answer, frozen=True, omit_defaults=True):
 
 
 class BindingTarget(Request, frozen=True):
-    """An object that a policy is bound to. A table needs the id of its warehouse too."""
+    """An object that a policy is bound to. A table or generic table needs the id of its warehouse too."""
 
-    type: Literal["table", "namespace", "warehouse", "tag"]
+    type: Literal["table", "generic-table", "namespace", "warehouse", "tag"]
     id: UUID
     warehouse_id: UUID | None = None
 
     def __post_init__(self) -> None:
-        if self.type == "table" and self.warehouse_id is None:
-            raise ValueError("a table needs `warehouse-id`")
+        if self.type in ("table", "generic-table") and self.warehouse_id is None:
+            raise ValueError(f"a {self.type} needs `warehouse-id`")
 
     def in_warehouse(self) -> UUID:
         """Return the warehouse of a table. Raises ValueError without one."""
@@ -130,10 +130,11 @@ class BindingAnswer(Answer, frozen=True, omit_defaults=True):
     recorded_fields: tuple[int, ...] = ()
 
 
-class BindingList(Answer, frozen=True):
+class BindingList(Answer, frozen=True, omit_defaults=True):
     """Response of `GET /data-policy/{id}/bindings`."""
 
     bindings: list[BindingAnswer]
+    next_page_token: str | None = None
 
 
 class AffectedPrincipal(Answer, frozen=True):
@@ -144,8 +145,12 @@ class AffectedPrincipal(Answer, frozen=True):
 
 
 class AffectedTable(Answer, frozen=True):
-    """A table that a policy covers, with the principals whose grants read it and that are not exempt."""
+    """A table that a policy covers, with the principals whose grants read it and that are not exempt.
 
+    No engine can apply policies to a `generic-table`, so these principals get no data of it.
+    """
+
+    type: Literal["table", "generic-table"]
     table_id: UUID
     warehouse_id: UUID
     namespace: list[str]

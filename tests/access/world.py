@@ -46,6 +46,7 @@ from gateway.access.refs import (
 from gateway.access.request_context import RequestContext
 from gateway.access.resolved import (
     Excerpt,
+    Governed,
     Resolution,
     Resolved,
     ResolvedDataPolicy,
@@ -235,9 +236,7 @@ class TableResolver:
 
     looked_for_policies: list[tuple[UUID, ...]] = field(default_factory=list)
 
-    async def policy_inputs(
-        self, rows: Sequence[ResolvedTable | ResolvedNamespace]
-    ) -> Mapping[UUID, PolicyInputs | None]:
+    async def policy_inputs(self, rows: Sequence[Governed]) -> Mapping[UUID, PolicyInputs | None]:
         self.looked_for_policies.append(tuple(row.id for row in rows))
         return {row.id: self.policies.get(row.id, PolicyInputs()) for row in rows}
 

@@ -311,3 +311,20 @@ def test_a_bound_tag_restricts_each_table_that_gets_it(world: World, ns: str) ->
     assert loads(world.admin, table) == 200
     assert change(world, policy, remove=[bound]).status_code == 204
     assert loads(world.admin, other) == 200
+
+
+def test_bindings_are_listed_in_pages_that_are_complete(world: World, ns: str) -> None:
+    policy = make(world)
+    bound = [target(world, world.table(ns)) for _ in range(3)] + [{"type": "warehouse", "id": world.warehouse}]
+    assert change(world, policy, add=bound).status_code == 204
+    path, found, token = f"{POLICY}/{policy['id']}/bindings", [], ""
+    for _ in bound:
+        answer = world.admin.get(path, params={"pageSize": 2, "pageToken": token}).json()
+        assert len(answer["bindings"]) <= 2
+        found += [each["id"] for each in answer["bindings"]]
+        if not (token := answer.get("next-page-token", "")):
+            break
+    assert sorted(found) == sorted(each["id"] for each in bound)
+    assert [each["id"] for each in world.admin.get(path).json()["bindings"]] == found
+    assert world.admin.get(path, params={"pageToken": "x"}).status_code == 400
+    world.admin.send("DELETE", f"{POLICY}/{policy['id']}", params={"force": "true"})

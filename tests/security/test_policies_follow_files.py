@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.contract.columns import wide
+from tests.contract.columns import evolve, wide
 from tests.contract.test_data_policies import POLICY, change, loads, make, target
 from tests.contract.test_tags import TAG, attach, define, tags_path
 from tests.contract.world import Person, Table, World, error_triple, unique
@@ -139,3 +139,30 @@ def test_the_owner_of_a_tag_does_not_lift_a_policy_by_another_name(world: World,
     renamed = {"name": "renamed." + tag["name"], "scope": late["scope"]}
     assert world.admin.post(f"{TAG}/{late['id']}", renamed).status_code == 200
     assert loads(owner, plain) == 403, "the new name applies with the response"
+
+
+def test_a_column_keeps_the_names_that_a_registered_older_file_does_not_have(world: World, owner: Person) -> None:
+    ns, table = owned(world, owner)
+    fields = [
+        {"id": 1, "name": "id", "type": "long", "required": True},
+        {"id": 2, "name": "nickname", "type": "string", "required": False},
+        {"id": 3, "name": "card", "type": "string", "required": True},
+    ]
+    evolve(world, table, fields, 5)
+    policy = make(world, {"kind": "mask", "action": "replace-with-null", "columns": [{"name": "nickname"}]})
+    bound = {"type": "namespace", "id": world.namespace_id(ns), "warehouse-id": world.warehouse}
+    assert change(world, policy, add=[bound]).status_code == 204
+    assert loads(owner, table) == 403
+    assert owner.delete(f"{table.path}?purgeRequested=false").status_code == 204
+    older = again(world, owner, table)
+    assert loads(owner, older) == 403, "in the older file the column has its first name"
+    lifted = {"type": "table", "id": _id_at(world, older), "warehouse-id": world.warehouse}
+    assert change(world, policy, remove=[lifted]).status_code == 204
+    assert loads(owner, older) == 200
+
+
+def _id_at(world: World, table: Table) -> str:
+    """Return the id of the row of a registered table, which differs from its UUID."""
+    statement = "select id::text as id from tables where name = $1 and kind = 'table'"
+    found: str = world.sql(statement, table.name)[0]["id"]
+    return found

@@ -10,7 +10,17 @@ from uuid import UUID
 from gateway.access.change_event import ChangeEvent, EventDeclaration
 from gateway.access.demand import Demand, Facts
 from gateway.access.operation import ChangeOperation, ReadOperation
-from gateway.access.refs import DataPolicyRef, NamespaceIdRef, ProjectRef, Ref, Table, TabularRef, TagRef, WarehouseRef
+from gateway.access.refs import (
+    DataPolicyRef,
+    GenericTable,
+    NamespaceIdRef,
+    ProjectRef,
+    Ref,
+    Table,
+    TabularRef,
+    TagRef,
+    WarehouseRef,
+)
 from gateway.access.relations import Can
 from gateway.access.request import Body, InBody, InPath, OfRequest, PageSize, PageToken, Query, RequestProject
 from gateway.protocol.data_policies import (
@@ -114,6 +124,8 @@ class ListDataPolicyBindings(_OfDataPolicy, ReadOperation):
 
     endpoint: ClassVar[str] = "GET /management/v1/data-policy/{policy_id}/bindings"
     needs: ClassVar[Can] = Can.READ
+    page_token: PageToken = None
+    page_size: PageSize = None
 
 
 @dataclass(frozen=True)
@@ -175,6 +187,8 @@ def target_ref(target: BindingTarget) -> Ref:
     match target.type:
         case "table":
             return TabularRef(Table, target.in_warehouse(), target.id)
+        case "generic-table":
+            return TabularRef(GenericTable, target.in_warehouse(), target.id)
         case "namespace":
             return NamespaceIdRef(target.id, target.warehouse_id)
         case "warehouse":
@@ -186,4 +200,6 @@ def target_ref(target: BindingTarget) -> Ref:
 
 
 def _demand(target: BindingTarget) -> Demand:
-    return Demand(Can.APPLY if target.type == "tag" else Can.BIND_DATA_POLICY, target_ref(target))
+    # The model has no relation for bindings to generic tables. The same principals may change the owner of one.
+    needs = {"tag": Can.APPLY, "generic-table": Can.CHANGE_OWNERSHIP}.get(target.type, Can.BIND_DATA_POLICY)
+    return Demand(needs, target_ref(target))

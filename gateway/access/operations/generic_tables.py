@@ -104,14 +104,21 @@ class VendGenericTableCreationCredentials(ChangeOperation):
 
 @dataclass(frozen=True)
 class LoadGenericTable(ReadOperation):
-    """Load a generic table."""
+    """Load a generic table.
+
+    Without `credentials`, the request is for the description alone, which data policies do not restrict.
+    """
 
     endpoint: ClassVar[str] = f"GET {_ALL}/{{table}}"
     enforcement_point: ClassVar[EnforcementPoint | None] = EnforcementPoint.LOAD
     table: InPath[GenericTableRef]
+    credentials: bool = True
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.GET_METADATA, self.table), Demand(Can.READ_DATA, self.table, required=False))
+
+    def enforced_at(self) -> EnforcementPoint | None:
+        return EnforcementPoint.LOAD if self.credentials else EnforcementPoint.DESCRIBE
 
 
 @dataclass(frozen=True)

@@ -32,9 +32,9 @@ _DELEGATION = Header("x-iceberg-access-delegation")
 async def replay_create(ctx: Ctx, recorded_success: RecordedSuccess) -> LoadGenericTableResult:
     """Return the current generic table, with credentials if the caller has the right to them now."""
     namespace, name = ctx.ref(NamespaceRef), (await ctx.body(CreateGenericTableRequest)).name
-    return await _load(
-        ctx, TabularRef(GenericTable, namespace.warehouse_id, TableIdentifier(namespace.namespace, name))
-    )
+    ref = TabularRef(GenericTable, namespace.warehouse_id, TableIdentifier(namespace.namespace, name))
+    # Like the creation, it succeeds without credentials for a creator that data policies restrict.
+    return await _load(ctx, LoadGenericTable(ref, credentials=False))
 
 
 @serves(
@@ -60,14 +60,18 @@ async def create_generic_table(ctx: Ctx) -> LoadGenericTableResult:
 
 @serves(LoadGenericTable, reads=(_DELEGATION,))
 async def load_generic_table(ctx: Ctx) -> LoadGenericTableResult:
-    """Load a generic table, with credentials if the caller has the right to them."""
-    return await _load(ctx, ctx.ref(GenericTableRef))
+    """Load a generic table, with credentials if the caller has the right to them.
 
-
-async def _load(ctx: Ctx, ref: GenericTableRef) -> LoadGenericTableResult:
+    A caller that a data policy restricts gets 403, or with `client-managed` the description without statistics.
+    """
     managed = client_manages_storage(ctx.header("x-iceberg-access-delegation"))
-    keys = None if managed else VendGenericTableCredentials(ref)
-    return await ctx.services.generic_tables.load(*await ctx.admit_with(LoadGenericTable(ref), keys))
+    return await _load(ctx, LoadGenericTable(ctx.ref(GenericTableRef), credentials=not managed))
+
+
+async def _load(ctx: Ctx, operation: LoadGenericTable) -> LoadGenericTableResult:
+    managed = client_manages_storage(ctx.header("x-iceberg-access-delegation"))
+    keys = None if managed else VendGenericTableCredentials(operation.table)
+    return await ctx.services.generic_tables.load(*await ctx.admit_with(operation, keys))
 
 
 serve(ListGenericTables, GenericTables.list)
