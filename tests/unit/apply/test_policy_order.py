@@ -104,7 +104,7 @@ def _state(found: dict[Address, dict[str, Any]]) -> State:
     return State({address: Resource(address, dict(fields)) for address, fields in found.items()})
 
 
-@settings(max_examples=400)
+@settings(max_examples=400, deadline=None)
 @given(desired=states(), present=states(), prune=st.booleans(), made=st.integers(0, 8))
 def test_no_user_reads_more_between_two_changes_than_before_or_after_the_plan(
     desired: State, present: State, prune: bool, made: int
