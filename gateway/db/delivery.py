@@ -298,7 +298,7 @@ class _Sending:
 #: Cached answers about these types are tied to the revision of their warehouse, all others to the server's revision.
 _IN_WAREHOUSE = IN_A_WAREHOUSE | {ObjectType.WAREHOUSE}
 #: Relations that can revoke a right by a tuple without an expiry.
-_REVOKES_WITHOUT_END = frozenset({MANAGED_ACCESS, Privilege.DELEGATE.value})
+_REVOKES_WITHOUT_END = frozenset({MANAGED_ACCESS, Privilege.DELEGATE.value, Privilege.SUBJECT.value})
 
 
 async def _finish(connection: AsyncConnection, batch: Sequence[Pending], begun: Begun) -> None:
@@ -306,13 +306,18 @@ async def _finish(connection: AsyncConnection, batch: Sequence[Pending], begun: 
 
     These are the revisions of rows that revoke something and did: the tuple is deleted or has an expiry, which may be
     earlier than before. The flag of managed access revokes rights by its existence. A grant of `delegate` revokes by
-    narrower limits, which the tuple does not have. So no cached allow, and no request in progress, outlives it.
+    narrower limits, which the tuple does not have. A new subject of a data policy reads less than before, and
+    so may a new member of a role. So no cached allow, and no request in progress, outlives it.
     """
     losing = [
         row
         for row in batch
         if row.takes_away
-        and (row.key.relation in _REVOKES_WITHOUT_END or begun.desired.get(row.key, _ENDS) is not None)
+        and (
+            row.key.relation in _REVOKES_WITHOUT_END
+            or row.key.object.type is ObjectType.ROLE
+            or begun.desired.get(row.key, _ENDS) is not None
+        )
     ]
     within = {row.warehouse_id if row.key.object.type in _IN_WAREHOUSE else None for row in losing}
     done = [row.id for row in batch if row.key not in begun.settled_at]

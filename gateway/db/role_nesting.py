@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.privileges import GRANTABLE, Privilege
 from gateway.access.refs import ObjectKey, ObjectType
-from gateway.access.tuples import PrincipalType
+from gateway.access.tuples import Principal, PrincipalType
 from gateway.db.rows import AnyRow, columns_of
 from gateway.db.schema.roles import roles
 
@@ -143,6 +143,28 @@ async def admin_privileges(connection: AsyncConnection, role_id: str) -> list[tu
 async def administers_server(connection: AsyncConnection, role_id: str) -> bool:
     """Return True if the role, or a role that contains it, holds an administrative privilege on the server."""
     return any(on.type is ObjectType.SERVER for _, on in await admin_privileges(connection, role_id))
+
+
+async def is_subject(connection: AsyncConnection, principal: Principal) -> bool:
+    """Return True if a data policy has the principal as a subject, or a role that contains it."""
+    values = {"type": principal.type.value, "id": principal.id}
+    return (await connection.execute(_SUBJECT, values)).first() is not None
+
+
+_SUBJECT = text(
+    f"""
+    with recursive held(type, id) as (
+        select cast(:type as text), cast(:id as text)
+        union
+        select 'role', e.object_id from held
+        join lateral ({_EDGES} and g.principal_type = held.type and g.principal_id = held.id) e on true
+    )
+    select 1 from held join grants g on g.principal_type = held.type and g.principal_id = held.id
+    where g.object_type = 'data_policy' and g.privilege = 'subject'
+        and (g.expires_at is null or g.expires_at > clock_timestamp())
+    limit 1
+    """  # noqa: S608 - composed of constants of this module; every value is a bound parameter
+)
 
 
 ADMIN_PRIVILEGES = (*GRANTABLE[ObjectType.SERVER], Privilege.PROJECT_ADMIN)

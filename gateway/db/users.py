@@ -108,28 +108,6 @@ async def exist(connection: AsyncConnection, ids: Sequence[str]) -> set[str]:
 _EXIST = text("select id from users where id = any(:ids) order by id for key share")
 
 
-async def is_subject(connection: AsyncConnection, id: str) -> bool:
-    """Return True if a data policy has the user, or a role that the user is recorded in, as a subject."""
-    return (await connection.execute(_SUBJECT, {"id": id})).first() is not None
-
-
-_SUBJECT = text(
-    """
-    with recursive held as (
-        select cast('user' as text) as type, cast(:id as text) as id
-        union
-        select 'role', g.object_id from held h
-            join grants g on g.principal_type = h.type and g.principal_id = h.id
-        where g.object_type = 'role' and g.privilege in ('assignee', 'ownership')
-            and (g.expires_at is null or g.expires_at > clock_timestamp()))
-    select 1 from held h join grants g on g.principal_type = h.type and g.principal_id = h.id
-    where g.object_type = 'data_policy' and g.privilege = 'subject'
-        and (g.expires_at is null or g.expires_at > clock_timestamp())
-    limit 1
-    """
-)
-
-
 async def delete(connection: AsyncConnection, id: str) -> bool:
     """Delete the user's row. Return False if there is none.
 

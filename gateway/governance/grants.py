@@ -32,14 +32,14 @@ from gateway.access.resolved import (
     ResolvedView,
     ResolvedWarehouse,
 )
-from gateway.access.tuples import PrincipalType, TupleKey
+from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db import data_policy_bindings, grant_writes, grants, namespaces, outbox, roles, tables, users
 from gateway.db.delivery import TupleDelivery
 from gateway.db.desired_tuples import following
 from gateway.db.engine import Connection, Database, retry_serialization
 from gateway.db.last_admin_guard import guard_last_admin
 from gateway.db.outbox import Pending
-from gateway.db.role_nesting import administers_server
+from gateway.db.role_nesting import administers_server, is_subject
 from gateway.governance.columns import columns_for, object_of, refuse_another_column
 from gateway.governance.errors import (
     GrantPrincipalUnknown,
@@ -131,9 +131,7 @@ class Grants:
             # Who repeats a revocation that was answered with 503 must not read "does not exist" before it is in force.
             await self._answer_when_delivered((), await self._pending_revocations(key, change))
             raise
-        # A policy restricts its new subjects as soon as the response is sent.
-        restricting = [row for row in given if row.key.relation == Privilege.SUBJECT]
-        await self._answer_when_delivered([row for row in given if row not in restricting], [*lost, *restricting])
+        await self._answer_when_delivered(given, lost)
 
     async def _record(
         self,
@@ -192,6 +190,8 @@ class Grants:
                 )
                 if done is grants.Change.SHORTENED:
                     shortened.append(entry)
+            # A policy restricts its new subjects, and new members of a role that is one, when the response is sent.
+            shortened += await _restricting(connection, key, change.writes)
             longer = [entry for entry in change.writes if entry not in shortened]
             given = await outbox.enqueue(
                 connection, _keys(key, above, longer), takes_away=False, warehouse_id=warehouse_id
@@ -211,9 +211,11 @@ class Grants:
     ) -> list[Pending] | None:
         """Record grants that are all new, in one statement. Return the keys of their tuples, None for another change.
 
-        Grants on roles and on the server have further rules.
+        Grants on roles and on the server have further rules, and new subjects of data policies lose rights.
         """
         if not change.writes or change.deletes or key.type in (ObjectType.ROLE, ObjectType.SERVER):
+            return None
+        if any(each.privilege is Privilege.SUBJECT for each in change.writes):
             return None
         entries = dict.fromkeys(
             grant_writes.NewGrant(
@@ -262,6 +264,13 @@ class Grants:
             ):
                 await self._delivery.deliver(taken)
         await self._delivery.deliver_or_defer(given)
+
+
+async def _restricting(connection: Connection, on: ObjectKey, writes: Sequence[Assignment]) -> Sequence[Assignment]:
+    """Return the grants that take rights away, because a data policy then restricts their principals."""
+    if on.type is ObjectType.ROLE and writes:
+        return writes if await is_subject(connection, Principal(PrincipalType.ROLE, on.id)) else ()
+    return [each for each in writes if each.privilege is Privilege.SUBJECT]
 
 
 def _is_own(permit: Permit[Operation], entry: Assignment) -> bool:

@@ -39,7 +39,7 @@ from gateway.db.engine import Connection, Database, retry_serialization
 from gateway.db.last_admin_guard import guard_last_admin
 from gateway.db.outbox import Pending
 from gateway.db.ownership import record_deleted, record_principal_deleted
-from gateway.db.role_nesting import administers_server
+from gateway.db.role_nesting import administers_server, is_subject
 from gateway.db.rows import AnyRow
 from gateway.governance.errors import pending_during_outage, require_remaining_admin
 from gateway.governance.role_escalation_guard import refuse_escalation
@@ -218,7 +218,10 @@ class ScimGroups:
             await grants.revoke_from_users(connection, privilege=Privilege.ASSIGNEE, users=left, on=role, by=by)
             await grants.grant_to_users(connection, privilege=Privilege.ASSIGNEE, users=joined, on=role, by=by)
             await scim_groups.changed(connection, id, external_id=external_id)
-            written.given = await outbox.enqueue(connection, _keys(joined, role), takes_away=False)
+            # A data policy restricts new members of a role that is its subject when the response is sent.
+            restricts = await is_subject(connection, Principal(PrincipalType.ROLE, role.id)) if joined else False
+            new = await outbox.enqueue(connection, _keys(joined, role), takes_away=restricts)
+            written.given = [] if restricts else new
             await outbox.enqueue(connection, _keys(left, role), takes_away=True)
             # Include pending revocations of earlier requests: a retry after RevocationPending waits for them too.
             written.lost = await outbox.revocations_on(connection, role)

@@ -168,7 +168,7 @@ class Users:
             async with self._database.change(permit) as connection, guard_last_admin(connection):
                 if await scim_users.is_provisioned(connection, ref.user_id):
                     raise UserSynchronized("A directory (SCIM) manages this user. Delete the user in the directory.")
-                if isinstance(permit.operation, DeleteSelf) and await users.is_subject(connection, ref.user_id):
+                if isinstance(permit.operation, DeleteSelf) and await role_nesting.is_subject(connection, user):
                     raise UserRestricted(
                         "A data policy applies to you or to one of your roles. Your deletion would end that, so a "
                         "server administrator has to delete you."

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -177,3 +177,23 @@ def test_one_restricted_table_refuses_the_commit_to_several(world: World, owner:
         assert refused.status_code == 403, refused.text
     assert "a" not in owner.get(free.path).json()["metadata"]["properties"]
     assert owner.post(f"{world.root}/transactions/commit", {"table-changes": changes[:1]}).status_code == 204
+
+
+def test_a_new_subject_ends_requests_that_were_decided_before(world: World) -> None:
+    """Credentials of a request in progress are refused only if a revision changes after OpenFGA has the tuple."""
+    more: dict[str, Any] = {"applies-to": "subjects"}
+    policy = make(world, **more)
+    person, member, inner, outer, plain = world.stranger(), world.stranger(), *(make_role(world) for _ in range(3))
+
+    def changes(grant: Callable[[], object]) -> bool:
+        before = world.sql("select revision from server")[0]["revision"]
+        grant()
+        assert world.sql("select count(*) as n from outbox where takes_away")[0]["n"] == 0
+        return bool(world.sql("select revision from server")[0]["revision"] != before)
+
+    assert not changes(lambda: add(world, inner, "user", member.id))
+    assert changes(lambda: world.grant("subject", person, "data-policy", policy["id"]))
+    assert changes(lambda: give(world, "subject", outer, "data-policy", policy["id"]))
+    assert changes(lambda: add(world, outer, "role", inner["id"])), "the members of the inner role become subjects"
+    assert changes(lambda: add(world, inner, "user", person.id)), "a member of a nested role becomes a subject"
+    assert not changes(lambda: add(world, plain, "user", person.id))
