@@ -136,11 +136,14 @@ class Checks:
         verdicts = await self._door.hypothetical_checks.policy_verdicts(permit, list(about.values()))
         found = {index: verdict for index, verdict in zip(about, verdicts, strict=True) if verdict is not None}
         answers = {index: restricted_answer(allowed[index], each, columns.get(index)) for index, each in found.items()}
-        expressed = {index: found[index] for index, answer in answers.items() if answer.restrictions is not None}
+        expressed = {
+            index: found[index]
+            for index, answer in answers.items()
+            if answer.restrictions is not None and not _is_inspected(permit.operation, allowed[index])
+        }
         secret = await self._secret(permit, {i: each for i, each in expressed.items() if i not in guardrails})
         secret |= {index for index in guardrails if index in expressed and not expressed[index].trusted}
-        inspected = {index for index in expressed if _is_inspected(permit.operation, allowed[index])}
-        return answers | dict.fromkeys(secret - inspected, RestrictedAnswer(False))
+        return answers | dict.fromkeys(secret, RestrictedAnswer(False))
 
     async def _secret(
         self, permit: Permit[CheckPermission] | Permit[BatchCheck], expressed: Mapping[int, PolicyVerdict]
