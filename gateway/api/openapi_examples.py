@@ -46,8 +46,8 @@ def example_of(kind: Any) -> Any:
 
 def _example(info: inspect.Type, name: str | None, depth: int) -> Any:
     match info:
-        case inspect.Metadata(type=described):
-            return _example(described, name, depth)
+        case inspect.Metadata(type=described, extra=extra):
+            return extra["example"] if extra and "example" in extra else _example(described, name, depth)
         case inspect.CustomType() | inspect.AnyType() | inspect.RawType():
             return _BY_NAME.get(name or "", {})
         case inspect.StructType():

@@ -94,7 +94,10 @@ class DataPolicyVersionList(Answer, frozen=True, omit_defaults=True):
 class BindingTarget(Request, frozen=True):
     """An object that a policy is bound to. A table or generic table needs the id of its warehouse too."""
 
-    type: Literal["table", "generic-table", "namespace", "warehouse", "tag"]
+    # The generated example has no warehouse, so it must be an object that needs none.
+    type: Annotated[
+        Literal["table", "generic-table", "namespace", "warehouse", "tag"], msgspec.Meta(extra={"example": "namespace"})
+    ]
     id: UUID
     warehouse_id: UUID | None = None
 
