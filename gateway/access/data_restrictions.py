@@ -120,7 +120,11 @@ class DataRestrictions:
         tables = [row for row in restricted if isinstance(row, ResolvedTable) and row.id in bound]
         trusted = await self._trusted(actor, tables, resolution)
         found = {
-            row.id: PolicyVerdict(str(row.id), exempt=exempt & {each.policy.id for each in bound.get(row.id, ())})
+            row.id: PolicyVerdict(
+                str(row.id),
+                exempt=exempt & {each.policy.id for each in bound.get(row.id, ())},
+                applying=frozenset(each.policy.id for each in applying[row.id]) if row.id in bound else None,
+            )
             for row in rows
             if row.id not in bound or bound[row.id] or applying[row.id]
         }

@@ -23,6 +23,7 @@ class PolicyVerdict:
     - `problems`: the policies that could not be applied as written.
     - `columns`: the columns of the document that the restrictions were computed from.
     - `inputs`: the policies and former columns that they were computed from.
+    - `applying`: the ids of the policies that restrict the caller, None if the policies could not be read.
     """
 
     object_id: str
@@ -33,6 +34,7 @@ class PolicyVerdict:
     problems: tuple[PolicyProblem, ...] = ()
     columns: Columns | None = field(default=None, compare=False)
     inputs: PolicyInputs | None = field(default=None, compare=False)
+    applying: frozenset[str] | None = field(default=None, compare=False)
 
     @property
     def restricts(self) -> bool:

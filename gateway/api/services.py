@@ -51,6 +51,7 @@ from gateway.governance.scim_users import ScimUsers
 from gateway.governance.search import Search
 from gateway.governance.servers import Servers
 from gateway.governance.statistics import Statistics
+from gateway.governance.table_policies import TablePolicies
 from gateway.governance.tag_attachments import TagAttachments
 from gateway.governance.tags import Tags
 from gateway.governance.task_queues import TaskQueues
@@ -121,6 +122,7 @@ class Services:
     roles: Roles
     data_policies: DataPolicies
     data_policy_bindings: DataPolicyBindings
+    table_policies: TablePolicies
     mapping_tables: MappingTables
     scim_users: ScimUsers
     scim_groups: ScimGroups

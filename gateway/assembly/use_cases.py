@@ -73,6 +73,7 @@ from gateway.governance.search import Search
 from gateway.governance.servers import Servers
 from gateway.governance.statistics import Statistics
 from gateway.governance.storage_reports import StorageValidator
+from gateway.governance.table_policies import TablePolicies
 from gateway.governance.tag_attachments import TagAttachments
 from gateway.governance.tags import Tags
 from gateway.governance.task_queues import TaskQueues
@@ -316,6 +317,7 @@ def build_services(
         ),
         data_policies=DataPolicies(database=database, delivery=delivery, page_size=settings.pagination_size_max),
         data_policy_bindings=DataPolicyBindings(database=database),
+        table_policies=TablePolicies(database=database, door=door),
         mapping_tables=MappingTables(database=database, page_size=settings.pagination_size_max),
         scim_users=ScimUsers(database=database, delivery=delivery, sources=sources),
         scim_groups=ScimGroups(database=database, door=door, delivery=delivery, sources=sources),

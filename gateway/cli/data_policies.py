@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -68,11 +68,24 @@ def create(
 
 
 @data_policy.command("list")
+@click.option("--table", metavar="WAREHOUSE-ID/ID", help="List the policies of this table instead.")
+@click.option("--user", help="With --table: id of the user whom the effect is about. Default: you.")
 @PROJECT
 @at_a_gateway
-def list_policies(project: str | None, gateway: str | None, token: str | None) -> None:
-    """List the data policies of the project: id, version, kind and name, separated by tabs."""
+def list_policies(
+    table: str | None, user: str | None, project: str | None, gateway: str | None, token: str | None
+) -> None:
+    """List the data policies of the project: id, version, kind and name, separated by tabs.
+
+    With --table: id, kind, effect on the user, bound objects, and the name if you may read the policy.
+    """
     api = Management.of(gateway, token, project)
+    if table is not None:
+        for line in _lines_of_table(api, table, user):
+            click.echo(line)
+        return
+    if user is not None:
+        raise click.UsageError("--user needs --table")
     for each in pages(api, "/data-policy", "data-policies", {}):
         kind = each["definition"]["kind"]
         click.echo("\t".join((each["id"], str(each["version"]), kind, printable(each["name"]))))
@@ -226,6 +239,17 @@ def show_restrictions(warehouse: UUID, table: UUID, user: str, gateway: str | No
     click.echo(json.dumps(result, indent=2))
 
 
+def _lines_of_table(api: Management, table: str, user: str | None) -> Iterator[str]:
+    """Yield a line for each policy of a table, with its effect on the user (the caller if None)."""
+    at = _target(f"table/{table}")
+    path = f"/warehouse/{at['warehouse-id']}/table/{at['id']}/data-policies"
+    query = {} if user is None else {"principalUser": user}
+    for each in api.send("GET", path, query=query).json()["data-policies"]:
+        effect = "restricts" if each["restricts"] else "exempt" if each["exempt"] else "not a subject"
+        places = ",".join(f"{place['type']}/{place['id']}" for place in each["bound-to"])
+        yield "\t".join((each["id"], each["kind"], effect, places, printable(each.get("name", "-"))))
+
+
 def policy_path(api: Management, policy: str) -> str:
     """Return the path of a policy by its id or name. An unknown name ends the command."""
     try:
@@ -259,7 +283,7 @@ def _target(text: str) -> dict[str, str]:
         case ("table", [warehouse, id]):
             return {"type": kind, "id": id, "warehouse-id": warehouse}
         case _:
-            raise click.UsageError(f"--on {text}: write warehouse/ID, namespace/ID, tag/ID or table/WAREHOUSE-ID/ID")
+            raise click.UsageError(f"{text}: write warehouse/ID, namespace/ID, tag/ID or table/WAREHOUSE-ID/ID")
 
 
 def _definition(file: Path) -> Mapping[str, Any]:

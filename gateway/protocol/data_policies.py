@@ -160,6 +160,34 @@ class AffectedList(Answer, frozen=True, omit_defaults=True):
     next_page_token: str | None = None
 
 
+class PolicyPlace(Answer, frozen=True):
+    """An object that a policy is bound to: the table, a namespace, the warehouse or a tag of the table."""
+
+    type: str
+    id: UUID
+
+
+class TableDataPolicy(Answer, frozen=True, omit_defaults=True):
+    """A data policy of a table. `restricts` and `exempt` are about one principal.
+
+    `name` is absent if the caller may not read the policy.
+    """
+
+    id: UUID
+    kind: str
+    applies_to: str
+    bound_to: list[PolicyPlace]
+    restricts: bool
+    exempt: bool
+    name: str | None = None
+
+
+class TableDataPolicyList(Answer, frozen=True):
+    """Response of `GET …/table/{id}/data-policies`, in order of the ids."""
+
+    data_policies: list[TableDataPolicy]
+
+
 class AlertAnswer(Answer, frozen=True):
     """A table to which a policy could not be applied as written. A stricter restriction applies there."""
 

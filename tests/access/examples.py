@@ -547,6 +547,8 @@ def _data_policies() -> list[Example]:
     add, remove = {"add": [bound]}, {"remove": [{"type": "namespace", "id": str(world.INNER_ID)}]}
     above = {"add": [{"type": "warehouse", "id": str(world.WAREHOUSE_ID)}]}
     column = {"table-id": str(world.TABLE_ID), "field-id": world.FIELD_ID}
+    table = TabularRef(Table, world.WAREHOUSE_ID, world.TABLE_ID)
+    in_table = {**_IN_WAREHOUSE, "table_id": str(world.TABLE_ID)}
 
     def bind(label: str, body: Any) -> Example:
         return Example(
@@ -569,6 +571,13 @@ def _data_policies() -> list[Example]:
         bind("bind tag", {"add": [{"type": "tag", "id": str(world.TAG_ID)}]}),
         Example("affected", data_policies.ListDataPolicyAffected(policy), path),
         Example("alerts", data_policies.ListDataPolicyAlerts(policy), path),
+        Example("of table", data_policies.ListTableDataPolicies(table), in_table),
+        Example(
+            "of table, other",
+            data_policies.ListTableDataPolicies(table, _BOB),
+            in_table,
+            {"principalUser": world.BOB_ID},
+        ),
         Example(
             "release", data_policies.ReleaseDataPolicyColumn(policy, world.TABLE_ID, world.FIELD_ID), path, body=column
         ),

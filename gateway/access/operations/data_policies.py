@@ -9,10 +9,21 @@ from uuid import UUID
 
 from gateway.access.change_event import ChangeEvent, EventDeclaration
 from gateway.access.demand import Demand, Facts
+from gateway.access.families import TABLE
 from gateway.access.operation import ChangeOperation, ReadOperation
-from gateway.access.refs import DataPolicyRef, NamespaceIdRef, ProjectRef, Ref, Table, TabularRef, TagRef, WarehouseRef
+from gateway.access.refs import (
+    DataPolicyRef,
+    NamespaceIdRef,
+    ProjectRef,
+    Ref,
+    Table,
+    TableRef,
+    TabularRef,
+    TagRef,
+    WarehouseRef,
+)
 from gateway.access.relations import Can
-from gateway.access.request import Body, InBody, InPath, OfRequest, PageSize, PageToken, Query, RequestProject
+from gateway.access.request import About, Body, InBody, InPath, OfRequest, PageSize, PageToken, Query, RequestProject
 from gateway.protocol.data_policies import (
     BindingTarget,
     ChangeBindingsRequest,
@@ -153,6 +164,23 @@ class ListDataPolicyAlerts(_OfDataPolicy, ReadOperation):
 
     endpoint: ClassVar[str] = "GET /management/v1/data-policy/{policy_id}/alerts"
     needs: ClassVar[Can] = Can.READ_AFFECTED
+
+
+@dataclass(frozen=True)
+class ListTableDataPolicies(ReadOperation):
+    """List the data policies that are bound to a table, its containers and its tags, with their effect on a principal
+    (the caller if None).
+    """
+
+    endpoint: ClassVar[str] = f"GET /management/v1/{TABLE.path}/data-policies"
+    on: InPath[TableRef]
+    principal: About = None
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.READ_ASSIGNMENTS, self.on),)
+
+    def facts(self) -> Facts:
+        return {"about": "" if self.principal is None else f"{self.principal.type}:{self.principal.id}"}
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from gateway.access.operations.data_policies import (
     ListDataPolicyAlerts,
     ListDataPolicyBindings,
     ListDataPolicyVersions,
+    ListTableDataPolicies,
     ReleaseDataPolicyColumn,
     UpdateDataPolicy,
 )
@@ -24,6 +25,7 @@ from gateway.api.context import Ctx
 from gateway.api.serves import replay_by, serve
 from gateway.governance.data_policies import DataPolicies
 from gateway.governance.data_policy_bindings import DataPolicyBindings
+from gateway.governance.table_policies import TablePolicies
 from gateway.protocol.data_policies import DataPolicyAnswer
 
 
@@ -44,3 +46,4 @@ serve(BindDataPolicy, DataPolicyBindings.change)
 serve(ReleaseDataPolicyColumn, DataPolicyBindings.release)
 serve(ListDataPolicyAffected, DataPolicyBindings.affected)
 serve(ListDataPolicyAlerts, DataPolicyBindings.alerts)
+serve(ListTableDataPolicies, TablePolicies.list)
