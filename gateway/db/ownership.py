@@ -12,6 +12,7 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.actor import Actor
+from gateway.access.privileges import Privilege
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.task_events import ExpiredGrant
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
@@ -55,6 +56,22 @@ async def record_new(
         warehouse_id=warehouse_id,
         alone=alone,
     )
+
+
+async def record_new_in_project(
+    connection: AsyncConnection, actor: Actor, created: ObjectKey, project: ObjectKey
+) -> list[Pending]:
+    """Record the ownership of the creator of a role, tag or data policy, and enqueue the tuples of edge and ownership.
+
+    These types have no `traverse` on their project.
+    """
+    owner = owner_of_new(actor)
+    await grants.grant(connection, privilege=Privilege.OWNERSHIP, principal=owner, on=created, by=actor.id)
+    keys = [
+        TupleKey(project, _EDGE_TO_PARENT[created.type], created),
+        TupleKey(owner, Privilege.OWNERSHIP.value, created),
+    ]
+    return await outbox.enqueue(connection, keys, takes_away=False)
 
 
 _EDGE_TO_PARENT = {

@@ -20,13 +20,11 @@ from gateway.access.operations.data_policies import (
     UpdateDataPolicy,
 )
 from gateway.access.permit import Permit
-from gateway.access.privileges import Privilege
 from gateway.access.refs import DataPolicyRef, ObjectKey, ObjectType, ProjectRef
-from gateway.access.tuples import TupleKey
-from gateway.db import data_policies, data_policy_bindings, grants, outbox
+from gateway.db import data_policies, data_policy_bindings
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
-from gateway.db.ownership import owner_of_new, record_deleted
+from gateway.db.ownership import record_deleted, record_new_in_project
 from gateway.db.rows import AnyRow
 from gateway.governance.data_policy_columns import column_names, record_columns
 from gateway.governance.errors import (
@@ -68,17 +66,13 @@ class DataPolicies:
         project = permit.project(permit.operation.project)
         id = uuid7()
         policy = ObjectKey(ObjectType.DATA_POLICY, str(id))
-        owner = owner_of_new(permit.actor)
-        by = permit.actor.id
         permit.pending_audit.add_details(data_policy_id=str(id))
         try:
             async with self._database.change(permit) as connection:
                 row = await data_policies.create(
-                    connection, id=id, project_id=project.id, document=_document(request), by=by
+                    connection, id=id, project_id=project.id, document=_document(request), by=permit.actor.id
                 )
-                await grants.grant(connection, privilege=Privilege.OWNERSHIP, principal=owner, on=policy, by=by)
-                keys = [TupleKey(project.key, "project", policy), TupleKey(owner, Privilege.OWNERSHIP.value, policy)]
-                pending = await outbox.enqueue(connection, keys, takes_away=False)
+                pending = await record_new_in_project(connection, permit.actor, policy, project.key)
         except data_policies.DataPolicyClash as clash:
             raise _clash_error(clash, permit.operation.project) from clash
         await self._delivery.deliver_or_defer(pending)

@@ -27,15 +27,14 @@ from gateway.access.operations.roles import (
     UpdateRoleSourceSystem,
 )
 from gateway.access.permit import Permit
-from gateway.access.privileges import Privilege
 from gateway.access.refs import ObjectKey, ObjectType, ProjectRef, RoleRef
-from gateway.access.tuples import Principal, PrincipalType, TupleKey
-from gateway.db import grants, outbox, role_nesting, roles, scim_groups, search
+from gateway.access.tuples import Principal, PrincipalType
+from gateway.db import role_nesting, roles, scim_groups, search
 from gateway.db.delivery import TupleDelivery
 from gateway.db.drift import move_revisions
 from gateway.db.engine import Connection, Database
 from gateway.db.last_admin_guard import guard_last_admin
-from gateway.db.ownership import owner_of_new, record_deleted, record_principal_deleted
+from gateway.db.ownership import owner_of_new, record_deleted, record_new_in_project, record_principal_deleted
 from gateway.db.read_pool import ReadPool
 from gateway.db.role_nesting import MAX_DEPTH, nesting
 from gateway.db.rows import AnyRow
@@ -89,7 +88,6 @@ class Roles:
         project = permit.project(permit.operation.project)
         id = uuid7()
         role = ObjectKey(ObjectType.ROLE, str(id))
-        owner = owner_of_new(permit.actor)
         permit.pending_audit.add_details(role_id=str(id))
         try:
             async with self._database.change(permit) as connection:
@@ -102,12 +100,8 @@ class Roles:
                     provider_id=request.provider_id,
                     source_id=request.source_id or str(id),
                 )
-                await _refuse_depth(connection, role, owner)
-                await grants.grant(
-                    connection, privilege=Privilege.OWNERSHIP, principal=owner, on=role, by=permit.actor.id
-                )
-                keys = [TupleKey(project.key, "project", role), TupleKey(owner, Privilege.OWNERSHIP.value, role)]
-                pending = await outbox.enqueue(connection, keys, takes_away=False)
+                await _refuse_depth(connection, role, owner_of_new(permit.actor))
+                pending = await record_new_in_project(connection, permit.actor, role, project.key)
         except roles.RoleClash as clash:
             raise _clash_error(clash, permit.operation.project) from clash
         await self._delivery.deliver_or_defer(pending)

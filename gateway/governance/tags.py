@@ -10,14 +10,12 @@ from uuid_utils.compat import uuid7
 from gateway.access.authz_errors import not_found
 from gateway.access.operations.tags import CreateTag, DeleteTag, GetTag, ListTags, UpdateTag
 from gateway.access.permit import Permit
-from gateway.access.privileges import Privilege
 from gateway.access.refs import ObjectKey, ObjectType, ProjectRef, TagRef
-from gateway.access.tuples import TupleKey
-from gateway.db import grants, outbox, tags
+from gateway.db import tags
 from gateway.db.data_policy_revisions import touch
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
-from gateway.db.ownership import owner_of_new, record_deleted
+from gateway.db.ownership import record_deleted, record_new_in_project
 from gateway.db.rows import AnyRow
 from gateway.governance.errors import TagDefinitionInUse, TagNameAlreadyExists, pending_during_outage
 from gateway.governance.grant_lists import page_token_id
@@ -42,7 +40,7 @@ class Tags:
         allowed = require_values(request.value_kind, request.allowed_values)
         project = permit.project(permit.operation.project)
         id = uuid7()
-        tag, owner = ObjectKey(ObjectType.TAG, str(id)), owner_of_new(permit.actor)
+        tag = ObjectKey(ObjectType.TAG, str(id))
         permit.pending_audit.add_details(tag_id=str(id))
         try:
             async with self._database.change(permit) as connection:
@@ -56,11 +54,7 @@ class Tags:
                     value_kind=request.value_kind,
                     allowed_values=allowed,
                 )
-                await grants.grant(
-                    connection, privilege=Privilege.OWNERSHIP, principal=owner, on=tag, by=permit.actor.id
-                )
-                keys = [TupleKey(project.key, "project", tag), TupleKey(owner, Privilege.OWNERSHIP.value, tag)]
-                pending = await outbox.enqueue(connection, keys, takes_away=False)
+                pending = await record_new_in_project(connection, permit.actor, tag, project.key)
         except tags.TagClash as clash:
             raise _clash_error(clash, permit.operation.project) from clash
         await self._delivery.deliver_or_defer(pending)
