@@ -43,6 +43,7 @@ _SHARED = {
         "golden_matrix_over_rows",
         "verifier_health",
         "embedded_up",
+        "trino_cost",
     ),
     "engines": ("tests/e2e/",),
 }

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from gateway.embedded import jdk, spark_jars, toolchain
 from gateway.pipeline.catalog_client import CatalogClient
 from gateway.pipeline.config import CopyConfig, Engine, OnBehalfOf, RestCatalog
-from gateway.pipeline.errors import GovernedReadRefused
+from gateway.pipeline.errors import GovernedReadRefused, ReaderLostAccess
 from gateway.pipeline.governed import GovernedTables
 from gateway.pipeline.jobs.governed_copy import GovernedCopy
 from gateway.pipeline.session import as_principal, start_engine
@@ -122,7 +122,7 @@ def test_each_principal_gets_the_same_cells_from_every_engine(
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_user_without_rights_gets_no_row_from_any_engine(engines: Engines, site: Site, engine: str) -> None:
-    with pytest.raises((LoadFailed, GovernedReadRefused)):
+    with pytest.raises((LoadFailed, GovernedReadRefused, ReaderLostAccess)):
         ENGINES[engine](engines, site.people["nothing"], site.namespace, site.table)
 
 
