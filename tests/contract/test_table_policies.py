@@ -13,7 +13,6 @@ from tests.contract.test_data_policies import FILTER, MASK, POLICY, change, make
 from tests.contract.test_tags import attach, define, tags_path
 from tests.contract.world import Person, Table, World, send_until_decided
 
-
 SUBJECTS: dict[str, Any] = {"applies-to": "subjects"}
 
 
