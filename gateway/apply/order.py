@@ -21,16 +21,18 @@ class Phase(IntEnum):
     OBJECTS = 0
     """Objects are created and changed, tags and mapping tables among them."""
     POLICIES = 1
-    """Data policies are created and changed. A new one is not bound yet."""
+    """Data policies are created. They are not bound yet."""
     PRINCIPALS = 2
     """Subjects are added, and what no present policy uses: exemptions from unbound ones, values of new tables."""
     RESTRICTIONS = 3
     """Policies are bound, tags attached, and exemptions and values of mapping tables removed."""
-    ACCESS = 4
+    DEFINITIONS = 4
+    """Data policies are changed. A new version can rely on the attached tags, or leave a part to a bound policy."""
+    ACCESS = 5
     """Members of roles and grants are added."""
-    REVOCATIONS = 5
+    REVOCATIONS = 6
     """Grants, members, roles and containers are removed. New grants precede them, so access is not interrupted."""
-    RELEASES = 6
+    RELEASES = 7
     """Restrictions are removed, and exemptions and values of mapping tables added."""
 
 
@@ -100,8 +102,8 @@ def _phase(change: Change, unused: Unused) -> Phase:
     if kind is Kind.MAPPING_ENTRY:
         narrows = change.action is Action.UPDATE and any(set(each.before) - set(each.after) for each in change.fields)
         return Phase.RESTRICTIONS if narrows else Phase.PRINCIPALS if on in unused.mapping_tables else Phase.RELEASES
-    if change.action is Action.UPDATE and kind is Kind.DATA_POLICY and _loosens(change):
-        return Phase.RELEASES
+    if change.action is Action.UPDATE and kind is Kind.DATA_POLICY:
+        return Phase.RELEASES if _loosens(change) else Phase.POLICIES if _waits_for_tags(change) else Phase.DEFINITIONS
     return _ADDITIONS.get(kind, Phase.OBJECTS)
 
 
@@ -113,6 +115,18 @@ def _loosens(change: Change) -> bool:
     """
     found = {each.name: each.after for each in change.fields}
     return found.get("applies-to") == AppliesTo.SUBJECTS or (len(found) == 1 and found.get("allow-append") is True)
+
+
+def _waits_for_tags(change: Change) -> bool:
+    """Return whether the present row filter may hide all rows until a tag is attached, so it must change before."""
+    before = next((each.before for each in change.fields if each.name == "definition"), None)
+    return isinstance(before, Mapping) and before.get("kind") == "row-filter" and _names_a_tag(before)
+
+
+def _names_a_tag(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return "tag" in value or any(_names_a_tag(each) for each in value.values())
+    return isinstance(value, list | tuple) and any(_names_a_tag(each) for each in value)
 
 
 def _within_phase(change: Change) -> tuple[int, int, int, bool, str]:

@@ -185,3 +185,34 @@ def test_a_policy_for_subjects_changes_after_its_subjects_were_added_whatever_el
     assert _order([after, Resource(ROLE), subject, member], [before]) == [
         *("+ role", "+ grant", "+ member", "~ data-policy"),
     ]
+
+
+def _changed(policy: Address, before: dict[str, Any], after: dict[str, Any]) -> tuple[Resource, Resource]:
+    return Resource(policy, {"definition": before}), Resource(policy, {"definition": after})
+
+
+def test_a_definition_changes_after_what_replaces_its_restrictions() -> None:
+    """A run that ends in between would show the masked column, or the rows that the new policy hides."""
+    tag, attached = Resource(TAG), Resource(ATTACHMENTS[0], {"value": None})
+    by_name, by_tag = ({"kind": "mask", "columns": [each]} for each in ({"name": "ssn"}, {"tag": "pii"}))
+    present, wanted = _changed(POLICIES[0], by_name, by_tag)
+    bound = Resource(BINDINGS[0])
+    assert _order([wanted, bound, tag, attached], [present, bound]) == ["+ tag", "+ attachment", "~ data-policy"]
+    whole, part, rest = ({"kind": "row-filter", "test": each} for each in ("a and b", "a", "b"))
+    present, wanted = _changed(POLICIES[0], whole, part)
+    split = [Resource(POLICIES[1], {"definition": rest}), Resource(BINDINGS[2])]
+    grant = Resource(Address(Kind.GRANT, f"select {USERS[0]}", TABLES[0]))
+    assert _order([wanted, bound, *split, grant], [present, bound]) == [
+        *("+ data-policy", "+ binding", "~ data-policy", "+ grant"),
+    ]
+
+
+def test_a_row_filter_by_a_tag_changes_before_the_tag_is_attached() -> None:
+    """It hid all rows. With the tag, its former version would show rows that the new one hides."""
+    less, more = (
+        {"kind": "row-filter", "test": {"type": "and", "operands": [{"column": {"tag": "pii"}, "value": each}]}}
+        for each in (1, 2)
+    )
+    present, wanted = _changed(POLICIES[0], more, less)
+    tag, bound, attached = Resource(TAG), Resource(BINDINGS[0]), Resource(ATTACHMENTS[0], {"value": None})
+    assert _order([wanted, bound, tag, attached], [present, bound, tag]) == ["~ data-policy", "+ attachment"]
