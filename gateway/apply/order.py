@@ -28,26 +28,36 @@ class Phase(IntEnum):
     """Policies are bound, tags attached, and exemptions and values of mapping tables removed."""
     DEFINITIONS = 4
     """Data policies are changed. A new version can rely on the attached tags, or leave a part to a bound policy."""
-    ACCESS = 5
+    SUBJECTS = 5
+    """Members of roles that are subjects of policies are added. Another role can give them access afterwards."""
+    ACCESS = 6
     """Members of roles and grants are added."""
-    REVOCATIONS = 6
+    REVOCATIONS = 7
     """Grants, members, roles and containers are removed. New grants precede them, so access is not interrupted."""
-    RELEASES = 7
+    DEPARTURES = 8
+    """Roles that are subjects of policies, and their members, are removed. They have no access by other roles now."""
+    RELEASES = 9
     """Restrictions are removed, and exemptions and values of mapping tables added."""
 
 
 @dataclass(frozen=True, slots=True)
-class Unused:
-    """What no policy restricts or uses before the plan: `policies` without bindings, and new mapping tables."""
+class Known:
+    """What the order depends on besides the changes.
+
+    No policy restricts or uses before the plan: `policies` without bindings, and new `mapping_tables`. `subjects` are
+    the roles that are subjects of policies before or after it, with the roles that are their members.
+    """
 
     policies: frozenset[Address]
     mapping_tables: frozenset[Address]
+    subjects: frozenset[Address]
 
 
 _REMOVALS = {
     Kind.MAPPING_ENTRY: Phase.RESTRICTIONS,
     **dict.fromkeys((Kind.BINDING, Kind.ATTACHMENT, Kind.DATA_POLICY, Kind.MAPPING_TABLE, Kind.TAG), Phase.RELEASES),
 }
+_ABOUT_ROLES = (Kind.ROLE, Kind.MEMBER, Kind.GRANT)
 _ADDITIONS = {
     Kind.DATA_POLICY: Phase.POLICIES,
     **dict.fromkeys((Kind.ATTACHMENT, Kind.BINDING), Phase.RESTRICTIONS),
@@ -61,16 +71,17 @@ def in_order(changes: Iterable[Change], desired: State, present: State) -> tuple
     Within a phase, creations precede removals, parents precede children in creations, and children precede parents in
     removals. Changes precede creations of the same kind, because a rename can free the name of a new object.
     """
-    unused = _unused(desired, present)
-    return tuple(sorted(changes, key=lambda each: (_phase(each, unused), *_within_phase(each))))
+    known = _known(desired, present)
+    return tuple(sorted(changes, key=lambda each: (_phase(each, known), *_within_phase(each))))
 
 
-def _unused(desired: State, present: State) -> Unused:
+def _known(desired: State, present: State) -> Known:
     lists = [on for kind, on in desired.scopes if kind is Kind.BINDING]
     policies = present.of_kind(Kind.DATA_POLICY)
     used = {fold(text) for each in policies for text in _texts(each.fields.get("definition"))}
     new = [each.address for each in desired.of_kind(Kind.MAPPING_TABLE) if each.address not in present.resources]
-    return Unused(
+    return Known(
+        subjects=_subject_roles(desired, present),
         policies=frozenset(each for each in lists if not present.children(Kind.BINDING, each)),
         # A policy may name a table that does not exist. Only policies of a list that the file states are known.
         mapping_tables=frozenset(
@@ -79,6 +90,27 @@ def _unused(desired: State, present: State) -> Unused:
             if each.name not in used and desired.has_scope(Kind.DATA_POLICY, each.within(Kind.PROJECT))
         ),
     )
+
+
+def _subject_roles(desired: State, present: State) -> frozenset[Address]:
+    """Return the roles of `Known.subjects`. Grants and members name a role by its name or its UUID."""
+    named: dict[tuple[Address, str], Address] = {}
+    grants: set[tuple[Address, str]] = set()
+    members: list[tuple[tuple[Address, str], Address]] = []
+    for each in (*desired.of_kind(*_ABOUT_ROLES), *present.of_kind(*_ABOUT_ROLES)):
+        address = each.address
+        if address.kind is Kind.ROLE:
+            project = address.within(Kind.PROJECT)
+            named |= {(project, name): address for name in (address.name, each.id) if name is not None}
+        elif address.kind is Kind.MEMBER and address.name.startswith("role:"):
+            role = address.within(Kind.ROLE)
+            members.append(((role.within(Kind.PROJECT), address.name.removeprefix("role:")), role))
+        elif address.name.startswith(f"{Privilege.SUBJECT} role:"):
+            grants.add((address.within(Kind.PROJECT), address.name.partition(":")[2]))
+    found = {named[each] for each in grants if each in named}
+    while more := {named[each] for each, role in members if role in found and each in named} - found:
+        found |= more
+    return frozenset(found)
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -90,18 +122,22 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(each)
 
 
-def _phase(change: Change, unused: Unused) -> Phase:
+def _phase(change: Change, known: Known) -> Phase:
     kind, on, removes = change.address.kind, change.address.parent, change.action is Action.REMOVE
     privilege = change.address.name.partition(" ")[0] if kind is Kind.GRANT else None
     if privilege == Privilege.SUBJECT:
         return Phase.RELEASES if removes else Phase.PRINCIPALS
     if privilege == Privilege.EXEMPT:
-        return Phase.RESTRICTIONS if removes else Phase.PRINCIPALS if on in unused.policies else Phase.RELEASES
+        return Phase.RESTRICTIONS if removes else Phase.PRINCIPALS if on in known.policies else Phase.RELEASES
+    if kind is Kind.MEMBER and on in known.subjects:
+        return Phase.DEPARTURES if removes else Phase.SUBJECTS
+    if removes and kind is Kind.ROLE and change.address in known.subjects:
+        return Phase.DEPARTURES
     if removes:
         return _REMOVALS.get(kind, Phase.REVOCATIONS)
     if kind is Kind.MAPPING_ENTRY:
         narrows = change.action is Action.UPDATE and any(set(each.before) - set(each.after) for each in change.fields)
-        return Phase.RESTRICTIONS if narrows else Phase.PRINCIPALS if on in unused.mapping_tables else Phase.RELEASES
+        return Phase.RESTRICTIONS if narrows else Phase.PRINCIPALS if on in known.mapping_tables else Phase.RELEASES
     if change.action is Action.UPDATE and kind is Kind.DATA_POLICY:
         return Phase.RELEASES if _loosens(change) else Phase.POLICIES if _waits_for_tags(change) else Phase.DEFINITIONS
     return _ADDITIONS.get(kind, Phase.OBJECTS)

@@ -216,3 +216,23 @@ def test_a_row_filter_by_a_tag_changes_before_the_tag_is_attached() -> None:
     present, wanted = _changed(POLICIES[0], more, less)
     tag, bound, attached = Resource(TAG), Resource(BINDINGS[0]), Resource(ATTACHMENTS[0], {"value": None})
     assert _order([wanted, bound, tag, attached], [present, bound, tag]) == ["~ data-policy", "+ attachment"]
+
+
+def test_a_user_becomes_a_subject_before_other_roles_give_access_and_leaves_after_them() -> None:
+    """The order of the names of the roles would show all values to a reader in between."""
+    readers, subjects, inner = (Resource(Address(Kind.ROLE, each, PROJECT)) for each in ("m", "z", "n"))
+    first, last = (Resource(Address(Kind.ROLE, each, PROJECT), id=f"id-{each}") for each in ("a", "y"))
+    policy = Resource(POLICIES[0], {"applies-to": "subjects"})
+    grants = [Resource(Address(Kind.GRANT, f"subject role:{each}", POLICIES[0])) for each in ("z", "id-a")]
+    nested = Resource(Address(Kind.MEMBER, "role:n", subjects.address))
+    roles = [readers, subjects, inner, first, last]
+    stays = [*roles, policy, *grants, nested]
+    members = [Resource(Address(Kind.MEMBER, USERS[0], each.address)) for each in roles]
+    stated = frozenset((Kind.MEMBER, each.address) for each in roles) | LISTS
+    with_members, without = (
+        State({each.address: each for each in (*map(Resource, FIXED), *stays, *some)}, stated) for some in (members, [])
+    )
+    joined = [each.address.within(Kind.ROLE).name for each in plan(with_members, without).changes]
+    left = [each.address.within(Kind.ROLE).name for each in plan(without, with_members, prune=True).changes]
+    assert joined == ["a", "n", "z", "m", "y"]
+    assert left == ["m", "y", "a", "n", "z"]
