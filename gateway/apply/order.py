@@ -45,12 +45,14 @@ class Known:
     """What the order depends on besides the changes.
 
     No policy restricts or uses before the plan: `policies` without bindings, and new `mapping_tables`. `subjects` are
-    the roles that are subjects of policies before or after it, with the roles that are their members.
+    the roles that are subjects of policies before or after it, with the roles that are their members. Row filters hide
+    the rows with the values of the mapping tables `excluding`, so that more values show fewer rows.
     """
 
     policies: frozenset[Address]
     mapping_tables: frozenset[Address]
     subjects: frozenset[Address]
+    excluding: frozenset[Address]
 
 
 _REMOVALS = {
@@ -82,6 +84,11 @@ def _known(desired: State, present: State) -> Known:
     new = [each.address for each in desired.of_kind(Kind.MAPPING_TABLE) if each.address not in present.resources]
     return Known(
         subjects=_subject_roles(desired, present),
+        excluding=frozenset(
+            Address(Kind.MAPPING_TABLE, fold(name), each.address.parent)
+            for each in (*desired.of_kind(Kind.DATA_POLICY), *policies)
+            for name in _excluded(each.fields.get("definition"))
+        ),
         policies=frozenset(each for each in lists if not present.children(Kind.BINDING, each)),
         # A policy may name a table that does not exist. Only policies of a list that the file states are known.
         mapping_tables=frozenset(
@@ -122,6 +129,17 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(each)
 
 
+def _excluded(value: Any) -> Iterator[str]:
+    """Yield the mapping tables in the negated `in` tests of a definition."""
+    if isinstance(value, Mapping):
+        values = value.get("values")
+        if value.get("negated") is True and isinstance(values, Mapping) and values.get("source") == "mapping":
+            yield values.get("name", "")
+    parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    for each in parts:
+        yield from _excluded(each)
+
+
 def _phase(change: Change, known: Known) -> Phase:
     kind, on, removes = change.address.kind, change.address.parent, change.action is Action.REMOVE
     privilege = change.address.name.partition(" ")[0] if kind is Kind.GRANT else None
@@ -136,11 +154,17 @@ def _phase(change: Change, known: Known) -> Phase:
     if removes:
         return _REMOVALS.get(kind, Phase.REVOCATIONS)
     if kind is Kind.MAPPING_ENTRY:
-        narrows = change.action is Action.UPDATE and any(set(each.before) - set(each.after) for each in change.fields)
+        narrows = change.action is Action.UPDATE and _narrows(change, excludes=on in known.excluding)
         return Phase.RESTRICTIONS if narrows else Phase.PRINCIPALS if on in known.mapping_tables else Phase.RELEASES
     if change.action is Action.UPDATE and kind is Kind.DATA_POLICY:
         return Phase.RELEASES if _loosens(change) else Phase.POLICIES if _waits_for_tags(change) else Phase.DEFINITIONS
     return _ADDITIONS.get(kind, Phase.OBJECTS)
+
+
+def _narrows(change: Change, *, excludes: bool) -> bool:
+    """Return whether the changed values of a principal hide rows. They may show other rows too."""
+    values = [(set(each.after), set(each.before)) for each in change.fields]
+    return any(after - before if excludes else before - after for after, before in values)
 
 
 def _loosens(change: Change) -> bool:

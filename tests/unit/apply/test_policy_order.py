@@ -236,3 +236,14 @@ def test_a_user_becomes_a_subject_before_other_roles_give_access_and_leaves_afte
     left = [each.address.within(Kind.ROLE).name for each in plan(without, with_members, prune=True).changes]
     assert joined == ["a", "n", "z", "m", "y"]
     assert left == ["m", "y", "a", "n", "z"]
+
+
+def test_values_whose_rows_a_filter_hides_are_added_before_new_grants_and_removed_at_the_end() -> None:
+    """A new reader must not see the rows of a value that it is excluded from."""
+    test = {"type": "in", "column": {"name": "a"}, "values": {"source": "mapping", "name": "Regions"}, "negated": True}
+    inner = {"type": "and", "operands": [test]}
+    policy = Resource(POLICIES[1], {"definition": {"kind": "row-filter", "test": inner}})
+    table, grant = Resource(MAPPING), Resource(Address(Kind.GRANT, f"select {USERS[0]}", TABLES[0]))
+    less, more = _entry(USERS[0], "eu"), _entry(USERS[0], "eu", "us")
+    assert _order([policy, table, more, grant], [policy, table, less]) == ["~ mapping-entry", "+ grant"]
+    assert _order([policy, table, less], [policy, table, more, grant], prune=True) == ["- grant", "~ mapping-entry"]
