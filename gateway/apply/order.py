@@ -46,13 +46,15 @@ class Known:
 
     No policy restricts or uses before the plan: `policies` without bindings, and new `mapping_tables`. `subjects` are
     the roles that are subjects of policies before or after it, with the roles that are their members. Row filters hide
-    the rows with the values of the mapping tables `excluding`, so that more values show fewer rows.
+    the rows with the values of the mapping tables `excluding`, so that more values show fewer rows. The plan gives the
+    roles `regrouped` the members of another group of an identity provider, and does not rename them.
     """
 
     policies: frozenset[Address]
     mapping_tables: frozenset[Address]
     subjects: frozenset[Address]
     excluding: frozenset[Address]
+    regrouped: frozenset[Address]
 
 
 _REMOVALS = {
@@ -84,6 +86,7 @@ def _known(desired: State, present: State) -> Known:
     new = [each.address for each in desired.of_kind(Kind.MAPPING_TABLE) if each.address not in present.resources]
     return Known(
         subjects=_subject_roles(desired, present),
+        regrouped=_regrouped(desired, present),
         excluding=frozenset(
             Address(Kind.MAPPING_TABLE, fold(name), each.address.parent)
             for each in (*desired.of_kind(Kind.DATA_POLICY), *policies)
@@ -97,6 +100,25 @@ def _known(desired: State, present: State) -> Known:
             if each.name not in used and desired.has_scope(Kind.DATA_POLICY, each.within(Kind.PROJECT))
         ),
     )
+
+
+def _regrouped(desired: State, present: State) -> frozenset[Address]:
+    """Return the roles of `Known.regrouped`. One whose group a new role gets must change before that is created."""
+    roles = desired.of_kind(Kind.ROLE)
+    taken = [_source(each.fields) for each in roles if each.address not in present.resources]
+    found = set()
+    for each in roles:
+        before = present.resources.get(each.address)
+        if before is None or each.fields.get("name", before.fields.get("name")) != before.fields.get("name"):
+            continue
+        source = _source(before.fields)
+        if _source({**before.fields, **each.fields}) != source and source not in taken:
+            found.add(each.address)
+    return frozenset(found)
+
+
+def _source(fields: Mapping[str, Any]) -> tuple[Any, Any]:
+    return fields.get("provider-id"), fields.get("source-id")
 
 
 def _subject_roles(desired: State, present: State) -> frozenset[Address]:
@@ -149,6 +171,8 @@ def _phase(change: Change, known: Known) -> Phase:
         return Phase.RESTRICTIONS if removes else Phase.PRINCIPALS if on in known.policies else Phase.RELEASES
     if kind is Kind.MEMBER and on in known.subjects:
         return Phase.DEPARTURES if removes else Phase.SUBJECTS
+    if change.action is Action.UPDATE and change.address in known.regrouped:
+        return Phase.DEPARTURES if change.address in known.subjects else Phase.ACCESS
     if removes and kind is Kind.ROLE and change.address in known.subjects:
         return Phase.DEPARTURES
     if removes:

@@ -247,3 +247,16 @@ def test_values_whose_rows_a_filter_hides_are_added_before_new_grants_and_remove
     less, more = _entry(USERS[0], "eu"), _entry(USERS[0], "eu", "us")
     assert _order([policy, table, more, grant], [policy, table, less]) == ["~ mapping-entry", "+ grant"]
     assert _order([policy, table, less], [policy, table, more, grant], prune=True) == ["- grant", "~ mapping-entry"]
+
+
+def test_a_role_gets_another_group_after_restrictions_and_a_subject_loses_its_group_after_grants() -> None:
+    """The new group would read all values until the policy is bound, and the former one after it is no subject."""
+    before, after = (Resource(ROLE, {"name": "analysts", "provider-id": "p", "source-id": each}) for each in "ab")
+    policy, bound = Resource(POLICIES[0]), Resource(BINDINGS[0])
+    assert _order([after, policy, bound], [before, policy]) == ["+ binding", "~ role"]
+    grant = Resource(Address(Kind.GRANT, f"select {USERS[0]}", TABLES[0]))
+    subject = Resource(Address(Kind.GRANT, "subject role:analysts", POLICIES[0]))
+    stays = [policy, bound, subject]
+    assert _order([after, *stays], [before, *stays, grant], prune=True) == ["- grant", "~ role"]
+    heir = Resource(Address(Kind.ROLE, "heirs", PROJECT), {**before.fields, "name": "heirs"})
+    assert _order([after, heir, policy, bound], [before, policy]) == ["~ role", "+ role", "+ binding"]
