@@ -23,8 +23,9 @@ from gateway.obligations.data_policies import BoundPolicy, PolicyInputs, Princip
 
 #: Longer excerpts, in bytes, are parsed in a thread, so that they do not block other requests.
 _LARGE: Final = 262_144
-#: The sum of the lengths of excerpts, in bytes, whose columns are cached. Columns take about ten times as much memory.
-_CACHED: Final = 1_048_576
+#: The sum of the lengths of the cached inputs, in bytes. Results take about ten times as much memory: a principal can
+#: have thousands of values in a row filter, also of a table with few columns.
+_CACHED: Final = 2_097_152
 
 _Entry = tuple[Columns, BindingResult, int]
 
@@ -46,15 +47,15 @@ class BoundRestrictions:
         """Return the verdict with the restrictions; it stays inexpressible if no engine could enforce them."""
         location = excerpt.metadata_location
         # As text, because 1, 1.0 and True are equal in Python and differ in a row filter.
-        written = msgspec.json.encode((verdict.object_id, location, tuple(applying), inputs, attributes))
-        key = hashlib.blake2b(written + excerpt.text, digest_size=32).digest()
+        written = msgspec.json.encode((verdict.object_id, location, tuple(applying), attributes))
+        key = hashlib.blake2b(written + msgspec.json.encode(inputs) + excerpt.text, digest_size=32).digest()
         entry = self._cache.get(key)
         if entry is None:
 
             def computed() -> _Entry:
                 columns = columns_of(excerpt.text)
                 result = restrictions_of(verdict.object_id, applying, inputs, attributes, columns, location)
-                return columns, result, len(excerpt.text)
+                return columns, result, len(written) + len(excerpt.text)
 
             try:
                 entry = await asyncio.to_thread(computed) if len(excerpt.text) > _LARGE else computed()

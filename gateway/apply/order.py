@@ -21,31 +21,47 @@ class Phase(IntEnum):
     OBJECTS = 0
     """Objects are created and changed, tags and mapping tables among them."""
     POLICIES = 1
-    """Data policies are created and changed. A new one is not bound yet."""
+    """Data policies are created. They are not bound yet."""
     PRINCIPALS = 2
     """Subjects are added, and what no present policy uses: exemptions from unbound ones, values of new tables."""
     RESTRICTIONS = 3
     """Policies are bound, tags attached, and exemptions and values of mapping tables removed."""
-    ACCESS = 4
+    DEFINITIONS = 4
+    """Data policies are changed. A new version can rely on the attached tags, or leave a part to a bound policy."""
+    SUBJECTS = 5
+    """Members of roles that are subjects of policies are added. Another role can give them access afterwards."""
+    ACCESS = 6
     """Members of roles and grants are added."""
-    REVOCATIONS = 5
+    REVOCATIONS = 7
     """Grants, members, roles and containers are removed. New grants precede them, so access is not interrupted."""
-    RELEASES = 6
+    DEPARTURES = 8
+    """Roles that are subjects of policies, and their members, are removed. They have no access by other roles now."""
+    RELEASES = 9
     """Restrictions are removed, and exemptions and values of mapping tables added."""
 
 
 @dataclass(frozen=True, slots=True)
-class Unused:
-    """What no policy restricts or uses before the plan: `policies` without bindings, and new mapping tables."""
+class Known:
+    """What the order depends on besides the changes.
+
+    No policy restricts or uses before the plan: `policies` without bindings, and new `mapping_tables`. `subjects` are
+    the roles that are subjects of policies before or after it, with the roles that are their members. Row filters hide
+    the rows with the values of the mapping tables `excluding`, so that more values show fewer rows. The plan gives the
+    roles `regrouped` the members of another group of an identity provider, and does not rename them.
+    """
 
     policies: frozenset[Address]
     mapping_tables: frozenset[Address]
+    subjects: frozenset[Address]
+    excluding: frozenset[Address]
+    regrouped: frozenset[Address]
 
 
 _REMOVALS = {
     Kind.MAPPING_ENTRY: Phase.RESTRICTIONS,
     **dict.fromkeys((Kind.BINDING, Kind.ATTACHMENT, Kind.DATA_POLICY, Kind.MAPPING_TABLE, Kind.TAG), Phase.RELEASES),
 }
+_ABOUT_ROLES = (Kind.ROLE, Kind.MEMBER, Kind.GRANT)
 _ADDITIONS = {
     Kind.DATA_POLICY: Phase.POLICIES,
     **dict.fromkeys((Kind.ATTACHMENT, Kind.BINDING), Phase.RESTRICTIONS),
@@ -59,16 +75,23 @@ def in_order(changes: Iterable[Change], desired: State, present: State) -> tuple
     Within a phase, creations precede removals, parents precede children in creations, and children precede parents in
     removals. Changes precede creations of the same kind, because a rename can free the name of a new object.
     """
-    unused = _unused(desired, present)
-    return tuple(sorted(changes, key=lambda each: (_phase(each, unused), *_within_phase(each))))
+    known = _known(desired, present)
+    return tuple(sorted(changes, key=lambda each: (_phase(each, known), *_within_phase(each))))
 
 
-def _unused(desired: State, present: State) -> Unused:
+def _known(desired: State, present: State) -> Known:
     lists = [on for kind, on in desired.scopes if kind is Kind.BINDING]
     policies = present.of_kind(Kind.DATA_POLICY)
     used = {fold(text) for each in policies for text in _texts(each.fields.get("definition"))}
     new = [each.address for each in desired.of_kind(Kind.MAPPING_TABLE) if each.address not in present.resources]
-    return Unused(
+    return Known(
+        subjects=_subject_roles(desired, present),
+        regrouped=_regrouped(desired, present),
+        excluding=frozenset(
+            Address(Kind.MAPPING_TABLE, fold(name), each.address.parent)
+            for each in (*desired.of_kind(Kind.DATA_POLICY), *policies)
+            for name in _excluded(each.fields.get("definition"))
+        ),
         policies=frozenset(each for each in lists if not present.children(Kind.BINDING, each)),
         # A policy may name a table that does not exist. Only policies of a list that the file states are known.
         mapping_tables=frozenset(
@@ -77,6 +100,46 @@ def _unused(desired: State, present: State) -> Unused:
             if each.name not in used and desired.has_scope(Kind.DATA_POLICY, each.within(Kind.PROJECT))
         ),
     )
+
+
+def _regrouped(desired: State, present: State) -> frozenset[Address]:
+    """Return the roles of `Known.regrouped`. One whose group a new role gets must change before that is created."""
+    roles = desired.of_kind(Kind.ROLE)
+    taken = [_source(each.fields) for each in roles if each.address not in present.resources]
+    found = set()
+    for each in roles:
+        before = present.resources.get(each.address)
+        if before is None or each.fields.get("name", before.fields.get("name")) != before.fields.get("name"):
+            continue
+        source = _source(before.fields)
+        if _source({**before.fields, **each.fields}) != source and source not in taken:
+            found.add(each.address)
+    return frozenset(found)
+
+
+def _source(fields: Mapping[str, Any]) -> tuple[Any, Any]:
+    return fields.get("provider-id"), fields.get("source-id")
+
+
+def _subject_roles(desired: State, present: State) -> frozenset[Address]:
+    """Return the roles of `Known.subjects`. Grants and members name a role by its name or its UUID."""
+    named: dict[tuple[Address, str], Address] = {}
+    grants: set[tuple[Address, str]] = set()
+    members: list[tuple[tuple[Address, str], Address]] = []
+    for each in (*desired.of_kind(*_ABOUT_ROLES), *present.of_kind(*_ABOUT_ROLES)):
+        address = each.address
+        if address.kind is Kind.ROLE:
+            project = address.within(Kind.PROJECT)
+            named |= {(project, name): address for name in (address.name, each.id) if name is not None}
+        elif address.kind is Kind.MEMBER and address.name.startswith("role:"):
+            role = address.within(Kind.ROLE)
+            members.append(((role.within(Kind.PROJECT), address.name.removeprefix("role:")), role))
+        elif address.name.startswith(f"{Privilege.SUBJECT} role:"):
+            grants.add((address.within(Kind.PROJECT), address.name.partition(":")[2]))
+    found = {named[each] for each in grants if each in named}
+    while more := {named[each] for each, role in members if role in found and each in named} - found:
+        found |= more
+    return frozenset(found)
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -88,21 +151,44 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(each)
 
 
-def _phase(change: Change, unused: Unused) -> Phase:
+def _excluded(value: Any) -> Iterator[str]:
+    """Yield the mapping tables in the negated `in` tests of a definition."""
+    if isinstance(value, Mapping):
+        values = value.get("values")
+        if value.get("negated") is True and isinstance(values, Mapping) and values.get("source") == "mapping":
+            yield values.get("name", "")
+    parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    for each in parts:
+        yield from _excluded(each)
+
+
+def _phase(change: Change, known: Known) -> Phase:
     kind, on, removes = change.address.kind, change.address.parent, change.action is Action.REMOVE
     privilege = change.address.name.partition(" ")[0] if kind is Kind.GRANT else None
     if privilege == Privilege.SUBJECT:
         return Phase.RELEASES if removes else Phase.PRINCIPALS
     if privilege == Privilege.EXEMPT:
-        return Phase.RESTRICTIONS if removes else Phase.PRINCIPALS if on in unused.policies else Phase.RELEASES
+        return Phase.RESTRICTIONS if removes else Phase.PRINCIPALS if on in known.policies else Phase.RELEASES
+    if kind is Kind.MEMBER and on in known.subjects:
+        return Phase.DEPARTURES if removes else Phase.SUBJECTS
+    if change.action is Action.UPDATE and change.address in known.regrouped:
+        return Phase.DEPARTURES if change.address in known.subjects else Phase.ACCESS
+    if removes and kind is Kind.ROLE and change.address in known.subjects:
+        return Phase.DEPARTURES
     if removes:
         return _REMOVALS.get(kind, Phase.REVOCATIONS)
     if kind is Kind.MAPPING_ENTRY:
-        narrows = change.action is Action.UPDATE and any(set(each.before) - set(each.after) for each in change.fields)
-        return Phase.RESTRICTIONS if narrows else Phase.PRINCIPALS if on in unused.mapping_tables else Phase.RELEASES
-    if change.action is Action.UPDATE and kind is Kind.DATA_POLICY and _loosens(change):
-        return Phase.RELEASES
+        narrows = change.action is Action.UPDATE and _narrows(change, excludes=on in known.excluding)
+        return Phase.RESTRICTIONS if narrows else Phase.PRINCIPALS if on in known.mapping_tables else Phase.RELEASES
+    if change.action is Action.UPDATE and kind is Kind.DATA_POLICY:
+        return Phase.RELEASES if _loosens(change) else Phase.POLICIES if _waits_for_tags(change) else Phase.DEFINITIONS
     return _ADDITIONS.get(kind, Phase.OBJECTS)
+
+
+def _narrows(change: Change, *, excludes: bool) -> bool:
+    """Return whether the changed values of a principal hide rows. They may show other rows too."""
+    values = [(set(each.after), set(each.before)) for each in change.fields]
+    return any(after - before if excludes else before - after for after, before in values)
 
 
 def _loosens(change: Change) -> bool:
@@ -113,6 +199,18 @@ def _loosens(change: Change) -> bool:
     """
     found = {each.name: each.after for each in change.fields}
     return found.get("applies-to") == AppliesTo.SUBJECTS or (len(found) == 1 and found.get("allow-append") is True)
+
+
+def _waits_for_tags(change: Change) -> bool:
+    """Return whether the present row filter may hide all rows until a tag is attached, so it must change before."""
+    before = next((each.before for each in change.fields if each.name == "definition"), None)
+    return isinstance(before, Mapping) and before.get("kind") == "row-filter" and _names_a_tag(before)
+
+
+def _names_a_tag(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return "tag" in value or any(_names_a_tag(each) for each in value.values())
+    return isinstance(value, list | tuple) and any(_names_a_tag(each) for each in value)
 
 
 def _within_phase(change: Change) -> tuple[int, int, int, bool, str]:

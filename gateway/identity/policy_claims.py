@@ -37,10 +37,15 @@ SELF_ASSERTED: Final = NOT_AN_IDENTITY | {
     "middle_name",
     "picture",
     "profile",
+    "unsafe_metadata",
+    "user_metadata",
     "website",
     "zoneinfo",
 }
-"""Claims that most providers let users change (OpenID Connect Core section 5.1). Filters must not depend on them."""
+"""Claims that most providers let users change (OpenID Connect Core section 5.1), and the members of these claims.
+
+Filters must not depend on them. `user_metadata` and `unsafe_metadata` are those of Auth0, Supabase and Clerk.
+"""
 
 
 class _Unusable(ValueError):

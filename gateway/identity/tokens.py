@@ -93,9 +93,9 @@ class TokenRules(msgspec.Struct, frozen=True, kw_only=True):
                 f"{', '.join(sorted(changeable))} cannot identify a user: its value can change and be assigned to "
                 "another user"
             )
-        if changeable := SELF_ASSERTED.intersection(self.policy_claims):
+        if asserted := [each for each in self.policy_claims if each.partition(".")[0] in SELF_ASSERTED]:
             raise ValueError(
-                f"{', '.join(sorted(changeable))} cannot be a policy claim: users could change the value, and with it "
+                f"{', '.join(sorted(asserted))} cannot be a policy claim: users could change the value, and with it "
                 "the rows that they see; use a claim that only administrators set"
             )
         if not 0 <= self.skew_seconds <= 300:

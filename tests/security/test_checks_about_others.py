@@ -7,7 +7,10 @@ Trino's bridge sends such checks, and the gateway caches their allows.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from urllib.parse import quote
 
 import pytest
 
@@ -96,3 +99,45 @@ def test_a_revoked_exemption_restricts_the_next_answer(world: World, inspector: 
     world.revoke("exempt", user, "data-policy", policy["id"])
     assert reads(world, inspector, user, table) == masked
     world.admin.send("DELETE", f"/management/v1/data-policy/{policy['id']}", params={"force": "true"})
+
+
+def test_an_exemption_through_a_nested_role_ends_with_either_membership(
+    world: World, inspector: Person, table: Table
+) -> None:
+    user, policy = world.stranger(), make(world, MASK)
+    outer, inner = make_role(world), make_role(world)
+    world.grant("select", user, "table", table.uuid)
+    assert change(world, policy, add=[target(world, table)]).status_code == 204
+    give(world, "exempt", outer, "data-policy", policy["id"])
+    links = ((outer, "role", inner["id"]), (inner, "user", user.id))
+    for role, kind, id in links:
+        assert add(world, role, kind, id).status_code in (200, 204)
+    for role, kind, id in links:
+        assert [reads(world, inspector, user, table) for _ in range(TWICE)] == [True, True]
+        path = f"/management/v1/role/{role['id']}/members/{kind}/{id}"
+        assert send_until_decided(partial(world.admin.delete, path)).status_code == 204
+        assert isinstance(reads(world, inspector, user, table), dict)
+        assert add(world, role, kind, id).status_code in (200, 204)
+    world.admin.send("DELETE", f"/management/v1/data-policy/{policy['id']}", params={"force": "true"})
+
+
+def test_a_table_that_leaves_a_namespace_ends_the_answers_about_the_reader_of_that_namespace(
+    world: World, inspector: Person, table: Table
+) -> None:
+    user, other = world.stranger(), world.namespace()
+    world.grant("select", user, "namespace", world.namespace_id(table.namespace))
+    assert [reads(world, inspector, user, table) for _ in range(TWICE)] == [True, True]
+    old, new = ({"namespace": [at], "name": table.name} for at in (table.namespace, other))
+    body = {"source": old, "destination": new}
+    assert send_until_decided(lambda: world.admin.post(f"{world.root}/tables/rename", body)).status_code == 204
+    moved = replace(table, namespace=other)
+    assert [reads(world, inspector, user, each) for each in (table, moved)] == [False, False]
+
+
+def test_a_deleted_user_has_no_answers_of_the_former_one(world: World, inspector: Person, table: Table) -> None:
+    user = world.stranger()
+    world.grant("select", user, "table", table.uuid)
+    assert [reads(world, inspector, user, table) for _ in range(TWICE)] == [True, True]
+    path = f"/management/v1/user/{quote(user.id, safe='')}"
+    assert send_until_decided(lambda: world.admin.delete(path)).status_code == 204
+    assert reads(world, inspector, user, table) is False

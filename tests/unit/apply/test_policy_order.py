@@ -185,3 +185,78 @@ def test_a_policy_for_subjects_changes_after_its_subjects_were_added_whatever_el
     assert _order([after, Resource(ROLE), subject, member], [before]) == [
         *("+ role", "+ grant", "+ member", "~ data-policy"),
     ]
+
+
+def _changed(policy: Address, before: dict[str, Any], after: dict[str, Any]) -> tuple[Resource, Resource]:
+    return Resource(policy, {"definition": before}), Resource(policy, {"definition": after})
+
+
+def test_a_definition_changes_after_what_replaces_its_restrictions() -> None:
+    """A run that ends in between would show the masked column, or the rows that the new policy hides."""
+    tag, attached = Resource(TAG), Resource(ATTACHMENTS[0], {"value": None})
+    by_name, by_tag = ({"kind": "mask", "columns": [each]} for each in ({"name": "ssn"}, {"tag": "pii"}))
+    present, wanted = _changed(POLICIES[0], by_name, by_tag)
+    bound = Resource(BINDINGS[0])
+    assert _order([wanted, bound, tag, attached], [present, bound]) == ["+ tag", "+ attachment", "~ data-policy"]
+    whole, part, rest = ({"kind": "row-filter", "test": each} for each in ("a and b", "a", "b"))
+    present, wanted = _changed(POLICIES[0], whole, part)
+    split = [Resource(POLICIES[1], {"definition": rest}), Resource(BINDINGS[2])]
+    grant = Resource(Address(Kind.GRANT, f"select {USERS[0]}", TABLES[0]))
+    assert _order([wanted, bound, *split, grant], [present, bound]) == [
+        *("+ data-policy", "+ binding", "~ data-policy", "+ grant"),
+    ]
+
+
+def test_a_row_filter_by_a_tag_changes_before_the_tag_is_attached() -> None:
+    """It hid all rows. With the tag, its former version would show rows that the new one hides."""
+    less, more = (
+        {"kind": "row-filter", "test": {"type": "and", "operands": [{"column": {"tag": "pii"}, "value": each}]}}
+        for each in (1, 2)
+    )
+    present, wanted = _changed(POLICIES[0], more, less)
+    tag, bound, attached = Resource(TAG), Resource(BINDINGS[0]), Resource(ATTACHMENTS[0], {"value": None})
+    assert _order([wanted, bound, tag, attached], [present, bound, tag]) == ["~ data-policy", "+ attachment"]
+
+
+def test_a_user_becomes_a_subject_before_other_roles_give_access_and_leaves_after_them() -> None:
+    """The order of the names of the roles would show all values to a reader in between."""
+    readers, subjects, inner = (Resource(Address(Kind.ROLE, each, PROJECT)) for each in ("m", "z", "n"))
+    first, last = (Resource(Address(Kind.ROLE, each, PROJECT), id=f"id-{each}") for each in ("a", "y"))
+    policy = Resource(POLICIES[0], {"applies-to": "subjects"})
+    grants = [Resource(Address(Kind.GRANT, f"subject role:{each}", POLICIES[0])) for each in ("z", "id-a")]
+    nested = Resource(Address(Kind.MEMBER, "role:n", subjects.address))
+    roles = [readers, subjects, inner, first, last]
+    stays = [*roles, policy, *grants, nested]
+    members = [Resource(Address(Kind.MEMBER, USERS[0], each.address)) for each in roles]
+    stated = frozenset((Kind.MEMBER, each.address) for each in roles) | LISTS
+    with_members, without = (
+        State({each.address: each for each in (*map(Resource, FIXED), *stays, *some)}, stated) for some in (members, [])
+    )
+    joined = [each.address.within(Kind.ROLE).name for each in plan(with_members, without).changes]
+    left = [each.address.within(Kind.ROLE).name for each in plan(without, with_members, prune=True).changes]
+    assert joined == ["a", "n", "z", "m", "y"]
+    assert left == ["m", "y", "a", "n", "z"]
+
+
+def test_values_whose_rows_a_filter_hides_are_added_before_new_grants_and_removed_at_the_end() -> None:
+    """A new reader must not see the rows of a value that it is excluded from."""
+    test = {"type": "in", "column": {"name": "a"}, "values": {"source": "mapping", "name": "Regions"}, "negated": True}
+    inner = {"type": "and", "operands": [test]}
+    policy = Resource(POLICIES[1], {"definition": {"kind": "row-filter", "test": inner}})
+    table, grant = Resource(MAPPING), Resource(Address(Kind.GRANT, f"select {USERS[0]}", TABLES[0]))
+    less, more = _entry(USERS[0], "eu"), _entry(USERS[0], "eu", "us")
+    assert _order([policy, table, more, grant], [policy, table, less]) == ["~ mapping-entry", "+ grant"]
+    assert _order([policy, table, less], [policy, table, more, grant], prune=True) == ["- grant", "~ mapping-entry"]
+
+
+def test_a_role_gets_another_group_after_restrictions_and_a_subject_loses_its_group_after_grants() -> None:
+    """The new group would read all values until the policy is bound, and the former one after it is no subject."""
+    before, after = (Resource(ROLE, {"name": "analysts", "provider-id": "p", "source-id": each}) for each in "ab")
+    policy, bound = Resource(POLICIES[0]), Resource(BINDINGS[0])
+    assert _order([after, policy, bound], [before, policy]) == ["+ binding", "~ role"]
+    grant = Resource(Address(Kind.GRANT, f"select {USERS[0]}", TABLES[0]))
+    subject = Resource(Address(Kind.GRANT, "subject role:analysts", POLICIES[0]))
+    stays = [policy, bound, subject]
+    assert _order([after, *stays], [before, *stays, grant], prune=True) == ["- grant", "~ role"]
+    heir = Resource(Address(Kind.ROLE, "heirs", PROJECT), {**before.fields, "name": "heirs"})
+    assert _order([after, heir, policy, bound], [before, policy]) == ["~ role", "+ role", "+ binding"]

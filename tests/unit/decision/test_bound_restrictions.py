@@ -21,6 +21,7 @@ from gateway.obligations.data_policies import (
     ColumnReference,
     CompareTest,
     DataPolicy,
+    InTest,
     PolicyInputs,
     PrincipalAttributes,
     RowFilter,
@@ -103,7 +104,7 @@ async def test_long_documents_are_not_cached_and_the_oldest_entries_leave(
 ) -> None:
     """The cache is limited by the size of documents, as a document may have many megabytes."""
     small = len(excerpt().text)
-    monkeypatch.setattr(bound_restrictions, "_CACHED", 2 * small)
+    monkeypatch.setattr(bound_restrictions, "_CACHED", 7 * small)
     bound, policies = BoundRestrictions(), equals("x")
     for document, expected in ((excerpt(columns=100), 1), (excerpt(columns=100), 2), (excerpt(), 3), (excerpt(), 3)):
         await bound.bind(VERDICT, policies, PolicyInputs(), ALICE, document)
@@ -111,3 +112,19 @@ async def test_long_documents_are_not_cached_and_the_oldest_entries_leave(
     for at in ("m2", "m3", "m1"):
         await bound.bind(VERDICT, policies, PolicyInputs(), ALICE, excerpt(location=at))
     assert len(computed) == 6
+
+
+async def test_restrictions_with_many_values_are_not_all_cached(
+    computed: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mapping table gives a principal thousands of values. Those of all principals would fill the memory."""
+    monkeypatch.setattr(bound_restrictions, "_CACHED", 30_000)
+    bound, among = BoundRestrictions(), InTest(ColumnReference(name="c1"), Attribute(AttributeSource.MAPPING, "m"))
+    policies = (BoundPolicy(policy=DataPolicy(id="p", version=1, definition=RowFilter(among))),)
+    values = tuple(f"value {number}" for number in range(1000))
+    for _ in range(2):
+        for user in ("alice", "bob", "carl"):
+            attributes = PrincipalAttributes(principal=user, mappings=(("m", values),))
+            found = await bound.bind(VERDICT, policies, PolicyInputs(bound=policies), attributes, excerpt())
+            assert found.restrictions is not None
+    assert len(computed) == 6, "two of the three fit, and the oldest one leaves"

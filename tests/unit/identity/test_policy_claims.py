@@ -128,7 +128,14 @@ async def test_only_claims_that_the_settings_name_are_kept(provider: Provider) -
 
 
 @pytest.mark.threat("LG-AUT-18")
-@pytest.mark.parametrize("claim", ["email", "preferred_username", "name", "locale", "zoneinfo", "given_name"])
+@pytest.mark.parametrize(
+    "claim",
+    [
+        *("email", "preferred_username", "name", "locale", "zoneinfo", "given_name"),
+        # The claim itself is an object, so only its members can be values.
+        *("address", "address.region", "user_metadata.region"),
+    ],
+)
 def test_claims_that_users_can_change_are_refused_at_the_start(claim: str) -> None:
     with pytest.raises(ValueError, match=f"{claim} cannot be a policy claim"):
         TokenRules(issuer=ISSUER, audiences=frozenset({AUDIENCE}), policy_claims=("team", claim))
