@@ -86,7 +86,7 @@ def _restricts(found: dict[Address, dict[str, Any]], policy: Address, user: str,
     return subject or found[policy]["applies-to"] == "everyone"
 
 
-def _make(found: dict[Address, dict[str, Any]], change: Change) -> None:
+def make_change(found: dict[Address, dict[str, Any]], change: Change) -> None:
     """Make a change as the gateway does: it refuses to delete a tag in use, and a bound policy."""
     if change.action is not Action.REMOVE:
         assert change.address.parent in found
@@ -113,10 +113,10 @@ def test_no_user_reads_more_between_two_changes_than_before_or_after_the_plan(
     found: dict[Address, dict[str, Any]] = {each.address: dict(each.fields) for each in present.resources.values()}
     seen = [_raw_reads(found)]
     for change in plan(desired, present, prune=prune).changes[:made]:
-        _make(found, change)
+        make_change(found, change)
         seen.append(_raw_reads(found))
     for change in plan(desired, _state(found), prune=prune).changes:
-        _make(found, change)
+        make_change(found, change)
         seen.append(_raw_reads(found))
     for between in seen:
         assert between <= seen[0] | seen[-1]
