@@ -18,7 +18,7 @@ from tests.contract.test_grants_api import strangers  # noqa: F401 - a fixture
 from tests.contract.test_views import create as create_view
 from tests.contract.world import SCHEMA, World, error_triple, unique
 
-pytestmark = pytest.mark.usefixtures("strangers")
+pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("strangers")]
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,8 @@ import pytest
 from tests.contract.test_views import create, replace
 from tests.contract.world import SCHEMA, World, unique
 
+pytestmark = pytest.mark.servers
+
 
 def _until(true: Callable[[], bool], description: str, seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds

@@ -326,7 +326,9 @@ def test_a_list_of_names_equals_a_list_of_rows(
 
 
 @pytest.mark.parametrize("what", ["table", "namespace"])
-def test_absent_and_invisible_objects_have_the_same_cost(stack: Ready, targets: RequestTargets, what: str) -> None:
+def test_absent_and_invisible_objects_have_the_same_cost(
+    stack: Ready, targets: RequestTargets, opa_lasting: None, what: str
+) -> None:
     """Also when the request is repeated, so that nothing cached distinguishes them."""
     catalog = f"/catalog/v1/{targets.prefix}/namespaces"
     there, gone = {

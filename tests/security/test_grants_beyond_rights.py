@@ -11,6 +11,8 @@ import pytest
 from tests.contract.world import Person, Table, World
 from tests.security.test_revocation import make_role
 
+pytestmark = pytest.mark.servers
+
 
 def _grants(world: World, table: Table) -> str:
     [row] = world.sql("select id::text from tables where table_uuid = $1::text::uuid", table.uuid)
