@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Order the changes of a plan, so that no principal reads more in between than before or after it. Pure."""
+"""Order the changes of a plan, so that no principal reads more in between than before or after it. Pure.
+
+`docs/apply.md` lists the changes of roles and definitions for which no order, or none that is known here, achieves it.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ class Phase(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the order depends on besides the changes.
+    """State what the order depends on besides the changes.
 
     No policy restricts or uses before the plan: `policies` without bindings, and new `mapping_tables`. `subjects` are
     the roles that are subjects of policies before or after it, with the roles that are their members. Row filters hide
