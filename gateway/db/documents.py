@@ -3,8 +3,9 @@
 
 A document never changes under its table's id and its metadata location: every statement that writes one writes both
 (`gateway.db.tables`), each metadata file has a UUID in its name, and a table that is registered again has a new id. So
-an entry of the cache is never stale. A document that is not in the cache is read together with its location, which may
-be newer than the row that the permit was decided on; the caller answers with both from here.
+an entry of the cache is never stale. Only times that stop writers are mended when a document is read. A document that
+is not in the cache is read together with its location, which may be newer than the row that the permit was decided on;
+the caller answers with both from here.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from uuid import UUID
 from weakref import WeakValueDictionary
 
 import msgspec
-from sqlalchemy import ColumnElement, Select, and_, bindparam, func, literal, select
+from sqlalchemy import BigInteger, ColumnElement, Select, and_, bindparam, cast, func, literal, select
 
 from gateway.access.resolved import ResolvedGenericTable, ResolvedTable, ResolvedView
 from gateway.db.compiled_reads import DirectRead
 from gateway.db.engine import Database
 from gateway.db.schema.tables import LIVE, tables
 from gateway.iceberg.errors import PayloadTooLarge
+from gateway.iceberg.metadata import writable_document
 
 _LARGEST_SHARE: Final = 4
 """A document larger than this fraction (1/4) of the cache is not cached: it would evict all others."""
@@ -112,7 +114,7 @@ class Documents:
             found = await self._database.read_one(_READ, {"id": row.id})
         if found.document is None:
             return None
-        document = Document(found.metadata_location or "", found.document)
+        document = Document(found.metadata_location or "", writable_document(found.document, found.now_ms))
         self._cache.keep(row.id, document.metadata_location, document.text)
         return document
 
@@ -164,7 +166,7 @@ class Documents:
             return {}
         async with self._database.read() as connection:
             rows = (await connection.execute(_READ_SEVERAL, {"ids": list(ids)})).all()
-        found = {row.id: Document(row.metadata_location, row.document) for row in rows}
+        found = {row.id: Document(row.metadata_location, writable_document(row.document, row.now_ms)) for row in rows}
         for id, document in found.items():
             self._cache.keep(id, document.metadata_location, document.text)
         return found
@@ -193,17 +195,21 @@ class Documents:
         return portions
 
 
+#: The clock of the database in milliseconds: `writable_document` mends times that lie after it.
+_NOW_MS: Final = cast(func.extract("epoch", func.clock_timestamp()) * 1000, BigInteger).label("now_ms")
+
+
 def _read() -> Select[Any]:
     one = select(literal(1).label("one")).subquery("one")
     found: ColumnElement[bool] = and_(tables.c.id == bindparam("id", type_=tables.c.id.type), LIVE)
-    columns = (tables.c.metadata_location, tables.c.metadata.label("document"))
+    columns = (tables.c.metadata_location, tables.c.metadata.label("document"), _NOW_MS)
     return select(*columns).select_from(one.outerjoin(tables, found))
 
 
 #: Returns always one row; it contains nulls if the table is gone.
 _READ = DirectRead(_read())
 
-_READ_SEVERAL = select(tables.c.id, tables.c.metadata_location, tables.c.metadata.label("document")).where(
+_READ_SEVERAL = select(tables.c.id, tables.c.metadata_location, tables.c.metadata.label("document"), _NOW_MS).where(
     tables.c.id.in_(bindparam("ids", expanding=True)), LIVE
 )
 

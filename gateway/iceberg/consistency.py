@@ -10,6 +10,7 @@ from uuid import UUID
 from gateway.iceberg.errors import BadRequestException
 from gateway.iceberg.schema import check_structure
 from gateway.iceberg.snapshots import MAIN
+from gateway.iceberg.times import check_log_times
 
 if TYPE_CHECKING:
     from gateway.iceberg.metadata import TableMetadata
@@ -31,7 +32,8 @@ def check_consistency(metadata: TableMetadata) -> None:
     # These properties raise if the default does not exist.
     _ = (metadata.schema, metadata.default_spec, metadata.default_sort_order)
     _check_snapshots(metadata)
-    for part in (metadata.metadata_log, metadata.statistics, metadata.partition_statistics, metadata.encryption_keys):
+    check_log_times(metadata)
+    for part in (metadata.statistics, metadata.partition_statistics, metadata.encryption_keys):
         _ = part.items
 
 
@@ -55,7 +57,6 @@ def _check_snapshots(metadata: TableMetadata) -> None:
             f"last-sequence-number is {metadata.last_sequence_number}, but a snapshot has the higher sequence number "
             f"{newest}"
         )
-    _ = metadata.snapshot_log.items
 
 
 def _check_uuid(text: str) -> None:

@@ -71,6 +71,19 @@ class Parts(Sequence[P], Generic[P]):
         return cls(kind, b"[]", tuple(items))
 
     @property
+    def kind(self) -> type[P]:
+        """Return the type of the parts."""
+        return self._kind
+
+    @property
+    def last(self) -> P | None:
+        """Return the last part, or None if there is none. Only that part is parsed."""
+        if self._tail:
+            return self._tail[-1]
+        texts = codec.decode(self._head, list[Raw])
+        return self._kind.read(texts[-1]) if texts else None
+
+    @property
     def appended_here(self) -> tuple[P, ...]:
         """Return the parts that `append` added after the array was read: the new parts of a commit."""
         return self._tail

@@ -41,6 +41,7 @@ from gateway.iceberg.snapshots import (
     StatisticsFile,
     branch,
 )
+from gateway.iceberg.times import blocks_writers, mended
 
 SUPPORTED_FORMAT_VERSIONS: Final = frozenset({1, 2, 3})
 ROW_LINEAGE_FORMAT_VERSION: Final = 3
@@ -174,6 +175,16 @@ def decode_stored_table_metadata(data: bytes) -> TableMetadata:
     Raises `BadRequestException` if the document is not table metadata.
     """
     return _read(codec.decode(data, dict[str, Raw]))
+
+
+def writable_document(data: bytes, now_ms: int) -> bytes:
+    """Return a stored document with times that stop no reader or writer (`times.mended`), usually the same bytes.
+
+    `now_ms` is the clock of the server. Documents of views and generic tables are returned unchanged.
+    """
+    if not blocks_writers(data, now_ms):
+        return data
+    return encode_table_metadata(mended(decode_stored_table_metadata(data), now_ms))
 
 
 def encode_table_metadata(metadata: TableMetadata) -> bytes:

@@ -131,3 +131,57 @@ def test_commit_body_naming_another_table_is_refused(world: World, ns: str) -> N
     assert error_triple(world.admin.post(table.path, body))[:2] == (400, "TableIdentifierMismatch")
     body["identifier"] = {"namespace": [ns.upper()], "name": table.name.upper()}
     assert world.admin.post(table.path, body).status_code == 200
+
+
+_HOUR = 3_600_000
+
+
+def _append_at(world: World, table: Any, id: int, clock_ms: int) -> Any:
+    """Append to main as a writer whose clock shows `clock_ms`."""
+    added = _snapshot(table.location, id, **{"timestamp-ms": clock_ms})
+    if id > 1:
+        added["snapshot"]["parent-snapshot-id"] = id - 1
+    ref = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": id}
+    return world.commit(world.bob, table.path, added, ref)
+
+
+def test_clocks_of_writers_stop_no_other_writer(world: World, ns: str) -> None:
+    table = world.table(ns)
+    now = int(time.time() * 1000)
+    assert _append_at(world, table, 1, now).status_code == 200
+    fast = _append_at(world, table, 2, now + _HOUR)
+    assert (fast.status_code, error_of(fast)["type"]) == (400, "BadRequestException")
+    assert "Correct the clock of the writer" in error_of(fast)["message"]
+    slow = _append_at(world, table, 2, now - _HOUR)
+    assert slow.status_code == 200, slow.text
+    done = _append_at(world, table, 3, int(time.time() * 1000))
+    assert done.status_code == 200, done.text
+    metadata = done.json()["metadata"]
+    times = [*(entry["timestamp-ms"] for entry in metadata["snapshot-log"]), metadata["last-updated-ms"]]
+    assert times == sorted(times)
+    assert abs(times[-1] - time.time() * 1000) < 30_000
+
+
+def test_a_table_that_a_fast_clock_blocked_is_served_and_committed_with_times_of_the_server(
+    world: World, ns: str
+) -> None:
+    table = world.table(ns)
+    assert _append_at(world, table, 1, int(time.time() * 1000)).status_code == 200
+    # The document as an earlier version stored it after the commit of a writer with a fast clock. Under another
+    # location no process has it in its cache.
+    ahead = int(time.time() * 1000) + 24 * _HOUR
+    world.sql(
+        "update tables set metadata_location = metadata_location || $2, metadata = convert_to(regexp_replace("
+        "convert_from(metadata, 'UTF8'), '(\"(?:last-updated-ms|timestamp-ms)\":)\\d+', '\\1' || $3, 'g'), 'UTF8') "
+        "where metadata_location like $1 || '/%'",
+        table.location,
+        ".moved",
+        str(ahead),
+    )
+    served = world.admin.get(table.path).json()["metadata"]
+    latest = int(time.time() * 1000) + 60_000
+    assert served["last-updated-ms"] < latest
+    assert [entry["timestamp-ms"] < latest for entry in served["snapshot-log"]] == [True]
+    done = _append_at(world, table, 2, int(time.time() * 1000))
+    assert done.status_code == 200, done.text
+    assert [entry["timestamp-ms"] < latest for entry in done.json()["metadata"]["snapshot-log"]] == [True, True]

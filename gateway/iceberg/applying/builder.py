@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Raw
 
 from gateway.iceberg.documents import Parts
-from gateway.iceberg.errors import BadRequestException, InvalidTableUpdate
+from gateway.iceberg.errors import InvalidTableUpdate
 from gateway.iceberg.metadata import SUPPORTED_FORMAT_VERSIONS, TableMetadata
 from gateway.iceberg.partition import (
     UNPARTITIONED,
@@ -32,12 +32,10 @@ from gateway.iceberg.snapshots import (
     StatisticsFile,
     metadata_log_entry,
 )
+from gateway.iceberg.times import check_snapshot_time, mended
 
 _CHEAP_SEARCHES: Final = 4
 """Number of text searches for snapshot ids per commit before all snapshots are parsed once."""
-
-CLOCK_TOLERANCE_MS: Final = 60_000
-"""Milliseconds that a timestamp may lie before the latest log entry, as in the Java reference implementation."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,8 +43,7 @@ class TableBuilder:
     """A mutable copy of the metadata, and a record of the changes of this commit.
 
     `schema_id`, `spec_id`, `order_id`, `table_uuid` and `location` are None until a create commit sets them.
-    `updated_ms` is the timestamp of the snapshot that this commit added last, or of the added one that it set a ref to
-    last. If it is None, the time of the commit applies.
+    `now_ms` is the clock of the server. No time of a writer changes the time of the commit.
     """
 
     base: TableMetadata | None
@@ -78,7 +75,6 @@ class TableBuilder:
     extra: dict[str, Raw] = field(default_factory=dict)
 
     changed: bool = False
-    updated_ms: int | None = None
     added_schemas: set[int] = field(default_factory=set)
     last_added_schema: int | None = None
     added_specs: set[int] = field(default_factory=set)
@@ -102,7 +98,11 @@ class TableBuilder:
     def on(
         cls, base: TableMetadata, *, now_ms: int, allowed: frozenset[int] = SUPPORTED_FORMAT_VERSIONS
     ) -> TableBuilder:
-        """Return a builder with the content of `base`. The base is not changed."""
+        """Return a builder with the content of `base`. The base is not changed.
+
+        Times in `base` that stop writers are mended (`times.mended`): the next commit makes the table writable again.
+        """
+        base = mended(base, now_ms)
         return cls(
             base=base,
             now_ms=now_ms,
@@ -131,6 +131,11 @@ class TableBuilder:
             encryption_keys=base.encryption_keys,
             extra=dict(base.extra),
         )
+
+    @property
+    def commit_ms(self) -> int:
+        """Return the time of the commit: the clock of the server, or the time of the last commit if that is later."""
+        return max(self.now_ms, self.base.last_updated_ms if self.base is not None else 0)
 
     def schema(self) -> Schema:
         """Return the current schema. Raises `InvalidTableUpdate` if there is none yet."""
@@ -164,7 +169,7 @@ class TableBuilder:
         schema = self.schema()
         _check_defaults(self, schema)
         self.snapshot_log = _cleaned_snapshot_log(self)
-        updated_ms = _update_time(self)
+        self._check_current_snapshot_time()
         expired: tuple[str, ...] = ()
         if self.base is not None and base_location is not None:
             expired = self._log_previous(base_location, self.base.last_updated_ms)
@@ -175,7 +180,7 @@ class TableBuilder:
             table_uuid=self.table_uuid,
             location=self.location,
             last_sequence_number=self.last_sequence_number,
-            last_updated_ms=updated_ms,
+            last_updated_ms=self.commit_ms,
             last_column_id=self.last_column_id,
             schemas=self.schemas,
             current_schema_id=self.schema_id,
@@ -208,6 +213,13 @@ class TableBuilder:
             self.order_id = UNSORTED.order_id
             if not any(order.order_id == self.order_id for order in self.orders):
                 self.orders = self.orders.append(UNSORTED)
+
+    def _check_current_snapshot_time(self) -> None:
+        """Raise `BadRequestException` if this commit made a snapshot current whose time is in the future."""
+        if self.current_snapshot_id in self.main_moved_to:
+            added = self.added_snapshots.get(self.current_snapshot_id)
+            if added is not None:
+                check_snapshot_time(added.timestamp_ms, self.commit_ms)
 
     def _log_previous(self, location: str, timestamp_ms: int) -> tuple[str, ...]:
         """Add the base file to the metadata log and shorten the log to its configured length.
@@ -270,24 +282,3 @@ def _cleaned_snapshot_log(builder: TableBuilder) -> Parts[SnapshotLogEntry]:
     if len(kept) == len(builder.snapshot_log):
         return builder.snapshot_log
     return Parts.of(SnapshotLogEntry, kept)
-
-
-def _update_time(builder: TableBuilder) -> int:
-    """Return the time of the new version in milliseconds since the epoch.
-
-    Raises `BadRequestException` if the time of an added snapshot is more than `CLOCK_TOLERANCE_MS` before the latest
-    log entry. The server's own clock never causes an error: the result is at least the time of the latest entry. The
-    fast clock of another machine therefore cannot block a table.
-    """
-    base = builder.base
-    latest = max(
-        base.last_updated_ms if base is not None else 0,
-        max((entry.timestamp_ms for entry in builder.snapshot_log.appended_here), default=0),
-    )
-    if builder.updated_ms is None:
-        return max(builder.now_ms, latest)
-    if builder.updated_ms < latest - CLOCK_TOLERANCE_MS:
-        raise BadRequestException(
-            f"Invalid update timestamp {builder.updated_ms}: before the latest log entry at {latest}"
-        )
-    return builder.updated_ms

@@ -21,6 +21,7 @@ from gateway.iceberg.snapshots import (
     log_entry,
     read_snapshot,
 )
+from gateway.iceberg.times import log_time
 from gateway.iceberg.updates import (
     AddEncryptionKey,
     AddSnapshot,
@@ -83,7 +84,6 @@ def add_snapshot(builder: TableBuilder, update: AddSnapshot, at: str) -> None:
         snapshot = Snapshot.of({n: v for n, v in snapshot.members().items() if n != "sequence-number"})
     if builder.format_version >= ROW_LINEAGE_FORMAT_VERSION:
         builder.next_row_id = _next_row_id(builder, snapshot)
-    builder.updated_ms = snapshot.timestamp_ms
     builder.last_sequence_number = max(builder.last_sequence_number, snapshot.sequence_number)
     builder.snapshots = builder.snapshots.append(snapshot)
     builder.added_snapshots[snapshot.snapshot_id] = snapshot
@@ -131,22 +131,26 @@ def set_snapshot_ref(builder: TableBuilder, update: SetSnapshotRef, at: str) -> 
     snapshot = builder.snapshot(ref.snapshot_id)
     if snapshot is None:
         raise InvalidTableUpdate(f"Cannot set {update.ref_name} to unknown snapshot: {ref.snapshot_id}")
-    if ref.snapshot_id in builder.added_snapshots:
-        builder.updated_ms = snapshot.timestamp_ms
     if update.ref_name == MAIN and builder.current_snapshot_id != ref.snapshot_id:
         builder.current_snapshot_id = ref.snapshot_id
         builder.main_moved_to.append(ref.snapshot_id)
-        time = builder.updated_ms if builder.updated_ms is not None else _own_time(builder)
-        builder.snapshot_log = builder.snapshot_log.append(log_entry(ref.snapshot_id, time))
+        builder.snapshot_log = builder.snapshot_log.append(
+            log_entry(ref.snapshot_id, _time_of_change(builder, snapshot))
+        )
     builder.refs[update.ref_name] = ref
     builder.changed = True
 
 
-def _own_time(builder: TableBuilder) -> int:
-    """Return the time of the commit, or the last update time of the table if that is later (see
-    `builder._update_time`).
+def _time_of_change(builder: TableBuilder, snapshot: Snapshot) -> int:
+    """Return the time for the log at which a snapshot becomes current (`times.log_time`).
+
+    For a snapshot that existed before, it is the time of the commit.
     """
-    return max(builder.now_ms, builder.base.last_updated_ms if builder.base is not None else 0)
+    last = builder.snapshot_log.last
+    last_ms = last.timestamp_ms if last is not None else 0
+    if snapshot.snapshot_id not in builder.added_snapshots:
+        return max(builder.commit_ms, last_ms)
+    return log_time(snapshot.timestamp_ms, now_ms=builder.now_ms, commit_ms=builder.commit_ms, last_ms=last_ms)
 
 
 def _ref(update: SetSnapshotRef) -> SnapshotRef:

@@ -152,19 +152,6 @@ def test_a_non_numeric_metadata_log_length_is_refused(table: Any, commit: Any) -
         commit(table(), bad)
 
 
-def test_a_snapshot_from_before_the_last_commit_is_tolerated_for_a_minute(table: Any, commit: Any, w: Any) -> None:
-    late = {"timestamp-ms": w.created_ms - 60_000}
-    assert commit(table(), w.snapshot(1, **late)).metadata.last_updated_ms == w.created_ms - 60_000
-    with pytest.raises(BadRequestException, match="Invalid update timestamp"):
-        commit(table(), w.snapshot(1, **{"timestamp-ms": w.created_ms - 60_001}))
-
-
-def test_the_last_updated_time_never_decreases_with_the_server_clock(table: Any, commit: Any, w: Any) -> None:
-    ahead = commit(table(), w.snapshot(1, **{"timestamp-ms": w.created_ms + 10**9}), w.ref("main", 1)).metadata
-    new = commit(ahead, put(a="b")).metadata
-    assert new.last_updated_ms == ahead.last_updated_ms
-
-
 # ---- cost --------------------------------------------------------------------------------------------------------
 
 
@@ -212,7 +199,7 @@ def test_a_commit_on_a_thousand_snapshots_stays_far_below_the_client_librarys_64
         base = decode_stored_table_metadata(data)
         request = [w.snapshot(3051729675574597004, seq=1001, parent=1), w.ref("main", 3051729675574597004)]
         body = {"requirements": [], "updates": request}
-        decoded = commit_module.commit_table(base, "f", (), _decoded(body).updates, now_ms=w.created_ms)
+        decoded = commit_module.commit_table(base, "f", (), _decoded(body).updates, now_ms=w.created_ms + 10**6)
         encode_table_metadata(decoded.metadata)
         best = min(best, time.perf_counter() - started)
         if best < 0.02:
