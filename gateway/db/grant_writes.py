@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from typing import Final
 from uuid import UUID
 
@@ -104,50 +103,44 @@ async def grant_new(
         "warehouse_id": warehouse_id,
         "later": FIRST_BACKGROUND_TRY_SECONDS,
     }
-    timed = any(each.expires_at is not None for each in entries)
-    ids = sorted((await connection.execute(_grant(timed), values | ({"box": uuid7()} if timed else {}))).scalars())
+    ids = sorted((await connection.execute(_GRANT, values)).scalars())
     if not ids:
         return None
     return [Pending(id, key, False, warehouse_id) for id, key in zip(ids, keys, strict=True)]
 
 
-@cache
-def _grant(timed: bool) -> TextClause:
-    """Return the statement. A grant with an expiry also invalidates cached decisions (`grants`)."""
-    boxes = "boxes as (update server set time_boxes = cast(:box as uuid) from free where it)," if timed else ""
-    return text(
-        f"""
-        with entries as materialized (
-            select * from unnest(cast(:ids as uuid[]), cast(:privileges as text[]), cast(:principal_types as text[]),
-                cast(:principal_ids as text[]), cast(:reasons as text[]), cast(:ends as timestamptz[]),
-                cast(:limits as text[]))
-                as e(id, privilege, principal_type, principal_id, reason, expires_at, acts_for)),
-        known as materialized (
-            select (select count(*) from (
-                    select 1 from users u where u.id = any(cast(:users as text[])) order by u.id for key share) held)
-                + (select count(*) from (
-                    select 1 from roles r where r.id = any(cast(:roles as uuid[])) order by r.id for key share) held)
-                as principals),
-        free as materialized (
-            select known.principals = :principals and not exists (
-                select 1 from entries e join grants g on g.privilege = e.privilege
-                    and g.principal_type = e.principal_type and g.principal_id = e.principal_id
-                    and g.object_type = :on_type and g.object_id = :on_id) as it
-            from known),
-        {boxes}
-        given as (
-            insert into grants (id, privilege, principal_type, principal_id, object_type, object_id, granted_by,
-                reason, expires_at, acts_for)
-            select e.id, e.privilege, e.principal_type, e.principal_id, :on_type, :on_id, :granted_by, e.reason,
-                e.expires_at, e.acts_for
-            from entries e, free where free.it)
-        insert into outbox (subject_type, subject_id, relation, object_type, object_id, warehouse_id, takes_away, step,
-            not_before)
-        select a.subject_type, a.subject_id, a.relation, a.object_type, a.object_id, cast(:warehouse_id as uuid),
-            false, 0, clock_timestamp() + make_interval(secs => :later)
-        from free, unnest(cast(:subject_types as text[]), cast(:subject_ids as text[]), cast(:relations as text[]),
-                cast(:object_types as text[]), cast(:object_ids as text[]))
-            with ordinality as a(subject_type, subject_id, relation, object_type, object_id, ord)
-        where free.it order by a.ord returning id
-        """  # noqa: S608 - composed of constants; every value is a bound parameter
-    )
+_GRANT = text(
+    """
+    with entries as materialized (
+        select * from unnest(cast(:ids as uuid[]), cast(:privileges as text[]), cast(:principal_types as text[]),
+            cast(:principal_ids as text[]), cast(:reasons as text[]), cast(:ends as timestamptz[]),
+            cast(:limits as text[]))
+            as e(id, privilege, principal_type, principal_id, reason, expires_at, acts_for)),
+    known as materialized (
+        select (select count(*) from (
+                select 1 from users u where u.id = any(cast(:users as text[])) order by u.id for key share) held)
+            + (select count(*) from (
+                select 1 from roles r where r.id = any(cast(:roles as uuid[])) order by r.id for key share) held)
+            as principals),
+    free as materialized (
+        select known.principals = :principals and not exists (
+            select 1 from entries e join grants g on g.privilege = e.privilege
+                and g.principal_type = e.principal_type and g.principal_id = e.principal_id
+                and g.object_type = :on_type and g.object_id = :on_id) as it
+        from known),
+    given as (
+        insert into grants (id, privilege, principal_type, principal_id, object_type, object_id, granted_by,
+            reason, expires_at, acts_for)
+        select e.id, e.privilege, e.principal_type, e.principal_id, :on_type, :on_id, :granted_by, e.reason,
+            e.expires_at, e.acts_for
+        from entries e, free where free.it)
+    insert into outbox (subject_type, subject_id, relation, object_type, object_id, warehouse_id, takes_away, step,
+        not_before)
+    select a.subject_type, a.subject_id, a.relation, a.object_type, a.object_id, cast(:warehouse_id as uuid),
+        false, 0, clock_timestamp() + make_interval(secs => :later)
+    from free, unnest(cast(:subject_types as text[]), cast(:subject_ids as text[]), cast(:relations as text[]),
+            cast(:object_types as text[]), cast(:object_ids as text[]))
+        with ordinality as a(subject_type, subject_id, relation, object_type, object_id, ord)
+    where free.it order by a.ord returning id
+    """
+)

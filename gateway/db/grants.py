@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, func, or_, select, text, update
+from sqlalchemy import ColumnElement, Select, and_, bindparam, func, or_, select, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
@@ -99,23 +99,10 @@ async def grant(
         ):
             return Change.NOTHING
         await end(connection, "g.id = :id", {"id": before.id}, end_reason=Ended.REPLACED, by=by)
-    if expires_at is not None or on.type is ObjectType.ROLE:
-        await _move_time_boxes(connection)
     return _difference(before, expires_at, acts_for)
 
 
 _GIVE = insert(grants).on_conflict_do_nothing()
-
-
-async def _move_time_boxes(connection: AsyncConnection) -> None:
-    """Invalidate cached decisions that were computed before this grant.
-
-    A decision may have read its next expiry before this transaction and queried OpenFGA after the delivery of the
-    tuple. Its allow may then depend on a grant whose expiry it does not know. It is cached under the value that is
-    replaced here. A new member of a role gets the expiries of the role's grants, so membership counts like a grant with
-    an expiry.
-    """
-    await connection.execute(update(server).values(time_boxes=uuid7()))
 
 
 async def lock_object_shared(connection: AsyncConnection, on: ObjectKey, *, kept: bool = False) -> bool:
@@ -183,7 +170,6 @@ async def grant_to_users(
     ]
     for start in range(0, len(values), _AT_ONCE):
         await connection.execute(insert(grants).values(values[start : start + _AT_ONCE]).on_conflict_do_nothing())
-    await _move_time_boxes(connection)
 
 
 async def revoke_from_users(
@@ -235,7 +221,6 @@ async def set_expiry(
     ]
     if values:
         await connection.execute(insert(grants), values)
-        await _move_time_boxes(connection)
     return bool(values)
 
 

@@ -58,7 +58,7 @@ async def enqueue(
     step: int = 0,
 ) -> list[Pending]:
     """Enqueue keys in the transaction of their change. Keys with a higher `step` are delivered after those with a lower
-    one.
+    one. With `takes_away`, a trigger changes the revisions at the commit, and the delivery changes them again.
     """
     return await enqueue_each(connection, [(key, warehouse_id) for key in keys], takes_away=takes_away, step=step)
 

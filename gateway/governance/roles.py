@@ -31,7 +31,6 @@ from gateway.access.refs import ObjectKey, ObjectType, ProjectRef, RoleRef
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.db import role_nesting, roles, scim_groups, search
 from gateway.db.delivery import TupleDelivery
-from gateway.db.drift import move_revisions
 from gateway.db.engine import Connection, Database
 from gateway.db.last_admin_guard import guard_last_admin
 from gateway.db.ownership import owner_of_new, record_deleted, record_new_in_project, record_principal_deleted
@@ -197,9 +196,6 @@ class Roles:
                     raise not_found(operation.role)
         except roles.RoleClash as clash:
             raise _clash_error(clash, operation.role) from clash
-        # Change the revisions afterwards: the change itself is revalidated against those at which it was allowed.
-        async with self._database.transaction() as connection:
-            await move_revisions(connection, within=(), server_too=True)
         return _wire(row)
 
     async def delete(self, permit: Permit[DeleteRole]) -> None:

@@ -34,7 +34,6 @@ from gateway.access.refs import ObjectKey, ObjectType, ProjectRef
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db import grants, outbox, roles, scim_groups, scim_users
 from gateway.db.delivery import TupleDelivery
-from gateway.db.drift import move_revisions
 from gateway.db.engine import Connection, Database, retry_serialization
 from gateway.db.last_admin_guard import guard_last_admin
 from gateway.db.outbox import Pending
@@ -58,11 +57,10 @@ _NOT_YET = (
 
 @dataclass
 class _Written:
-    """Pending deliveries of a change. `moved` means that another group of tokens maps to the role now."""
+    """Pending deliveries of a change."""
 
     given: list[Pending] = field(default_factory=list)
     lost: list[Pending] = field(default_factory=list)
-    moved: bool = False
 
 
 class ScimGroups:
@@ -182,10 +180,6 @@ class ScimGroups:
                 return await self._write(permit, provider, project_id)
 
         written = await retry_serialization(attempt)
-        if written.moved:
-            # Change the revisions afterwards: the change itself is revalidated against those at which it was allowed.
-            async with self._database.transaction() as connection:
-                await move_revisions(connection, within=(), server_too=True)
         if written.lost:
             with pending_during_outage(_NOT_YET):
                 await self._delivery.deliver(written.lost)
@@ -205,7 +199,7 @@ class ScimGroups:
             await grants.lock_object(connection, role)
             row = await _held(connection, provider, project_id, operation)
             external_id = row.external_id if group.external_id is UNSET else group.external_id
-            written.moved = await self._rename(connection, permit, row, group, external_id)
+            await self._rename(connection, permit, row, group, external_id)
             before = set(await scim_groups.member_ids(connection, id))
             joining = await _users(connection, provider, group.joining, known=True)
             leaving = await _users(connection, provider, group.remove, known=False)
@@ -229,21 +223,20 @@ class ScimGroups:
 
     async def _rename(
         self, connection: Connection, permit: Permit[Operation], row: AnyRow, group: Group, external_id: str | None
-    ) -> bool:
-        """Update name and source where they differ. Return True if the source changed.
+    ) -> None:
+        """Update name and source where they differ.
 
-        Another group of tokens then maps to the role. Raise RoleActionForbidden if the role holds a higher privilege
-        that the caller may not grant, as `Roles.update_source` does.
+        Another group of tokens maps to a role with another source. Raise RoleActionForbidden if the role holds a higher
+        privilege that the caller may not grant, as `Roles.update_source` does.
         """
         name = group.display_name or row.name
         if name != row.name:
             await roles.update(connection, row.id, name=name, description=row.description)
         source = external_id or name
         if source == row.source_id:
-            return False
+            return
         await refuse_escalation(connection, str(row.id), partial(self._door.visible, permit))
         await roles.update_source(connection, row.id, provider_id=row.provider_id, source_id=source)
-        return True
 
 
 def _project(permit: Permit[Any], ref: ProjectRef) -> str:

@@ -35,7 +35,6 @@ from gateway.access.permit import Permit
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.db import outbox, scim_users, user_deletion_cleanup, users
 from gateway.db.delivery import TupleDelivery
-from gateway.db.drift import move_revisions
 from gateway.db.engine import Connection, Database
 from gateway.db.last_admin_guard import guard_last_admin
 from gateway.db.outbox import Pending
@@ -104,7 +103,7 @@ class ScimUsers:
                 if not user.active:
                     await scim_users.hold(connection, provider, id)
                     pending = await record_suspended(connection, user_id, inactive=True)
-        await self._deliver_state(user, user_id, pending, changed=not user.active)
+        await self._deliver_state(user, user_id, pending)
         return _user_resource(row)
 
     async def replace(self, permit: Permit[ReplaceScimUser]) -> ScimUser:
@@ -167,18 +166,14 @@ class ScimUsers:
                 # Deliver again if the status is unchanged: a retry after RevocationPending waits for the same delivery.
                 if not user.active or not row.active:
                     pending = await record_suspended(connection, row.user_id, inactive=not user.active)
-        await self._deliver_state(user, row.user_id, pending, changed=user.active != row.active)
+        await self._deliver_state(user, row.user_id, pending)
         return _user_resource(changed)
 
-    async def _deliver_state(self, user: User, user_id: str, pending: Sequence[Pending], *, changed: bool) -> None:
+    async def _deliver_state(self, user: User, user_id: str, pending: Sequence[Pending]) -> None:
         """Deliver the effects of an activation or deactivation. Raise RevocationPending."""
         if user.active:
             await self._delivery.deliver_or_defer(pending)
             return
-        if changed:
-            # Change the revisions afterwards: the change itself is revalidated against those at which it was allowed.
-            async with self._database.transaction() as connection:
-                await move_revisions(connection, within=(), server_too=True)
         with pending_during_outage(
             "The user is deactivated, but the revocation of their rights is not yet complete. The gateway retries it."
         ):

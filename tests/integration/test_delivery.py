@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
 import pytest
@@ -23,7 +23,7 @@ from gateway.access.privileges import TRAVERSE_REASONS, Privilege
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.resolved import Resolution
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
-from gateway.db import grants, outbox, ownership, roles, users
+from gateway.db import grants, managed_access, outbox, ownership, roles, users
 from gateway.db import tables as table_rows
 from gateway.db.decision_revalidation import revalidate_decision
 from gateway.db.delivery import TupleDelivery
@@ -53,6 +53,8 @@ from tests.integration.parts import (
 pytestmark = pytest.mark.servers
 
 SELECT, DESCRIBE, ASSIGNEE, OWNERSHIP = Privilege.SELECT, Privilege.DESCRIBE, Privilege.ASSIGNEE, Privilege.OWNERSHIP
+
+Answer = TypeVar("Answer")
 
 SETTLE = 60.0
 """Seconds within which OpenFGA may still apply a write that was sent; longer than any test takes."""
@@ -136,11 +138,15 @@ class Rig:
 
     async def moved(self, pending: Sequence[Pending]) -> set[str]:
         """Deliver; return the names of the revisions that changed."""
+        return (await self.changed(self.delivery.deliver(pending)))[0]
+
+    async def changed(self, change: Awaitable[Answer]) -> tuple[set[str], Answer]:
+        """Await a change; return (the names of the revisions that changed, its result)."""
         before = await self.revisions()
-        await self.delivery.deliver(pending)
+        answer = await change
         after = await self.revisions()
         names = ("server", "warehouse", "second")
-        return {name for name, old, new in zip(names, before, after, strict=True) if old != new}
+        return {name for name, old, new in zip(names, before, after, strict=True) if old != new}, answer
 
     async def settle(self) -> None:
         """Shift all sends into the past, so that OpenFGA can no longer apply them."""
@@ -333,13 +339,17 @@ async def test_revocation_advances_the_revision_of_its_object(
 ) -> None:
     """The last reason below the project also ends its traverse tuple, which belongs to the global revision."""
     await rig.delivery.deliver(await rig.give(privilege, rig.rows.ann, on))
-    assert await rig.moved(await rig.take(privilege, rig.rows.ann, on)) == revisions
+    moved, taken = await rig.changed(rig.take(privilege, rig.rows.ann, on))
+    assert moved == revisions, "cached allows must end even if OpenFGA cannot be written"
+    assert await rig.moved(taken) == revisions
 
 
 async def test_visibility_kept_by_another_reason_advances_no_global_revision(rig: Rig) -> None:
     await rig.delivery.deliver(await rig.give(SELECT, rig.rows.ann, "table"))
     await rig.delivery.deliver(await rig.give(SELECT, rig.rows.ann, "other"))
-    assert await rig.moved(await rig.take(SELECT, rig.rows.ann, "table")) == {"warehouse"}
+    moved, taken = await rig.changed(rig.take(SELECT, rig.rows.ann, "table"))
+    assert moved == {"warehouse"}
+    assert await rig.moved(taken) == {"warehouse"}
 
 
 async def test_revocation_covered_by_another_row_advances_no_revision(rig: Rig) -> None:
@@ -351,8 +361,144 @@ async def test_revocation_covered_by_another_row_advances_no_revision(rig: Rig) 
 
 async def test_shortened_expiry_advances_revisions(rig: Rig) -> None:
     await rig.delivery.deliver(await rig.give(SELECT, rig.rows.ann, "table"))
-    assert await rig.moved(await rig.give(SELECT, rig.rows.ann, "table", until=soon(600))) == {"warehouse", "server"}
-    assert await rig.moved(await rig.give(SELECT, rig.rows.ann, "table", until=soon(60))) == {"warehouse", "server"}
+    for seconds in (600, 60):
+        moved, shortened = await rig.changed(rig.give(SELECT, rig.rows.ann, "table", until=soon(seconds)))
+        assert moved == {"warehouse", "server"}
+        assert await rig.moved(shortened) == {"warehouse", "server"}
+
+
+Change = Callable[[Rig, AsyncConnection], Awaitable[object]]
+
+
+def executing(statement: str) -> Change:
+    async def change(rig: Rig, connection: AsyncConnection) -> None:
+        await connection.execute(text(statement), {"role": rig.rows.role, "ann": rig.rows.ann.id})
+
+    return change
+
+
+def _above(rig: Rig) -> list[ObjectKey]:
+    return [rig.rows.objects[name] for name in ("project", "warehouse", "outer", "inner")]
+
+
+async def _moved_table(rig: Rig, connection: AsyncConnection) -> None:
+    of, above = rig.rows.objects, _above(rig)
+    await ownership.record_moved(
+        connection,
+        of["table"],
+        of["inner"],
+        of["outer"],
+        above_before=above,
+        above_after=above[:-1],
+        warehouse_id=rig.rows.warehouses[0],
+    )
+
+
+async def _deleted(rig: Rig, connection: AsyncConnection, name: str) -> None:
+    of, above = rig.rows.objects, _above(rig)
+    within = rig.rows.warehouses[0]
+    if name == "table":
+        await ownership.record_deleted(connection, of["table"], of["inner"], above=above, warehouse_id=within)
+        await connection.execute(text("delete from tables where id = :id"), {"id": rig.rows.table})
+    else:
+        await ownership.record_deleted(connection, of["role"], of["project"], above=(), warehouse_id=None)
+
+
+#: Each change that takes rights away, with the revisions that it changes by itself. Ann holds `select` on the table.
+TAKING: dict[str, tuple[Change, set[str]]] = {
+    "a deletion of the user": (
+        lambda rig, connection: ownership.record_principal_deleted(connection, rig.rows.ann, by="oidc~root"),
+        {"warehouse", "server"},
+    ),
+    "a deactivation of the user": (
+        lambda rig, connection: ownership.record_suspended(connection, rig.rows.ann.id, inactive=True),
+        # The directory's row is the reason for which the tuples are not desired any more; here it stays active.
+        {"warehouse"},
+    ),
+    "the directory's deactivation": (
+        executing("update scim_users set active = false where user_id = :ann"),
+        {"server"},
+    ),
+    "an activation by the directory": (
+        executing("update scim_users set active = true where user_id = :ann"),
+        set(),
+    ),
+    "another source of a role": (executing("update roles set source_id = 'other' where id = :role"), {"server"}),
+    "another name of a role": (executing("update roles set name = 'other' where id = :role"), set()),
+    "a move of the table": (_moved_table, {"warehouse"}),
+    "managed access": (
+        lambda rig, connection: outbox.enqueue(
+            connection,
+            managed_access.keys(rig.rows.objects["inner"]),
+            takes_away=True,
+            warehouse_id=rig.rows.warehouses[0],
+        ),
+        {"warehouse"},
+    ),
+    "a drop of the only visible table": (
+        lambda rig, connection: _deleted(rig, connection, "table"),
+        {"warehouse", "server"},
+    ),
+    "a deletion of a role": (lambda rig, connection: _deleted(rig, connection, "role"), {"server"}),
+}
+
+
+@pytest.mark.threat("LG-DIS-05")
+async def test_changes_that_take_rights_away_advance_revisions_before_their_delivery(rig: Rig) -> None:
+    advanced = {}
+    for kind, (change, _) in TAKING.items():
+        async with rig.database.transaction() as connection:
+            await rig.rows.insert(connection)
+            await connection.execute(
+                text(
+                    "insert into scim_users (id, provider_id, user_id, user_name, user_name_key, active, document) "
+                    "values (gen_random_uuid(), 'oidc', :ann, 'ann', 'ann', true, '')"
+                ),
+                {"ann": rig.rows.ann.id},
+            )
+        await rig.give(SELECT, rig.rows.ann, "table")
+        advanced[kind] = (await rig.changed(_commit(rig, change)))[0]
+    assert advanced == {kind: expected for kind, (_, expected) in TAKING.items()}
+
+
+async def _commit(rig: Rig, change: Change) -> None:
+    async with rig.database.transaction() as connection:
+        await change(rig, connection)
+
+
+async def test_drop_of_a_table_whose_namespace_stays_visible_advances_no_revision_by_itself(rig: Rig) -> None:
+    """No decision finds the dropped table, so frequent drops must not end the cached decisions about others twice."""
+    await rig.give(SELECT, rig.rows.ann, "table")
+    await rig.give(SELECT, rig.rows.ann, "view")
+    moved, _ = await rig.changed(_commit(rig, lambda rig, connection: _deleted(rig, connection, "table")))
+    assert moved == set()
+
+
+async def test_decision_of_the_same_transaction_does_not_see_its_own_revision(rig: Rig) -> None:
+    permit: Any = Overtaken(rig, await last_resolution(rig), 99)
+    await rig.give(Privilege.OPERATOR, rig.rows.ann, "server")
+    async with rig.database.transaction() as connection:
+        on = rig.rows.objects["server"]
+        await grants.revoke(connection, privilege=Privilege.OPERATOR, principal=rig.rows.ann, on=on, by="oidc~root")
+        key = TupleKey(rig.rows.ann, Privilege.OPERATOR.value, on)
+        await outbox.enqueue(connection, [key], takes_away=True)
+        assert await revalidate_decision(connection, permit) is permit.resolution
+    assert permit.decided == 0
+
+
+async def test_revocations_in_two_warehouses_and_deliveries_do_not_deadlock(rig: Rig) -> None:
+    """Each transaction and each delivery changes the revisions of both warehouses and of the server."""
+    people = [Principal(PrincipalType.USER, id) for id in rig.rows.users]
+
+    async def give_and_take(who: Principal) -> None:
+        for _ in range(10):
+            for on in ("table", "other", "project"):
+                await rig.give(SELECT, who, on, until=soon(600))
+            async with rig.database.transaction() as connection:
+                pending = await ownership.record_principal_deleted(connection, who, by="oidc~root")
+            await rig.delivery.deliver(pending)
+
+    await asyncio.gather(*(give_and_take(who) for who in people))
 
 
 @dataclass
