@@ -24,7 +24,16 @@ from gateway.access.ports import Question, Resolver
 from gateway.access.questions import engine_pin_of, pin_of
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
-from gateway.access.resolved import Excerpt, Governed, Resolution, ResolvedGenericTable, ResolvedTable, ResolvedView
+from gateway.access.resolved import (
+    Excerpt,
+    Governed,
+    NewTable,
+    Resolution,
+    ResolvedGenericTable,
+    ResolvedNamespace,
+    ResolvedTable,
+    ResolvedView,
+)
 from gateway.obligations.binding import PolicyProblem
 from gateway.obligations.data_policies import (
     AppliesTo,
@@ -82,7 +91,7 @@ class DataRestrictions:
         groups: dict[tuple[BoundPolicy, ...], dict[UUID, Governed]] = {}
         stated: list[tuple[BoundPolicy, ...]] = []
         for operation, one in zip(operations, judged, strict=True):
-            own, rows = _concerned(one) if operation.enforced_at() is not None else ((), {})
+            own, rows = _concerned(one, operation.new_table()) if operation.enforced_at() is not None else ((), {})
             stated.append(own)
             if rows:
                 groups.setdefault(own, {}).update(rows)
@@ -231,9 +240,10 @@ class DataRestrictions:
                 yield id, excerpt
 
 
-def _concerned(judged: Judged) -> tuple[tuple[BoundPolicy, ...], dict[UUID, Governed]]:
+def _concerned(judged: Judged, new_table: str | None) -> tuple[tuple[BoundPolicy, ...], dict[UUID, Governed]]:
     """Return (the policies of guardrails, the rows that data policies or guardrails may restrict) for one operation.
 
+    `new_table` is the name of the table that the operation creates in its namespace.
     Guardrails name columns without a table. So their policies are returned only if the operation concerns one table.
     """
     answers, policy, _ = judged
@@ -244,6 +254,11 @@ def _concerned(judged: Judged) -> tuple[tuple[BoundPolicy, ...], dict[UUID, Gove
     is_single = len(tables) == 1 and not any(isinstance(row, ResolvedView) for row in seen)
     own = policies_of(policy.obligations) if is_single else ()
     rows: dict[UUID, Governed] = {row.id: row for row in seen if isinstance(row, Governed) and is_governed(row)}
+    if new_table is not None:
+        rows = {
+            id: NewTable(namespace=row, name=new_table) if isinstance(row, ResolvedNamespace) else row
+            for id, row in rows.items()
+        }
     return own, rows | tables if own else rows
 
 

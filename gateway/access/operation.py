@@ -103,6 +103,10 @@ class Operation:
         """Return the place where obligations apply to this request: `enforcement_point`, or another by its content."""
         return self.enforcement_point
 
+    def new_table(self) -> str | None:
+        """Return the name of the table that the request creates in its namespace, if data policies restrict it."""
+        return None
+
     def target_user(self) -> str | None:
         """Return the user that an operation open to SELF is about; None if it can only be about the caller."""
         return None

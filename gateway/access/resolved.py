@@ -207,8 +207,25 @@ class ResolvedTag(msgspec.Struct, frozen=True, kw_only=True):
         return ObjectKey(ObjectType.TAG, str(self.id))
 
 
-Governed = ResolvedTable | ResolvedGenericTable | ResolvedNamespace
-"""A table, a generic table, or the namespace of a new table: data policies can apply to it."""
+class NewTable(msgspec.Struct, frozen=True, kw_only=True):
+    """A table or generic table that a request creates. Decisions on it are answers about its namespace, so it has the
+    namespace's id.
+    """
+
+    namespace: ResolvedNamespace
+    name: str
+
+    @property
+    def id(self) -> UUID:
+        return self.namespace.id
+
+    @property
+    def warehouse(self) -> ResolvedWarehouse:
+        return self.namespace.warehouse
+
+
+Governed = ResolvedTable | ResolvedGenericTable | ResolvedNamespace | NewTable
+"""A table, a generic table, a new table, or the namespace of a new table: data policies can apply to it."""
 
 
 class Excerpt(msgspec.Struct, frozen=True):

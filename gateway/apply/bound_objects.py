@@ -10,7 +10,7 @@ from typing import Any
 from gateway.apply.catalog_lists import namespaces_of
 from gateway.apply.client import FORBIDDEN, NOT_FOUND, Api, ApiError
 from gateway.apply.located import MANAGEMENT, Located
-from gateway.apply.state import Address, Kind, namespace_address
+from gateway.apply.state import Address, Kind, name_address, namespace_address
 from gateway.iceberg.identifiers import fold
 
 
@@ -29,6 +29,9 @@ class BoundObjects:
     def address(self, policy: Address, binding: Mapping[str, Any]) -> Address | None:
         """Return the object of a binding of an answer; None if the caller does not see it. Raises ApiError."""
         kind, id = Kind(binding["type"]), binding["id"]
+        if kind is Kind.NAME:
+            warehouse = self._warehouse(binding["warehouse-id"])
+            return None if warehouse is None else name_address(warehouse, binding["namespace"], binding["name"])
         if (known := self._located.address(kind, id)) is not None:
             return known
         match kind:

@@ -87,6 +87,11 @@ def change_binding(api: Api, located: Located, binding: Address, *, adds: bool) 
     target, policy = bound_object(binding), binding.within(Kind.DATA_POLICY)
     if target is None:
         raise LookupError(f"{binding} has no object")
+    if target.kind is Kind.NAME:
+        warehouse = located.id(target.within(Kind.WAREHOUSE))
+        named = {"warehouse-id": warehouse, "namespace": target.levels, "name": target.name}
+        api.change("POST", f"{located.path(policy)}/bindings", {"add-names" if adds else "remove-names": [named]})
+        return
     body = {"type": str(target.kind), "id": located.id(target)}
     if target.kind in (Kind.NAMESPACE, Kind.TABLE, Kind.GENERIC_TABLE):
         body["warehouse-id"] = located.id(target.within(Kind.WAREHOUSE))

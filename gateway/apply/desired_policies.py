@@ -12,8 +12,9 @@ from gateway.apply.collector import Collector, given, usual_id
 from gateway.apply.definitions import with_roles
 from gateway.apply.document import Binding, DataPolicy, MappingTable, Project, TagDefinition
 from gateway.apply.source import Path
-from gateway.apply.state import Address, Kind, Resource, binding_address, namespace_address
+from gateway.apply.state import Address, Kind, Resource, binding_address, name_address, namespace_address
 from gateway.iceberg.identifiers import fold
+from gateway.iceberg.name_patterns import NamePattern
 from gateway.obligations.validation import problems_of
 from gateway.protocol.tags import TagTarget
 
@@ -74,27 +75,35 @@ def _policy(to: Collector, path: Path, project: Address, policy: DataPolicy) -> 
         target = _target(to, at, project, binding)
         # The caller need not see the namespaces above the bound one.
         namespace = target.parent if target.kind is not Kind.NAMESPACE else None
-        above = (each for each in target.ancestors() if each.kind is Kind.WAREHOUSE or each == namespace)
-        to.references |= {target, *above}
+        above = [each for each in target.ancestors() if each.kind is Kind.WAREHOUSE or each == namespace]
+        # No object needs to have a name.
+        to.references |= {target, *above} if target.kind is not Kind.NAME else {target.within(Kind.WAREHOUSE)}
         to.add(at, Resource(binding_address(address, target)))
 
 
 def _target(to: Collector, path: Path, project: Address, binding: Binding) -> Address:
     """Return the object that a binding names. Raises InvalidSource."""
-    within = (binding.warehouse, binding.namespace, binding.table, binding.generic_table)
+    within = (binding.warehouse, binding.namespace, binding.table, binding.generic_table, binding.name)
     if (binding.tag is None) == (binding.warehouse is None) or (binding.tag is not None and any(within)):
-        text = "give either `tag`, or `warehouse`, which `namespace`, `table` and `generic-table` narrow."
+        text = "give either `tag`, or `warehouse`, which `namespace`, `table`, `generic-table` and `name` narrow."
         raise to.source.error(path, text)
     if binding.tag is not None:
         return Address(Kind.TAG, fold(binding.tag), project)
     warehouse = Address(Kind.WAREHOUSE, binding.warehouse or "", project)
-    if binding.table is not None and binding.generic_table is not None:
-        raise to.source.error(path, "give `table` or `generic-table`, not both.")
+    narrowed = [each for each in (binding.table, binding.generic_table, binding.name) if each is not None]
+    if len(narrowed) > 1:
+        raise to.source.error(path, "give only one of `table`, `generic-table` and `name`.")
     if not binding.namespace:
-        if binding.table is not None or binding.generic_table is not None:
+        if narrowed:
             raise to.source.error(path, "a table needs `namespace` too.")
         return warehouse
     levels = (binding.namespace,) if isinstance(binding.namespace, str) else binding.namespace
+    if binding.name is not None:
+        try:
+            NamePattern(levels, binding.name)
+        except ValueError as error:
+            raise to.source.error(path, f"{error}.") from None
+        return name_address(warehouse, levels, binding.name)
     namespace = namespace_address(warehouse, levels)
     if binding.generic_table is not None:
         return Address(Kind.GENERIC_TABLE, binding.generic_table, namespace)

@@ -111,13 +111,17 @@ class MappingTable(Entry, frozen=True):
 
 
 class Binding(Entry, frozen=True):
-    """An object that a data policy is bound to: a tag, a warehouse, a namespace of it, or a (generic) table there."""
+    """An object that a data policy is bound to: a tag, a warehouse, a namespace of it, or a (generic) table there.
+
+    With `name`, the policy is bound to a name, and `namespace` and `name` may contain wildcards.
+    """
 
     tag: str | None = None
     warehouse: str | None = None
     namespace: str | tuple[str, ...] | None = None
     table: str | None = None
     generic_table: str | None = None
+    name: str | None = None
 
 
 class DataPolicy(Entry, frozen=True):

@@ -60,7 +60,8 @@ def _binding(state: State, target: Address) -> dict[str, Any]:
     found: dict[str, Any] = {"warehouse": target.within(Kind.WAREHOUSE).name}
     if levels:
         found["namespace"] = levels[0] if len(levels) == 1 else levels
-    return found | ({str(target.kind): target.name} if target.kind in (Kind.TABLE, Kind.GENERIC_TABLE) else {})
+    named = target.kind in (Kind.TABLE, Kind.GENERIC_TABLE, Kind.NAME)
+    return found | ({str(target.kind): target.name} if named else {})
 
 
 def _tag_name(state: State, attachment: Address) -> str:

@@ -10,6 +10,8 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
+from gateway.iceberg.identifiers import fold
+
 
 class Kind(StrEnum):
     """The kinds of resources, in the order in which they are created."""
@@ -28,6 +30,7 @@ class Kind(StrEnum):
     COLUMN = "column"
     ATTACHMENT = "attachment"
     DATA_POLICY = "data-policy"
+    NAME = "name"
     BINDING = "binding"
     MAPPING_ENTRY = "mapping-entry"
     MEMBER = "member"
@@ -105,7 +108,7 @@ class Address:
             yield from (each.name for each in (self, *self.ancestors()) if each.kind is kind)
         if self.levels:
             yield ".".join(self.levels)
-        below = (Kind.TABLE, Kind.VIEW, Kind.GENERIC_TABLE, Kind.COLUMN)
+        below = (Kind.TABLE, Kind.VIEW, Kind.GENERIC_TABLE, Kind.COLUMN, Kind.NAME)
         yield from (each.name for each in reversed((self, *self.ancestors())) if each.kind in below)
 
 
@@ -120,12 +123,20 @@ def namespace_address(warehouse: Address, levels: Iterable[str]) -> Address:
     return address
 
 
+def name_address(warehouse: Address, levels: Iterable[str], name: str) -> Address:
+    """Return the address of a name that a data policy is bound to. Its letter case is ignored."""
+    return Address(Kind.NAME, fold(name), namespace_address(warehouse, map(fold, levels)))
+
+
+_NAMED_IN_NAMESPACE = (Kind.TABLE, Kind.GENERIC_TABLE, Kind.NAME)
+
+
 def binding_address(policy: Address, target: Address) -> Address:
-    """Return the address of the binding of a data policy to a warehouse, namespace, (generic) table or tag."""
+    """Return the address of the binding of a data policy to a warehouse, namespace, (generic) table, name or tag."""
     if target.kind is Kind.TAG:
         parts: tuple[Any, ...] = (target.kind, target.name)
     else:
-        table = (target.name,) if target.kind in (Kind.TABLE, Kind.GENERIC_TABLE) else ()
+        table = (target.name,) if target.kind in _NAMED_IN_NAMESPACE else ()
         parts = (target.kind, target.within(Kind.WAREHOUSE).name, target.levels, *table)
     return Address(Kind.BINDING, json.dumps(parts, ensure_ascii=False), policy)
 
@@ -144,7 +155,7 @@ def bound_object(binding: Address) -> Address | None:
     if kind == Kind.TAG:
         return Address(Kind.TAG, parts[0], project)
     on = namespace_address(Address(Kind.WAREHOUSE, parts[0], project), parts[1])
-    return Address(Kind(kind), parts[2], on) if kind in (Kind.TABLE, Kind.GENERIC_TABLE) else on
+    return Address(Kind(kind), parts[2], on) if kind in _NAMED_IN_NAMESPACE else on
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,8 @@ _ON = click.option(
     multiple=True,
     required=True,
     metavar="OBJECT",
-    help="warehouse/ID, namespace/ID, tag/ID, table/WAREHOUSE-ID/ID or generic-table/WAREHOUSE-ID/ID. May be repeated.",
+    help="warehouse/ID, namespace/ID, tag/ID, table/WAREHOUSE-ID/ID, generic-table/WAREHOUSE-ID/ID, or "
+    "name/WAREHOUSE-ID/LEVEL/…/NAME, where * and ? are wildcards. May be repeated.",
 )
 
 
@@ -269,8 +270,12 @@ def policy_path(api: Management, policy: str) -> str:
 
 
 def _change(api: Management, policy: str, change: str, objects: tuple[str, ...]) -> None:
-    targets = [_target(each) for each in dict.fromkeys(objects)]
-    api.send("POST", f"{policy_path(api, policy)}/bindings", body={change: targets})
+    unique = dict.fromkeys(objects)
+    body = {
+        change: [_target(each) for each in unique if not each.startswith("name/")],
+        f"{change}-names": [_name(each) for each in unique if each.startswith("name/")],
+    }
+    api.send("POST", f"{policy_path(api, policy)}/bindings", body=body)
     click.echo(f"{'bound to' if change == 'add' else 'unbound from'} {', '.join(map(printable, objects))}")
 
 
@@ -288,9 +293,18 @@ def _target(text: str) -> dict[str, str]:
             return {"type": kind, "id": id, "warehouse-id": warehouse}
         case _:
             raise click.UsageError(
-                f"{text}: write warehouse/ID, namespace/ID, tag/ID, table/WAREHOUSE-ID/ID or "
-                "generic-table/WAREHOUSE-ID/ID"
+                f"{text}: write warehouse/ID, namespace/ID, tag/ID, table/WAREHOUSE-ID/ID, "
+                "generic-table/WAREHOUSE-ID/ID or name/WAREHOUSE-ID/LEVEL/…/NAME"
             )
+
+
+def _name(text: str) -> dict[str, Any]:
+    """Return the name that `--on` gives, as the API expects it. No level contains a slash."""
+    match text.split("/")[1:]:
+        case [warehouse, *namespace, name] if namespace:
+            return {"warehouse-id": warehouse, "namespace": namespace, "name": name}
+        case _:
+            raise click.UsageError(f"{text}: write name/WAREHOUSE-ID/LEVEL/…/NAME")
 
 
 def _definition(file: Path) -> Mapping[str, Any]:

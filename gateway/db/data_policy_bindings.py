@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from sqlalchemy import delete as delete_from
-from sqlalchemy import or_, select, text
+from sqlalchemy import func, or_, select, text
 from sqlalchemy import update as update_of
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -20,11 +20,21 @@ from gateway.db.schema.data_policies import (
     data_policies,
     data_policy_alerts,
     data_policy_bindings,
+    data_policy_names,
     data_policy_releases,
 )
 from gateway.db.schema.tables import tables
+from gateway.iceberg.name_patterns import NamePattern
 
 _OF = data_policy_bindings.c
+
+
+MAX_NAMES: Final = 1_000
+"""Maximum number of names in a warehouse that data policies are bound to. Each decision compares a table with all."""
+
+
+class TooManyNames(Exception):
+    """Policies are bound to more than MAX_NAMES names of a warehouse. The transaction cannot continue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +56,11 @@ async def of_policy(
     """Return the bindings of a data policy in order of the objects' ids, starting after `after`.
 
     Those that are kept for the files of deleted tables are left out (`0046_data_policies.py`). `kind` is the kind of
-    a table, None for other objects.
+    a table, and `levels` are the patterns of a name; None for other objects.
     """
-    statement = select(data_policy_bindings, tables.c.kind).outerjoin(tables, tables.c.id == _OF.object_id)
+    of_name = data_policy_names.c.id == _OF.object_id
+    statement = select(data_policy_bindings, tables.c.kind, data_policy_names.c.levels)
+    statement = statement.outerjoin(tables, tables.c.id == _OF.object_id).outerjoin(data_policy_names, of_name)
     statement = statement.where(_OF.policy_id == policy_id, or_(_OF.object_type != "table", tables.c.id.is_not(None)))
     if after is not None:
         statement = statement.where(_OF.object_id > after)
@@ -70,6 +82,35 @@ async def bind(connection: AsyncConnection, policy_id: UUID, bound: Sequence[Bou
             for each in bound
         ]
         await connection.execute(insert(data_policy_bindings).values(values).on_conflict_do_nothing())
+
+
+def name_id(warehouse_id: UUID, pattern: NamePattern) -> UUID:
+    """Return the id of a name in a warehouse, equal for patterns that match the same way."""
+    return uuid5(warehouse_id, pattern.like)
+
+
+async def bind_names(
+    connection: AsyncConnection, policy_id: UUID, names: Sequence[tuple[UUID, NamePattern]], *, by: str
+) -> None:
+    """Bind a policy to names, pairs of a warehouse and a pattern, as `bind` does.
+
+    Lock the warehouses before (`data_policy_revisions.lock`), so that no concurrent change deletes the rows of the
+    names. Raises TooManyNames.
+    """
+    if not names:
+        return
+    unique = {name_id(warehouse_id, pattern): (warehouse_id, pattern) for warehouse_id, pattern in names}
+    values = [
+        {"id": id, "warehouse_id": warehouse_id, "levels": list(pattern.levels), "pattern": pattern.like}
+        for id, (warehouse_id, pattern) in unique.items()
+    ]
+    await connection.execute(insert(data_policy_names).values(values).on_conflict_do_nothing())
+    of_warehouse = select(func.count().label("n")).select_from(data_policy_names)
+    of_warehouse = of_warehouse.where(data_policy_names.c.warehouse_id.in_({id for id, _ in names}))
+    counts = await connection.execute(of_warehouse.group_by(data_policy_names.c.warehouse_id))
+    if any(count > MAX_NAMES for count in counts.scalars()):
+        raise TooManyNames
+    await bind(connection, policy_id, [Bound("name", id, at) for id, (at, _) in unique.items()], by=by)
 
 
 async def unbind(connection: AsyncConnection, policy_id: UUID, ids: Sequence[UUID]) -> None:
@@ -125,7 +166,7 @@ async def alerts(connection: AsyncConnection, policy_id: UUID) -> Sequence[AnyRo
 async def covered(
     connection: AsyncConnection, policy_id: UUID, *, table_id: UUID | None = None, after: UUID | None, limit: int
 ) -> Sequence[AnyRow]:
-    """Return the tables that a policy covers, by a binding to the table, a container or a tag, in order of id.
+    """Return the tables that a policy covers, by a binding to the table, its name, a container or a tag, by id.
 
     Rows have `id`, `kind`, `warehouse_id`, `project_id`, `levels` and `name`. `kind` is `generic_table` for generic
     tables. `table_id` limits the rows to one table.
@@ -162,6 +203,7 @@ _COVERED: Final = text(
             select 1 from placed p where case p.object_type
                 when 'warehouse' then p.object_id = t.warehouse_id
                 when 'namespace' then p.object_id = n.id or p.object_id = any(n.ancestors)
+                when 'name' then p.object_id = any(data_policy_names_of(t.warehouse_id, n.path_key, t.name_key))
                 else p.object_id = t.id end)
     order by t.id limit :limit
     """

@@ -18,9 +18,13 @@ async def touch(connection: AsyncConnection, *, project_id: str, warehouse_id: U
 
     Both statements are needed. The first waits for concurrent changes, so that the second sees their bindings.
     """
-    values = {"project": project_id, "warehouse": warehouse_id}
-    await connection.execute(_LOCK, values)
-    await connection.execute(_TOUCH, values)
+    await lock(connection, project_id=project_id, warehouse_id=warehouse_id)
+    await connection.execute(_TOUCH, {"project": project_id, "warehouse": warehouse_id})
+
+
+async def lock(connection: AsyncConnection, *, project_id: str, warehouse_id: UUID | None) -> None:
+    """Lock the warehouses that `touch` changes, until the transaction ends."""
+    await connection.execute(_LOCK, {"project": project_id, "warehouse": warehouse_id})
 
 
 _CONCERNED = "w.project_id = :project and (cast(:warehouse as uuid) is null or w.id = cast(:warehouse as uuid))"

@@ -11,7 +11,7 @@ import msgspec
 from cachetools import LRUCache
 from sqlalchemy import text
 
-from gateway.access.resolved import Governed, ResolvedNamespace, ResolvedTable
+from gateway.access.resolved import Governed, NewTable, ResolvedNamespace, ResolvedTable
 from gateway.db.compiled_reads import DirectRead
 from gateway.db.engine import Database
 from gateway.iceberg.identifiers import fold
@@ -24,10 +24,15 @@ _ENTRIES: Final = 2048
 _INPUTS = DirectRead(
     text(
         """
-        with places as (
-            select cast(each ->> 'of' as uuid) as of_id, cast(place as uuid) as object_id
-            from jsonb_array_elements(cast(cast(:places as text) as jsonb)) as each,
-                jsonb_array_elements_text(each -> 'at') as place),
+        with asked as materialized (
+            select cast(each ->> 'of' as uuid) as of_id, each -> 'at' as at, each ->> 'new' as new_name
+            from jsonb_array_elements(cast(cast(:places as text) as jsonb)) as each),
+        places as (
+            select a.of_id, cast(place as uuid) as object_id from asked a, jsonb_array_elements_text(a.at) as place
+            union all
+            select a.of_id, unnest(data_policy_names_of(n.warehouse_id, n.path_key, coalesce(t.name_key, a.new_name)))
+            from asked a left join tables t on t.id = a.of_id
+                join namespaces n on n.id = coalesce(t.namespace_id, a.of_id)),
         tagged as (
             select p.of_id, a.tag_id, a.field_id, t.name
             from places p
@@ -119,11 +124,17 @@ class PolicyRows:
     async def inputs(self, rows: Sequence[Governed]) -> Mapping[UUID, PolicyInputs | None]:
         """Return the inputs of each row, by its id. For a namespace, they are those of a new table in it.
 
+        The policies of a table's name are those of its name now, whatever name it had when it was resolved.
+
         The inputs are None if a stored policy cannot be read: a later version wrote it. Raises DatabaseUnavailable.
         """
-        keys = {row.id: (_key(row), _places(row)) for row in rows}
-        found = {id: self._cache[key] for id, (key, _) in keys.items() if key in self._cache}
-        missing = [{"of": str(id), "at": at} for id, (_, at) in keys.items() if id not in found]
+        keys = {row.id: _key(row) for row in rows}
+        found = {id: self._cache[key] for id, key in keys.items() if key in self._cache}
+        missing = [
+            {"of": str(row.id), "at": _places(row), "new": fold(row.name) if isinstance(row, NewTable) else None}
+            for row in rows
+            if row.id not in found
+        ]
         if not missing:
             return found
         # Without a revision, changes of tags would not change the key. Only guardrails cause such reads.
@@ -131,7 +142,7 @@ class PolicyRows:
         for row in await self._database.read_all(_INPUTS, {"places": msgspec.json.encode(missing).decode()}):
             found[row.of_id] = _inputs_from(row)
             if row.of_id in cached:
-                self._cache[keys[row.of_id][0]] = found[row.of_id]
+                self._cache[keys[row.of_id]] = found[row.of_id]
         return found
 
     async def mapped(
@@ -164,9 +175,18 @@ class PolicyRows:
 
 
 def _key(row: Governed) -> tuple[object, ...]:
-    """Return the key under which the inputs of a row may be cached. A move or commit changes it."""
+    """Return the key under which the inputs of a row may be cached. A move or commit changes it.
+
+    A rename after which the policies of another name apply changes the revision (`0048_data_policy_names.py`).
+    """
     namespace = row if isinstance(row, ResolvedNamespace) else row.namespace
-    at = row.metadata_location if isinstance(row, ResolvedTable) else None
+    at = (
+        row.metadata_location
+        if isinstance(row, ResolvedTable)
+        else fold(row.name)
+        if isinstance(row, NewTable)
+        else None
+    )
     return row.id, at, namespace.id, namespace.ancestors, row.warehouse.id, row.warehouse.data_policy_revision
 
 

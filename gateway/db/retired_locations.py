@@ -169,13 +169,14 @@ _FORMER = text(
     """
 )
 
-# A table that still exists elsewhere also has the policies of its containers.
+# A table that still exists elsewhere also has the policies of its containers and its name.
 _CARRY = text(
     """
     with places as (
         select array_agg(distinct place) as ids
         from tables t join namespaces n on n.id = t.namespace_id
-            cross join lateral unnest(n.ancestors || n.id) as place
+            cross join lateral unnest(
+                n.ancestors || n.id || data_policy_names_of(t.warehouse_id, n.path_key, t.name_key)) as place
         where t.id = any(cast(:former as uuid[]))),
     own as materialized (
         select carry_data_policies(

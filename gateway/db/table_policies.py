@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read the data policies that are bound to a table, its containers and its tags."""
+"""Read the data policies that are bound to a table, its name, its containers and its tags."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ from gateway.db.rows import AnyRow
 
 _OF_TABLE: Final = text(
     """
-    with places as (select unnest(cast(:places as uuid[])) as id),
+    with places as (
+        select unnest(cast(:places as uuid[])) as id
+        union all
+        select unnest(data_policy_names_of(t.warehouse_id, n.path_key, t.name_key))
+        from tables t join namespaces n on n.id = t.namespace_id where t.id = cast(:table as uuid)),
     tagged as (
         select distinct a.tag_id from tag_attachments a join places p on p.id = a.object_id
         where a.field_id is null or a.object_id = cast(:table as uuid))

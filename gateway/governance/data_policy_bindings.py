@@ -9,16 +9,19 @@ from uuid import UUID
 
 import msgspec
 
-from gateway.access.authz_errors import not_found
+from gateway.access.authz_errors import forbidden, not_found
 from gateway.access.operations.data_policies import (
     BindDataPolicy,
     ListDataPolicyAffected,
     ListDataPolicyAlerts,
     ListDataPolicyBindings,
     ReleaseDataPolicyColumn,
+    places_of,
     target_ref,
 )
 from gateway.access.permit import Permit
+from gateway.access.refs import WarehouseRef
+from gateway.access.relations import Can
 from gateway.access.resolved import (
     Resolved,
     ResolvedGenericTable,
@@ -28,9 +31,9 @@ from gateway.access.resolved import (
     ResolvedWarehouse,
 )
 from gateway.db import data_policies, data_policy_bindings
-from gateway.db.data_policy_bindings import Bound
-from gateway.db.data_policy_revisions import touch
-from gateway.db.engine import Database
+from gateway.db.data_policy_bindings import MAX_NAMES, Bound, TooManyNames, name_id
+from gateway.db.data_policy_revisions import lock, touch
+from gateway.db.engine import Connection, Database
 from gateway.db.rows import AnyRow
 from gateway.governance.data_policies import page_start
 from gateway.governance.data_policy_columns import recorded_fields
@@ -45,6 +48,7 @@ from gateway.protocol.data_policies import (
     BindingAnswer,
     BindingList,
     BindingTarget,
+    BoundName,
 )
 
 _MOST_BINDINGS: Final = 1_000
@@ -76,23 +80,46 @@ class DataPolicyBindings:
     async def change(self, permit: Permit[BindDataPolicy]) -> None:
         """Bind and unbind in one transaction. The changes apply from the response on.
 
-        Raise 400 for an object of another project.
+        Raise 400 for an object of another project, and 403 for a name that the caller may not bind policies to.
         """
-        operation = permit.operation
+        operation, request = permit.operation, permit.operation.request
         policy = permit.data_policy(operation.policy)
-        targets = (*operation.request.add, *operation.request.remove)
+        targets = (*request.add, *request.remove)
         rows = {each: permit.resolution.get(target_ref(each)) for each in targets}
         placed = {each: _placed(row, policy.project_id) for each, row in rows.items()}
+        names = (*request.add_names, *request.remove_names)
+        named: set[UUID | None] = {_placed_name(permit, each, policy.project_id) for each in names}
+        warehouses = named.union(placed.values())
         async with self._database.change(permit) as connection:
             locked = await data_policies.lock(connection, policy.id)
             if locked is None:
                 raise not_found(operation.policy)
-            tables = [each.id for each in operation.request.add if each.type == "table"]
+            tables = [each.id for each in request.add if each.type == "table"]
             fields = await recorded_fields(connection, tables, msgspec.convert(locked.definition, Definition))
-            added = [_bound(each, placed[each], fields.get(each.id, ())) for each in operation.request.add]
+            added = [_bound(each, placed[each], fields.get(each.id, ())) for each in request.add]
             await data_policy_bindings.bind(connection, policy.id, added, by=permit.actor.id)
-            await data_policy_bindings.unbind(connection, policy.id, [each.id for each in operation.request.remove])
-            await data_policy_bindings.touch_each(connection, policy.project_id, set(placed.values()))
+            if named:
+                await self._bind_names(connection, permit, warehouses)
+            removed = [each.id for each in request.remove]
+            removed += [name_id(each.warehouse_id, each.pattern) for each in request.remove_names]
+            await data_policy_bindings.unbind(connection, policy.id, removed)
+            await data_policy_bindings.touch_each(connection, policy.project_id, warehouses)
+
+    async def _bind_names(
+        self, connection: Connection, permit: Permit[BindDataPolicy], warehouses: set[UUID | None]
+    ) -> None:
+        """Lock the warehouses of the change, and bind the policy to names. Raise 400 for too many names in one."""
+        policy = permit.data_policy(permit.operation.policy)
+        for each in sorted(id for id in warehouses if id is not None):
+            await lock(connection, project_id=policy.project_id, warehouse_id=each)
+        names = [(each.warehouse_id, each.pattern) for each in permit.operation.request.add_names]
+        try:
+            await data_policy_bindings.bind_names(connection, policy.id, names, by=permit.actor.id)
+        except TooManyNames:
+            raise BadRequestException(
+                f"Data policies can be bound to at most {MAX_NAMES} names of a warehouse. Use wildcards, or bind the "
+                "policy to a namespace."
+            ) from None
 
     async def release(self, permit: Permit[ReleaseDataPolicyColumn]) -> None:
         """Remove a column of a table from the policy. Raise 400 if the policy does not cover the table."""
@@ -163,6 +190,18 @@ def _placed(row: Resolved | None, project_id: str) -> UUID | None:
     return warehouse.id
 
 
+def _placed_name(permit: Permit[BindDataPolicy], name: BoundName, project_id: str) -> UUID:
+    """Return the warehouse of a name. Raise 403 if the caller may not bind policies in the deepest container of the
+    name, and 400 if the warehouse is in another project than the policy.
+    """
+    ref = next(each for each in places_of(name) if permit.resolution.get(each) is not None)
+    if not permit.holds(Can.BIND_DATA_POLICY, ref):
+        # A namespace that the caller does not see is not named.
+        raise forbidden(permit.actor, Can.BIND_DATA_POLICY.value, WarehouseRef(name.warehouse_id), ())
+    _require_same(permit.warehouse(WarehouseRef(name.warehouse_id)).project_id, project_id)
+    return name.warehouse_id
+
+
 def _require_same(of_object: str, of_policy: str) -> None:
     if of_object != of_policy:
         raise BadRequestException(
@@ -183,6 +222,8 @@ def _binding(row: AnyRow) -> BindingAnswer:
         bound_at=row.bound_at,
         warehouse_id=row.warehouse_id,
         recorded_fields=tuple(row.recorded_fields),
+        namespace=tuple(row.levels[:-1]) if row.levels else (),
+        name=row.levels[-1] if row.levels else None,
     )
 
 

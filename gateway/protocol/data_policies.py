@@ -9,6 +9,7 @@ from uuid import UUID
 
 import msgspec
 
+from gateway.iceberg.name_patterns import MAX_PATTERN_LENGTH, MAX_PATTERN_LEVELS, NamePattern
 from gateway.obligations.data_policies import AppliesTo, Definition
 from gateway.protocol.base import Answer, Name, ProjectId, Request
 from gateway.protocol.roles import Description
@@ -115,15 +116,48 @@ class BindingTarget(Request, frozen=True):
 Targets = Annotated[tuple[BindingTarget, ...], msgspec.Meta(max_length=100)]
 
 
+_Level = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_PATTERN_LENGTH)]
+
+
+class BoundName(Request, frozen=True):
+    """Full names of tables that a policy is bound to, also of tables that do not exist yet.
+
+    Each level of `namespace` and the `name` may contain the wildcards `*` (any characters) and `?` (one character). A
+    backslash before one of them, or before a backslash, makes it an ordinary character.
+    """
+
+    warehouse_id: UUID
+    namespace: Annotated[
+        tuple[_Level, ...], msgspec.Meta(min_length=1, max_length=MAX_PATTERN_LEVELS - 1, extra={"example": ["sales"]})
+    ]
+    name: Annotated[_Level, msgspec.Meta(extra={"example": "customers"})]
+
+    def __post_init__(self) -> None:
+        self.pattern  # noqa: B018 - it raises ValueError for an invalid pattern
+
+    @property
+    def pattern(self) -> NamePattern:
+        """Return the pattern of the names. Raises ValueError for an invalid one."""
+        return NamePattern(self.namespace, self.name)
+
+
+Names = Annotated[tuple[BoundName, ...], msgspec.Meta(max_length=20)]
+
+
 class ChangeBindingsRequest(Request, frozen=True):
     """Request of `POST /data-policy/{id}/bindings`. Existing bindings stay as they are."""
 
     add: Targets = ()
     remove: Targets = ()
+    add_names: Names = ()
+    remove_names: Names = ()
 
 
 class BindingAnswer(Answer, frozen=True, omit_defaults=True):
-    """A binding. `recorded-fields` are the ids that the policy's columns had when a table was bound."""
+    """A binding. `recorded-fields` are the ids that the policy's columns had when a table was bound.
+
+    A binding to a name has the type `name`, with the levels of its `namespace` and its `name`.
+    """
 
     type: str
     id: UUID
@@ -131,6 +165,8 @@ class BindingAnswer(Answer, frozen=True, omit_defaults=True):
     bound_at: datetime
     warehouse_id: UUID | None = None
     recorded_fields: tuple[int, ...] = ()
+    namespace: tuple[str, ...] = ()
+    name: str | None = None
 
 
 class BindingList(Answer, frozen=True, omit_defaults=True):
@@ -169,7 +205,7 @@ class AffectedList(Answer, frozen=True, omit_defaults=True):
 
 
 class PolicyPlace(Answer, frozen=True):
-    """An object that a policy is bound to: the table, a namespace, the warehouse or a tag of the table."""
+    """An object that a policy is bound to: the table, its name, a namespace, the warehouse or a tag of the table."""
 
     type: str
     id: UUID

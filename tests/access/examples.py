@@ -546,6 +546,7 @@ def _data_policies() -> list[Example]:
     bound = {"type": "table", "id": str(world.TABLE_ID), "warehouse-id": str(world.WAREHOUSE_ID)}
     add, remove = {"add": [bound]}, {"remove": [{"type": "namespace", "id": str(world.INNER_ID)}]}
     above = {"add": [{"type": "warehouse", "id": str(world.WAREHOUSE_ID)}]}
+    named = {"warehouse-id": str(world.WAREHOUSE_ID), "namespace": ["*"], "name": "customers"}
     column = {"table-id": str(world.TABLE_ID), "field-id": world.FIELD_ID}
     table = TabularRef(Table, world.WAREHOUSE_ID, world.TABLE_ID)
     in_table = {**_IN_WAREHOUSE, "table_id": str(world.TABLE_ID)}
@@ -568,6 +569,7 @@ def _data_policies() -> list[Example]:
         bind("bind table", add),
         bind("unbind namespace", remove),
         bind("bind warehouse", above),
+        bind("bind name", {"add-names": [named]}),
         bind("bind tag", {"add": [{"type": "tag", "id": str(world.TAG_ID)}]}),
         Example("affected", data_policies.ListDataPolicyAffected(policy), path),
         Example("alerts", data_policies.ListDataPolicyAlerts(policy), path),

@@ -78,7 +78,11 @@ def _with_policies(desk: Desk) -> None:
             "name": "regions",
             "definition": FILTER,
             "applies-to": "subjects",
-            "bindings": [{"warehouse": "main", "namespace": "sales"}, {"warehouse": "main"}],
+            "bindings": [
+                {"warehouse": "main", "namespace": "sales", "name": "orders*"},
+                {"warehouse": "main", "namespace": "sales"},
+                {"warehouse": "main"},
+            ],
             "grants": [{"privilege": "subject", "role": "analysts"}],
         },
         {

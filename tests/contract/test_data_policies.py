@@ -257,6 +257,11 @@ def test_the_commands_write_bind_and_list_a_policy(world: World, ns: str, tmp_pa
     assert [line.split("\t")[0] for line in run("history", name).splitlines()] == ["2", "1"]
     run("exempt", name, "--user", world.carol.id, "--remove")
     run("unbind", name, "--on", on)
+    on = f"name/{world.warehouse}/{ns}/{table.name[:-1]}?"
+    run("bind", name, "--on", on)
+    assert table.uuid in run("affected", name)
+    run("unbind", name, "--on", on)
+    assert table.uuid not in run("affected", name)
     run("delete", name)
 
 

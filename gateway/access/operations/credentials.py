@@ -54,3 +54,6 @@ class VendCreationCredentials(ChangeOperation):
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.CREATE_TABLE, self.namespace),)
+
+    def new_table(self) -> str | None:
+        return self.table

@@ -15,6 +15,7 @@ from gateway.access.refs import (
     DataPolicyRef,
     GenericTable,
     NamespaceIdRef,
+    NamespaceRef,
     ProjectRef,
     Ref,
     Table,
@@ -27,6 +28,7 @@ from gateway.access.relations import Can
 from gateway.access.request import About, Body, InBody, InPath, OfRequest, PageSize, PageToken, Query, RequestProject
 from gateway.protocol.data_policies import (
     BindingTarget,
+    BoundName,
     ChangeBindingsRequest,
     CreateDataPolicyRequest,
     ReleaseColumnRequest,
@@ -132,7 +134,11 @@ class ListDataPolicyBindings(_OfDataPolicy, ReadOperation):
 
 @dataclass(frozen=True)
 class BindDataPolicy(ChangeOperation):
-    """Bind a data policy to objects and unbind it from others. Both need a right on the policy and on each object."""
+    """Bind a data policy to objects and names, and unbind it from others.
+
+    Both need a right on the policy and on each object. For a name it is the right on the deepest existing namespace
+    that contains every name of the pattern, or on the warehouse if there is none.
+    """
 
     endpoint: ClassVar[str] = "POST /management/v1/data-policy/{policy_id}/bindings"
     event: ClassVar[EventDeclaration] = ChangeEvent(on="policy")
@@ -142,12 +148,19 @@ class BindDataPolicy(ChangeOperation):
 
     def demands(self) -> tuple[Demand, ...]:
         targets = dict.fromkeys((*self.request.add, *self.request.remove))
-        return (Demand(Can.BIND, self.policy), *(_demand(each) for each in targets))
+        names = (*self.request.add_names, *self.request.remove_names)
+        warehouses = dict.fromkeys(Demand(Can.USE, WarehouseRef(each.warehouse_id)) for each in names)
+        within = dict.fromkeys(
+            Demand(Can.BIND_DATA_POLICY, place, required=False) for each in names for place in places_of(each)
+        )
+        return (Demand(Can.BIND, self.policy), *(_demand(each) for each in targets), *warehouses, *within)
 
     def facts(self) -> Facts:
         return {
             "adds": tuple(f"{each.type}:{each.id}" for each in self.request.add),
             "removes": tuple(f"{each.type}:{each.id}" for each in self.request.remove),
+            "adds_names": tuple(_name_text(each) for each in self.request.add_names),
+            "removes_names": tuple(_name_text(each) for each in self.request.remove_names),
         }
 
 
@@ -216,6 +229,16 @@ def target_ref(target: BindingTarget) -> Ref:
             return TagRef(target.id)
         case _:
             assert_never(target.type)
+
+
+def places_of(name: BoundName) -> tuple[NamespaceRef | WarehouseRef, ...]:
+    """Return the references of the containers of a name that the request may bind it in, the deepest first."""
+    namespaces = (NamespaceRef(name.warehouse_id, each) for each in name.pattern.fixed_namespaces)
+    return (*namespaces, WarehouseRef(name.warehouse_id))
+
+
+def _name_text(name: BoundName) -> str:
+    return f"{name.warehouse_id}:{'.'.join(name.pattern.levels)}"
 
 
 def _demand(target: BindingTarget) -> Demand:

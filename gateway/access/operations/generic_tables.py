@@ -101,6 +101,9 @@ class VendGenericTableCreationCredentials(ChangeOperation):
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.CREATE_GENERIC_TABLE, self.namespace),)
 
+    def new_table(self) -> str | None:
+        return self.generic_table
+
 
 @dataclass(frozen=True)
 class LoadGenericTable(ReadOperation):

@@ -66,10 +66,27 @@ data_policy_bindings = Table(
     PrimaryKeyConstraint("policy_id", "object_id"),
     Index(None, "object_id"),
     Index(None, "warehouse_id"),
-    CheckConstraint("object_type in ('warehouse', 'namespace', 'table', 'tag')", name="object_type"),
+    CheckConstraint("object_type in ('warehouse', 'namespace', 'table', 'tag', 'name')", name="object_type"),
 )
 """`warehouse_id` is null for a tag, which may be attached in every warehouse of the project. `recorded_fields` are the
 field ids that the columns named by the policy had when a table was bound.
+"""
+
+data_policy_names = Table(
+    "data_policy_names",
+    metadata,
+    Column("id", UUID(as_uuid=True), primary_key=True),
+    Column("warehouse_id", UUID(as_uuid=True), ForeignKey("warehouses.id", ondelete="CASCADE"), nullable=False),
+    Column("levels", ARRAY(Text), nullable=False),
+    Column("pattern", Text, nullable=False),
+    Index(None, "warehouse_id"),
+)
+"""Names that data policies are bound to (`object_type` is `name`), also names of absent tables.
+
+`levels` are the patterns of the namespace's levels and of the table's name, as written. `pattern` is
+`gateway.iceberg.name_patterns.NamePattern.like`, and `id` is derived from the warehouse and the pattern. The last
+binding to a name deletes its row. The function `data_policy_names_of` returns the names of a table, and triggers give
+a table that loses a name its policies as bindings of its own (`0048_data_policy_names.py`).
 """
 
 data_policy_releases = Table(
