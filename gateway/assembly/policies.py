@@ -5,26 +5,41 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from gateway.embedded.errors import ToolMissing
+from gateway.embedded.toolchain import OPA, locate_opa
 from gateway.opa.bundle import InvalidSigningKey, SigningAlgorithm, SigningKey
+from gateway.opa.policy_files import PolicySource
 from gateway.settings import Settings, SettingsError
 from gateway.settings.env import PREFIX
 
 
-def policy_source(settings: Settings) -> tuple[Path | None, SigningKey | None]:
-    """Return (directory of the policies or None for those of the package, key for signatures or None).
+def policy_source(settings: Settings) -> tuple[PolicySource | None, SigningKey | None]:
+    """Return (the directory of policies or None for those of the package, key for signatures or None).
 
     Raises:
-        SettingsError: the directory does not exist, or the key cannot be read or is not one of the algorithm.
+        SettingsError: the directory does not exist, the program OPA is missing, which checks it, or the key cannot be
+            read or is not one of the algorithm.
     """
-    directory = Path(settings.policy_directory) if settings.policy_directory else None
-    if directory is not None and not directory.is_dir():
-        raise SettingsError(f"{PREFIX}POLICY_DIRECTORY must be an existing directory, and {directory} is not one")
+    source = _source(settings) if settings.policy_directory else None
     if not settings.policy_signing_key_file:
-        return directory, None
+        return source, None
     name, file = f"{PREFIX}POLICY_SIGNING_KEY_FILE", Path(settings.policy_signing_key_file)
     try:
-        return directory, SigningKey(SigningAlgorithm(settings.policy_signing_algorithm), file.read_text())
+        return source, SigningKey(SigningAlgorithm(settings.policy_signing_algorithm), file.read_text())
     except InvalidSigningKey as invalid:
         raise SettingsError(f"{name}, {file}: {invalid}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{name}, {file}: the file cannot be read: {error}") from None
+
+
+def _source(settings: Settings) -> PolicySource:
+    directory = Path(settings.policy_directory or "")
+    if not directory.is_dir():
+        raise SettingsError(f"{PREFIX}POLICY_DIRECTORY must be an existing directory, and {directory} is not one")
+    try:
+        return PolicySource(directory, locate_opa(settings), settings.policy_complete)
+    except ToolMissing as missing:
+        raise SettingsError(
+            f"{PREFIX}POLICY_DIRECTORY needs the program OPA {OPA.version.removeprefix('v')}, which checks what its "
+            f"rules use: {missing}. {PREFIX}EMBEDDED__OPA_BIN names an installation."
+        ) from None

@@ -69,7 +69,9 @@ def policy_test(directory: Path | None) -> None:
     help="Algorithm of the signature.",
 )
 @click.option(
-    "--no-check", is_flag=True, help="Do not run `lakegate policy check`. It needs the program OPA, this command not."
+    "--no-check",
+    is_flag=True,
+    help="Do not run `lakegate policy check`. The functions and documents that the rules use are checked all the same.",
 )
 @click.option(
     "--output",
@@ -89,10 +91,13 @@ def policy_bundle(
 
     If `lakegate policy check` finds a fault, no bundle is written.
     """
-    from gateway.embedded.policies import check_policies
+    from gateway import settings
+    from gateway.embedded.errors import StackError
+    from gateway.embedded.policies import check_policies, policy_source
     from gateway.opa.bundle import BundleName, InvalidSigningKey, SigningAlgorithm, SigningKey
     from gateway.opa.bundle import policy_bundle as build
-    from gateway.opa.policy_files import InvalidPolicies, policy_files
+    from gateway.opa.errors import InvalidPolicies
+    from gateway.opa.policy_files import policy_files
 
     if not no_check and check_policies(directory):
         raise click.ClickException(
@@ -101,11 +106,11 @@ def policy_bundle(
     written = output or Path(f"lakegate-{name}.tar.gz")
     try:
         key = SigningKey(SigningAlgorithm(signing_algorithm), signing_key.read_text()) if signing_key else None
-        built = build(policy_files(directory), BundleName(name), key)
+        built = build(policy_files(policy_source(settings.load(), directory)), BundleName(name), key)
         written.write_bytes(built.content)
     except InvalidSigningKey as invalid:
         raise click.ClickException(f"{signing_key}: {invalid}") from None
-    except (InvalidPolicies, OSError, UnicodeDecodeError) as error:
+    except (InvalidPolicies, StackError, settings.SettingsError, OSError, UnicodeDecodeError) as error:
         raise click.ClickException(str(error)) from None
     click.echo(f"{written}: revision {built.revision}")
 

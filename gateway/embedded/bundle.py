@@ -10,7 +10,8 @@ from pathlib import Path
 
 from gateway.embedded.errors import StackError
 from gateway.opa.bundle import BundleName, policy_bundle
-from gateway.opa.policy_files import InvalidPolicies, policy_files
+from gateway.opa.errors import InvalidPolicies
+from gateway.opa.policy_files import read_policies
 
 
 def bridge_bundle(policies: Path) -> tuple[bytes, str]:
@@ -24,7 +25,7 @@ def bridge_bundle(policies: Path) -> tuple[bytes, str]:
     if not (policies / "trino").is_dir():
         raise StackError(f"{policies} contains no policies for Trino; install Lakegate again")
     try:
-        built = policy_bundle(policy_files(policies), BundleName.TRINO)
+        built = policy_bundle(read_policies(policies), BundleName.TRINO)
     except InvalidPolicies as invalid:
         raise StackError(str(invalid)) from invalid
     return built.content, built.revision

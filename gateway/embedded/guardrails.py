@@ -7,42 +7,21 @@ that is undefined for an input, or a package that no rule reads. This check find
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gateway.embedded.errors import StackError
+from gateway.embedded.policy_input import input_faults
+from gateway.opa.errors import InvalidPolicies
 from gateway.opa.schema import denial_names, obligation_types
+from gateway.opa.syntax import Module, constant_path, parse
 
-_PARSE_SECONDS = 60
 _PREFIX = ("gateway", "guardrails")
 _TESTS = "gateway_test.guardrails"
 _ENTRIES = {("gateway",), ("gateway", "residual"), ("system", "authz"), ("system", "revision"), ("system", "log")}
 _PUBLIC = ("denials", "obligations", "steady")
 _LITERALS = {"string", "number", "boolean", "null", "array", "set", "object"}
-
-
-@dataclass(frozen=True, slots=True)
-class Module:
-    """One parsed file. `rules` are the rules of OPA's syntax tree; `package` is the path without `data`."""
-
-    file: str
-    package: tuple[str, ...]
-    rules: Sequence[dict[str, Any]]
-    tree: dict[str, Any]
-
-    @property
-    def is_test(self) -> bool:
-        """Return True for a test file, which no deployment loads."""
-        return self.file.endswith("_test.rego")
-
-    @property
-    def is_guardrail(self) -> bool:
-        """Return True for a package below gateway.guardrails."""
-        return self.package[:2] == _PREFIX and len(self.package) > 2
 
 
 def check_guardrails(opa: Path, policies: Path) -> list[str]:
@@ -51,13 +30,18 @@ def check_guardrails(opa: Path, policies: Path) -> list[str]:
     Raises:
         StackError: OPA cannot parse a file.
     """
-    modules = _parse(opa, policies)
+    files = {str(file.relative_to(policies)): file.read_bytes() for file in sorted(policies.rglob("*.rego"))}
+    try:
+        modules = parse(opa, files)
+        found = input_faults(opa, [module for module in modules if not module.is_test], files)
+    except InvalidPolicies as invalid:
+        raise StackError(f"{policies}: {invalid}") from invalid
     data = {path.name for path in (policies / "policy_data").glob("*") if path.is_dir()}
     shipped = [module for module in modules if not module.is_test]
-    found = [f"{module.file}: {fault}" for module in modules for fault in _placement(module, shipped)]
+    found += [f"{module.file}: {fault}" for module in modules for fault in _placement(module, shipped)]
     packages: dict[tuple[str, ...], list[Module]] = {}
     for module in shipped:
-        if module.is_guardrail:
+        if _is_guardrail(module):
             packages.setdefault(module.package, []).append(module)
             found += [f"{module.file}: {fault}" for fault in _undefined(module, shipped, data)]
     for together in packages.values():
@@ -65,27 +49,9 @@ def check_guardrails(opa: Path, policies: Path) -> list[str]:
     return found
 
 
-def _parse(opa: Path, policies: Path) -> list[Module]:
-    files = sorted(policies.rglob("*.rego"))
-    sent = [{"name": str(file.relative_to(policies)), "text": file.read_text(encoding="utf-8")} for file in files]
-    done = subprocess.run(
-        [str(opa), "eval", "--format=json", "--strict-builtin-errors", "--stdin-input"]
-        + ["[rego.parse_module(file.name, file.text) | some file in input]"],
-        input=json.dumps(sent),
-        capture_output=True,
-        text=True,
-        timeout=_PARSE_SECONDS,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise StackError(f"OPA cannot read the policies in {policies}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
-    trees = json.loads(done.stdout)["result"][0]["expressions"][0]["value"]
-    return [
-        Module(
-            each["name"], tuple(part["value"] for part in tree["package"]["path"][1:]), tree.get("rules") or [], tree
-        )
-        for each, tree in zip(sent, trees, strict=True)
-    ]
+def _is_guardrail(module: Module) -> bool:
+    """Return True for a package below gateway.guardrails."""
+    return module.package[:2] == _PREFIX and len(module.package) > 2
 
 
 def _placement(module: Module, shipped: Sequence[Module]) -> Iterator[str]:
@@ -103,7 +69,7 @@ def _placement(module: Module, shipped: Sequence[Module]) -> Iterator[str]:
     if module.is_test or module.package[0] not in ("gateway", "system") or module.package in _ENTRIES:
         return
     others = [each for each in shipped if each is not module]
-    if not any(path[: len(module.package)] == module.package for each in others for path in _data_paths(each.tree)):
+    if not any(path[: len(module.package)] == module.package for each in others for path in _data_paths(each)):
         yield f"no policy uses package {name}. If it is a guardrail, rename it to gateway.guardrails.<name>."
 
 
@@ -171,7 +137,7 @@ def _entry_faults(rule: str, entry: dict[str, Any]) -> Iterator[str]:
 def _undefined(module: Module, shipped: Sequence[Module], data: set[str]) -> Iterator[str]:
     """Yield references to rules and policy data that do not exist. They are undefined for every input."""
     rules = {(*each.package, _name(rule)) for each in shipped for rule in each.rules}
-    for path in sorted(set(_data_paths(module.tree))):
+    for path in sorted(set(_data_paths(module))):
         if path[:1] == ("policy_data",):
             if len(path) > 1 and path[1] not in data:
                 yield f"data.{'.'.join(path[:2])} does not exist; create the file policy_data/{path[1]}/data.json."
@@ -185,28 +151,12 @@ def _name(rule: dict[str, Any]) -> str:
     return str(rule["head"]["ref"][0]["value"])
 
 
-def _references(node: Any) -> Iterator[list[dict[str, Any]]]:
-    if isinstance(node, dict):
-        if node.get("type") == "ref":
-            yield node["value"]
-        for value in node.values():
-            yield from _references(value)
-    elif isinstance(node, list):
-        for value in node:
-            yield from _references(value)
-
-
-def _data_paths(tree: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+def _data_paths(module: Module) -> Iterator[tuple[str, ...]]:
     """Yield the paths below `data` that a file refers to, each up to its first variable."""
-    for parts in _references([tree.get("imports") or [], tree.get("rules") or []]):
-        if parts[0] == {"type": "var", "value": "data"}:
-            path = []
-            for part in parts[1:]:
-                if part["type"] != "string":
-                    break
-                path.append(str(part["value"]))
-            if path:
-                yield tuple(path)
+    for parts in module.references():
+        path = constant_path(parts)
+        if path[:1] == ("data",) and len(path) > 1:
+            yield path[1:]
 
 
 def _variables(node: Any) -> set[str]:

@@ -18,6 +18,8 @@ from gateway.embedded import toolchain
 from gateway.embedded.errors import StackError, ToolMissing
 from gateway.embedded.guardrails import check_guardrails
 from gateway.embedded.policy_repository import check_repository, test_repository
+from gateway.opa.policy_files import PolicySource
+from gateway.settings import Settings
 
 MODEL_TESTS = "fga_model/tests/*.fga.yaml"
 COVERAGE_PERCENT = 90
@@ -61,12 +63,24 @@ def check_policies(directory: Path | None) -> int:
 
     `directory` is a policy repository or a complete set of policies, None for the policies of the package alone.
     """
-    return _print_faults(lambda opa: check_repository(opa, directory))
+    return _print_faults(lambda opa, settings: check_repository(opa, policy_source(settings, directory)))
 
 
-def _print_faults(find: Callable[[Path], list[str]]) -> int:
+def policy_source(settings: Settings, directory: Path | None) -> PolicySource | None:
+    """Return the policies of `directory` with the program OPA that checks them; None for those of the package.
+
+    Raises:
+        ToolMissing: OPA is missing.
+    """
+    if directory is None:
+        return None
+    return PolicySource(directory, toolchain.locate_opa(settings), settings.policy_complete)
+
+
+def _print_faults(find: Callable[[Path, Settings], list[str]]) -> int:
     try:
-        faults = find(toolchain.locate_opa(all_settings.load()))
+        settings = all_settings.load()
+        faults = find(toolchain.locate_opa(settings), settings)
     except (StackError, all_settings.SettingsError) as error:
         faults = [str(error)]
     for fault in faults:
@@ -81,7 +95,9 @@ def test_policies(directory: Path | None = None) -> int:
     """
     if directory is not None:
         try:
-            passed, output = test_repository(toolchain.locate_opa(all_settings.load()), directory)
+            settings = all_settings.load()
+            source = PolicySource(directory, toolchain.locate_opa(settings), settings.policy_complete)
+            passed, output = test_repository(source)
         except (StackError, all_settings.SettingsError) as error:
             passed, output = False, str(error)
         print(output, file=sys.stdout if passed else sys.stderr)
@@ -110,7 +126,7 @@ def _model_test(checkout: Path, fga: Path) -> list[str]:
 def main() -> int:
     """Run every check, even after a failure; return 0 if all passed."""
     failed = _run(lambda: commands(toolchain.shipped(), toolchain.locate(all_settings.load()).opa, _fga()))
-    return _print_faults(lambda opa: check_guardrails(opa, toolchain.shipped() / "policies")) or failed
+    return _print_faults(lambda opa, _: check_guardrails(opa, toolchain.shipped() / "policies")) or failed
 
 
 def _run(find: Callable[[], list[list[str]]]) -> int:

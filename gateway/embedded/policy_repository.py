@@ -6,7 +6,6 @@ OPA reads them from a temporary directory. Messages name the files of the reposi
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import tempfile
@@ -17,29 +16,26 @@ from pathlib import Path
 from gateway.embedded.errors import StackError
 from gateway.embedded.guardrails import check_guardrails
 from gateway.opa.bundle import json_of
-from gateway.opa.policy_files import InvalidPolicies, policy_directory, policy_files
+from gateway.opa.errors import InvalidPolicies
+from gateway.opa.policy_files import PolicySource, policy_directory, policy_files
 
 _SECONDS = 300
 _FOLDER = "policies"
-#: Folders that are not checked for the functions below: they belong to the package, and their rules need them.
-_OWN_FOLDERS = ("system", "trino")
-#: A guardrail must not read OPA's environment, which contains its tokens, and must not send what it sees.
-_REFUSED_FUNCTIONS = frozenset({"http.send", "net.lookup_ip_addr", "opa.runtime"})
 _NAMED = re.compile(rf"(?<![\w/.]){_FOLDER}/([^\s:]+)")
 
 
 @contextmanager
-def composed(directory: Path | None) -> Iterator[Path]:
-    """Context manager. Write the policies of the package and of `directory` to a temporary directory; yield it.
+def composed(source: PolicySource | None) -> Iterator[Path]:
+    """Context manager. Write the policies of the package and of `source` to a temporary directory; yield it.
 
     Raises:
         StackError: the policies of the directory cannot be used.
     """
     try:
-        files = policy_files(directory)
+        files = policy_files(source)
         for name, content in files.items():
             if name.endswith(".json"):
-                json_of(str(_source(directory, name) or name), content)
+                json_of(str(_file(source, name) or name), content)
     except InvalidPolicies as invalid:
         raise StackError(str(invalid)) from invalid
     with tempfile.TemporaryDirectory(prefix="lakegate-policies-") as created:
@@ -51,68 +47,51 @@ def composed(directory: Path | None) -> Iterator[Path]:
         yield target
 
 
-def check_repository(opa: Path, directory: Path | None) -> list[str]:
-    """Return the faults of the policies of `directory`, added to the package's: compilation, format, and contract.
+def check_repository(opa: Path, source: PolicySource | None) -> list[str]:
+    """Return the faults of the policies of `source`, added to the package's: compilation, format, and contract.
 
     Raises:
         StackError: the policies cannot be used, or OPA cannot parse a file.
     """
-    with composed(directory) as policies:
+    with composed(source) as policies:
         check = [str(opa), "check", "--strict", "--schema", f"{_FOLDER}/schemas", _FOLDER]
         failed, output = _run(check, policies.parent)
         if failed:
-            return [_renamed(output, directory)]
-        if refused := _refused_functions(opa, policies):
-            names = ", ".join(sorted(_REFUSED_FUNCTIONS))
-            hint = f"A guardrail cannot call {names}: put what it needs into policy data."
-            return [f"{_renamed(refused, directory)}\n{hint}"]
-        faults = [_renamed(f"{_FOLDER}/{fault}", directory) for fault in check_guardrails(opa, policies)]
+            return [_renamed(output, source)]
+        faults = [_renamed(f"{_FOLDER}/{fault}", source) for fault in check_guardrails(opa, policies)]
         failed, output = _run([str(opa), "fmt", "--list", "--fail", _FOLDER], policies.parent)
         if failed:
-            listed = _renamed("\n".join(line for line in output.splitlines() if _NAMED.match(line)), directory)
+            listed = _renamed("\n".join(line for line in output.splitlines() if _NAMED.match(line)), source)
             faults += [f"{file}: the file is not formatted; run `opa fmt -w` on it" for file in listed.split()]
         return faults
 
 
-def _refused_functions(opa: Path, policies: Path) -> str:
-    """Return OPA's errors about calls of refused functions outside of the package's own folders, or an empty text."""
-    failed, output = _run([str(opa), "capabilities", "--current"], policies.parent)
-    if failed:
-        raise StackError(f"OPA does not print its capabilities: {output}")
-    allowed = json.loads(output)
-    allowed["builtins"] = [each for each in allowed["builtins"] if each["name"] not in _REFUSED_FUNCTIONS]
-    file = policies.parent / "capabilities.json"
-    file.write_text(json.dumps(allowed))
-    # OPA compares an ignored name with the name of each file and folder.
-    ignored = [f"--ignore={name}" for name in (*_OWN_FOLDERS, "*_test.rego", "schemas")]
-    failed, output = _run([str(opa), "check", "--capabilities", file.name, *ignored, _FOLDER], policies.parent)
-    return output if failed else ""
-
-
-def test_repository(opa: Path, directory: Path) -> tuple[bool, str]:
+def test_repository(source: PolicySource) -> tuple[bool, str]:
     """Return (all tests passed, output of OPA) for the tests of a policy repository.
 
     Raises:
         StackError: the policies cannot be used, or there are no tests.
     """
-    with composed(directory) as policies:
+    with composed(source) as policies:
         if not list(policies.rglob("*_test.rego")):
             raise StackError(
-                f"{directory} contains no tests; write one for each guardrail, in a file policies/…/<name>_test.rego."
+                f"{source.directory} contains no tests; write one for each guardrail, in a file "
+                "policies/…/<name>_test.rego."
             )
         # On a busy machine a test can take seconds. Schemas are ignored: as data, two of them would conflict.
-        command = [str(opa), "test", "--timeout=60s", "--ignore=schemas", _FOLDER]
+        command = [str(source.opa), "test", "--timeout=60s", "--ignore=schemas", _FOLDER]
         failed, output = _run(command, policies.parent)
-        return not failed, _renamed(output, directory)
+        return not failed, _renamed(output, source)
 
 
 def _run(command: list[str], folder: Path) -> tuple[bool, str]:
-    """Return (the command failed, its output)."""
+    """Return (the command failed, its output). Tests of a repository must not read the variables of this process."""
     try:
         done = subprocess.run(
             command,
             cwd=folder,
             stdin=subprocess.DEVNULL,
+            env={},
             capture_output=True,
             text=True,
             timeout=_SECONDS,
@@ -125,13 +104,13 @@ def _run(command: list[str], folder: Path) -> tuple[bool, str]:
     return done.returncode != 0, (done.stdout + done.stderr).strip()
 
 
-def _source(directory: Path | None, name: str) -> Path | None:
-    if directory is None:
+def _file(source: PolicySource | None, name: str) -> Path | None:
+    if source is None:
         return None
-    file = policy_directory(directory) / name
+    file = policy_directory(source.directory) / name
     return file if file.is_file() else None
 
 
-def _renamed(output: str, directory: Path | None) -> str:
+def _renamed(output: str, source: PolicySource | None) -> str:
     """Return the output of OPA with the paths of the repository instead of those of the temporary directory."""
-    return _NAMED.sub(lambda found: str(_source(directory, found[1]) or found[1]), output)
+    return _NAMED.sub(lambda found: str(_file(source, found[1]) or found[1]), output)

@@ -18,6 +18,7 @@ from gateway.embedded.children import Child
 from gateway.embedded.errors import StackError
 from gateway.embedded.policy_repository import composed
 from gateway.embedded.stack import Plan, Stack
+from gateway.opa.policy_files import PolicySource
 from gateway.settings import Settings
 
 
@@ -47,8 +48,10 @@ async def run(
     try:
         with ExitStack() as opened:
             if policies is not None:
-                together = opened.enter_context(composed(policies))
+                source = PolicySource(policies, plan.tools.opa, settings.policy_complete)
+                together = opened.enter_context(composed(source))
                 served = {**plan.gateway_settings, "POLICY_DIRECTORY": str(policies)}
+                served |= {"POLICY_COMPLETE": str(source.complete).lower(), "EMBEDDED__OPA_BIN": str(source.opa)}
                 plan = replace(plan, tools=replace(plan.tools, policies=together), gateway_settings=served)
             if not await until_signal(_stay(plan, ready_file, empty, up)) and not up.is_set():
                 raise StackError("stopped before the stack was ready")

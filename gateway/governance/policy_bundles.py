@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from pathlib import Path
 
 import structlog
 
@@ -13,7 +12,8 @@ from gateway.access.operations.policy_bundles import GetPolicyBundle
 from gateway.access.permit import Permit
 from gateway.governance.errors import PoliciesInvalid, PolicyBundleNotFound
 from gateway.opa.bundle import BundleName, PolicyBundle, SigningKey, policy_bundle
-from gateway.opa.policy_files import InvalidPolicies, policy_directory, policy_files
+from gateway.opa.errors import InvalidPolicies
+from gateway.opa.policy_files import PolicySource, policy_directory, policy_files
 
 _log = structlog.get_logger()
 
@@ -24,11 +24,11 @@ _Files = tuple[tuple[str, int, int, int], ...]
 class PolicyBundles:
     """The bundles. Each is built at the first request after a change of the directory, and then held in memory.
 
-    `directory`: a policy repository, None for the policies of the package. `key` signs the bundles, if any.
+    `source`: the directory of other policies, None for those of the package. `key` signs the bundles, if any.
     """
 
-    def __init__(self, directory: Path | None, key: SigningKey | None) -> None:
-        self._directory = directory
+    def __init__(self, source: PolicySource | None, key: SigningKey | None) -> None:
+        self._source = source
         self._key = key
         self._built: dict[BundleName, tuple[_Files, PolicyBundle]] = {}
         self._building = asyncio.Lock()
@@ -55,17 +55,17 @@ class PolicyBundles:
         held = self._built.get(name)
         if held is not None and held[0] == files:
             return held[1]
-        built = policy_bundle(policy_files(self._directory), name, self._key)
+        built = policy_bundle(policy_files(self._source), name, self._key)
         self._built[name] = (files, built)
         _log.info("policy_bundle.built", bundle=name.value, revision=built.revision)
         return built
 
     def _seen(self) -> Iterator[tuple[str, int, int, int]]:
         """Yield what tells whether a file has changed. The policies of the package do not change."""
-        if self._directory is None:
+        if self._source is None:
             return
         # The folder itself can be a link, and a walk from above it would not see its files.
-        for file in sorted(policy_directory(self._directory).rglob("*")):
+        for file in sorted(policy_directory(self._source.directory).rglob("*")):
             about = file.stat()
             if file.is_file():
                 yield str(file), about.st_mtime_ns, about.st_size, about.st_ino

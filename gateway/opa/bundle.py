@@ -21,7 +21,8 @@ from joserfc import jws
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, OctKey, RSAKey
 
-from gateway.opa.policy_files import InvalidPolicies, package_of
+from gateway.opa.errors import InvalidPolicies
+from gateway.opa.policy_files import package_of
 
 _TRINO = "trino/"
 _TESTS = "_test.rego"

@@ -11,13 +11,21 @@ fail if the files are out of date.
 
 from __future__ import annotations
 
+import ast
+import importlib
 import json
+import pkgutil
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from gateway.access.actor import ActorKind
+from gateway.access.operation import OPERATIONS, UNROUTED
 from gateway.access.policy import PolicyRequest, Reason
+from gateway.access.policy_operation_names import policy_operation_name
+from gateway.access.refs import ObjectType
+from gateway.access.relations import ACTIONS
 from gateway.iceberg.codec import plain_descriptions
 from gateway.obligations.guardrails import StatedObligations
 
@@ -48,10 +56,55 @@ def input_schema() -> str:
     """Return the JSON Schema of `PolicyRequest` as text.
 
     OPA follows references but ignores titles and defaults. It accepts every field of an object without
-    `additionalProperties: false`. So each struct is closed here, and a misspelt field is an error of `opa check`.
+    `additionalProperties: false`. So each struct is closed here, and a misspelt field is an error of `opa check`. It
+    also ignores enumerations, which `lakegate policy check` reads.
     """
     schema = _for_opa(plain_descriptions(msgspec.json.schema(PolicyRequest)))
+    structs = schema["$defs"]
+    for struct, field, values in (
+        ("PolicyQuestion", "operation", operation_names()),
+        ("PolicyResource", "type", {type.value for type in set(ObjectType) - {ObjectType.COLUMN}}),
+        ("PolicyActor", "kind", {kind.value for kind in ActorKind}),
+    ):
+        structs[struct]["properties"][field]["enum"] = sorted(values)
+    facts = structs["PolicyQuestion"]["properties"]["facts"]
+    structs["Fact"] = facts["additionalProperties"]
+    facts |= {
+        "properties": {name: {"$ref": "#/$defs/Fact"} for name in sorted(fact_names())},
+        "additionalProperties": False,
+    }
     return _as_text({"$schema": _DRAFT, **schema})
+
+
+def operation_names() -> set[str]:
+    """Return the names of all operations that the policies receive: those of requests, tasks and checks of rights."""
+    import gateway.access.operations as package
+
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        importlib.import_module(module.name)
+    declared = {each.name() for each in (*OPERATIONS.values(), *UNROUTED.values())}
+    checked = {policy_operation_name(type, action) for type, actions in ACTIONS.items() for action in actions}
+    return declared | checked
+
+
+def fact_names() -> set[str]:
+    """Return the names of all facts: the keys that are written in the functions of the door that return facts."""
+    names = set()
+    for file in (Path(__file__).resolve().parents[1] / "access").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and "Fact" in ast.unparse(node.returns or ast.Constant("")):
+                names |= _keys(node)
+    return names
+
+
+def _keys(function: ast.FunctionDef) -> set[str]:
+    keys: list[ast.expr | None] = []
+    for node in ast.walk(function):
+        if isinstance(node, ast.Dict):
+            keys += node.keys
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            keys.append(node.slice)
+    return {key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str)}
 
 
 def output_schema() -> str:

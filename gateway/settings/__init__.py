@@ -214,10 +214,17 @@ class Settings(StoreSettings, frozen=True, kw_only=True):
     policy_directory: Annotated[
         str | None,
         Meta(
-            description="Policy repository whose policies the gateway serves as bundles for OPA. By default, it serves "
-            "the policies of the package."
+            description="Policy repository whose policies the gateway serves as bundles for OPA. It needs the program "
+            "OPA (`EMBEDDED__OPA_BIN`), which checks the rules. By default, it serves the policies of the package."
         ),
     ] = None
+    policy_complete: Annotated[
+        bool,
+        Meta(
+            description="Accept a directory of policies that contains `gateway/main.rego`, and so replaces the rules "
+            "of the package. Its authors decide about each request. It never replaces `system.authz`."
+        ),
+    ] = False
     policy_signing_key_file: Annotated[
         str | None,
         Meta(description="File with the private key (PEM), or for HS256 the secret, that signs these bundles."),

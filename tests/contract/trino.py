@@ -20,6 +20,7 @@ from gateway.embedded.bundle import bridge_bundle
 from gateway.embedded.trino_config import OPA_OPTIONS
 from tests.contract.world import Person, World
 from tests.integration.parts import free_port
+from tests.opa_program import opa_program
 
 ROOT = Path(__file__).parents[2]
 RECORDING = ROOT / "policies" / "trino" / "recording_test.rego"
@@ -83,8 +84,7 @@ def bridged(
     world: World, folder: Path, *arguments: str, verify: ssl.SSLContext | bool = True, **more: str
 ) -> Iterator[Bridge]:
     """Run an OPA with the bridge's bundle and these extra arguments and variables; its service account is `etl`."""
-    kept = Path.home() / ".cache/lakegate/tools/opa-v1.22.0/opa"
-    binary = os.environ.get("LAKEGATE__EMBEDDED__OPA_BIN", str(kept))
+    binary = str(opa_program())
     (folder / "bundle.tar.gz").write_bytes(bridge_bundle(ROOT / "policies")[0])
     port = free_port()
     log = folder / "decisions.log"

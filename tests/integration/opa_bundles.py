@@ -17,25 +17,16 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from tests.integration.parts import free_port
+from tests.opa_program import opa_program
 
 GATEWAY = "gateway-token-of-the-test"
 OPERATOR = "operator-token-of-the-test"
 #: A generous limit; the polling interval of the tests is one second.
 PATIENCE_SECONDS = 90
-
-
-def opa_program() -> Path:
-    """Return the path of OPA; fail the test if it is missing."""
-    kept = Path.home() / ".cache/lakegate/tools/opa-v1.22.0/opa"
-    binary = Path(os.environ.get("LAKEGATE__EMBEDDED__OPA_BIN", str(kept)))
-    if not binary.is_file():
-        pytest.fail("The program opa is missing; run `make setup`.")
-    return binary
 
 
 @dataclass

@@ -32,6 +32,7 @@ from gateway.obligations.merging import Obligations
 from gateway.opa import residual
 from gateway.opa.decider import OpaDecider
 from tests.integration.parts import free_port
+from tests.opa_program import opa_program
 
 pytestmark = pytest.mark.integration
 
@@ -59,10 +60,7 @@ def serving(**environment: str) -> Iterator[str]:
 @contextmanager
 def serving_from(policies: Path, environment: Mapping[str, str]) -> Iterator[str]:
     """Run an OPA with the policies in a directory and these environment variables; yield its address."""
-    kept = Path.home() / ".cache/lakegate/tools/opa-v1.22.0/opa"
-    binary = Path(os.environ.get("LAKEGATE__EMBEDDED__OPA_BIN", str(kept)))
-    if not binary.is_file():
-        pytest.fail("The program opa is missing; run `make setup`.")
+    binary = opa_program()
     port = free_port()
     arguments = ["run", "--server", f"--addr=127.0.0.1:{port}", "--authentication=token", "--authorization=basic"]
     arguments += ["--disable-telemetry", "--log-level=error", "--ignore=*_test.rego", "--ignore=schemas", "."]

@@ -24,6 +24,7 @@ from tests.integration.opa_bundles import (
     polling,
     until,
 )
+from tests.opa_program import source
 
 pytestmark = [pytest.mark.integration, pytest.mark.servers]
 
@@ -47,7 +48,7 @@ def listed(repository: Path, *users: str) -> None:
 
 
 def built(directory: Path, key: SigningKey | None = None) -> PolicyBundle:
-    return policy_bundle(policy_files(directory), BundleName.GATEWAY, key)
+    return policy_bundle(policy_files(source(directory)), BundleName.GATEWAY, key)
 
 
 def _failed_more(opa: PollingOpa, failures: int) -> bool:

@@ -20,6 +20,7 @@ from tests.contract.world import World
 from tests.integration.certificates import authority
 from tests.integration.kills import Killable
 from tests.integration.opa_bundles import GATEWAY, key_pair, over_tls, polling, until
+from tests.opa_program import source
 
 pytestmark = [pytest.mark.integration, pytest.mark.servers]
 
@@ -129,7 +130,7 @@ def test_bundle_answers_304_and_stays_held_until_the_directory_changes(
     first = world.etl.get(f"{PATH}/gateway")
     assert first.status_code == 200, first.text
     assert first.headers["content-type"] == "application/gzip"
-    assert first.content == policy_bundle(policy_files(repository), BundleName.GATEWAY).content
+    assert first.content == policy_bundle(policy_files(source(repository)), BundleName.GATEWAY).content
     known = {"If-None-Match": first.headers["etag"]}
     same = world.etl.get(f"{PATH}/gateway", headers=known)
     assert (same.status_code, same.content, same.headers["etag"]) == (304, b"", first.headers["etag"])
@@ -171,7 +172,7 @@ def test_gateway_starts_without_decisions_of_its_opa_and_a_seeded_bundle_ends_th
         seed = kept / "bundles" / "gateway" / "bundle.tar.gz"
         seed.parent.mkdir(parents=True, exist_ok=True)
         key = SigningKey(SigningAlgorithm.RS256, private)
-        seed.write_bytes(policy_bundle(policy_files(repository), BundleName.GATEWAY, key).content)
+        seed.write_bytes(policy_bundle(policy_files(source(repository)), BundleName.GATEWAY, key).content)
         opa.start()
         until(lambda: _status(world, "/management/v1/project-list") == 200, lambda: opa.log)
         listed(repository, MIRA)

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tests.opa_program import opa_program
 
 ROOT = Path(__file__).parents[2]
 
@@ -30,11 +31,7 @@ def fga_model() -> Path:
 @pytest.fixture(scope="session")
 def opa_binary() -> Path:
     """Return the path of the program `opa`."""
-    kept = Path.home() / ".cache/lakegate/tools/opa-v1.22.0/opa"
-    binary = Path(os.environ.get("LAKEGATE__EMBEDDED__OPA_BIN", str(kept)))
-    if not binary.is_file():
-        pytest.fail("The program opa is missing; run `make setup`.")
-    return binary
+    return opa_program()
 
 
 @pytest.fixture(scope="session")

@@ -80,6 +80,67 @@ INVALID = {
 }
 
 
+def _if(condition: str, more: str = "") -> str:
+    """Return a guardrail without annotations that denies questions on this condition."""
+    return HEAD + DENIALS.replace("_ in", "question in").replace("false", condition) + more
+
+
+POSSIBLE = {
+    "an existing operation": _if('question.operation in {"drop_table", "commit_table"}'),
+    "an action that only checks name": _if('question.operation == "read_data_column"'),
+    "an existing prefix": _if('startswith(question.operation, "drop_")'),
+    "a matching expression": _if('regex.match("^(drop|rename)_", question.operation)'),
+    "a glob of existing operations": _if('glob.match("*_table", null, question.operation)'),
+    "an existing fact": _if("question.facts.purge == true"),
+    "a fact with the name of a type": _if('question.facts.type == "anything"'),
+    "a message with another word": _if('question.operation == "drop_table"; _text == "drop_tabel"', '_text := "a"\n'),
+}
+
+_UNKNOWN = "operation 'drop_tabel' does not exist, so a condition on it never holds. Did you mean drop_table"
+IMPOSSIBLE = {
+    "a misspelt field": (
+        _if('question.resource.namspace == ["a"]'),
+        "mine.rego:3: undefined ref: question.resource.namspace; possible: former_names",
+    ),
+    "a misspelt fact": (_if("question.facts.purg == true"), "undefined ref: question.facts.purg; possible: abandon"),
+    "a misspelt field of the caller": (_if('input.actor.subject == "a"'), "undefined ref: input.actor.subject"),
+    "an operation": (_if('question.operation == "drop_tabel"'), _UNKNOWN),
+    "an operation on the left": (_if('"drop_tabel" == question.operation'), _UNKNOWN),
+    "an operation that is excluded": (_if('question.operation != "drop_tabel"'), _UNKNOWN),
+    "one of several operations": (_if('question.operation in {"drop_table", "drop_tabel"}'), _UNKNOWN),
+    "an operation in a variable": (_if('name := question.operation; name == "drop_tabel"'), _UNKNOWN),
+    "an operation of any question": (_if('input.questions[_].operation == "drop_tabel"'), _UNKNOWN),
+    "an operation by name of the field": (_if('question["operation"] == "drop_tabel"'), _UNKNOWN),
+    "an operation with a default": (_if('object.get(question, "operation", "") == "drop_tabel"'), _UNKNOWN),
+    "an operation in lower case": (_if('lower(question.operation) == "drop_tabel"'), _UNKNOWN),
+    "a constant elsewhere": (_if("question.operation in _names", '_names := {"drop_tabel"}\n'), _UNKNOWN),
+    "a set of constants": (_if("question.operation in _names", '_names contains "drop_tabel"\n'), _UNKNOWN),
+    "a key of an object": (_if("_names[question.operation]", '_names := {"drop_tabel": true}\n'), _UNKNOWN),
+    "a constant in a variable": (_if('name := "drop_tabel"; question.operation == name'), _UNKNOWN),
+    "an argument": (_if("_drops(question.operation)", '_drops(name) if name == "drop_tabel"\n'), _UNKNOWN),
+    "an argument that is a constant": (_if("_drops(question.operation)", '_drops("drop_tabel") := true\n'), _UNKNOWN),
+    "a function of the question": (_if("_drops(question)", '_drops(q) if q.operation == "drop_tabel"\n'), _UNKNOWN),
+    "a result of a function": (_if('_name(question) == "drop_tabel"', "_name(q) := q.operation\n"), _UNKNOWN),
+    "a list of questions": (
+        _if('_tables[index].operation == "drop_tabel"', "_tables[i] := q if some i, q in input.questions\n"),
+        _UNKNOWN,
+    ),
+    "a pattern": (_if('some {"operation": "drop_tabel"} in input.questions'), _UNKNOWN),
+    "every question": (_if('every q in input.questions { q.operation == "drop_tabel" }'), _UNKNOWN),
+    "a comprehension": (_if('count({q | some q in input.questions; q.operation == "drop_tabel"}) > 0'), _UNKNOWN),
+    "another branch": (
+        _if("_drops(question)", '_drops(q) if q.operation == "drop_table" else if q.operation == "drop_tabel"\n'),
+        _UNKNOWN,
+    ),
+    "a prefix": (_if('startswith(question.operation, "dorp_")'), "no operation matches dorp_ in startswith"),
+    "an expression": (_if('regex.match("^dorp_", question.operation)'), "no operation matches ^dorp_ in regex.match"),
+    "a glob": (_if('glob.match("*_tabel", null, question.operation)'), "no operation matches *_tabel in glob.match"),
+    "a type": (_if('question.resource.type == "tabel"'), "type of resource 'tabel' does not exist"),
+    "a type in a variable": (_if('r := question.resource; r.type == "tabel"'), "type of resource 'tabel' does not"),
+    "a kind of caller": (_if('input.actor.kind == "service"'), "kind of actor 'service' does not exist"),
+}
+
+
 @pytest.fixture
 def binary(opa: Run) -> Path:
     """Return the OPA program."""
@@ -107,6 +168,30 @@ def test_an_invalid_guardrail_is_found(binary: Path, copied: Path, name: str) ->
     (copied / "gateway" / "guardrails" / "mine.rego").write_text(HEAD + text)
     found = check_guardrails(binary, copied)
     assert any(line.startswith("gateway/guardrails/mine.rego: ") and fault in line for line in found), found
+
+
+@pytest.fixture(scope="module")
+def found(opa_binary: Path, policies: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """Return the faults of each guardrail of POSSIBLE and IMPOSSIBLE, which are checked together."""
+    copy = Path(shutil.copytree(policies / "gateway", tmp_path_factory.mktemp("input") / "gateway"))
+    texts = {**POSSIBLE, **{name: text for name, (text, _) in IMPOSSIBLE.items()}}
+    places = {}
+    for number, (name, text) in enumerate(texts.items()):
+        places[name] = f"gateway/guardrails/mine{number}/mine.rego"
+        (copy.parent / places[name]).parent.mkdir()
+        (copy.parent / places[name]).write_text(text.replace("guardrails.mine", f"guardrails.mine{number}", 1))
+    faults = check_guardrails(opa_binary, copy.parent)
+    return {name: [fault for fault in faults if fault.startswith(place)] for name, place in places.items()}
+
+
+@pytest.mark.parametrize("name", POSSIBLE)
+def test_a_condition_that_can_hold_passes(found: dict[str, list[str]], name: str) -> None:
+    assert found[name] == []
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_a_condition_that_can_never_hold_is_found_without_an_annotation(found: dict[str, list[str]], name: str) -> None:
+    assert any(IMPOSSIBLE[name][1] in fault for fault in found[name]), found[name]
 
 
 @pytest.mark.parametrize(
@@ -164,6 +249,7 @@ def test_a_file_that_cannot_be_parsed_is_an_error(binary: Path, copied: Path) ->
 
 def test_the_command_refuses_an_invalid_guardrail(binary: Path, copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEGATE__EMBEDDED__OPA_BIN", str(binary))
+    monkeypatch.setenv("LAKEGATE__POLICY_COMPLETE", "true")
     assert CliRunner().invoke(main, ["policy", "check", "--policies", str(copied)]).exit_code == 0
     text = HEAD + DENIALS.replace("denials", "denial").replace("{ some", "{\n\tsome").replace("; false }", "\n}")
     (copied / "gateway" / "guardrails" / "mine.rego").write_text(text)
@@ -176,6 +262,7 @@ def test_invalid_policies_produce_no_bundle(
     binary: Path, copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LAKEGATE__EMBEDDED__OPA_BIN", str(binary))
+    monkeypatch.setenv("LAKEGATE__POLICY_COMPLETE", "true")
     (copied / "gateway" / "guardrails" / "mine.rego").write_text(HEAD + "steady := true\n")
     done = CliRunner().invoke(main, ["policy", "bundle", "--directory", str(copied), "-o", str(tmp_path / "b.tar.gz")])
     assert done.exit_code == 1

@@ -14,8 +14,10 @@ from click.testing import CliRunner
 
 from gateway.cli import main
 from gateway.opa.bundle import BundleName, InvalidSigningKey, SigningAlgorithm, SigningKey, policy_bundle
-from gateway.opa.policy_files import InvalidPolicies, policy_files
+from gateway.opa.errors import InvalidPolicies
+from gateway.opa.policy_files import policy_files
 from tests.integration.opa_bundles import key_pair
+from tests.opa_program import source
 
 POLICIES = Path(__file__).parents[3] / "policies"
 GUARDRAIL = (
@@ -42,7 +44,7 @@ def contents(packed: bytes) -> dict[str, bytes]:
 
 
 def test_gateway_bundle_contains_rules_and_data_and_owns_both(repository: Path) -> None:
-    built = policy_bundle(policy_files(repository), BundleName.GATEWAY)
+    built = policy_bundle(policy_files(source(repository)), BundleName.GATEWAY)
     files = contents(built.content)
     manifest = json.loads(files[".manifest"])
     assert manifest["revision"] == built.revision
@@ -54,25 +56,27 @@ def test_gateway_bundle_contains_rules_and_data_and_owns_both(repository: Path) 
 
 def test_an_approval_rule_of_the_repository_adds_its_root(repository: Path) -> None:
     (repository / "policies" / "changes.rego").write_text("package lakegate.changes\n\nok := true\n")
-    manifest = json.loads(contents(policy_bundle(policy_files(repository), BundleName.GATEWAY).content)[".manifest"])
+    manifest = json.loads(
+        contents(policy_bundle(policy_files(source(repository)), BundleName.GATEWAY).content)[".manifest"]
+    )
     assert "lakegate" in manifest["roots"]
 
 
 @pytest.mark.parametrize("algorithm", [None, SigningAlgorithm.RS256, SigningAlgorithm.HS256])
 def test_equal_policies_and_key_give_equal_bytes(repository: Path, algorithm: SigningAlgorithm | None) -> None:
     key = SigningKey(algorithm, key_pair(algorithm)[0]) if algorithm else None
-    first = policy_bundle(policy_files(repository), BundleName.GATEWAY, key)
-    assert policy_bundle(policy_files(repository), BundleName.GATEWAY, key) == first
+    first = policy_bundle(policy_files(source(repository)), BundleName.GATEWAY, key)
+    assert policy_bundle(policy_files(source(repository)), BundleName.GATEWAY, key) == first
 
 
 def test_data_changes_the_revision_and_a_key_only_the_entity_tag(repository: Path) -> None:
-    plain = policy_bundle(policy_files(repository), BundleName.GATEWAY)
+    plain = policy_bundle(policy_files(source(repository)), BundleName.GATEWAY)
     key = SigningKey(SigningAlgorithm.ES256, key_pair("ES256")[0])
-    signed, again = (policy_bundle(policy_files(repository), BundleName.GATEWAY, key) for _ in range(2))
+    signed, again = (policy_bundle(policy_files(source(repository)), BundleName.GATEWAY, key) for _ in range(2))
     assert signed.revision == plain.revision
     assert signed.entity_tag == again.entity_tag != plain.entity_tag
     (repository / "policies" / "policy_data" / "mine" / "data.json").write_text("{}")
-    assert policy_bundle(policy_files(repository), BundleName.GATEWAY).revision != plain.revision
+    assert policy_bundle(policy_files(source(repository)), BundleName.GATEWAY).revision != plain.revision
 
 
 def test_the_signature_lists_every_file_of_the_bundle(repository: Path) -> None:
@@ -81,7 +85,7 @@ def test_the_signature_lists_every_file_of_the_bundle(repository: Path) -> None:
 
     private, public = key_pair("RS256")
     key = SigningKey(SigningAlgorithm.RS256, private)
-    files = contents(policy_bundle(policy_files(repository), BundleName.GATEWAY, key).content)
+    files = contents(policy_bundle(policy_files(source(repository)), BundleName.GATEWAY, key).content)
     [token] = json.loads(files.pop(".signatures.json"))["signatures"]
     signed = json.loads(jws.deserialize_compact(token, RSAKey.import_key(public), algorithms=["RS256"]).payload)
     assert {each["name"] for each in signed["files"]} == files.keys()
@@ -132,7 +136,7 @@ def test_a_file_that_replaces_a_rule_or_that_opa_ignores_is_refused(
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(content)
     with pytest.raises(InvalidPolicies) as refused:
-        policy_files(repository)
+        policy_files(source(repository))
     assert message in str(refused.value)
     assert str(file) in str(refused.value)
 
@@ -141,12 +145,12 @@ def test_a_file_that_replaces_a_rule_or_that_opa_ignores_is_refused(
 def test_policy_data_that_is_not_json_builds_no_bundle(repository: Path, content: str) -> None:
     (repository / "policies" / "policy_data" / "mine" / "data.json").write_text(content)
     with pytest.raises(InvalidPolicies, match="policy_data/mine/data.json.*not valid JSON"):
-        policy_bundle(policy_files(repository), BundleName.GATEWAY)
+        policy_bundle(policy_files(source(repository)), BundleName.GATEWAY)
 
 
 def test_a_directory_without_policies_does_not_drop_the_guardrails(tmp_path: Path) -> None:
     with pytest.raises(InvalidPolicies, match="contains no policies"):
-        policy_files(tmp_path)
+        policy_files(source(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -155,7 +159,7 @@ def test_a_directory_without_policies_does_not_drop_the_guardrails(tmp_path: Pat
 def test_a_name_that_no_archive_can_contain_is_refused(repository: Path, name: str, message: str) -> None:
     (repository / "policies" / "gateway" / "guardrails" / f"{name}.rego").write_text(GUARDRAIL)
     with pytest.raises(InvalidPolicies, match=message):
-        policy_bundle(policy_files(repository), BundleName.GATEWAY)
+        policy_bundle(policy_files(source(repository)), BundleName.GATEWAY)
 
 
 def test_a_link_that_hides_a_guardrail_is_refused(repository: Path, tmp_path: Path) -> None:
@@ -167,19 +171,19 @@ def test_a_link_that_hides_a_guardrail_is_refused(repository: Path, tmp_path: Pa
             link.symlink_to(target)
             (repository / "other.rego").write_text(GUARDRAIL)
             with pytest.raises(InvalidPolicies, match=f"{link} is a link"):
-                policy_files(repository)
+                policy_files(source(repository))
             link.unlink()
 
 
 def test_a_complete_directory_is_used_alone(tmp_path: Path) -> None:
     copy = shutil.copytree(POLICIES, tmp_path / "complete")
     (copy / "gateway" / "guardrails" / "contractors.rego").unlink()
-    files = contents(policy_bundle(policy_files(copy), BundleName.GATEWAY).content)
+    files = contents(policy_bundle(policy_files(source(copy, complete=True)), BundleName.GATEWAY).content)
     assert "gateway/guardrails/contractors.rego" not in files
 
 
 def test_the_trino_bundle_is_independent_of_the_repository(repository: Path) -> None:
-    assert policy_bundle(policy_files(repository), BundleName.TRINO) == policy_bundle(
+    assert policy_bundle(policy_files(source(repository)), BundleName.TRINO) == policy_bundle(
         policy_files(None), BundleName.TRINO
     )
 
