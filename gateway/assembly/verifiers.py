@@ -69,7 +69,6 @@ def _seat(name: str, each: VerifierSettings, settings: Settings, trust: Trust) -
     return Seat(
         verifier=verifier,
         timeout=each.timeout,
-        fail_open=each.on_failure == "open",
         warehouses=frozenset(each.warehouses),
         questions=each.questions,
         kinds=frozenset(ChangeKind(kind) for kind in each.changes),

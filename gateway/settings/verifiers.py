@@ -20,7 +20,6 @@ ObjectName = typing.Literal["table", "view", "generic_table", "namespace", "ware
 
 BUILT_IN: Final = ("schema", "properties", "partitions", "columns", "contract", "webhook", "opa")
 
-_REMOTE: Final = ("webhook", "opa")
 
 #: The kinds of verifiers that use a setting. All others have no use for it, and setting it is an error.
 _USED_BY: Final[Mapping[str, tuple[str, ...]]] = {
@@ -75,16 +74,16 @@ class VerifierSettings(msgspec.Struct, frozen=True, kw_only=True):
         float,
         Meta(
             gt=0,
-            description="Maximum time in seconds for a verdict, less than `MAX_REQUEST_TIME`. After it, `ON_FAILURE` "
-            "applies.",
+            description="Maximum time in seconds for a verdict, less than `MAX_REQUEST_TIME`. After it, the "
+            "change gets 429 or 503.",
             extra=SECONDS,
         ),
     ] = 5.0
     on_failure: Annotated[
         typing.Literal["closed", "open"],
         Meta(
-            description="Result if it gives no verdict. `closed`: the change gets 429 or 503. `open`: the change is "
-            "made without its verdict, unless the caller can cause the failure. Built-in rules have no `open`."
+            description="Result if it gives no verdict. `closed`, the only value: the change gets 429 or 503. The "
+            "value `open` was removed, and the gateway does not start with it."
         ),
     ] = "closed"
     questions: Annotated[
@@ -174,8 +173,12 @@ def _problems(each: VerifierSettings, max_request_time: float) -> list[str]:
     ]
     if each.kind in BUILT_IN and each.options:
         lines.append(f"OPTIONS is not used by the kind {each.kind}; remove it")
-    if each.kind in BUILT_IN and each.kind not in _REMOTE and each.on_failure == "open":
-        lines.append(f"ON_FAILURE must be closed for the kind {each.kind}: only the change can make it fail")
+    if each.on_failure == "open":
+        lines.append(
+            "ON_FAILURE must be closed, or unset: `open` was removed, because a caller can cause a timeout and then "
+            "make a change without a verdict. Give the verifier enough TIMEOUT and QUESTIONS, or remove the verifier "
+            "while it is down"
+        )
     if each.kind == "webhook" and each.url and (problem := webhook_problem(each.url)):
         lines.append(f"URL {problem}")
     if each.timeout >= max_request_time:

@@ -31,15 +31,11 @@ class VerifierFailed(Exception):
     """A verifier gave no verdict. The text is for logs, and contains nothing of the change and no secret."""
 
 
-class CallerCaused(VerifierFailed):
-    """There is no verdict for a reason that a caller can cause. It fails closed, also with `ON_FAILURE=open`."""
-
-
-class VerifierOverloaded(CallerCaused):
+class VerifierOverloaded(VerifierFailed):
     """Too many questions wait for the verifier."""
 
 
-class UnfitChange(CallerCaused):
+class UnfitChange(VerifierFailed):
     """The verifier cannot judge this change, now or later. The change is rejected with this text as the reason."""
 
 
@@ -64,15 +60,14 @@ def no_configuration() -> str:
 class Seat(msgspec.Struct, frozen=True, kw_only=True):
     """A verifier with its limits.
 
-    `timeout` is in seconds and includes the time in which the question waits for others. `fail_open`: a failure of the
-    verifier counts as an approval, except for CallerCaused ones. `warehouses` are ids; empty means all. `questions` is
-    the number of questions that the verifier receives at the same time. A commit with only `unaffected` updates is not
-    judged. `configuration` returns a text that changes when the verifier's rules do.
+    `timeout` is in seconds and includes the time in which the question waits for others. A failure of the verifier is
+    no approval: a caller can cause a timeout. `warehouses` are ids; empty means all. `questions` is the number of
+    questions that the verifier receives at the same time. A commit with only `unaffected` updates is not judged.
+    `configuration` returns a text that changes when the verifier's rules do.
     """
 
     verifier: Verifier
     timeout: float
-    fail_open: bool = False
     warehouses: frozenset[str] = frozenset()
     questions: int = 16
     kinds: frozenset[ChangeKind] = frozenset()
@@ -90,9 +85,7 @@ class Judgement(msgspec.Struct, frozen=True):
 
 
 class _NoVerdict(msgspec.Struct, frozen=True):
-    """A question without a verdict. `closed`: it is no approval, although the verifier fails open."""
-
-    closed: bool = False
+    """A question without a verdict."""
 
 
 class Panel:
@@ -116,7 +109,8 @@ class Panel:
         described = [
             (
                 state.name,
-                state.seat.fail_open,
+                # The place of a removed setting, so that approvals of earlier versions stay valid.
+                False,
                 sorted(state.seat.warehouses),
                 sorted(state.seat.kinds),
                 sorted(state.seat.object_types),
@@ -134,7 +128,7 @@ class Panel:
         """Return the verdict on each change of one request, up to the first group with a rejection.
 
         As many changes are asked about at the same time as every verifier answers. So a request with many changes does
-        not fail, or pass by a verifier that fails open, because of its own number of questions.
+        not fail because of its own number of questions.
         """
         at_once = min((state.seat.questions for state in self._seats), default=1)
         judgements: list[Judgement] = []
@@ -157,7 +151,7 @@ class Panel:
                     rejected += _reasons(state.name, answer.reasons, "rejected the change")
                 case Pending():
                     pending += _reasons(state.name, answer.reasons, "waits for an approval")
-                case _NoVerdict(closed=closed) if closed or not state.seat.fail_open:
+                case _NoVerdict():
                     failed.append(f"{state.name}: gave no verdict; try again later")
         if rejected:
             return Judgement(Rejected(tuple(rejected)))
@@ -226,7 +220,7 @@ class _SeatState:
             answer = _NoVerdict()
             self.failure = failure = f"no answer within {self.seat.timeout:g} s"
         except Exception as error:  # any exception of a verifier is its failure
-            answer = _NoVerdict(closed=isinstance(error, CallerCaused))
+            answer = _NoVerdict()
             # Only the type: the text of a third party's error may contain a secret or the change.
             self.failure = failure = str(error) if isinstance(error, VerifierFailed) else type(error).__name__
         outcome = "failed" if isinstance(answer, _NoVerdict) else type(answer).__name__.lower()

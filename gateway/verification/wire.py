@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta, Raw
 
-from gateway.verification.panel import CallerCaused, UnfitChange, VerifierFailed
+from gateway.verification.panel import UnfitChange, VerifierFailed
 from gateway.verification.port import Approved, Pending, ProposedChange, Rejected, Verdict
 
 MOST_ANSWER_BYTES: Final = 65_536
@@ -23,7 +23,7 @@ class InvalidAnswer(VerifierFailed):
     """The answer is not exactly of the documented form. It is a failure of the verifier, and never an approval."""
 
 
-class RefusedByRule(InvalidAnswer, CallerCaused):
+class RefusedByRule(InvalidAnswer):
     """The answer is invalid because of the change: the rule fails for it, or has more reasons than an answer holds."""
 
 
@@ -39,7 +39,7 @@ class QuestionTooLarge(UnfitChange):
     """The documents of the change are larger than a verifier outside of the process may receive."""
 
 
-class QuestionRefused(CallerCaused):
+class QuestionRefused(VerifierFailed):
     """The server refuses the question itself: a status 4xx, or no answer to a large question."""
 
 

@@ -14,43 +14,38 @@ from tests.unit.verifiers.changes import Scripted, change
 CHANGE = change(ChangeKind.DROP)
 
 
-def seat(answer: object, name: str = "v", *, fail_open: bool = False, timeout: float = 0.05, **more: object) -> Seat:
-    return Seat(verifier=Scripted(answer, name), timeout=timeout, fail_open=fail_open, **more)  # type: ignore[arg-type]  # passed on
+def seat(answer: object, name: str = "v", *, timeout: float = 0.05, **more: object) -> Seat:
+    return Seat(verifier=Scripted(answer, name), timeout=timeout, **more)  # type: ignore[arg-type]  # passed on
 
 
 NO_VERDICT = "gave no verdict; try again later"
 
 
 @pytest.mark.parametrize(
-    ("answers", "fail_open", "verdict", "unavailable"),
+    ("answers", "verdict", "unavailable"),
     [
-        ((Approved(), Approved()), False, Approved(), False),
-        ((Pending(("p",)), Rejected(("r",))), False, Rejected(("v1: r",)), False),
-        ((Approved(), Pending(("p",))), False, Pending(("v1: p",)), False),
-        ((Rejected(()),), False, Rejected(("v0: rejected the change",)), False),
-        ((None, Approved()), False, Rejected((f"v0: {NO_VERDICT}",)), True),
-        ((None, Rejected(("r",))), False, Rejected(("v1: r",)), False),
-        (("hang", Pending(("p",))), False, Rejected((f"v0: {NO_VERDICT}",)), True),
-        (("hang", None), True, Approved(), False),
-        (("hang", Pending(("p",))), True, Pending(("v1: p",)), False),
-        (("cancel",), False, Rejected((f"v0: {NO_VERDICT}",)), True),
-        ((True,), False, Rejected((f"v0: {NO_VERDICT}",)), True),
-        ((Rejected("not a list"),), False, Rejected((f"v0: {NO_VERDICT}",)), True),  # type: ignore[arg-type]  # wrong on purpose
-        ((Approved,), False, Approved(), False),
-        ((), False, Approved(), False),
+        ((Approved(), Approved()), Approved(), False),
+        ((Pending(("p",)), Rejected(("r",))), Rejected(("v1: r",)), False),
+        ((Approved(), Pending(("p",))), Pending(("v1: p",)), False),
+        ((Rejected(()),), Rejected(("v0: rejected the change",)), False),
+        ((None, Approved()), Rejected((f"v0: {NO_VERDICT}",)), True),
+        ((None, Rejected(("r",))), Rejected(("v1: r",)), False),
+        (("hang", Pending(("p",))), Rejected((f"v0: {NO_VERDICT}",)), True),
+        (("cancel",), Rejected((f"v0: {NO_VERDICT}",)), True),
+        ((True,), Rejected((f"v0: {NO_VERDICT}",)), True),
+        ((Rejected("not a list"),), Rejected((f"v0: {NO_VERDICT}",)), True),  # type: ignore[arg-type]  # wrong on purpose
+        ((Approved,), Approved(), False),
+        ((), Approved(), False),
     ],
 )
-def test_the_strictest_verdict_wins(
-    answers: tuple[object, ...], fail_open: bool, verdict: Verdict, unavailable: bool
-) -> None:
-    panel = Panel(seat(answer, f"v{n}", fail_open=fail_open) for n, answer in enumerate(answers))
+def test_the_strictest_verdict_wins(answers: tuple[object, ...], verdict: Verdict, unavailable: bool) -> None:
+    panel = Panel(seat(answer, f"v{n}") for n, answer in enumerate(answers))
     judgement = asyncio.run(panel.verify(CHANGE))
     assert (judgement.verdict, judgement.unavailable) == (verdict, unavailable)
 
 
-@pytest.mark.parametrize("fail_open", [True, False])
-def test_all_changes_of_a_large_transaction_are_judged(fail_open: bool) -> None:
-    panel = Panel([seat(Pending(("p",)), fail_open=fail_open, questions=2, timeout=5.0)])
+def test_all_changes_of_a_large_transaction_are_judged() -> None:
+    panel = Panel([seat(Pending(("p",)), questions=2, timeout=5.0)])
     judgements = asyncio.run(panel.verify_all([CHANGE] * 100))
     assert [each.verdict for each in judgements] == [Pending(("v: p",))] * 100
 
@@ -163,10 +158,9 @@ def test_version_changes_with_names_limits_and_configuration() -> None:
     others = [
         first,
         Panel([seat(Approved(), configuration=lambda: "a")]),
-        Panel([seat(Approved(), configuration=lambda: "a"), seat(Approved(), "w", fail_open=True)]),
         Panel([seat(Approved(), configuration=lambda: "a"), seat(Approved(), "w", warehouses=frozenset("x"))]),
     ]
-    assert len({version, *(panel.version for panel in others)}) == 5
+    assert len({version, *(panel.version for panel in others)}) == 4
 
 
 def test_two_verifiers_of_one_name_are_refused() -> None:

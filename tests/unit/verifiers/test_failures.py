@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ON_FAILURE=open` covers failures of the verifier, and none that a caller can cause."""
+"""A change without the verdict of its verifier is not made, whatever the reason."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gateway import settings
 from gateway.settings.verifiers import verifier_problems
 from gateway.verification.opa_rule import OpaRule
 from gateway.verification.panel import Asked, Judgement, Panel, Seat
-from gateway.verification.port import Approved, ChangeKind, ProposedChange, Rejected
+from gateway.verification.port import ChangeKind, ProposedChange, Rejected
 from gateway.verification.webhook import Webhook
 from gateway.verification.wire import MOST_ANSWER_BYTES, MOST_QUESTION_BYTES
 from tests.unit.verifiers.changes import Scripted, change, document
@@ -35,13 +35,13 @@ def of_size(size: int) -> ProposedChange:
 
 
 def judged(handler: Handler, proposed: ProposedChange = NEW) -> tuple[Judgement, list[Asked], bool]:
-    """Return the verdict of a webhook that fails open, what was observed, and True if the verifier is healthy."""
+    """Return the verdict of a webhook, what was observed, and True if the verifier is healthy."""
 
     async def run() -> tuple[Judgement, list[Asked], bool]:
         seen: list[Asked] = []
         async with serving(handler) as url:
             webhook = Webhook("w", url, KEY, timeout=20, connections=2)
-            panel = Panel([Seat(verifier=webhook, timeout=20, fail_open=True)], observe=seen.append)
+            panel = Panel([Seat(verifier=webhook, timeout=20)], observe=seen.append)
             judgement = await panel.verify(proposed)
             try:
                 await panel.check("w")
@@ -55,9 +55,9 @@ def judged(handler: Handler, proposed: ProposedChange = NEW) -> tuple[Judgement,
 
 
 @pytest.mark.parametrize("handler", [answering("{}", status=500), answering("{}", status=503), answering("?"), _cut])
-def test_failure_of_the_server_lets_the_change_pass(handler: Handler) -> None:
+def test_failure_of_the_server_stops_the_change(handler: Handler) -> None:
     judgement, _, healthy = judged(handler)
-    assert judgement.verdict == Approved() and not healthy
+    assert judgement.unavailable and isinstance(judgement.verdict, Rejected) and not healthy
 
 
 def test_question_that_is_too_large_is_rejected_with_its_size() -> None:
@@ -84,28 +84,55 @@ def test_connection_that_ends_after_a_large_question_closes() -> None:
     assert judgement.unavailable
 
 
-def test_flood_of_questions_closes_and_one_question_to_a_hanging_verifier_opens() -> None:
-    async def run() -> tuple[list[Judgement], Judgement]:
-        hanging = Panel([Seat(verifier=Scripted("hang"), timeout=0.3, questions=2, fail_open=True)])
+def test_flood_of_questions_and_one_question_to_a_hanging_verifier_close() -> None:
+    async def run() -> list[Judgement]:
+        hanging = Panel([Seat(verifier=Scripted("hang"), timeout=0.3, questions=2)])
         flood = await asyncio.gather(*(hanging.verify(DROP) for _ in range(50)))
-        return list(flood), await hanging.verify(DROP)
+        return [*flood, await hanging.verify(DROP)]
 
-    flood, alone = asyncio.run(run())
-    # The first two had a place at once: their timeout is a failure of the verifier. All others waited or found no room.
-    assert [each.verdict == Approved() for each in flood] == [True] * 2 + [False] * 48
-    assert all(each.unavailable for each in flood[2:])
-    assert alone.verdict == Approved()
+    assert all(each.unavailable and isinstance(each.verdict, Rejected) for each in asyncio.run(run()))
+
+
+@pytest.mark.parametrize("timeout", [0.3, 5])
+def test_a_padded_change_that_a_verifier_cannot_judge_in_time_is_not_made(timeout: float) -> None:
+    """A caller pads its change with 4 MB, so that a verifier needs more than its timeout."""
+
+    async def slow_for_padding(request: web.Request) -> web.StreamResponse:
+        size = len(await request.read())
+        await asyncio.sleep(1 if size > 4_000_000 else 0)
+        return web.json_response({"verdict": "reject", "reasons": ["no"]})
+
+    async def run() -> Judgement:
+        async with serving(slow_for_padding) as url:
+            webhook = Webhook("w", url, KEY, timeout=20, connections=2)
+            panel = Panel([Seat(verifier=webhook, timeout=timeout)])
+            judgement = await panel.verify(of_size(4_000_000))
+            await panel.close()
+        return judgement
+
+    judgement = asyncio.run(run())
+    assert isinstance(judgement.verdict, Rejected) and judgement.unavailable is (timeout < 1)
 
 
 @pytest.mark.parametrize(
     ("kind", "more"),
-    [("schema", {}), ("partitions", {}), ("columns", {"PROTECTED_COLUMNS": "id"})],
+    [
+        ("schema", {}),
+        ("columns", {"PROTECTED_COLUMNS": "id"}),
+        ("opa", {}),
+        ("webhook", {"URL": "https://a.example", "SECRET": KEY.decode() if isinstance(KEY, bytes) else KEY}),
+        ("extension", {}),
+    ],
 )
-def test_built_in_rule_cannot_fail_open(kind: str, more: dict[str, str]) -> None:
-    given = {"KIND": kind, "ON_FAILURE": "open", **more}
-    read = settings.load({f"LAKEGATE__VERIFIERS__V__{name}": value for name, value in given.items()})
-    (problem,) = verifier_problems(read.verifiers, read.max_request_time)
-    assert "ON_FAILURE must be closed" in problem
+def test_the_gateway_does_not_start_with_the_removed_value_open(kind: str, more: dict[str, str]) -> None:
+    def problems(on_failure: str) -> list[str]:
+        given = {"KIND": kind, "ON_FAILURE": on_failure, **more}
+        read = settings.load({f"LAKEGATE__VERIFIERS__V__{name}": value for name, value in given.items()})
+        return verifier_problems(read.verifiers, read.max_request_time)
+
+    assert problems("closed") == []
+    (problem,) = problems("open")
+    assert problem.startswith("LAKEGATE__VERIFIERS__V__ON_FAILURE must be closed, or unset: `open` was removed")
 
 
 MANY_REASONS = json.dumps({"verdict": "reject", "reasons": ["a column was dropped"] * 101})
@@ -120,24 +147,24 @@ def test_answer_that_is_too_long_closes(answer: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("handler", "closes"),
+    "handler",
     [
         # OPA's answer if two rules give different verdicts, or a built-in function fails for a value of the change.
-        (answering('{"code":"internal_error","errors":[{"code":"eval_conflict_error"}]}', status=500), True),
-        (answering("{}"), True),
-        (answering('{"result":{"verdict":"maybe"}}'), True),
-        (answering('{"result":{"verdict":"reject","reasons":[""]}}'), True),
-        (answering(f'{{"result":{MANY_REASONS}}}'), True),
-        (answering("", status=503), False),
+        answering('{"code":"internal_error","errors":[{"code":"eval_conflict_error"}]}', status=500),
+        answering("{}"),
+        answering('{"result":{"verdict":"maybe"}}'),
+        answering('{"result":{"verdict":"reject","reasons":[""]}}'),
+        answering(f'{{"result":{MANY_REASONS}}}'),
+        answering("", status=503),
     ],
 )
-def test_rule_in_opa_that_fails_for_a_change_closes(handler: Handler, closes: bool) -> None:
+def test_rule_in_opa_without_a_verdict_closes(handler: Handler) -> None:
     async def run() -> Judgement:
         async with serving(handler) as url:
             rule = OpaRule("o", url, "verdict", token=None, timeout=20, connections=2)
-            panel = Panel([Seat(verifier=rule, timeout=20, fail_open=True)])
+            panel = Panel([Seat(verifier=rule, timeout=20)])
             judgement = await panel.verify(NEW)
             await panel.close()
         return judgement
 
-    assert asyncio.run(run()).unavailable is closes
+    assert asyncio.run(run()).unavailable
