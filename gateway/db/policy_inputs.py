@@ -177,7 +177,7 @@ class PolicyRows:
 def _key(row: Governed) -> tuple[object, ...]:
     """Return the key under which the inputs of a row may be cached. A move or commit changes it.
 
-    A rename after which the policies of another name apply changes the revision (`0048_data_policy_names.py`).
+    A rename after which the policies of another name apply changes the revision (`0049_data_policy_names.py`).
     """
     namespace = row if isinstance(row, ResolvedNamespace) else row.namespace
     at = (

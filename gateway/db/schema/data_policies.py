@@ -86,7 +86,7 @@ data_policy_names = Table(
 `levels` are the patterns of the namespace's levels and of the table's name, as written. `pattern` is
 `gateway.iceberg.name_patterns.NamePattern.like`, and `id` is derived from the warehouse and the pattern. The last
 binding to a name deletes its row. The function `data_policy_names_of` returns the names of a table, and triggers give
-a table that loses a name its policies as bindings of its own (`0048_data_policy_names.py`).
+a table that loses a name its policies as bindings of its own (`0049_data_policy_names.py`).
 """
 
 data_policy_releases = Table(
