@@ -217,13 +217,24 @@ def _hash_numbers(values: Any, salt: bytes) -> Any:
 
 def _fixed(field: iceberg.NestedField) -> Mask:
     value = fixed_value(field.field_type, field.field_id)
+    return lambda values: _repeated(value, values.type, len(values))
 
-    def masked(values: Any) -> Any:
-        if isinstance(values, pa.DictionaryArray):
-            return pa.repeat(pa.scalar(value, values.type.value_type), len(values)).cast(values.type)
-        return pa.repeat(pa.scalar(value, values.type), len(values))
 
-    return masked
+def _repeated(value: Any, kind: pa.DataType, length: int) -> Any:
+    """Return an array of equal values. Arrow repeats no empty list, and no value of an extension inside of a struct."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return kind.wrap_array(_repeated(value, kind.storage_type, length))
+    if pa.types.is_dictionary(kind):
+        return pa.repeat(pa.scalar(value, kind.value_type), length).cast(kind)
+    if isinstance(value, dict) and value:
+        fields = [_repeated(value[each.name], each.type, length) for each in kind]
+        return pa.StructArray.from_arrays(fields, fields=list(kind))
+    if isinstance(value, list):
+        width = np.int64 if pa.types.is_large_list(kind) else np.int32
+        parts = (kind.key_type, kind.item_type) if pa.types.is_map(kind) else (kind.value_type,)
+        starts = pa.array(np.zeros(length + 1, width))
+        return type(pa.nulls(0, kind)).from_arrays(starts, *(pa.nulls(0, each) for each in parts), type=kind)
+    return pa.repeat(pa.scalar(value, kind), length)
 
 
 def fixed_value(kind: iceberg.IcebergType, field_id: int) -> object:

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pyiceberg import types as iceberg
 
+from lakegate.reader.files import offsets
 from lakegate.reader.masks import Mask
 from lakegate.reader.predicates import Column
 from lakegate.reader.wire import RestrictionNotSupported
@@ -80,15 +80,10 @@ def _struct(values: Any, masks: list[Mask | None]) -> Any:
 def _list(values: Any, mask: Mask | None) -> Any:
     kind = pa.LargeListArray if pa.types.is_large_list(values.type) else pa.ListArray
     nulls = values.is_null() if values.null_count else None
-    return kind.from_arrays(_offsets(values), _applied(mask, values.values), type=values.type, mask=nulls)
+    return kind.from_arrays(offsets(values), _applied(mask, values.values), type=values.type, mask=nulls)
 
 
 def _map(values: Any, mask: Mask | None) -> Any:
     nulls = values.is_null() if values.null_count else None
     items = _applied(mask, values.items)
-    return pa.MapArray.from_arrays(_offsets(values), values.keys, items, type=values.type, mask=nulls)
-
-
-def _offsets(values: Any) -> Any:
-    """Return a copy of the offsets: arrow accepts no slice of them together with nulls."""
-    return pa.array(np.array(values.offsets))
+    return pa.MapArray.from_arrays(offsets(values), values.keys, items, type=values.type, mask=nulls)

@@ -17,13 +17,14 @@ from pyiceberg.expressions import parser
 from pyiceberg.expressions.visitors import bind as bind_expression
 from pyiceberg.expressions.visitors import extract_field_ids
 from pyiceberg.io import FileIO
-from pyiceberg.io.pyarrow import ArrowScan, expression_to_pyarrow, schema_to_pyarrow
+from pyiceberg.io.pyarrow import expression_to_pyarrow, schema_to_pyarrow
 from pyiceberg.schema import Schema
 from pyiceberg.table import DataScan
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.types import NestedField
 
 from lakegate.reader.apply import bind, filter_ids
+from lakegate.reader.files import FileScan
 from lakegate.reader.masks import SALT_BYTES
 from lakegate.reader.nested import children, walk
 from lakegate.reader.pushdown import superset, unmasked_parts
@@ -121,7 +122,7 @@ class RestrictedTable:
     ) -> Iterator[pa.RecordBatch]:
         """Return the batches of the files. PyIceberg reads all files ahead, except if they are read one by one."""
         scan = DataScan(self._metadata, self._io, row_filter=row_filter, snapshot_id=snapshot_id)
-        files = ArrowScan(self._metadata, self._io, schema, row_filter)
+        files = FileScan(self._metadata, self._io, schema, row_filter)
         if not one_by_one:
             yield from files.to_record_batches(scan.plan_files())
             return

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg import expressions as pyi
 from pyiceberg import types as iceberg
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.io.pyarrow import ArrowScan
+from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
 from pyiceberg.schema import Schema
 from pyiceberg.table import DataScan, Table
 
@@ -221,6 +222,78 @@ def test_no_column_name_prevents_a_filter_by_a_removed_column(table: Table) -> N
         change.add_column("__row_filter_3", iceberg.StringType())
         change.delete_column("region")
     assert ids(restricted(table, MASKED, row_filter=equals(3, "eu"))) == [1, 2]
+
+
+INNER = iceberg.StructType(iceberg.NestedField(90, "x", iceberg.StringType(), required=False))
+STRING = iceberg.StringType()
+
+
+def _list(id: int, element: iceberg.IcebergType) -> iceberg.ListType:
+    return iceberg.ListType(id, element, element_required=False)
+
+
+def _map(id: int, value: iceberg.IcebergType) -> iceberg.MapType:
+    return iceberg.MapType(id, STRING, id + 1, value, value_required=False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (INNER, {"x": "a"}),
+        (_list(10, STRING), ["a", None]),
+        (_list(10, INNER), [{"x": "a"}, None]),
+        (_list(10, _list(20, INNER)), [None, [], [{"x": "a"}]]),
+        (_list(10, _map(20, INNER)), [None, [], [("k", {"x": "a"})]]),
+        (_map(10, STRING), [("k", "a"), ("l", None)]),
+        (_map(10, INNER), [("k", {"x": "a"}), ("l", None)]),
+        (_map(10, _list(20, INNER)), [("k", None), ("l", []), ("m", [{"x": "a"}])]),
+        (iceberg.StructType(iceberg.NestedField(10, "in", _list(20, INNER), required=False)), {"in": [{"x": "a"}]}),
+        (iceberg.StructType(iceberg.NestedField(10, "in", _map(20, INNER), required=False)), {"in": None}),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_null_of_each_nested_type_is_read_and_filtered_as_null(
+    tmp_path: Path, kind: iceberg.IcebergType, value: Any
+) -> None:
+    """A null that is read as an empty list would pass a filter that hides null."""
+    catalog = SqlCatalog("c", uri=f"sqlite:///{tmp_path}/c.db", warehouse=f"file://{tmp_path}/lake")
+    catalog.create_namespace("n")
+    made = catalog.create_table(
+        "n.t",
+        Schema(
+            iceberg.NestedField(1, "id", iceberg.LongType(), required=False),
+            iceberg.NestedField(2, "c", kind, required=False),
+        ),
+    )
+    empty = {"in": []} if isinstance(value, dict) and "in" in value else value[:0] if isinstance(value, list) else value
+    rows = [{"id": id, "c": each} for id, each in enumerate([value, None, empty, None, {"in": None}, value])]
+    if empty != {"in": []}:
+        del rows[4]
+    # PyIceberg writes null as an empty list too, so arrow writes the file.
+    written = pa.Table.from_pylist(rows, schema=pa.schema(list(zip(("id", "c"), _plain(made), strict=True))))
+    pq.write_table(written, tmp_path / "file.parquet", row_group_size=3)
+    made.add_files([f"file://{tmp_path}/file.parquet"])
+
+    def kept(predicate: Any) -> Any:
+        return sorted(restricted(made, row_filter=predicate).to_arrow().to_pylist(), key=lambda row: row["id"])
+
+    def null(id: int) -> Any:
+        return {"type": "is-null", "child": {"type": "reference", "id": id}}
+
+    column = made.schema().find_field("c")
+    assert kept(True) == rows
+    assert kept(null(column.field_id)) == [row for row in rows if row["c"] is None]
+    assert kept({"type": "not", "child": null(column.field_id)}) == [row for row in rows if row["c"] is not None]
+    if isinstance(column.field_type, iceberg.StructType) and "in" in value:
+        inner = null(column.field_type.fields[0].field_id)
+        assert kept(inner) == [row for row in rows if row["c"] is None or row["c"]["in"] is None]
+    catalog.close()
+
+
+def _plain(table: Table) -> list[pa.DataType]:
+    """Return the arrow types of a table without field ids, with which PyIceberg does not add a file."""
+    found: list[pa.DataType] = schema_to_pyarrow(table.schema(), include_field_ids=False).types
+    return found
 
 
 def test_renamed_column_stays_restricted_and_is_read_by_its_new_name(table: Table) -> None:

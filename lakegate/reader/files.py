@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read data files with PyIceberg, and keep null lists and maps.
+
+PyIceberg 0.12 rebuilds a list or map that contains structs from its offsets alone, so null becomes an empty list
+(https://github.com/apache/iceberg-python/issues/3833). A row filter with `is-null` would then keep rows that it hides
+in other engines. PyIceberg has no parameter for its projection, so its functions are bound here to another one. The
+functions of PyIceberg itself do not change.
+"""
+
+from __future__ import annotations
+
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyiceberg import types as iceberg
+from pyiceberg.io import pyarrow as original
+from pyiceberg.io.pyarrow import ArrowProjectionVisitor, ArrowScan
+
+
+class Projection(ArrowProjectionVisitor):
+    """The conversion of a record batch of a file to the schema of a scan. Null lists and maps stay null."""
+
+    def list(self, list_type: iceberg.ListType, list_array: Any, value_array: Any) -> Any:
+        """Return the list with projected elements, or None if the file does not have it."""
+        found = super().list(list_type, list_array, value_array)
+        if found is None or found.null_count == list_array.null_count:
+            return found
+        kind = pa.LargeListArray if pa.types.is_large_list(found.type) else pa.ListArray
+        return kind.from_arrays(offsets(found), found.values, type=found.type, mask=list_array.is_null())
+
+    def map(self, map_type: iceberg.MapType, map_array: Any, key_result: Any, value_result: Any) -> Any:
+        """Return the map with projected keys and values, or None if the file does not have it."""
+        found = super().map(map_type, map_array, key_result, value_result)
+        if found is None or found.null_count == map_array.null_count:
+            return found
+        nulls = map_array.is_null()
+        return pa.MapArray.from_arrays(offsets(found), found.keys, found.items, type=found.type, mask=nulls)
+
+
+def offsets(values: Any) -> Any:
+    """Return a copy of the offsets of a list or map: arrow accepts no slice of them together with nulls."""
+    return pa.array(np.array(values.offsets))
+
+
+_NAMES: dict[str, Any] = {**vars(original), "ArrowProjectionVisitor": Projection}
+
+
+def _bound(function: Any) -> Any:
+    """Return a copy of a function of PyIceberg that finds the names of this module's table."""
+    return FunctionType(function.__code__, _NAMES, function.__name__, function.__defaults__, function.__closure__)
+
+
+for _name in ("_to_requested_schema", "_task_to_record_batches"):
+    _NAMES[_name] = _bound(_NAMES[_name])
+
+
+class FileScan(ArrowScan):
+    """The scan of PyIceberg over the files of a table, with the projection of this module."""
+
+    _record_batches_from_scan_tasks_and_deletes = _bound(ArrowScan._record_batches_from_scan_tasks_and_deletes)
