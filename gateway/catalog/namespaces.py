@@ -65,7 +65,6 @@ class Namespaces:
         reserved: frozenset[str],
         approval: ChangeApproval,
         limits: Limits | None = None,
-        max_depth: int = 5,
     ) -> None:
         self._max_properties = (limits or Limits()).properties
         self._approval = approval
@@ -73,7 +72,6 @@ class Namespaces:
         self._lists = lists
         self._delivery = delivery
         self._reserved = reserved
-        self._max_depth = max_depth
 
     async def list(self, permit: Permit[ListNamespaces]) -> ListNamespacesResponse:
         """Return the direct children that the caller can see, with the spelling of their creators."""
@@ -97,7 +95,7 @@ class Namespaces:
         """
         operation = permit.operation
         namespace = operation.namespace
-        validate_new_namespace(namespace, reserved=self._reserved, max_depth=self._max_depth)
+        validate_new_namespace(namespace, reserved=self._reserved)
         parent = permit.namespace(operation.parent) if isinstance(operation.parent, NamespaceRef) else None
         warehouse = parent.warehouse if parent is not None else permit.warehouse(operation.warehouse)
         requested = operation.request.properties or {}

@@ -10,7 +10,6 @@ from uuid import UUID
 from gateway.db import data_policy_bindings
 from gateway.db.engine import Connection
 from gateway.db.excerpts import excerpts_of
-from gateway.iceberg.identifiers import fold
 from gateway.obligations.columns import RestrictionNotExpressible, columns_of
 from gateway.obligations.data_policies import (
     AllOf,
@@ -61,16 +60,17 @@ async def recorded_fields(
 
     A table whose schemas cannot be read has none: the decision then resolves the names itself.
     """
-    names = {fold(name) for name in column_names(definition)}
+    names = column_names(definition)
     if not names:
         return {}
+    one = isinstance(definition, RowFilter)  # a mask covers all columns of a name in any letter case
     found: dict[UUID, tuple[int, ...]] = {}
     for id, excerpt in (await excerpts_of(connection, tables)).items():
         try:
             columns = columns_of(excerpt.text)
         except RestrictionNotExpressible:
             continue
-        found[id] = tuple(sorted(field.id for field in columns.current if fold(field.name) in names))
+        found[id] = tuple(sorted({field.id for name in names for field in columns.meant(name, one=one)}))
     return found
 
 

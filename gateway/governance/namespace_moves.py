@@ -34,7 +34,7 @@ from gateway.iceberg.errors import (
     NamespaceDepthExceeded,
     NamespaceProtected,
 )
-from gateway.iceberg.identifiers import Namespace, validate_new_namespace
+from gateway.iceberg.identifiers import MAX_LEVELS, Namespace, validate_new_namespace
 from gateway.protocol.namespaces import MovedNamespace
 from gateway.scope.layout import FullHierarchyLayout
 from gateway.storage.registry import stored_profile
@@ -47,8 +47,7 @@ ApproveMove: TypeAlias = Callable[[Permit[MoveNamespace], ResolvedNamespace, Nam
 
 
 class NamespaceMoves:
-    """Move namespaces. `reserved` names and `max_depth` apply as they do to new namespaces. `approve` is called before
-    the move."""
+    """Move namespaces. `reserved` names apply as they do to new namespaces. `approve` is called before the move."""
 
     def __init__(
         self,
@@ -58,14 +57,12 @@ class NamespaceMoves:
         delivery: TupleDelivery,
         reserved: frozenset[str],
         approve: ApproveMove,
-        max_depth: int = 5,
     ) -> None:
         self._approve = approve
         self._database = database
         self._door = door
         self._delivery = delivery
         self._reserved = reserved
-        self._max_depth = max_depth
 
     async def move(self, permit: Permit[MoveNamespace]) -> MovedNamespace:
         """Move a namespace. Idempotent: a repeated move delivers the tuples again.
@@ -78,7 +75,7 @@ class NamespaceMoves:
         operation = permit.operation
         parent = permit.namespace(operation.parent) if isinstance(operation.parent, NamespaceRef) else None
         warehouse = permit.namespace(operation.namespace).warehouse
-        validate_new_namespace(operation.destination, reserved=self._reserved, max_depth=self._max_depth)
+        validate_new_namespace(operation.destination, reserved=self._reserved)
         _refuse_layout(warehouse)
         above = permit.namespace(operation.namespace).ancestors[-1:]
         if above != (() if parent is None else (parent.id,)):
@@ -154,9 +151,9 @@ class NamespaceMoves:
                 f"Namespace {moved} is protected. Remove its protection first, or send force=true to move it."
             )
         deepest = subtree.depth - len(subtree.levels) + len(operation.destination.levels)
-        if deepest > self._max_depth:
+        if deepest > MAX_LEVELS:
             raise NamespaceDepthExceeded(
-                f"Namespace exceeds maximum depth of {self._max_depth}: after the move one would have {deepest} levels."
+                f"Namespace exceeds maximum depth of {MAX_LEVELS}: after the move one would have {deepest} levels."
             )
 
 

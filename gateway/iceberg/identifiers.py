@@ -27,9 +27,11 @@ SEPARATOR: Final = "\x1f"
 MAX_NAME_BYTES: Final = 255
 """Maximum length in UTF-8 bytes of the name of a new level, table or view."""
 
-MAX_REQUESTED_LEVELS: Final = 100
+MAX_LEVELS: Final = 5
+"""Maximum number of levels of a namespace. A request with more is refused before anything is read."""
+
 MAX_REQUESTED_CHARACTERS: Final = 1024
-"""Maximum number of levels of a namespace, and of characters of a level or name, in any request.
+"""Maximum number of characters of a level or name, in any request.
 
 Longer names cannot exist, and every record of a request would repeat them.
 """
@@ -64,9 +66,9 @@ class Namespace(Struct, frozen=True):
     def __post_init__(self) -> None:
         if not self.levels:
             raise NamespaceEmpty("A namespace needs at least one level")
-        if len(self.levels) > MAX_REQUESTED_LEVELS:
+        if len(self.levels) > MAX_LEVELS:
             raise NamespaceDepthExceeded(
-                f"Namespace exceeds maximum depth of {MAX_REQUESTED_LEVELS}: it has {len(self.levels)} levels"
+                f"Namespace exceeds maximum depth of {MAX_LEVELS}: it has {len(self.levels)} levels"
             )
         for level in self.levels:
             _refuse_length(level, InvalidNamespace, "Namespace level")
@@ -132,17 +134,12 @@ class TableIdentifier(Struct, frozen=True):
         return f"{self.namespace.key}{SEPARATOR}{fold(self.name)}"
 
 
-def validate_new_namespace(namespace: Namespace, *, reserved: frozenset[str], max_depth: int = 5) -> None:
+def validate_new_namespace(namespace: Namespace, *, reserved: frozenset[str]) -> None:
     """Raise an error if a namespace must not be created with this name.
 
-    `reserved` are first-level names for engines, compared without case. Raises `NamespaceDepthExceeded`,
-    `ReservedNamespace`, `NamespacePartContainsDot` or `InvalidNamespace`.
+    `reserved` are first-level names for engines, compared without case. Raises `ReservedNamespace`,
+    `NamespacePartContainsDot` or `InvalidNamespace`.
     """
-    if len(namespace.levels) > max_depth:
-        raise NamespaceDepthExceeded(
-            f"Namespace exceeds maximum depth of {max_depth}: {_shown(namespace.dotted)} has "
-            f"{len(namespace.levels)} levels"
-        )
     if fold(namespace.levels[0]) in {fold(name) for name in reserved}:
         raise ReservedNamespace(
             f"Namespace is reserved for internal use: {_shown(namespace.levels[0])}. Choose another name"

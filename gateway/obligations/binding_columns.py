@@ -120,7 +120,8 @@ class TableColumns:
         """Return the current columns that a row filter means: one for a name, all tagged ones for a tag.
 
         The result is empty if there is none, or if the name is ambiguous. A recorded column wins over a later column of
-        the name, because the filter was written for its values.
+        the name, because the filter was written for its values. Of columns whose names differ in letter case only, the
+        one with exactly this name wins.
         """
         if reference.tag is not None:
             ids = self._tagged(self._tags(reference.tag))
@@ -128,11 +129,10 @@ class TableColumns:
         name = fold(reference.name or "")
         had = self._ids.get(name, set()) & self.current.keys()
         now = {id for id in had if fold(self.current[id].name) == name}
-        recorded_now = had & set(recorded)
-        for candidates in (recorded_now, {id for id in now if self.current[id].name == reference.name}, now, had):
-            if candidates:
-                return [self.current[id] for id in candidates] if len(candidates) == 1 else []
-        return []
+        candidates = had & set(recorded) or now or had
+        exact = {id for id in candidates if self.current[id].name == reference.name}
+        found = exact or candidates
+        return [self.current[id] for id in found] if len(found) == 1 else []
 
 
 def unambiguous_names(columns: Columns, inputs: PolicyInputs) -> dict[int, str]:

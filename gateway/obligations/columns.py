@@ -50,6 +50,11 @@ class Columns(msgspec.Struct, frozen=True):
         """Return the field id of the column with exactly this name in the current schema, or None."""
         return next((field.id for field in self.current if field.name == name), None)
 
+    def meant(self, name: str, *, one: bool) -> list[NestedField]:
+        """Return the current columns with the name, in any letter case. With `one`, only that of exactly the name."""
+        found = [field for field in self.current if fold(field.name) == fold(name)]
+        return [field for field in found if one and field.name == name] or found
+
     def dropped(self, name: str) -> int | None:
         """Return the field id of the dropped column that had this name, or None: the highest of several."""
         now = {field.id for field in self.current}

@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -112,13 +112,21 @@ class GovernedTables:
         return RestCatalog(uri=service.uri, warehouse=service.warehouse, token=self._token)
 
     def read(self, table: GovernedTable) -> DataFrame:
-        """Return the unrestricted rows of the current snapshot, with the columns of the current schema."""
+        """Return the unrestricted rows of the current snapshot, with the columns of the current schema.
+
+        Raises:
+            GovernedReadRefused: Spark cannot read the table, or its columns changed in a way that is not supported.
+        """
         snapshot, fields = table.metadata.current(), table.metadata.schema.fields
         if snapshot is None:
             nothing = [absent_value(each).alias(each.name) for each in fields]
             return self.session.range(0).select(*nothing)
+        read = table.metadata.schema_of(snapshot).fields
+        check_readable((*read, *fields))
         frame = self.session.read.option("versionAsOf", str(snapshot.snapshot_id)).table(table.name)
-        return evolved(frame, table.metadata.schema_of(snapshot).fields, fields)
+        if renamed(read, fields):
+            frame = _without_pushdown(frame)
+        return evolved(frame, read, fields)
 
     def read_appended(self, table: GovernedTable, after: Snapshot) -> DataFrame:
         """Return the unrestricted rows that were appended after an ancestor, up to the current snapshot."""
@@ -155,11 +163,25 @@ def _internal(field: NestedField) -> str:
 
 
 def _evolved(old: NestedField | None, new: NestedField) -> Column:
-    if old is None:
-        return absent_value(new)
-    column = f.col(_internal(old))
+    return absent_value(new) if old is None else _converted(f.col(_internal(old)), old, new)
+
+
+def _converted(column: Column, old: NestedField, new: NestedField) -> Column:
+    """Return a column of the schema that is read as one of the current schema, also inside of nested types."""
     if _shape(old.type) == _shape(new.type):
         return column
+    match old.type, new.type:
+        case StructType(fields=before), StructType(fields=after):
+            by_id = {each.id: each for each in before}
+            inner = (_field(column, by_id.get(each.id), each).alias(each.name) for each in after)
+            return f.when(column.isNotNull(), f.struct(*inner))
+        case ListType(element_id=id) as first, ListType(element_id=same) as second if id == same:
+            one, other = _inside(id, first.element), _inside(id, second.element)
+            return f.transform(column, lambda each: _converted(each, one, other))
+        case MapType(value_id=id) as first, MapType(value_id=same) as second if id == same:
+            if _shape(first.key) == _shape(second.key):
+                one, other = _inside(id, first.value), _inside(id, second.value)
+                return f.transform_values(column, lambda _, each: _converted(each, one, other))
     decimals = all(isinstance(each.type, str) and each.type.startswith("decimal(") for each in (old, new))
     if (old.type, new.type) in _PROMOTED or decimals:
         return column.cast(spark_type(new.type))
@@ -167,6 +189,15 @@ def _evolved(old: NestedField | None, new: NestedField) -> Column:
         f"column {new.id} has another type in the current schema than in the current snapshot, and the change cannot "
         "be applied here; write a snapshot with the current schema first"
     )
+
+
+def _field(struct: Column, old: NestedField | None, new: NestedField) -> Column:
+    return absent_value(new) if old is None else _converted(struct.getField(old.name), old, new)
+
+
+def _inside(id: int, kind: Type) -> NestedField:
+    """Return the element of a list, or the value of a map, as a field."""
+    return NestedField(id=id, name="", type=kind, required=False)
 
 
 def _shape(kind: Type) -> object:
@@ -180,6 +211,41 @@ def _shape(kind: Type) -> object:
             return ("map", kind.key_id, _shape(kind.key), kind.value_id, _shape(kind.value))
         case _:
             return kind
+
+
+def check_readable(fields: Iterable[NestedField]) -> None:
+    """Raise `GovernedReadRefused` if Spark has no type for a column: it refuses every read of such a table."""
+    for each in fields:
+        try:
+            spark_type(each.type)
+        except RestrictionsRefused as refused:
+            raise GovernedReadRefused(
+                f"Spark cannot read tables with such a column, restricted or not: column {each.id}: {refused}. Read "
+                "the table with Trino or the Python reader"
+            ) from None
+
+
+def renamed(read: Sequence[NestedField], wanted: Sequence[NestedField]) -> bool:
+    """Return True if a column or field of a struct has another name in `wanted`, or its name is that of another one."""
+    old, new = dict(_paths(read)), dict(_paths(wanted))
+    ids = {path: id for id, path in new.items()}
+    return any(new.get(id, path) != path or ids.get(path, id) != id for id, path in old.items())
+
+
+def _paths(fields: Iterable[NestedField], above: tuple[str, ...] = ()) -> Iterator[tuple[int, tuple[str, ...]]]:
+    for each in fields:
+        yield each.id, (*above, each.name)
+        if isinstance(each.type, StructType):
+            yield from _paths(each.type.fields, (*above, each.name))
+
+
+def _without_pushdown(frame: DataFrame) -> DataFrame:
+    """Return the frame with a node through which Spark moves no filter.
+
+    Iceberg plans the read of a snapshot by the current schema. It would look up the name that a moved filter has in the
+    snapshot's schema there: the read would fail, or skip files and partitions by another column of that name.
+    """
+    return frame.observe(f"governed_{next(_numbers)}", f.count(f.lit(1)))
 
 
 def absent_value(field: NestedField) -> Column:

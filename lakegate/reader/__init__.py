@@ -7,8 +7,9 @@ the extra `lakegate[reader]`.
 
 from lakegate.reader.apply import BoundRestrictions, apply, bind
 from lakegate.reader.catalog import LoadFailed
+from lakegate.reader.failures import ReadFailed
 from lakegate.reader.session import ExchangeFailed, Reader
-from lakegate.reader.table import ReadFailed, RestrictedTable
+from lakegate.reader.table import RestrictedTable
 from lakegate.reader.wire import Action, ReadRestrictions, RestrictionNotSupported, decode
 
 __all__ = [

@@ -13,9 +13,19 @@ from typing import Any
 import msgspec
 import requests
 from pyiceberg.catalog.rest import RestCatalog, TableResponse
-from pyiceberg.exceptions import NoSuchTableError, RESTError
+from pyiceberg.exceptions import (
+    AuthorizationExpiredError,
+    BadRequestError,
+    ForbiddenError,
+    NoSuchTableError,
+    RESTError,
+    ServerError,
+    ServiceUnavailableError,
+    UnauthorizedError,
+)
 from pyiceberg.io import FileIO, load_file_io
 from requests.adapters import HTTPAdapter
+from urllib3 import Retry
 
 from lakegate.reader.table import RestrictedTable
 from lakegate.reader.wire import decode
@@ -24,6 +34,11 @@ from lakegate.reader.wire import decode
 TIMEOUT = (10.0, 60.0)
 #: A property by which a table names a class to import. Writers of a table choose its properties.
 _CLASS_OF_IO = "py-io-impl"
+
+
+#: Seconds before a request is repeated.
+_LONGEST_PAUSE = 10.0
+_RETRY_STATUS = (429, 503)
 
 
 class LoadFailed(Exception):
@@ -47,7 +62,42 @@ class _Errors(msgspec.Struct):
     error: _Error
 
 
-class _WithTimeout(HTTPAdapter):  # type: ignore[misc]  # the library has no types
+class _Retry(Retry):
+    """Repeat a request that the gateway answered with 429 or 503. Such an answer means that nothing was done."""
+
+    def get_retry_after(self, response: Any) -> float | None:
+        """Return the seconds of `Retry-After`, at most those of a slow answer."""
+        seconds = super().get_retry_after(response)
+        return None if seconds is None else min(seconds, _LONGEST_PAUSE)
+
+
+_RETRY = _Retry(
+    total=4,
+    connect=0,
+    read=0,
+    redirect=0,
+    other=0,
+    status_forcelist=_RETRY_STATUS,
+    allowed_methods=("GET", "POST"),
+    backoff_factor=0.25,
+    raise_on_status=False,
+)
+
+
+def session() -> requests.Session:
+    """Return a session whose requests have a timeout, and are repeated up to four times on 429 and 503."""
+    made = requests.Session()
+    mount(made)
+    return made
+
+
+def mount(session: requests.Session) -> None:
+    """Set the timeout and the retries of a session."""
+    for scheme in ("https://", "http://"):
+        session.mount(scheme, _Adapter(max_retries=_RETRY))
+
+
+class _Adapter(HTTPAdapter):  # type: ignore[misc]  # the library has no types
     def send(self, request: Any, *args: Any, **kwargs: Any) -> Any:
         kwargs["timeout"] = TIMEOUT
         return super().send(request, *args, **kwargs)
@@ -61,8 +111,7 @@ class RestrictedCatalog(RestCatalog):
 
     def _create_session(self) -> requests.Session:
         session: requests.Session = super()._create_session()
-        for scheme in ("https://", "http://"):
-            session.mount(scheme, _WithTimeout())
+        mount(session)
         return session
 
     def load_restricted(self, identifier: str | tuple[str, ...], properties: Mapping[str, str]) -> RestrictedTable:
@@ -93,9 +142,22 @@ def opened(name: str, **properties: str) -> RestrictedCatalog:
     try:
         return RestrictedCatalog(name, **properties)
     except (RESTError, NoSuchTableError, requests.RequestException, ValueError) as error:
-        problem = type(error).__name__
+        problem = f"{type(error).__name__}); {_remedy(error)}"
     # Raised outside of the handler: the original error can contain the response.
-    raise LoadFailed(f"the catalog's configuration could not be read ({problem}); check the address and the token")
+    raise LoadFailed(f"the catalog's configuration could not be read ({problem}")
+
+
+def _remedy(error: Exception) -> str:
+    match error:
+        case UnauthorizedError() | AuthorizationExpiredError():
+            return "the gateway does not accept the token: check that it is valid and has not ended"
+        case ServiceUnavailableError() | ServerError():
+            return "the gateway is not available: try again"
+        case ForbiddenError() | NoSuchTableError() | BadRequestError():
+            return "check the address, and the name of the warehouse and the caller's rights on it"
+        case requests.ConnectionError() | requests.Timeout():
+            return "the gateway could not be reached: check the address and the network"
+    return "check that the address is that of a Lakegate gateway"
 
 
 def _decoded(answer: requests.Response) -> tuple[TableResponse, msgspec.Raw]:

@@ -9,6 +9,7 @@ functions of PyIceberg itself do not change.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import FunctionType
 from typing import Any
 
@@ -17,6 +18,9 @@ import pyarrow as pa
 from pyiceberg import types as iceberg
 from pyiceberg.io import pyarrow as original
 from pyiceberg.io.pyarrow import ArrowProjectionVisitor, ArrowScan
+from pyiceberg.table import FileScanTask
+
+from lakegate.reader.failures import ReadFailed
 
 
 class Projection(ArrowProjectionVisitor):
@@ -37,6 +41,17 @@ class Projection(ArrowProjectionVisitor):
             return found
         nulls = map_array.is_null()
         return pa.MapArray.from_arrays(offsets(found), found.keys, found.items, type=found.type, mask=nulls)
+
+
+def readable(tasks: Iterable[FileScanTask]) -> list[FileScanTask]:
+    """Return the files of a scan. Raise ReadFailed if PyArrow does not read the format of one of them."""
+    found = list(tasks)
+    if others := sorted({each.file.file_format.value for each in found} - {"PARQUET", "ORC"}):
+        raise ReadFailed(
+            f"the table has data files of the format {others[0]}: PyIceberg reads Parquet and ORC only. Read the table "
+            "with Spark or Trino, or rewrite its files as Parquet"
+        )
+    return found
 
 
 def offsets(values: Any) -> Any:

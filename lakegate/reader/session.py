@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 import requests
 
-from lakegate.reader.catalog import TIMEOUT, LoadFailed, opened
+from lakegate.reader.catalog import LoadFailed, opened, session
 from lakegate.reader.table import RestrictedTable
 
 _GRANT: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
@@ -106,13 +106,13 @@ class Reader:
             "scope": "catalog",
         }
         try:
-            answer = requests.post(
-                f"{self._base}/catalog/v1/oauth/tokens",
-                data=form,
-                headers={"Authorization": f"Bearer {own}"},
-                timeout=TIMEOUT,
-                allow_redirects=False,  # the tokens are for this server only
-            )
+            with session() as http:
+                answer = http.post(
+                    f"{self._base}/catalog/v1/oauth/tokens",
+                    data=form,
+                    headers={"Authorization": f"Bearer {own}"},
+                    allow_redirects=False,  # the tokens are for this server only
+                )
         except requests.RequestException as error:
             problem = type(error).__name__
         else:

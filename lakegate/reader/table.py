@@ -24,20 +24,14 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.types import NestedField
 
 from lakegate.reader.apply import bind, filter_ids
-from lakegate.reader.files import FileScan
+from lakegate.reader.failures import ReadFailed, failure
+from lakegate.reader.files import FileScan, readable
 from lakegate.reader.masks import SALT_BYTES
 from lakegate.reader.nested import children, walk
 from lakegate.reader.pushdown import superset, unmasked_parts
 from lakegate.reader.wire import ReadRestrictions, RestrictionNotSupported
 
 RowFilter: TypeAlias = str | pyi.BooleanExpression
-
-
-class ReadFailed(Exception):
-    """Raised if files of the table cannot be read. The text has the type of the error only.
-
-    Errors of the libraries below can contain values of rows, paths with partition values, and credentials.
-    """
 
 
 class RestrictedTable:
@@ -123,10 +117,11 @@ class RestrictedTable:
         """Return the batches of the files. PyIceberg reads all files ahead, except if they are read one by one."""
         scan = DataScan(self._metadata, self._io, row_filter=row_filter, snapshot_id=snapshot_id)
         files = FileScan(self._metadata, self._io, schema, row_filter)
+        tasks = readable(scan.plan_files())
         if not one_by_one:
-            yield from files.to_record_batches(scan.plan_files())
+            yield from files.to_record_batches(tasks)
             return
-        for task in scan.plan_files():
+        for task in tasks:
             yield from files.to_record_batches([task])
 
     def _schema_at(self, snapshot_id: int | None) -> Schema:
@@ -203,13 +198,13 @@ def _without_details(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBat
         failed: str | None = None
         try:
             batch = next(batches, None)
-        except RestrictionNotSupported:
+        except (RestrictionNotSupported, ReadFailed):
             raise
         except Exception as error:
-            failed = type(error).__name__
+            failed = failure(error)
         # Raised outside of the handler: a traceback also shows the text of an error that was being handled.
         if failed is not None:
-            raise ReadFailed(f"the table could not be read ({failed}); open it again if its credentials have ended")
+            raise ReadFailed(failed)
         if batch is None:
             return
         if batch.num_rows:

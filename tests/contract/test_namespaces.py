@@ -174,3 +174,10 @@ def test_child_namespace_needs_its_parent_and_at_most_five_levels(world: World, 
         assert world.admin.post(f"{world.root}/namespaces", {"namespace": levels}).status_code == 200
     deeper = world.admin.post(f"{world.root}/namespaces", {"namespace": [*levels, "f"]})
     assert error_triple(deeper)[:2] == (400, "NamespaceDepthExceeded")
+    # The depth is judged before anything is looked up.
+    absent = ["nowhere_at_all", *"abcde"]
+    deeper = world.admin.post(f"{world.root}/namespaces", {"namespace": absent})
+    assert error_triple(deeper)[:2] == (400, "NamespaceDepthExceeded")
+    for path in ("", "/tables/t", "/views/v"):
+        named = world.admin.get(f"{world.root}/namespaces/{'%1F'.join(absent)}{path}")
+        assert error_triple(named)[:2] == (400, "NamespaceDepthExceeded")

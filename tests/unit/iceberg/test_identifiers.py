@@ -135,7 +135,6 @@ def test_an_empty_table_name_is_refused() -> None:
 @pytest.mark.parametrize(
     ("levels", "error"),
     [
-        (("a", "b", "c", "d", "e", "f"), NamespaceDepthExceeded),
         (("SYSTEM",), ReservedNamespace),
         (("Information_Schema", "x"), ReservedNamespace),
         (("a.b",), NamespacePartContainsDot),
@@ -198,6 +197,6 @@ def test_names_beyond_the_length_and_depth_limits_are_refused() -> None:
     with pytest.raises(InvalidNamespace):
         Namespace(("x" * 1025,))
     with pytest.raises(NamespaceDepthExceeded):
-        Namespace(("x",) * 101)
+        Namespace(("x",) * 6)
     with pytest.raises(InvalidTableName):
         TableIdentifier(Namespace(("ns",)), "x" * 1025)

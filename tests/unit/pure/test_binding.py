@@ -195,6 +195,18 @@ def test_filter_uses_the_recorded_column_after_a_rename() -> None:
     assert filter_of(bind(bound(test), table=table)) == Compare(Comparison.EQ, 2, "string", "EU")
 
 
+def test_exact_name_wins_among_columns_whose_names_differ_in_letter_case() -> None:
+    table = columns([field(1, "Case"), field(2, "case")])
+    for recorded in ((), (1, 2), (2,)):
+        policy = bound(RowFilter(equals("case", "EU")), recorded=recorded)
+        assert filter_of(bind(policy, table=table)) == Compare(Comparison.EQ, 2, "string", "EU")
+    assert bind(bound(RowFilter(equals("CASE", "EU"))), table=table).problems
+    # A column that a writer adds must not take the mask from the one that had it.
+    assert masks_of(bind(bound(mask("case")), table=table)) == {1: Action.MASK_ALPHANUM, 2: Action.MASK_ALPHANUM}
+    assert [each.id for each in table.meant("case", one=True)] == [2]
+    assert [each.id for each in table.meant("case", one=False)] == [1, 2]
+
+
 def test_filter_finds_the_only_column_that_formerly_had_the_name() -> None:
     table = columns([field(1, "region")], [field(1, "area")])
     only = bind(bound(RowFilter(equals("region", "EU"))), table=table)

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from lakegate.reader import ExchangeFailed, LoadFailed, Reader
+from lakegate.reader import ExchangeFailed, LoadFailed, Reader, catalog
 
 SERVICE, USER = "service-secret", "user-secret"
 
@@ -22,6 +22,7 @@ class Server:
 
     def __init__(self) -> None:
         self.answers: dict[str, tuple[int, Any]] = {}
+        self.busy: dict[str, list[int]] = {}  # the statuses of the first answers of a path
         self.requests: list[tuple[str, str | None, str]] = []
         owner = self
 
@@ -30,7 +31,8 @@ class Server:
                 path = self.path.partition("?")[0]
                 body = self.rfile.read(int(self.headers.get("content-length") or 0)).decode()
                 owner.requests.append((path, self.headers.get("authorization"), body))
-                status, answer = owner.answers.get(path, (404, {}))
+                busy = owner.busy.get(path, [])
+                status, answer = (busy.pop(), {}) if busy else owner.answers.get(path, (404, {}))
                 self.send_response(status)
                 if status == 307:
                     self.send_header("location", str(answer))
@@ -97,6 +99,30 @@ def test_redirect_of_the_exchange_is_not_followed(server: Server) -> None:
     with pytest.raises(ExchangeFailed):
         reader(server).as_user(USER).table("n.t")
     assert [path for path, _, _ in server.requests] == [TOKENS]
+
+
+@pytest.mark.parametrize("status", [503, 429])
+def test_busy_gateway_is_asked_again(server: Server, status: int) -> None:
+    for path in (TOKENS, CONFIG, LOAD):
+        server.busy[path] = [status, status]
+    server.answers[LOAD] = (403, {"error": {"message": "enforcer is missing", "type": "F", "code": 403}})
+    with pytest.raises(LoadFailed, match="enforcer is missing"):
+        reader(server).as_user(USER).table("n.t")
+    assert [path for path, _, _ in server.requests] == [TOKENS] * 3 + [CONFIG] * 3 + [LOAD] * 3
+
+
+def test_gateway_that_stays_busy_is_named_as_the_cause(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalog._Retry, "get_backoff_time", lambda retry: 0)
+    server.answers[LOAD] = (503, {"error": {"message": "OpenFGA is down", "type": "F", "code": 503}})
+    with pytest.raises(LoadFailed, match="OpenFGA is down"):
+        reader(server).table("n.t")
+    server.answers[CONFIG] = (503, {})
+    with pytest.raises(LoadFailed, match="not available: try again"):
+        reader(server).table("n.t")
+    server.answers[CONFIG] = (401, {})
+    with pytest.raises(LoadFailed, match="does not accept the token"):
+        reader(server).table("n.t")
+    assert [path for path, _, _ in server.requests].count(LOAD) == 5
 
 
 def test_no_token_is_in_a_repr_or_an_error(server: Server) -> None:

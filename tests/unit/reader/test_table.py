@@ -15,6 +15,7 @@ from pyiceberg import expressions as pyi
 from pyiceberg import types as iceberg
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
+from pyiceberg.manifest import FileFormat
 from pyiceberg.schema import Schema
 from pyiceberg.table import DataScan, Table
 
@@ -361,6 +362,46 @@ def test_wrong_arguments_and_restrictions_are_refused(table: Table) -> None:
         restricted(table, (1, "replace-with-null"))
     with pytest.raises(RestrictionNotSupported, match="no schema"):
         restricted(table, row_filter=equals(99, "x"))
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [
+        (OSError("AWS Error ACCESS_DENIED during HeadObject operation: secret"), "credentials have ended"),
+        (PermissionError("secret"), "credentials have ended"),
+        (FileNotFoundError("secret"), "is missing"),
+        (OSError("AWS Error NETWORK_CONNECTION: secret"), "could not be fetched"),
+        (pa.ArrowInvalid("secret"), "damaged"),
+        (ValueError("PyIceberg does not yet support equality deletes: secret"), "equality deletes"),
+        (pa.ArrowNotImplementedError("secret"), "does not read a file or a type"),
+        (IndexError("secret"), "unexpected error"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_failed_read_names_the_true_cause(
+    table: Table, monkeypatch: pytest.MonkeyPatch, error: Exception, cause: str
+) -> None:
+    def fails(*_: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(ArrowScan, "to_record_batches", fails)
+    with pytest.raises(ReadFailed, match=cause) as failed:
+        restricted(table, MASKED).to_arrow()
+    assert "secret" not in str(failed.value)
+    assert ("credentials" in str(failed.value)) == ("credentials" in cause)
+
+
+def test_file_of_another_format_is_named_as_the_cause(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = DataScan.plan_files
+
+    def plan(scan: DataScan) -> Any:
+        tasks = list(original(scan))
+        tasks[0].file._data[2] = FileFormat.AVRO
+        return tasks
+
+    monkeypatch.setattr(DataScan, "plan_files", plan)
+    with pytest.raises(ReadFailed, match="format AVRO"):
+        restricted(table, MASKED).to_arrow()
 
 
 def test_errors_of_reading_contain_no_value_and_no_path(table: Table) -> None:
