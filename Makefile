@@ -152,8 +152,9 @@ bench: setup ## Measure the performance, each figure next to a floor of the same
 bench-peer: setup ## Compare with another Iceberg REST catalog: make bench-peer TARGET=http://127.0.0.1:8181/catalog
 	@$(BIN)/python -m tests.bench.peer
 
-bench-versions: setup ## Compare with another version: make bench-versions BASE=../older OPTIONS="--only config"
-	@$(BIN)/python -m tests.bench.versions $(OPTIONS) $(BASE)
+bench-versions: setup ## Fail if requests cost more CPU than recorded; with BASE=../older, compare with that version too
+	@$(BIN)/python -m tests.bench.growth
+	$(if $(BASE),@$(BIN)/python -m tests.bench.versions $(OPTIONS) $(BASE))
 
 spec-diff: setup ## Compare our OpenAPI document with the protocol's published one: make spec-diff FILE=...
 	$(BIN)/python -m tests.spec_diff $(FILE)

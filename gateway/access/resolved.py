@@ -56,6 +56,8 @@ class ResolvedWarehouse(msgspec.Struct, frozen=True, kw_only=True):
     allowed_format_versions: tuple[int, ...]
     default_format_version: int | None
     scope_verdict: str | None = None
+    soft_deletion: bool = False
+    """True if dropped tables and views can be restored for a time."""
     data_policy_revision: UUID | None = None
     """None while no data policy can apply to a table of the warehouse. Changes whenever their set may have changed."""
 

@@ -220,7 +220,6 @@ def build_services(
         limits=limits,
         default_project_id=default_project,
         configurations=Configurations(
-            database=database,
             base_uri=settings.base_uri,
             page_size=settings.pagination_size_default,
             idempotency_seconds=once.lifetime if once.enabled else None,

@@ -11,8 +11,6 @@ from gateway.access.operation import OPERATIONS
 from gateway.access.operations.config import GetConfig
 from gateway.access.permit import Permit
 from gateway.access.resolved import ResolvedWarehouse
-from gateway.db import namespaces
-from gateway.db.engine import Database
 from gateway.iceberg.wire import CatalogConfig
 from gateway.obligations.application import hidden_operations
 from gateway.storage.registry import catalog_defaults, soft_deletion_defaults, stored_profile
@@ -27,13 +25,10 @@ _NOT_OFFERED = frozenset({"GetConfig", "ExchangeToken", "SignCreation"})
 class Configurations:
     """The use case of `GET /v1/config`."""
 
-    def __init__(
-        self, *, database: Database, base_uri: str | None, page_size: int, idempotency_seconds: float | None = None
-    ) -> None:
+    def __init__(self, *, base_uri: str | None, page_size: int, idempotency_seconds: float | None = None) -> None:
         """Configure the answer. `idempotency_seconds` is the time for which a success is kept under its idempotency
         key. None if idempotency keys are not supported; then no lifetime is advertised.
         """
-        self._database = database
         self._base_uri = base_uri
         self._page_size = page_size
         self._idempotency_seconds = idempotency_seconds
@@ -51,7 +46,7 @@ class Configurations:
             defaults={
                 "prefix": str(warehouse.id),
                 "rest-page-size": str(self._page_size),
-                **await self._storage_defaults(warehouse),
+                **_storage_defaults(warehouse),
             },
             overrides=overrides,
             endpoints=_endpoints(hidden_operations(permit.obligations)),
@@ -60,14 +55,11 @@ class Configurations:
             ),
         )
 
-    async def _storage_defaults(self, warehouse: ResolvedWarehouse) -> dict[str, str]:
-        profile = stored_profile(warehouse.profile)
-        defaults, on_soft_deletion = dict(catalog_defaults(profile)), soft_deletion_defaults(profile)
-        if on_soft_deletion:
-            async with self._database.read() as connection:
-                if await namespaces.has_soft_deletion(connection, warehouse.id):
-                    defaults |= on_soft_deletion
-        return defaults
+
+def _storage_defaults(warehouse: ResolvedWarehouse) -> dict[str, str]:
+    profile = stored_profile(warehouse.profile)
+    defaults = catalog_defaults(profile)
+    return {**defaults, **soft_deletion_defaults(profile)} if warehouse.soft_deletion else dict(defaults)
 
 
 def iso_duration(seconds: float) -> str:

@@ -71,9 +71,7 @@ async def drop_tree(connection: Connection, permit: Permit[DropNamespace]) -> li
         _refuse_protected(tree)
         if any(each.deleted_at is not None for each in tree.tabulars):
             raise _waiting(row.namespace)
-        if any(each.staged_by is None for each in tree.tabulars) and await namespaces.has_soft_deletion(
-            connection, row.warehouse.id
-        ):
+        if row.warehouse.soft_deletion and any(each.staged_by is None for each in tree.tabulars):
             raise NamespaceNotEmptyException(
                 f"Namespace {row.namespace.dotted} is not empty, and dropped tables and views in its warehouse can "
                 "be restored. Drop its tables and views and wait until they expire, or send force=true to delete them "

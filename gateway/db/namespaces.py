@@ -160,12 +160,6 @@ async def lock_and_find_obstacle(connection: AsyncConnection, at: ResolvedNamesp
     return (await connection.execute(inside)).one()
 
 
-async def has_soft_deletion(connection: AsyncConnection, warehouse_id: UUID) -> bool:
-    """Return True if the warehouse keeps dropped tables and views."""
-    soft = warehouses.c.delete_profile["type"].astext == "soft"
-    return (await connection.execute(select(soft).where(warehouses.c.id == warehouse_id))).scalar() is True
-
-
 async def drop_empty(connection: AsyncConnection, id: UUID) -> None:
     """Delete a namespace that contains only staged tables, and these tables. Call `lock_and_find_obstacle` first."""
     await drop_staged(connection, namespace_id=id)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 from uuid import UUID
 
-from sqlalchemy import Column, Select, Text, any_, bindparam, case, func, literal_column, select
+from sqlalchemy import Boolean, Column, Select, Text, any_, bindparam, case, func, literal_column, select
 from sqlalchemy.dialects.postgresql import JSONB
 
 from gateway.access import refs
@@ -40,6 +40,7 @@ _WAREHOUSE = (
     warehouses.c.default_format_version.label("w_default"),
     warehouses.c.scope_verdict.label("w_scope_verdict"),
     warehouses.c.scope_version.label("w_scope_version"),
+    literal_column("warehouses.delete_profile ->> 'type' = 'soft'", Boolean).label("w_soft_deletion"),
     warehouses.c.data_policy_revision.label("w_data_policy_revision"),
 )
 

@@ -31,6 +31,7 @@ def warehouse_from(row: AnyRow) -> ResolvedWarehouse:
         default_format_version=row.w_default,
         # A verdict for another profile says nothing about this one.
         scope_verdict=row.w_scope_verdict if row.w_scope_version == row.w_profile_version else None,
+        soft_deletion=row.w_soft_deletion,
         data_policy_revision=row.w_data_policy_revision,
     )
 

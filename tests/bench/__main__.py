@@ -9,19 +9,13 @@ that happened in them; a line at the end tells the background work without reque
 
 from __future__ import annotations
 
-import json
 import os
 import platform
-import socket
 import statistics
 import subprocess
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 
-import httpx
 from rich.console import Console
 from rich.table import Table
 
@@ -30,6 +24,7 @@ from tests.bench import options as variables
 from tests.bench.cases import Case, Cases
 from tests.bench.catalogs import Catalog, Prepared
 from tests.bench.cpu import idle_milliseconds
+from tests.bench.floor_server import floor_server
 from tests.bench.generator import Generator, Sent
 from tests.bench.hot import Gateway, bytes_of_an_allow, further, policies_last, revocations
 from tests.bench.options import Options
@@ -40,36 +35,6 @@ from tests.bench.tokens import token_costs
 
 _WARM_SECONDS = 0.5
 _REVOCATIONS = 30
-
-
-@contextmanager
-def _floor(running: Ready, table: str) -> Iterator[str]:
-    """Run the floor server on a free port, with as many workers as the gateway; `table` is any table for the readiness
-    check.
-    """
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    environment = os.environ | {
-        "BENCH_POSTGRES": running.postgres.replace("postgresql://", "postgresql+asyncpg://", 1),
-        # As long as the part of a load response before its metadata.
-        "BENCH_PREFIX": json.dumps({"metadata-location": "s3://bucket/" + "x" * 120})[:-1] + ', "metadata": ',
-        "BENCH_POOL": "5",
-    }
-    command = [sys.executable, "-m", "granian", "--interface", "asgi", "--factory", "--host", "127.0.0.1"]
-    command += ["--port", str(port), "--workers", "2", "--loop", "uvloop", "--no-ws", "tests.bench.floor:create_app"]
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        url = f"http://127.0.0.1:{port}/table"
-        for _ in range(100):
-            try:
-                httpx.get(f"{url}/{table}", trust_env=False).raise_for_status()
-                break
-            except httpx.TransportError:
-                time.sleep(0.1)
-        yield url
-    finally:
-        process.terminate()
-        process.wait(20)
 
 
 def _measured(
@@ -144,7 +109,7 @@ def _measure(options: Options, console: Console) -> None:
         generator = Generator()
         held.callback(generator.close)
         table = cases[0].floor_table
-        floor = held.enter_context(_floor(ready, table))
+        floor = held.enter_context(floor_server(ready, table))
         own = Gateway(ready.catalog_uri, ready.pids["gateway"])
         shown = _table(options, list(groups))
         for case in cases:
@@ -154,7 +119,7 @@ def _measure(options: Options, console: Console) -> None:
                     during.callback(policies_last, ready, 1)
                 gateway = during.enter_context(further(ready, dict(case.settings))) if case.settings else own
                 for connections in case.connections:
-                    url = f"{floor}/{case.floor_table}"
+                    url = f"{floor.url}/{case.floor_table}"
                     found = _measured(ready, gateway, generator, case, url, connections, options)
                     shown.add_row(case.name, str(connections), *_row(found, list(groups)))
         if options.selects("revoke"):

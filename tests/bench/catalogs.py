@@ -136,6 +136,13 @@ class Prepared:
             )
         return {name: found[name] for name in NAMES if name in wanted}
 
+    def id_of(self, table: str) -> str:
+        """Return the id of the row of a table with this URL. Only Lakegate and Lakekeeper send it."""
+        tables, name = table.rsplit("/", 1)
+        listed = self.client.get(tables, params={"returnUuids": "true"}).raise_for_status().json()
+        ids = zip(listed["identifiers"], listed["table-uuids"], strict=True)
+        return next(str(id) for each, id in ids if each["name"] == name)
+
     def refusal(self, name: str, sent: Sent) -> str | None:
         """Send a request once. Return the reason why it cannot be measured, or None after the expected answer."""
         url, body = sent.url.replace("{k}", "000"), sent.body and sent.body.replace("{n}", "probe")

@@ -534,6 +534,6 @@ def test_read_with_a_cached_decision_calls_neither_openfga_nor_opa(
 ) -> None:
     costs = asyncio.run(_survey(stack, targets, with_cache=True, numbers=(2, 3)))
     measured = {name: [len(cost.statements), cost.openfga["batch-check"], cost.opa] for name, cost in costs.items()}
-    # Pages of lists, and the delete profile of a warehouse for the configuration of its clients.
-    two = {"config": 2, "list namespaces": 2, "load namespace": 2, "list tables": 2, "read grants of a table": 2}
+    # Pages of lists, and the properties of a namespace.
+    two = {"list namespaces": 2, "load namespace": 2, "list tables": 2, "read grants of a table": 2}
     assert measured == {name: [two.get(name, 1), 0, 0] for name in costs}
