@@ -224,6 +224,25 @@ def test_documented_audit_query_finds_its_rows(world: World, ns: str, found: Blo
     )
 
 
+def test_documented_query_of_former_rights_finds_containers_and_members_of_roles(world: World, ns: str) -> None:
+    table, member = world.table(ns), world.stranger()
+    role = world.admin.post("/management/v1/role", {"name": unique("auditors")}).json()["id"]
+    space = world.grants_path("namespace", world.namespace_id(ns))
+    inside = {"writes": [{"type": "assignee", "user": member.id}]}
+    assert world.admin.post(f"/management/v1/permissions/role/{role}/assignments", inside).status_code == 204
+    assert world.admin.post(space, {"writes": [{"type": "select", "role": role}]}).status_code == 204
+    [found] = [each for each in blocks() if each.page == "docs/auditor.md" and ":moment" in each.text]
+    statement = found.text.rstrip(";\n").replace(":id", "$1").replace(":moment", "$2")
+    [row] = world.sql("select id, clock_timestamp() as held from tables where table_uuid::text = $1", table.uuid)
+    assert world.admin.post(space, {"deletes": [{"type": "select", "role": role}]}).status_code == 204
+    [now] = world.sql("select clock_timestamp() as moment")
+    held, after = (world.sql(statement, str(row["id"]), moment) for moment in (row["held"], now["moment"]))
+    assert [(each["privilege"], each["through_role"]) for each in held if each["principal_id"] == member.id] == [
+        ("select", role)
+    ]
+    assert member.id not in {each["principal_id"] for each in after}
+
+
 def _record_refused_login(world: World) -> None:
     """Write the record of a refused login, which a stack with the default settings does not write."""
     records: list[AuditRecord] = []
