@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decide whether an engine may act for its caller: by its relation in OpenFGA, and by the limits of its grants.
 
-An administrator is a user that could grant `delegate` on the warehouse or on its project. OpenFGA decides that with
+An administrator is a user that manages the grants of the warehouse or of its project. OpenFGA decides that with
 each request, because administrators can also be members of roles and of groups in the token. A new administrator is
 excluded from the next request on: only allows are cached.
 """
@@ -62,12 +62,17 @@ def questions_to_engine(operation: Operation, resolution: Resolution) -> list[Qu
     return list(engine_questions) or None
 
 
+def administering(on: ObjectType) -> Can:
+    """Return the relation to a warehouse or project that makes a user its administrator: managing the grants there."""
+    return Can.GRANT_DELEGATE if on is ObjectType.PROJECT else Can.GRANT_MANAGE_GRANTS
+
+
 def administers(warehouse: ResolvedWarehouse) -> tuple[Question, ...]:
     """Return the questions of which one is answered with yes for an administrator of the warehouse."""
     project = ObjectKey(ObjectType.PROJECT, warehouse.project_id)
     return (
-        Question(Can.GRANT_DELEGATE, warehouse.key, warehouse.revision),
-        Question(Can.GRANT_DELEGATE, project),
+        Question(administering(ObjectType.WAREHOUSE), warehouse.key, warehouse.revision),
+        Question(administering(ObjectType.PROJECT), project),
     )
 
 

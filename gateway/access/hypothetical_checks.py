@@ -14,6 +14,7 @@ from uuid import UUID
 from gateway.access.actor import Actor
 from gateway.access.authz_errors import unavailable
 from gateway.access.data_restrictions import DataRestrictions, is_governed
+from gateway.access.delegation import administering
 from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.access.engines import Engines
 from gateway.access.fair_slots import FairSlots
@@ -76,6 +77,15 @@ class HypotheticalChecks:
             )
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
+
+    async def administered(self, permit: Permit[Operation], user: Actor, scopes: Sequence[ObjectKey]) -> set[ObjectKey]:
+        """Return the warehouses and projects among `scopes` of which `user` is an administrator; see `related`."""
+        found: set[ObjectKey] = set()
+        for type in dict.fromkeys(each.type for each in scopes):
+            asked = [each for each in scopes if each.type is type]
+            answers = await self.related(permit, user, administering(type), asked)
+            found.update(key for key, yes in zip(asked, answers, strict=True) if yes)
+        return found
 
     async def holds(self, permit: Permit[Operation], pairs: Sequence[tuple[Can, Ref]]) -> list[bool]:
         """Return OpenFGA's answers about the caller, in order; False for absent objects, which are checked as well.

@@ -38,6 +38,7 @@ class Privilege(StrEnum):
     SUBJECT = "subject"
     EXEMPT = "exempt"
     APPLY = "apply"
+    REMOVE = "remove"
 
 
 _BELOW_PROJECT = (
@@ -84,7 +85,7 @@ GRANTABLE: dict[ObjectType, tuple[Privilege, ...]] = {
     ObjectType.GENERIC_TABLE: (*_BELOW_PROJECT, Privilege.MODIFY),
     ObjectType.ROLE: (Privilege.ASSIGNEE, Privilege.OWNERSHIP),
     ObjectType.DATA_POLICY: (Privilege.OWNERSHIP, Privilege.SUBJECT, Privilege.EXEMPT),
-    ObjectType.TAG: (Privilege.OWNERSHIP, Privilege.APPLY),
+    ObjectType.TAG: (Privilege.OWNERSHIP, Privilege.APPLY, Privilege.REMOVE),
 }
 
 #: A live grant of one of these on an object makes the containers above it visible, by a derived `traverse` tuple. Every

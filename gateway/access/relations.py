@@ -72,6 +72,7 @@ class Can(StrEnum):
     GRANT_POLICY_READER = "can_grant_policy_reader"
     GRANT_PROJECT_ADMIN = "can_grant_project_admin"
     GRANT_PROVISIONER = "can_grant_provisioner"
+    GRANT_REMOVE = "can_grant_remove"
     GRANT_ROLE_CREATOR = "can_grant_role_creator"
     GRANT_SECURITY_ADMIN = "can_grant_security_admin"
     GRANT_SELECT = "can_grant_select"
@@ -325,6 +326,7 @@ ACTIONS: dict[ObjectType, frozenset[Can]] = {
             Can.CHANGE_OWNERSHIP,
             Can.DELETE,
             Can.GRANT_APPLY,
+            Can.GRANT_REMOVE,
             Can.READ,
             Can.READ_ASSIGNMENTS,
             Can.READ_ATTACHMENTS,

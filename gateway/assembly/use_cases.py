@@ -308,7 +308,7 @@ def build_services(
         search=Search(reads=reads, door=door, reaches=reaches),
         tags=Tags(database=database, delivery=delivery, page_size=settings.pagination_size_max),
         tag_attachments=TagAttachments(
-            database=database, page_size=settings.pagination_size_max, suggests=settings.tag_suggestions
+            database=database, door=door, page_size=settings.pagination_size_max, suggests=settings.tag_suggestions
         ),
         statistics=Statistics(reads=reads, page_size=settings.pagination_size_max),
         roles=Roles(

@@ -121,8 +121,7 @@ class TokenExchange:
             return
         for place, project in dict.fromkeys((grant.on, project) for grant, project in usable):
             asked = list(dict.fromkeys((place, project)))
-            related = self._door.hypothetical_checks.related
-            if not any(await related(permit, known.acting(user), Can.GRANT_DELEGATE, asked)):
+            if not await self._door.hypothetical_checks.administered(permit, known.acting(user), asked):
                 return
         refusal = (
             ADMINISTRATORS_REFUSED
@@ -132,6 +131,5 @@ class TokenExchange:
         permit.pending_audit.add_details(subject=user.id, refused_by=refusal)
         raise SubjectOutsideLimits(
             f"The grants of `delegate` to {permit.actor.id} do not allow it to act for this user from this network. "
-            "The audit record names the limit. A principal that manages the grants of the warehouse can change "
-            "`acts-for`."
+            "The audit record names the limit. A security administrator of the project can change `acts-for`."
         )

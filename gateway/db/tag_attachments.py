@@ -46,22 +46,24 @@ def _at(tag_id: UUID, target: Target) -> tuple[object, ...]:
     return _on.tag_id == tag_id, _on.object_id == target.id, field
 
 
+async def held(connection: AsyncConnection, tag_id: UUID, target: Target) -> AnyRow | None:
+    """Return the attachment of a tag to an object, and lock it until the transaction ends. None if there is none."""
+    found = select(tag_attachments).where(*_at(tag_id, target)).with_for_update()  # type: ignore[arg-type]  # conditions of one table
+    return (await connection.execute(found)).one_or_none()
+
+
 async def attach(
-    connection: AsyncConnection, tag_id: UUID, target: Target, *, value: str | None, by: str
-) -> tuple[AnyRow, bool]:
-    """Attach a tag or change its value. Return (the row, True if anything changed).
+    connection: AsyncConnection, tag_id: UUID, target: Target, present: AnyRow | None, *, value: str | None, by: str
+) -> AnyRow:
+    """Attach a tag, or change the value of the attachment `present` that `held` locked. Return the row.
 
     Call it with the tag and the object locked: concurrent changes of one attachment are then made one after another.
     """
-    row: AnyRow | None = (
-        await connection.execute(select(tag_attachments).where(*_at(tag_id, target)).with_for_update())  # type: ignore[arg-type]  # conditions of one table
-    ).one_or_none()
-    if row is not None and row.value == value:
-        return row, False
     said = {"value": value, "attached_by": by, "attached_at": func.clock_timestamp(), "column_name": target.column}
-    if row is not None:
+    if present is not None:
         change = update(tag_attachments).where(*_at(tag_id, target)).values(**said)  # type: ignore[arg-type]  # as above
-        return (await connection.execute(change.returning(tag_attachments))).one(), True
+        changed: AnyRow = (await connection.execute(change.returning(tag_attachments))).one()
+        return changed
     made = insert(tag_attachments).values(
         tag_id=tag_id,
         warehouse_id=target.warehouse_id,
@@ -70,13 +72,13 @@ async def attach(
         field_id=target.field_id,
         **said,
     )
-    return (await connection.execute(made.returning(tag_attachments))).one(), True
+    row: AnyRow = (await connection.execute(made.returning(tag_attachments))).one()
+    return row
 
 
-async def detach(connection: AsyncConnection, tag_id: UUID, target: Target) -> bool:
-    """Detach a tag. Return False if the object did not carry it."""
-    gone = delete(tag_attachments).where(*_at(tag_id, target))  # type: ignore[arg-type]  # as above
-    return (await connection.execute(gone.returning(_on.tag_id))).one_or_none() is not None
+async def detach(connection: AsyncConnection, tag_id: UUID, target: Target) -> None:
+    """Detach a tag. Nothing changes if the object does not carry it."""
+    await connection.execute(delete(tag_attachments).where(*_at(tag_id, target)))  # type: ignore[arg-type]  # as above
 
 
 def _with_names() -> Select[tuple[object, ...]]:

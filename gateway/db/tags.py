@@ -146,6 +146,25 @@ async def named_by_policy(connection: AsyncConnection, project_id: str, name: st
     return any(each is not None and fold(each) == fold(name) for each in found)
 
 
+_DEPENDENT = text(
+    """
+    select p.id, exists (
+            select 1 from data_policy_bindings b
+            where b.policy_id = p.id and b.object_type = 'tag' and b.object_id = :id) as bound,
+        array(select named #>> '{}' from jsonb_path_query(p.definition, '$.**.tag') as named) as named
+    from data_policies p
+    where p.project_id = :project
+    """
+)
+
+
+async def dependent_policies(connection: AsyncConnection, id: UUID, project_id: str, name: str) -> Sequence[UUID]:
+    """Return the data policies that depend on a tag: they are bound to it, or their definition names it."""
+    rows = (await connection.execute(_DEPENDENT, {"id": id, "project": project_id})).all()
+    means = (fold(name), str(id))
+    return [row.id for row in rows if row.bound or any(each and fold(each) in means for each in row.named)]
+
+
 async def delete(connection: AsyncConnection, id: UUID) -> None:
     """Delete a tag that `held` locked. Raises InUse.
 

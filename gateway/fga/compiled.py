@@ -10,7 +10,7 @@ from importlib import resources
 from typing import Any
 
 #: The version of the compiled model: the last row of `fga_model/VERSIONS.md`, which also contains its `content_hash`.
-MODEL_VERSION = "1.9"
+MODEL_VERSION = "1.10"
 
 _DERIVED = frozenset({"traverse", "read_columns"})
 

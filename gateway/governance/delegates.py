@@ -97,11 +97,9 @@ class Delegates:
         return [each for each in seen if each.limits.administrators or administered.isdisjoint(each.scopes)]
 
     async def _administered(self, permit: Permit[ListOwnDelegates], seen: Sequence[_Included]) -> set[ObjectKey]:
-        """Return the objects on which the user could grant `delegate`. An assumed role does not hide this right."""
-        asked = list(dict.fromkeys(key for each in seen if not each.limits.administrators for key in each.scopes))
-        user = without_role(permit.actor)
-        answers = await self._door.hypothetical_checks.related(permit, user, Can.GRANT_DELEGATE, asked)
-        return {key for key, yes in zip(asked, answers, strict=True) if yes}
+        """Return the objects of which the user is an administrator. An assumed role does not hide this right."""
+        scopes = dict.fromkeys(key for each in seen if not each.limits.administrators for key in each.scopes)
+        return await self._door.hypothetical_checks.administered(permit, without_role(permit.actor), list(scopes))
 
     async def _readable_roles(self, permit: Permit[ListOwnDelegates], page: Sequence[_Included]) -> set[str]:
         """Return the ids of the holding roles whose names the caller may read."""

@@ -51,13 +51,13 @@ _TEXTS: dict[Privilege, tuple[str, str, str]] = {
     Privilege.INSPECTOR: ("Inspector", "Checks the rights of any user here, and cannot act for them.", "security"),
     Privilege.OWNERSHIP: (
         "Owner",
-        "All rights on this object and the objects below it, and the right to grant them.",
+        "Reads and changes this object and the objects below it, and grants these rights.",
         "administration",
     ),
     Privilege.PASS_GRANTS: ("Pass grants", "Grants rights that the holder has, on this object only.", "security"),
     Privilege.MANAGE_GRANTS: (
         "Manage grants",
-        "Grants every right on this object and the objects below it.",
+        "Grants rights on this object and the objects below it, but none that is meant to bind their owners.",
         "security",
     ),
     Privilege.MANAGE_STORAGE: (
@@ -83,7 +83,8 @@ _TEXTS: dict[Privilege, tuple[str, str, str]] = {
         "Reads and writes data, renames and drops, on this object and the objects below it.",
         "write",
     ),
-    Privilege.APPLY: ("Apply", "Attaches this tag to objects and removes it from them.", "metadata"),
+    Privilege.APPLY: ("Apply", "Attaches this tag to objects.", "metadata"),
+    Privilege.REMOVE: ("Remove", "Detaches this tag from objects, and changes its value there.", "security"),
     Privilege.ASSIGNEE: ("Member", "Has all rights that are granted to the role.", "security"),
     Privilege.SUBJECT: (
         "Subject",

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from uuid import UUID
 
-from gateway.access.authz_errors import not_found
+from gateway.access.authz_errors import TagActionForbidden, not_found
+from gateway.access.door import Door
 from gateway.access.operations.tag_attachments import (
     AttachColumnTag,
     AttachTag,
@@ -20,7 +21,8 @@ from gateway.access.operations.tag_attachments import (
     ListTagSuggestions,
 )
 from gateway.access.permit import Permit
-from gateway.access.refs import ObjectType, Ref, TableRef
+from gateway.access.refs import ObjectKey, ObjectType, Ref, TableRef
+from gateway.access.relations import Can
 from gateway.access.resolved import (
     Resolution,
     Resolved,
@@ -65,15 +67,17 @@ Detaching = DetachTag | DetachColumnTag
 class TagAttachments:
     """Attach tags to objects and columns, detach them, and list them."""
 
-    def __init__(self, *, database: Database, page_size: int, suggests: bool) -> None:
+    def __init__(self, *, database: Database, door: Door, page_size: int, suggests: bool) -> None:
         self._database = database
+        self._door = door
         self._page_size = page_size
         self._suggests = suggests
 
     async def attach(self, permit: Permit[Attaching]) -> AppliedTag:
-        """Attach a tag or change its value. The same value again changes nothing.
+        """Attach a tag or change its value. The same value again changes nothing. A change of the value detaches the
+        former one.
 
-        Raise TagScopeNotAllowed, InvalidTagValue or ColumnNotFound.
+        Raise TagScopeNotAllowed, InvalidTagValue, ColumnNotFound or TagActionForbidden.
         """
         operation = permit.operation
         admitted = permit.tag(operation.tag)
@@ -84,20 +88,47 @@ class TagAttachments:
                 raise not_found(operation.tag)
             require_in_scope(tag.name, tag.scope, type_name(ObjectType(target.type)))
             require_value(tag.name, tag.value_kind, tag.allowed_values, operation.value)
-            row, changed = await tag_attachments.attach(
-                connection, tag.id, target, value=operation.value, by=permit.actor.id
-            )
-            if changed:
+            row = present = await tag_attachments.held(connection, tag.id, target)
+            if present is not None and present.value != operation.value:
+                await self._require_removable(connection, permit)
+            if row is None or row.value != operation.value:
+                row = await tag_attachments.attach(
+                    connection, tag.id, target, present, value=operation.value, by=permit.actor.id
+                )
                 await touch(connection, project_id=tag.project_id, warehouse_id=target.warehouse_id)
         return AppliedTag(tag_definition_id=tag.id, name=tag.name, applied_at=row.attached_at, value=row.value)
 
     async def detach(self, permit: Permit[Detaching]) -> None:
-        """Detach a tag. Idempotent. Raise ColumnNotFound."""
+        """Detach a tag. Idempotent. Raise ColumnNotFound or TagActionForbidden."""
         admitted = permit.tag(permit.operation.tag)
         async with self._database.change(permit) as connection:
             target = await self._target(connection, permit)
-            if await tag_attachments.detach(connection, admitted.id, target):
-                await touch(connection, project_id=admitted.project_id, warehouse_id=target.warehouse_id)
+            if await tag_attachments.held(connection, admitted.id, target) is None:
+                return
+            await self._require_removable(connection, permit)
+            await tag_attachments.detach(connection, admitted.id, target)
+            await touch(connection, project_id=admitted.project_id, warehouse_id=target.warehouse_id)
+
+    async def _require_removable(self, connection: Connection, permit: Permit[Attaching | Detaching]) -> None:
+        """Raise TagActionForbidden unless the caller may remove the tag and bind every data policy that depends on it.
+
+        Otherwise a principal that a policy restricts could lift it from the object, and would need no right on it.
+        """
+        ref = permit.operation.tag
+        tag = permit.tag(ref)
+        if not permit.holds(Can.REMOVE, ref):
+            raise TagActionForbidden(
+                "The object carries the tag with another value. Changing the value needs `remove` on the tag. The "
+                "owner of the tag or a security administrator of the project can grant it."
+            )
+        found = await tags.dependent_policies(connection, tag.id, tag.project_id, tag.name)
+        policies = [ObjectKey(ObjectType.DATA_POLICY, str(each)) for each in found]
+        if not all(await self._door.visible(permit, Can.BIND, policies)):
+            raise TagActionForbidden(
+                "A data policy is bound to the tag or names it. Detaching the tag, or changing its value, needs the "
+                "right to bind each such policy. Ask the owner of the policies or a security administrator of the "
+                "project."
+            )
 
     async def list(self, permit: Permit[ListObjectTags]) -> TagList:
         """Return the tags of an object by name. If effective, the nearest attachment of each tag is returned."""

@@ -61,7 +61,7 @@ class World:
         roles = [f"role:{name}-{n}" for n in range(3)]
         for role in roles:
             self.parents[role] = f"project:{name}"
-        self.objects = [f"server:{name}", *self.parents]
+        self.project, self.objects = f"project:{name}", [f"server:{name}", *self.parents]
         self.grants: set[tuple[str, str, str]] = set()
         subjects = [*self.users, *[f"{role}#assignee" for role in roles]]
         for _ in range(18):
@@ -177,7 +177,9 @@ class Judge:
         }
         common = {"can_get_metadata": has["describe"], "can_manage_tags": has["manage_tags"], **accepted}
         common["can_change_ownership"] = has["manage_grants"]
-        common["can_approve_changes"] = has["approve_changes"] or has["manage_grants"]
+        secures = self.has("security_admin", self.world.project)
+        common["can_approve_changes"] = has["approve_changes"] or secures
+        common["can_grant_approve_changes"] = common["can_grant_enforcer"] = common["can_grant_manage_tags"] = secures
         if kind == "table":
             return {**common, "can_read_data": has["select"], "can_commit": has["modify"], "can_drop": has["modify"]}
         return {**common, "can_create_namespace": has["create"], "can_delete": has["modify"]}

@@ -38,6 +38,10 @@ GRANTABLE_SUBJECTS = [
 ]
 
 
+#: Privileges that are meant to bind the owners and grant managers of the object.
+BINDING = ("delegate", "enforcer", "inspector", "manage_tags", "approve_changes")
+
+
 @pytest.fixture(scope="module")
 def model() -> Model:
     return compiled_model()
@@ -197,7 +201,7 @@ def test_grantable_relations_equal_those_of_the_reference_model(model: Model) ->
         "view": below - {"create"},
         "generic_table": below - {"create"},
         "role": {"assignee", "ownership"},
-        "tag": {"ownership", "apply"},
+        "tag": {"ownership", "apply", "remove"},
         "data_policy": {"ownership", "subject", "exempt"},
     }
 
@@ -307,6 +311,7 @@ def test_version_1_9_only_adds_to_version_1_8(fga_model: Path, model: Model) -> 
 
 def _before_1_9(model: Model) -> Model:
     """Return the model without data policies, and without enforcers of namespaces and tables."""
+    model = _before_1_10(model)
     on_projects = {"can_create_data_policy", "can_list_data_policies", "can_manage_mapping_tables"}
     former = _without(model, on_projects | {"can_bind_data_policy"})
     kept = [each for each in former["type_definitions"] if each["type"] != "data_policy"]
@@ -314,6 +319,42 @@ def _before_1_9(model: Model) -> Model:
     trimmed = _without({"type_definitions": lower}, {"enforcer", "can_enforce", "can_grant_enforcer"})
     rest = [each for each in kept if each["type"] not in ("namespace", "table")]
     return {**former, "type_definitions": rest + list(trimmed["type_definitions"])}
+
+
+def _before_1_10(model: Model) -> Model:
+    """Return the model in which grant managers hand out what is meant to bind owners, and `apply` detaches tags."""
+    former = _without(model, {"secures", "remove", "removes", "can_grant_remove"})
+    types = {each["type"]: each.get("relations", {}) for each in former["type_definitions"]}
+    types["project"]["secures"] = next(
+        each["relations"]["secures"] for each in model["type_definitions"] if each["type"] == "project"
+    )
+    manages, from_project = _computed("manages_grants"), _from("project", "secures")
+    for name in ("warehouse", "namespace", "table", "view", "generic_table"):
+        relations = types[name]
+        for privilege in (*BINDING, "manage_storage"):
+            if f"can_grant_{privilege}" in relations:
+                relations[f"can_grant_{privilege}"] = from_project if privilege == "manage_storage" else manages
+        relations["can_approve_changes"] = _union(_computed("approves"), manages)
+    for name in ("namespace", "table"):
+        arms = [manages, _from("parent", "can_grant_enforcer")]
+        types[name]["can_grant_enforcer"] = {"intersection": {"child": arms}}
+    types["warehouse"]["manages_grants"] = _union(_computed("manage_grants"), _computed("ownership"), from_project)
+    types["warehouse"]["manages_tags"] = _union(_computed("manage_tags"), from_project)
+    types["tag"]["can_remove"] = _computed("applies")
+    types["tag"]["can_read"] = _union(_computed("applies"), _from("project", "can_list_tags"))
+    return former
+
+
+def _computed(relation: str) -> dict[str, object]:
+    return {"computedUserset": {"relation": relation}}
+
+
+def _from(parent: str, relation: str) -> dict[str, object]:
+    return {"tupleToUserset": {"computedUserset": {"relation": relation}, "tupleset": {"relation": parent}}}
+
+
+def _union(*arms: dict[str, object]) -> dict[str, object]:
+    return {"union": {"child": list(arms)}}
 
 
 def _without(model: Model, added: set[str]) -> Model:
@@ -334,11 +375,24 @@ def _recorded(fga_model: Path, version: str) -> str:
     return hashed
 
 
-def test_principals_that_could_decide_before_version_1_7_still_can(model: Model) -> None:
+def test_version_1_10_changes_only_what_binds_owners_of_version_1_9(fga_model: Path, model: Model) -> None:
+    """With the former rules of these relations the model has the recorded hash of version 1.9."""
+    assert _recorded(fga_model, "1.9") == f"`{content_hash(_before_1_10(model))[:12]}`"
+
+
+def test_no_right_below_the_project_leads_to_handing_out_what_binds_its_holder(model: Model) -> None:
+    """Only principals that secure the project grant these privileges, and `secures` follows the hierarchy alone."""
     types = {each["type"]: each.get("relations", {}) for each in model["type_definitions"]}
     for name in ("warehouse", "namespace", "table", "view", "generic_table"):
-        arms = types[name]["can_approve_changes"]["union"]["child"]
-        assert types[name]["can_grant_manage_grants"] in arms, name
+        held = {each for each in BINDING if f"can_grant_{each}" in types[name]}
+        assert held == {each for each in BINDING if each in types[name]}, name
+        assert {str(types[name][f"can_grant_{each}"]) for each in held} == {str(_computed("secures"))}, name
+        assert types[name]["secures"] == _from("project" if name == "warehouse" else "parent", "secures"), name
+        assert types[name]["can_approve_changes"] == _union(_computed("approves"), _computed("secures")), name
+
+
+def test_principals_that_read_events_before_version_1_7_still_can(model: Model) -> None:
+    types = {each["type"]: each.get("relations", {}) for each in model["type_definitions"]}
     server = types["server"]
     assert server["can_read_events"] == server["can_list_all_projects"]
     assert server["can_manage_events"] == server["can_create_project"]

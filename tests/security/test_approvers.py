@@ -189,3 +189,17 @@ def test_modify_does_not_approve(world: World, approver: Person, table: Table) -
     assert refused(approver.get(path)) == (404, "TicketNotFound")
     assert refused(approver.post(f"{path}/approve", {})) == (403, "TableActionForbidden")
     assert status(world, path) == "pending"
+
+
+@pytest.mark.parametrize("right", ["ownership", "manage_grants"])
+def test_owner_and_grant_manager_do_not_approve_the_changes_that_others_must_see(
+    world: World, approver: Person, table: Table, right: str
+) -> None:
+    path = ticket(world, "table", table.uuid)
+    world.grant(right, approver, "table", table.uuid)
+    world.grant("describe", approver, "table", table.uuid)
+    assert refused(approver.post(f"{path}/approve", {})) == (403, "TableActionForbidden")
+    assert status(world, path) == "pending"
+    security = world.stranger()
+    world.grant("security_admin", security, "project", world.project)
+    assert security.post(f"{path}/approve", {}).status_code == 204

@@ -188,7 +188,7 @@ def test_role_in_the_limits_includes_its_members_alone(world: World, engine: Per
 
 def test_grants_of_several_grantors_are_a_union_and_each_ends_alone(world: World, engine: Person, table: Table) -> None:
     manager = world.stranger()
-    world.grant("manage_grants", manager, "warehouse", world.warehouse)
+    world.grant("security_admin", manager, "project", world.project)
     limit(world, engine, {"users": [world.carol.id]})
     limit(world, engine, {"users": [world.steward.id]}, by=manager)
     carol, steward = acting(world, engine, world.carol), acting(world, engine, world.steward)
@@ -201,7 +201,7 @@ def test_grants_of_several_grantors_are_a_union_and_each_ends_alone(world: World
     limit(world, engine, {"users": [world.bob.id]}, by=manager)
     assert carol.get(table.path).status_code == 200
     hidden(steward, table)
-    world.revoke("manage_grants", manager, "warehouse", world.warehouse)
+    world.revoke("security_admin", manager, "project", world.project)
 
 
 def test_owner_of_a_warehouse_is_excluded_there_alone(world: World, engine: Person, table: Table) -> None:

@@ -8,8 +8,10 @@ from __future__ import annotations
 from typing import Any
 from uuid import uuid4
 
+import pytest
+
 from tests.contract.columns import give
-from tests.contract.test_tags import TAG, attach, define, detach, search, shown, tags_path
+from tests.contract.test_tags import TAG, attach, define, detach, enumerated, search, shown, tags_path
 from tests.contract.world import World, error_triple, unique
 
 
@@ -31,10 +33,63 @@ def test_attaching_needs_both_rights(world: World, ns: str) -> None:
     assert attach(world, tag, column, by=applier).status_code == 403
     assert shown(world, path) == []
     assert attach(world, tag, path, by=both).status_code == 200
-    for person, code in ((tagger, 404), (applier, 403)):
+    # Detaching is a right of its own, which applying does not imply.
+    for person, code in ((tagger, 404), (applier, 403), (both, 403)):
         assert detach(world, tag, path, by=person).status_code == code
     assert shown(world, path) == [(tag["name"], None)]
+    world.grant("remove", both, "tag", tag["id"])
     assert detach(world, tag, path, by=both).status_code == 204
+
+
+def test_value_of_a_tag_is_changed_by_principals_that_may_remove_it(world: World, ns: str) -> None:
+    steward, tag = world.stranger(), define(world, **enumerated("public", "secret"))
+    table = world.table(ns)
+    path = tags_path(world, "table", table.uuid)
+    for privilege, kind, id in (("manage_tags", "table", table.uuid), ("describe", "table", table.uuid)):
+        world.grant(privilege, steward, kind, id)
+    world.grant("apply", steward, "tag", tag["id"])
+    for at in (path, tags_path(world, "table", table.uuid, "word")):
+        assert attach(world, tag, at, "secret", by=steward).status_code == 200
+        assert attach(world, tag, at, "secret", by=steward).status_code == 200, "the same value changes nothing"
+        assert error_triple(attach(world, tag, at, "public", by=steward))[:2] == (403, "TagActionForbidden")
+        assert shown(world, at) == [(tag["name"], "secret")]
+    world.grant("remove", steward, "tag", tag["id"])
+    assert attach(world, tag, path, "public", by=steward).status_code == 200
+
+
+@pytest.mark.parametrize("depends", ["bound to the tag", "naming it"])
+@pytest.mark.parametrize("column", ["", "word"])
+def test_tag_that_a_data_policy_depends_on_is_removed_by_principals_that_may_bind_the_policy(
+    world: World, ns: str, depends: str, column: str
+) -> None:
+    """A mask bound to the warehouse by the name of a tag protects no more than the tag does."""
+    steward, tag = world.stranger(), define(world, **enumerated("public", "secret"))
+    table = world.table(ns)
+    path = tags_path(world, "table", table.uuid, column)
+    for privilege, kind, id in (("manage_tags", "table", table.uuid), ("describe", "table", table.uuid)):
+        world.grant(privilege, steward, kind, id)
+    for privilege in ("apply", "remove"):
+        world.grant(privilege, steward, "tag", tag["id"])
+    assert attach(world, tag, path, "secret").status_code == 200
+    names = {"columns": [{"tag": tag["name"].upper()}]} if depends == "naming it" else {}
+    body = {"name": unique("policy"), "definition": {"kind": "mask", "action": "replace-with-null", **names}}
+    made = world.admin.post("/management/v1/data-policy", body)
+    assert made.status_code == 201, made.text
+    policy = made.json()["id"]
+    if depends == "bound to the tag":
+        bound = world.admin.post(
+            f"/management/v1/data-policy/{policy}/bindings", {"add": [{"type": "tag", "id": tag["id"]}]}
+        )
+        assert bound.status_code == 204, bound.text
+    before = shown(world, path)
+    for answer in (detach(world, tag, path, by=steward), attach(world, tag, path, "public", by=steward)):
+        assert error_triple(answer)[:2] == (403, "TagActionForbidden")
+        assert "data policy" in answer.json()["error"]["message"]
+    assert shown(world, path) == before
+    world.grant("ownership", steward, "data-policy", policy)
+    assert attach(world, tag, path, "public", by=steward).status_code == 200
+    assert detach(world, tag, path, by=steward).status_code == 204
+    assert world.admin.delete(f"/management/v1/data-policy/{policy}?force=true").status_code == 204
 
 
 def test_owner_of_the_table_may_not_remove_its_tags(world: World, ns: str) -> None:

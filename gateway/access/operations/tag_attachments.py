@@ -2,7 +2,8 @@
 """Operations on the tags of objects: attach, detach, list, and list the objects with a tag.
 
 Attaching needs `manage_tags` on the object and `apply` on the tag. So the classification of an object can be left to
-principals that may not change it, and a tag to the principals that its owner chooses.
+principals that may not change it, and a tag to the principals that its owner chooses. Detaching needs `remove` on the
+tag in place of `apply`. So does changing the value of an attached tag (`gateway.governance.tag_attachments`).
 """
 
 from __future__ import annotations
@@ -55,6 +56,9 @@ class AttachTag(_OnObject, ChangeOperation, abstract=True):
     event: ClassVar[EventDeclaration] = ChangeEvent(on="on", type="attachTag")
     tag_needs: ClassVar[Can] = Can.APPLY
     value: Annotated[str | None, Body(SetTagRequest, "value")]
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (*super().demands(), Demand(Can.REMOVE, self.tag, required=False))
 
     def facts(self) -> Facts:
         return {"tag_name": self.tag.name, "value": self.value}
@@ -133,6 +137,9 @@ class AttachColumnTag(_OnColumn, ChangeOperation):
     event: ClassVar[EventDeclaration] = ChangeEvent(on="on", type="attachColumnTag")
     tag_needs: ClassVar[Can] = Can.APPLY
     value: Annotated[str | None, Body(SetTagRequest, "value")]
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (*super().demands(), Demand(Can.REMOVE, self.tag, required=False))
 
     def facts(self) -> Facts:
         return {**super().facts(), "value": self.value}

@@ -32,8 +32,9 @@ class Judge(world.Judge):
         self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
         """Return the answers at a time."""
+        administering = (Can.GRANT_DELEGATE, Can.GRANT_MANAGE_GRANTS)
         return [
-            each.relation is not Can.GRANT_DELEGATE and (each.relation is not Can.ASSUME or now < SOON)
+            each.relation not in administering and (each.relation is not Can.ASSUME or now < SOON)
             for each in questions
         ]
 
