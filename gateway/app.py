@@ -31,7 +31,14 @@ from gateway.assembly.adapters import (
 )
 from gateway.assembly.audit import count_refused_logins, start_audit_tasks
 from gateway.assembly.authorizers import open_authorizers
-from gateway.assembly.background import drift_repair, scope_canary, start_counting, start_tasks, watch_drift
+from gateway.assembly.background import (
+    drift_repair,
+    scope_canary,
+    start_counting,
+    start_tasks,
+    warn_of_former_grants,
+    watch_drift,
+)
 from gateway.assembly.door import build_door
 from gateway.assembly.events import start_events
 from gateway.assembly.identity import Identity, open_identity
@@ -148,6 +155,7 @@ async def _assemble(
     narrowed.watch(health)
     if settings.maintenance_mode == "off":
         start_tasks(settings, metrics, database, door, delivery, stores, stack, tracer)
+        warn_of_former_grants(database, fga, stack)
         await start_audit_tasks(settings, trust, metrics, health, stack, tracer)
         start_counting(settings, database, calls, stack)
     return build_services(

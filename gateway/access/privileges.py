@@ -103,6 +103,19 @@ TRAVERSE_REASONS: frozenset[Privilege] = frozenset(
 )
 
 
+#: Privileges that are meant to bind the owners and grant managers of the object. Only principals that secure the
+#: project grant them.
+BINDING: frozenset[Privilege] = frozenset(
+    {
+        Privilege.DELEGATE,
+        Privilege.ENFORCER,
+        Privilege.INSPECTOR,
+        Privilege.MANAGE_TAGS,
+        Privilege.APPROVE_CHANGES,
+    }
+)
+
+
 def granting(privilege: Privilege) -> Can:
     """Return the relation that a caller needs on an object to grant or revoke `privilege` there."""
     if privilege is Privilege.OWNERSHIP:

@@ -14,9 +14,11 @@ from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
 from gateway.db.tasks import Queue
 from gateway.fga.client import FgaClient
+from gateway.fga.relationships import FgaRelationships
 from gateway.settings import Settings
 from gateway.tasks.drift import DriftKeeper
 from gateway.tasks.drift_findings import External
+from gateway.tasks.former_grantors import FormerGrantors
 from gateway.tasks.housekeeping import Housekeeping
 from gateway.tasks.log_cleanup import LogCleanup
 from gateway.tasks.outbox import run_expiry
@@ -80,6 +82,12 @@ def watch_drift(
         overlap=settings.drift.overlap,
     )
     stack.push_async_callback(_ended, asyncio.create_task(watch.run(), name="drift"))
+
+
+def warn_of_former_grants(database: Database, fga: FgaClient, stack: AsyncExitStack) -> None:
+    """Start the task that warns of grants whose grantors could not give them now."""
+    grantors = FormerGrantors(database=database, relationships=FgaRelationships(fga))
+    stack.callback(asyncio.create_task(grantors.run(), name="former-grants").cancel)
 
 
 def start_tasks(

@@ -20,7 +20,12 @@ _SECONDS_BETWEEN_CHECKS = 2.0
 
 
 @click.command()
-@click.option("--check", "only_check", is_flag=True, help="Change nothing. Exit with 1 unless this version can serve.")
+@click.option(
+    "--check",
+    "only_check",
+    is_flag=True,
+    help="Change nothing. Exit with 1 unless this version can serve. List grants of former grantors.",
+)
 @click.option(
     "--wait",
     "seconds",
@@ -82,6 +87,30 @@ def _check(seconds: float) -> None:
     except (DatabaseUnavailable, SchemaMismatch) as refused:
         raise click.ClickException(f"this version cannot serve: {refused}") from None
     click.echo("the database has the schema of this version")
+    _list_former_grants(settings)
+
+
+def _list_former_grants(settings: Settings) -> None:
+    """List the grants whose grantors could not give them now. They do not prevent this version from serving."""
+    from gateway.access.dependency_errors import DatabaseUnavailable, DecisionEngineUnavailable
+    from gateway.settings import SettingsError
+
+    async def read() -> list[str]:
+        async with opened_models(settings) as models:
+            return [each.line() for each in await models.former_grants()]
+
+    try:
+        lines = asyncio.run(read())
+    except (DatabaseUnavailable, DecisionEngineUnavailable, SettingsError) as outage:
+        click.echo(f"the grants were not checked: {outage}", err=True)
+        return
+    if lines:
+        click.echo(
+            f"{len(lines)} grants were given by principals that could not give them now. They stay in force. Let a "
+            "security administrator of the project grant each again, or revoke it:"
+        )
+    for line in lines:
+        click.echo(f"  {line}")
 
 
 @click.command("wait-for-db")

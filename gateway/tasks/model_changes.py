@@ -29,6 +29,7 @@ from gateway.fga.client import FgaClient
 from gateway.fga.compiled import MODEL_VERSION, compiled_model, content_hash, missing_from
 from gateway.fga.model import ModelNotReady, push_model, read_model, require_relations
 from gateway.fga.relationships import FgaRelationships, to_wire
+from gateway.tasks.former_grantors import FormerGrant, former_grants
 
 #: The longest time (seconds) after a switch in which a process still uses the old model; `migrate` waits for it.
 NOTICED_WITHIN: Final = 1.0
@@ -119,6 +120,17 @@ class Models:
         """Return (active model or None, all recorded models, newest first)."""
         async with self._database.read() as connection:
             return await models.active_model(connection), await models.recorded(connection)
+
+    async def former_grants(self) -> Sequence[FormerGrant]:
+        """Return the grants whose grantors could not give them now. Before the first migration there are none."""
+        active, _ = await self.known()
+        if active is None:
+            return ()
+        client = self._client(active.store_id, active.model_id)
+        try:
+            return await former_grants(self._database, FgaRelationships(client))
+        finally:
+            await client.aclose()
 
     async def push(self, *, by: str, own: Mapping[str, Any] | None = None) -> str:
         """Write a model to OpenFGA and record it, without activating it. Return its id. Idempotent.
