@@ -34,8 +34,7 @@ class Judge(world.Judge):
         """Return the answers at a time."""
         administering = (Can.GRANT_DELEGATE, Can.GRANT_MANAGE_GRANTS)
         return [
-            each.relation not in administering and (each.relation is not Can.ASSUME or now < SOON)
-            for each in questions
+            each.relation not in administering and (each.relation is not Can.ASSUME or now < SOON) for each in questions
         ]
 
 
