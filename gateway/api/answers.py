@@ -78,6 +78,11 @@ def repeated_answer(handler: Callable[..., Any]) -> Response[None] | None:
     return EmptyResponse(None) if with_headers else None
 
 
+def dropped_object(files: str) -> Response[None]:
+    """Return the response to a drop. `files` is the value of `gateway.catalog.drops.Dropped.note` for the header."""
+    return EmptyResponse(None, headers={"X-Lakegate-Files": files})
+
+
 def changed_grants(live_credentials: str | None) -> Response[None]:
     """Return the response to a change of grants.
 

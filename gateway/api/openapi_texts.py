@@ -40,7 +40,7 @@ PARAMETERS: Final[Mapping[str, str]] = {
     "principalUser": "The user to check instead of the caller: `<provider>~<subject>`.",
     "project-id": "As `projectId`.",
     "projectId": "As the header x-project-id. A request with two different projects is refused.",
-    "purgeRequested": "`true` to delete the files too. Default: `true` for tables.",
+    "purgeRequested": "`true` to delete the files too. Default: `true` for tables, unless the warehouse keeps them.",
     "referenced-by": "The views through which an engine reads the object, the outermost first. It counts only for "
     "engines that the deployment trusts to run views with the rights of their owners.",
     "resource_type": "`User` or `Group`.",

@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from typing import Final
 
 from gateway.access.dependency_errors import DatabaseUnavailable
 from gateway.access.operation import Operation
@@ -38,6 +41,34 @@ class Files(StrEnum):
     """Delete the last metadata file after the cleanup window. Until then it can be registered again."""
 
 
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """The result of a drop: the keys of the tuples to deliver, the handling of the files, and the end of the retention.
+
+    Without `kept_until` the object is deleted and cannot be restored.
+    """
+
+    pending: list[Pending]
+    files: Files
+    kept_until: datetime | None = None
+
+    @property
+    def note(self) -> str:
+        """Return the value of the header `X-Lakegate-Files`: what is deleted, and when."""
+        text = _NOTES[self.files]
+        if self.kept_until is None:
+            return text
+        until = self.kept_until.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return f"{text}; restorable-until={until}"
+
+
+_NOTES: Final = {
+    Files.PURGE: "deleted",
+    Files.KEEP: "kept",
+    Files.LAST: "last-metadata-file-deleted",
+}
+
+
 async def drop_tabular(
     connection: Connection,
     permit: Permit[Operation],
@@ -45,10 +76,13 @@ async def drop_tabular(
     identifier: TableIdentifier,
     *,
     files: Files,
+    stated: bool,
     force: bool,
     approval: Approval = UNCONDITIONAL,
-) -> list[Pending]:
-    """Drop a table or view in the transaction of `permit`. Return the keys of the tuples to deliver.
+) -> Dropped:
+    """Drop a table or view in the transaction of `permit`.
+
+    `files` is the handling of its files. If the request does not state it, the warehouse can keep them.
 
     If the warehouse has soft deletion, the row is marked as dropped. Lookups by name or id no longer find it, and its
     name is free. Location and grants are kept, and a task deletes it permanently when its time is over. `force` deletes
@@ -66,6 +100,8 @@ async def drop_tabular(
     if now.protected and not force:
         raise ProtectedTabularDeletionWithoutForce.of(dropped.key.type.value, identifier)
     await approval.use(connection)
+    if not stated and now.keeps_files:
+        files = Files.KEEP
     location = parse_location(now.location)
     last = own_files(location, [now.metadata_location]) if files is Files.LAST else []
     payload: Mapping[str, str] = {"files": files.value, **({"last_file": last[0]} if last else {})}
@@ -85,7 +121,7 @@ async def drop_tabular(
             # The running task of an earlier drop blocks a new one: without a task, the object would never be deleted.
             raise DatabaseUnavailable("the cleanup of an earlier drop of this table is still in progress")
         permit.pending_audit.add_details(kept_seconds=str(now.keep_seconds), files=files.value, location=now.location)
-        return []
+        return Dropped([], files, permit.resolution.now + timedelta(seconds=now.keep_seconds))
     await deleted.dispose_files(
         connection,
         dropped.id,
@@ -98,7 +134,7 @@ async def drop_tabular(
     await tables.drop(connection, dropped.id, by=permit.actor.id)
     if files is Files.PURGE:
         permit.pending_audit.add_details(purge="scheduled", location=now.location)
-    return await record_deleted(
+    pending = await record_deleted(
         connection,
         dropped.key,
         dropped.namespace.key,
@@ -106,6 +142,7 @@ async def drop_tabular(
         warehouse_id=warehouse.id,
         by=permit.actor.id,
     )
+    return Dropped(pending, files)
 
 
 def _not_found(

@@ -150,8 +150,10 @@ class GenericTables(TableCollection):
     async def exists(self, permit: Permit[GenericTableExists]) -> None:
         """Do nothing: the permit proves that the generic table exists and is visible to the caller."""
 
-    async def drop(self, permit: Permit[DropGenericTable]) -> None:
+    async def drop(self, permit: Permit[DropGenericTable]) -> str:
         """Drop the generic table, permanently or as a soft deletion (`drop_tabular`). Its name is free at once.
+
+        Return `Dropped.note`.
 
         Its files are deleted too, unless `purge` is false or the property `gc.enabled` forbids it. If its location held
         files at creation, they are deleted only if the request sets `purge`: they may belong to another owner.
@@ -163,16 +165,18 @@ class GenericTables(TableCollection):
         files = Files.PURGE if purge and flag(document.properties, GC_ENABLED, default=True) else Files.KEEP
         approval = await self._approval.of_drop(permit, row, self._documents)
         async with self._database.change(permit) as connection:
-            pending = await drop_tabular(
+            dropped = await drop_tabular(
                 connection,
                 permit,
                 row,
                 operation.table.identifier,
                 files=files,
+                stated=operation.purge is not None,
                 force=operation.force,
                 approval=approval,
             )
-        await self._delivery.deliver_or_defer(pending)
+        await self._delivery.deliver_or_defer(dropped.pending)
+        return dropped.note
 
     async def _document(
         self, permit: Permit[LoadGenericTable] | Permit[DropGenericTable], row: ResolvedGenericTable

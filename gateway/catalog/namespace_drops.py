@@ -10,7 +10,7 @@ from gateway.access.operations.namespaces import DropNamespace
 from gateway.access.permit import Permit
 from gateway.access.refs import ObjectType
 from gateway.catalog.containers import above_namespace, parent_of
-from gateway.db import namespace_drop, namespaces
+from gateway.db import namespace_drop, namespaces, tables
 from gateway.db.engine import Connection
 from gateway.db.namespace_drop import Tree
 from gateway.db.outbox import Pending
@@ -77,7 +77,8 @@ async def drop_tree(connection: Connection, permit: Permit[DropNamespace]) -> li
                 "be restored. Drop its tables and views and wait until they expire, or send force=true to delete them "
                 "permanently."
             )
-    purged = [each for each in tree.tabulars if _purged(each, operation.purge)]
+    purge = not await tables.keeps_files(connection, row.warehouse.id) if operation.purge is None else operation.purge
+    purged = [each for each in tree.tabulars if _purged(each, purge)]
     permit.pending_audit.add_details(
         namespaces=" ".join(str(each.id) for each in tree.namespaces),
         tabulars=" ".join(str(each.id) for each in tree.tabulars),

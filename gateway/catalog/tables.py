@@ -208,27 +208,29 @@ class Tables(TableCollection):
     async def exists(self, permit: Permit[TableExists]) -> None:
         """Do nothing: the permit proves that the table exists and is visible to the caller."""
 
-    async def drop(self, permit: Permit[DropTable]) -> None:
+    async def drop(self, permit: Permit[DropTable]) -> str:
         """Drop the table (`drops.drop_tabular`). Its name is free at once, its location after its files are deleted.
 
-        `purge` deletes the files after the permanent deletion, unless the table has the property `gc.enabled=false`:
-        other tables may use its files (Iceberg's table properties).
+        Return `Dropped.note`. `purge` deletes the files after the permanent deletion, unless the table has the property
+        `gc.enabled=false`: other tables may use its files (Iceberg's table properties).
         """
         operation = permit.operation
         table = permit.table(operation.table)
-        files = Files.PURGE if operation.purge and await self._owns_its_files(table) else Files.KEEP
+        files = Files.PURGE if operation.purge is not False and await self._owns_its_files(table) else Files.KEEP
         approval = await self._approval.of_drop(permit, table, self._documents)
         async with self._database.change(permit) as connection:
-            pending = await drop_tabular(
+            dropped = await drop_tabular(
                 connection,
                 permit,
                 table,
                 operation.table.identifier,
                 files=files,
+                stated=operation.purge is not None,
                 force=operation.force,
                 approval=approval,
             )
-        await self._delivery.deliver_or_defer(pending)
+        await self._delivery.deliver_or_defer(dropped.pending)
+        return dropped.note
 
     async def _owns_its_files(self, table: ResolvedTable) -> bool:
         """Return True if the table's properties allow deletion of its files. False for a table that was dropped."""

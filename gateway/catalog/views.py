@@ -176,8 +176,10 @@ class Views:
             first, reread=partial(self._reread, permit), approve=partial(self._approve, permit), commit=committed
         )
 
-    async def drop(self, permit: Permit[DropView]) -> None:
+    async def drop(self, permit: Permit[DropView]) -> str:
         """Drop the view (`drops.drop_tabular`). Its name is free at once, its location after its files are deleted.
+
+        Return `Dropped.note`.
 
         Without `purgeRequested`, the last metadata file is only recorded for cleanup, as after a commit, and a
         registration within the cleanup window reuses it. Iceberg's REST compatibility kit registers a view again after
@@ -188,16 +190,18 @@ class Views:
         files = Files.LAST if operation.purge is None else Files.PURGE if operation.purge else Files.KEEP
         approval = await self.approval.of_drop(permit, view, self._documents)
         async with self._database.change(permit) as connection:
-            pending = await drop_tabular(
+            dropped = await drop_tabular(
                 connection,
                 permit,
                 view,
                 operation.view.identifier,
                 files=files,
+                stated=operation.purge is not None,
                 force=operation.force,
                 approval=approval,
             )
-        await self._delivery.deliver_or_defer(pending)
+        await self._delivery.deliver_or_defer(dropped.pending)
+        return dropped.note
 
     async def insert(
         self,

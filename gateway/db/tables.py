@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Final
 from uuid import UUID
 
-from sqlalchemy import Integer, TextClause, bindparam, delete, func, select, text, update
+from sqlalchemy import Integer, TextClause, bindparam, delete, false, func, select, text, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -252,11 +252,22 @@ async def finish_staged(
         await connection.execute(statement)
 
 
+#: True if the warehouse keeps the files of a drop without `purgeRequested` (`gateway.protocol.warehouses`).
+KEEPS_FILES = func.coalesce(warehouses.c.delete_profile["absent-purge-requested"].astext == "keep", false())
+
+
+async def keeps_files(connection: AsyncConnection, warehouse_id: UUID) -> bool:
+    """Return True if the warehouse keeps the files of a drop that does not say so."""
+    found = await connection.execute(select(KEEPS_FILES).where(warehouses.c.id == warehouse_id))
+    return found.scalar_one_or_none() is True
+
+
 async def hold_for_drop(connection: AsyncConnection, id: UUID) -> AnyRow | None:
     """Lock a table or view that is to be dropped, and return its row, None if it does not exist.
 
-    The row has namespace_id, location, location_key, metadata_location, protected, and `keep_seconds`: the time for
-    which its warehouse keeps dropped objects (None: it does not).
+    The row has namespace_id, location, location_key, metadata_location, protected, `keep_seconds` (the time for
+    which its warehouse keeps dropped objects, None if it does not), and `keeps_files`: the warehouse keeps the files of
+    a drop that does not say so.
     """
     keep = warehouses.c.delete_profile["expiration-seconds"].astext.cast(Integer)
     statement = (
@@ -267,6 +278,7 @@ async def hold_for_drop(connection: AsyncConnection, id: UUID) -> AnyRow | None:
             tables.c.metadata_location,
             tables.c.protected,
             keep.label("keep_seconds"),
+            KEEPS_FILES.label("keeps_files"),
         )
         .join_from(tables, warehouses, warehouses.c.id == tables.c.warehouse_id)
         .where(tables.c.id == id, LIVE)

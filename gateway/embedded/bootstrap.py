@@ -110,6 +110,12 @@ async def _register(stack: Stack, name: str) -> None:
         await user.post("user", {"name": name, "user-type": kind, "update-if-exists": True})
 
 
+def _delete_profile(keep_dropped_days: int) -> dict[str, Any]:
+    if keep_dropped_days == 0:
+        return {"type": "hard"}
+    return {"type": "soft", "expiration-seconds": keep_dropped_days * 86_400}
+
+
 async def _warehouse(admin: Management, stack: Stack) -> str:
     """Return the id of the demonstration's warehouse. A missing warehouse is created."""
     known = await admin.get("warehouse")
@@ -128,7 +134,7 @@ async def _warehouse(admin: Management, stack: Stack) -> str:
                 "access-key-id": stack.secrets.s3_access_key,
                 "secret-access-key": stack.secrets.s3_secret_key,
             },
-            "delete-profile": {"type": "hard"},
+            "delete-profile": _delete_profile(stack.plan.keep_dropped_days),
         },
     )
     return str(made["warehouse-id"])

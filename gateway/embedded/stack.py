@@ -39,8 +39,9 @@ class Plan:
     """The configuration of a stack: data directory, programs, and settings.
 
     ``fast``: PostgreSQL does not wait for the disk. ``with_gateway``: False leaves the gateway out, for tests of the
-    other parts. ``free_ports``: False prefers the ports of ``ports.FIRST_CHOICES``. ``gateway_settings``: settings of
-    the gateway without the prefix ``LAKEGATE__``; they have precedence.
+    other parts. ``free_ports``: False prefers the ports of ``ports.FIRST_CHOICES``. ``keep_dropped_days``: the time for
+    which the created warehouse keeps dropped tables; 0 for none. ``gateway_settings``: settings of the gateway without
+    the prefix ``LAKEGATE__``; they have precedence.
     """
 
     data: Path
@@ -48,6 +49,7 @@ class Plan:
     fast: bool = False
     with_gateway: bool = True
     free_ports: bool = True
+    keep_dropped_days: int = 0
     gateway_settings: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -42,6 +42,7 @@ async def run(
         tools=toolchain.locate(settings),
         fast=settings.embedded.fast,
         free_ports=settings.embedded.free_ports,
+        keep_dropped_days=settings.embedded.keep_dropped_days,
         gateway_settings={name: listed for name, listed in allowed.items() if listed} | settings.storage.variables(),
     )
     up = asyncio.Event()

@@ -40,12 +40,22 @@ class FormatVersionPolicyRequest(Request, frozen=True):
     default_format_version: Literal[1, 2, 3] | None = None
 
 
-class HardDelete(msgspec.Struct, frozen=True, rename="kebab", tag_field="type", tag="hard", forbid_unknown_fields=True):
-    """Dropped tables and views are deleted at once."""
+class _DeleteProfile(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="kebab", forbid_unknown_fields=True
+):
+    """`absent-purge-requested` determines whether a drop without `purgeRequested` deletes the files."""
+
+    absent_purge_requested: Literal["purge", "keep"] = "purge"
 
 
-class SoftDelete(msgspec.Struct, frozen=True, rename="kebab", tag_field="type", tag="soft", forbid_unknown_fields=True):
-    """Dropped tables and views can be restored for `expiration-seconds`."""
+class HardDelete(_DeleteProfile, frozen=True, tag_field="type", tag="hard"):
+    """Dropped tables and views are deleted at once. With `absent-purge-requested` set to `keep`, their files stay
+    unless the drop sends `purgeRequested=true`.
+    """
+
+
+class SoftDelete(_DeleteProfile, frozen=True, tag_field="type", tag="soft"):
+    """Dropped tables and views can be restored for `expiration-seconds`. `absent-purge-requested` is as for `hard`."""
 
     expiration_seconds: Annotated[int, msgspec.Meta(ge=0, le=31_536_000)]
 

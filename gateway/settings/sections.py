@@ -298,6 +298,15 @@ class Embedded(msgspec.Struct, frozen=True, kw_only=True):
     fast: Annotated[
         bool, Meta(description="Do not wait for writes to the disk. Only for tests: a power failure loses data.")
     ] = False
+    keep_dropped_days: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=365,
+            description="Days for which the warehouse that `lakegate up` creates keeps dropped tables and views. 0: it "
+            "deletes them at once.",
+        ),
+    ] = 7
     free_ports: Annotated[
         bool,
         Meta(

@@ -49,6 +49,10 @@ def stack(request: pytest.FixtureRequest) -> Ready:
 def world(stack: Ready) -> Iterator[World]:
     """Yield the users of the stack and access to its parts."""
     world = World(stack)
+    if "LAKEGATE_TEST_STACK" in os.environ and stack.warehouse is not None:
+        # The tests need drops that delete at once, and `lakegate up` keeps what is dropped.
+        path = f"/management/v1/warehouse/{world.warehouse}/delete-profile"
+        assert world.admin.post(path, {"delete-profile": {"type": "hard"}}).status_code == 200
     yield world
     world.close()
 

@@ -46,7 +46,8 @@ def _up(*, data: Path | None = None, empty: bool = False, **settings: str) -> It
         ready_file = Path(scratch) / "ready.json"
         log = Path(scratch) / "up.log"
         arguments = ["up", "--ready-file", str(ready_file), "--data", str(directory), *(["--empty"] if empty else [])]
-        given = {"EMBEDDED__FAST": "true", "EMBEDDED__FREE_PORTS": "true", **settings}
+        usual = {"EMBEDDED__FAST": "true", "EMBEDDED__FREE_PORTS": "true", "EMBEDDED__KEEP_DROPPED_DAYS": "0"}
+        given = {**usual, **settings}
         environment = os.environ | {f"LAKEGATE__{name}": value for name, value in given.items()}
         with log.open("wb") as output:
             process = subprocess.Popen(

@@ -17,7 +17,7 @@ import httpx
 import psutil
 import pytest
 
-from gateway.embedded import account
+from gateway.embedded import account, ready
 from gateway.embedded.ready import Ready
 
 pytestmark = pytest.mark.chaos
@@ -85,6 +85,13 @@ def _up(data: Path, ready_file: Path) -> subprocess.Popen[bytes]:
     )
 
 
+def _delete_profile(ready_file: Path) -> object:
+    """Return the delete profile of the stack's warehouse."""
+    described = ready.read(ready_file)
+    listed = _get(described, f"{described.management_uri}/v1/warehouse", "admin").json()["warehouses"]
+    return listed[0]["delete-profile"]
+
+
 def _await_ready(process: subprocess.Popen[bytes], ready_file: Path) -> dict[str, object]:
     deadline = time.monotonic() + 150
     while not ready_file.exists():
@@ -107,6 +114,7 @@ def test_restart_keeps_all_data_and_stop_leaves_no_process(tmp_path: Path) -> No
         described = _await_ready(process, ready_file)
         assert stat.S_IMODE(ready_file.stat().st_mode) == 0o600
         assert {name: type(value) for name, value in described.items()} == _KEYS
+        assert _delete_profile(ready_file) == {"type": "soft", "expiration-seconds": 604_800}
         seen.append((described["catalog_uri"], described["s3"], described["postgres"], described["openfga"]))
         family = psutil.Process(process.pid).children(recursive=True)
         process.send_signal(number)

@@ -88,7 +88,8 @@ class NamespaceExists(ReadOperation):
 class DropNamespace(ChangeOperation):
     """Drop an empty namespace, or with `recursive` one with its contents.
 
-    `force` overrides protection and the warehouse's soft deletion. `purge` determines whether files are deleted.
+    `force` overrides protection and the warehouse's soft deletion. `purge` determines whether files are deleted;
+    without it the warehouse does.
     """
 
     endpoint: ClassVar[str] = "DELETE /catalog/v1/{prefix}/namespaces/{namespace}"
@@ -97,13 +98,13 @@ class DropNamespace(ChangeOperation):
     namespace: InPath[NamespaceRef]
     recursive: Annotated[bool, Query("recursive")] = False
     force: Annotated[bool, Query("force")] = False
-    purge: Annotated[bool, Query("purge")] = True
+    purge: Annotated[bool | None, Query("purge")] = None
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.DELETE, self.namespace),)
 
     def facts(self) -> Facts:
-        return {"recursive": self.recursive, "force": self.force, "purge": self.purge}
+        return {"recursive": self.recursive, "force": self.force, "purge": self.purge is not False}
 
 
 @dataclass(frozen=True)

@@ -181,20 +181,24 @@ class ReportMetrics(ChangeOperation):
 
 @dataclass(frozen=True)
 class DropTable(ChangeOperation):
-    """Drop a table. `purge` deletes its files; `force` overrides its protection and the warehouse's soft deletion."""
+    """Drop a table.
+
+    `purge` determines whether its files are deleted; without it the warehouse does. `force` overrides the table's
+    protection and the warehouse's soft deletion.
+    """
 
     endpoint: ClassVar[str] = "DELETE /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}"
     event: ClassVar[EventDeclaration] = ChangeEvent(on="table", data=EventData.NOTHING)
     returns: ClassVar[int] = 204
     table: InPath[TableRef]
-    purge: Annotated[bool, Query("purgeRequested")] = True
+    purge: Annotated[bool | None, Query("purgeRequested")] = None
     force: Annotated[bool, Query("force")] = False
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.DROP, self.table),)
 
     def facts(self) -> Facts:
-        return {"purge": self.purge, "force": self.force}
+        return {"purge": self.purge is not False, "force": self.force}
 
 
 def commit_facts(request: CommitTableRequest | CommitViewRequest) -> Facts:

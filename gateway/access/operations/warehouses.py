@@ -196,7 +196,7 @@ class SetWarehouseManagedBy(_Changing, ChangeOperation):
 
 @dataclass(frozen=True)
 class SetWarehouseDeleteProfile(_Changing, ChangeOperation):
-    """Set whether tables and views dropped from now on can be restored, and for how long."""
+    """Set the handling of tables and views that are dropped from now on, and of their files."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/delete-profile"
     event: ClassVar[EventDeclaration] = ChangeEvent(on="warehouse")
@@ -207,7 +207,9 @@ class SetWarehouseDeleteProfile(_Changing, ChangeOperation):
 
     def facts(self) -> Facts:
         seconds = self.profile.expiration_seconds if isinstance(self.profile, SoftDelete) else None
-        return {"type": "hard" if seconds is None else "soft", "expiration_seconds": seconds}
+        absent = self.profile.absent_purge_requested
+        kind = "hard" if seconds is None else "soft"
+        return {"type": kind, "expiration_seconds": seconds, "absent_purge_requested": absent}
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from litestar import Response
+
 from gateway.access.idempotency import RecordedSuccess
 from gateway.access.operations.generic_tables import (
     AdoptGenericTable,
@@ -17,6 +19,7 @@ from gateway.access.operations.generic_tables import (
 )
 from gateway.access.refs import GenericTable, GenericTableRef, NamespaceRef, TabularRef
 from gateway.access.request import Header
+from gateway.api.answers import dropped_object
 from gateway.api.context import Ctx
 from gateway.api.header_values import client_manages_storage, parse_adopt_header
 from gateway.api.serves import serve, serves
@@ -77,5 +80,10 @@ async def _load(ctx: Ctx, operation: LoadGenericTable) -> LoadGenericTableResult
 serve(ListGenericTables, GenericTables.list)
 serve(GenericTableExists, GenericTables.exists)
 serve(VendGenericTableCredentials, Credentials.vend_generic_table)
-serve(DropGenericTable, GenericTables.drop)
 serve(RenameGenericTable, Renames.generic_table)
+
+
+@serves(DropGenericTable)
+async def drop_generic_table(ctx: Ctx) -> Response[None]:
+    """Drop a generic table. A header states what happens to its files."""
+    return dropped_object(await ctx.services.generic_tables.drop(await ctx.admit(await ctx.read(DropGenericTable))))

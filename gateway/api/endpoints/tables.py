@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from litestar import Response
+
 from gateway.access.idempotency import RecordedSuccess
 from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
 from gateway.access.operations.tables import (
@@ -18,7 +20,7 @@ from gateway.access.operations.tables import (
 )
 from gateway.access.refs import Table, TableRef, TabularRef
 from gateway.access.request import Header, Query
-from gateway.api.answers import CommitAnswer, TableAnswer, cached_response, tagged
+from gateway.api.answers import CommitAnswer, TableAnswer, cached_response, dropped_object, tagged
 from gateway.api.context import Ctx
 from gateway.api.header_values import client_manages_storage, prefers_signing
 from gateway.api.serves import serve, serves
@@ -104,5 +106,10 @@ async def commit_table(ctx: Ctx) -> CommitAnswer:
 
 serve(ListTables, Tables.list)
 serve(TableExists, Tables.exists)
-serve(DropTable, Tables.drop)
 serve(ReportMetrics, Reports.store)
+
+
+@serves(DropTable)
+async def drop_table(ctx: Ctx) -> Response[None]:
+    """Drop a table. A header states what happens to its files."""
+    return dropped_object(await ctx.services.tables.drop(await ctx.admit(await ctx.read(DropTable))))

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+from litestar import Response
+
 from gateway.access.idempotency import RecordedSuccess
 from gateway.access.operations.views import CommitView, CreateView, DropView, ListViews, LoadView, ViewExists
 from gateway.access.refs import NamespaceRef, TabularRef, View
 from gateway.access.request import Query
+from gateway.api.answers import dropped_object
 from gateway.api.context import Ctx
 from gateway.api.serves import replay_by, serve, serves
 from gateway.catalog.views import Views
@@ -32,4 +35,9 @@ serve(ListViews, Views.list)
 serve(CreateView, Views.create, replay=replay_create)
 serve(ViewExists, Views.exists)
 serve(CommitView, Views.commit, replay=replay_by(LoadView, Views.load))
-serve(DropView, Views.drop)
+
+
+@serves(DropView)
+async def drop_view(ctx: Ctx) -> Response[None]:
+    """Drop a view. A header states what happens to its files."""
+    return dropped_object(await ctx.services.views.drop(await ctx.admit(await ctx.read(DropView))))
