@@ -11,7 +11,7 @@ from gateway.access.refs import ObjectType
 from gateway.apply.collector import Collector, given
 from gateway.apply.desired_policies import add_policies
 from gateway.apply.document import Column, Document, Namespace, Project, Role, SecretRef, Tabular, Warehouse
-from gateway.apply.profiles import profile_fields
+from gateway.apply.profiles import VARIABLE_PREFIX, is_secret, profile_fields, reference_fault
 from gateway.apply.source import InvalidSource, Path, Source
 from gateway.apply.state import SERVER, Address, Kind, Resource, Scope, State, namespace_address
 from gateway.iceberg.errors import CatalogError
@@ -137,11 +137,13 @@ class _Builder:
             return fields
         for name, value in credential.items():
             at = (*path, "credential", name)
-            if isinstance(value, SecretRef) and (value.env is None) == (value.file is None):
-                raise self._source.error(at, "give exactly one of env and file.")
-            if isinstance(value, str) and _is_secret(name):
+            if isinstance(value, SecretRef) and (fault := reference_fault(name, value)):
+                raise self._source.error(at, fault)
+            if isinstance(value, str) and is_secret(name):
                 raise self._source.error(
-                    at, f"secrets do not belong into this file. Write `{name}: {{env: NAME}}` or `{{file: PATH}}`."
+                    at,
+                    f"secrets do not belong into this file. Write `{name}: {{env: {VARIABLE_PREFIX}NAME}}` or "
+                    "`{file: PATH}`.",
                 )
         kind = "/".join(str(credential[name]) for name in ("type", "credential-type") if name in credential)
         return {**fields, "credential": f"{kind} (new secrets)" if self._rotate else kind}
@@ -174,10 +176,6 @@ class _Builder:
                 self.collected.tags(at, column, stated.tags)
             else:
                 self.collected.grants(at, column, ObjectType.COLUMN, stated, member=())
-
-
-def _is_secret(name: str) -> bool:
-    return any(word in name for word in ("secret", "token", "key", "password")) and not name.endswith(("-id", "-type"))
 
 
 def _delete_profile(warehouse: Warehouse) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ from gateway.apply.client import NOT_FOUND, Api, ApiError, segment
 from gateway.apply.grant_reading import Entries
 from gateway.apply.located import MANAGEMENT, Located
 from gateway.apply.policy_changes import create, remove, require_possible, update
-from gateway.apply.profiles import Variables, read_credential
+from gateway.apply.profiles import Variables, needed_credential, read_credential
 from gateway.apply.state import Address, Kind, Resource, State
 from gateway.apply.warehouse_changes import create_warehouse, require_complete, update_warehouse
 
@@ -20,15 +20,17 @@ from gateway.apply.warehouse_changes import create_warehouse, require_complete, 
 class Executor:
     """Makes changes for the caller of `api`.
 
-    `present` is the state that the plan was made from. Files with secrets are relative to `base`, and `variables`
-    returns environment variables.
+    `present` is the state that the plan was made from. `secrets` is the directory of files with secrets, if any, and
+    `variables` returns environment variables.
     """
 
-    def __init__(self, api: Api, present: State, located: Located, *, base: Path, variables: Variables) -> None:
+    def __init__(
+        self, api: Api, present: State, located: Located, *, secrets: Path | None, variables: Variables
+    ) -> None:
         self._api = api
         self._present = present
         self._located = located
-        self._base = base
+        self._secrets = secrets
         self._variables = variables
         self._credentials: dict[Address, Mapping[str, str]] = {}
 
@@ -42,10 +44,9 @@ class Executor:
             if change.address.kind is not Kind.WAREHOUSE or change.desired is None:
                 continue
             require_complete(change, self._present.resources.get(change.address))
-            storage = any(each.name == "credential" or each.name.startswith("storage.") for each in change.fields)
-            if change.desired.spec.credential is not None and storage:
+            if (credential := needed_credential(change)) is not None:
                 self._credentials[change.address] = read_credential(
-                    change.desired.spec.credential, base=self._base, variables=self._variables
+                    credential, secrets=self._secrets, variables=self._variables
                 )
 
     def run(self, changes: Sequence[Change]) -> Iterator[Change]:

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import msgspec
 
+from gateway.apply.changes import Change
 from gateway.apply.document import SecretRef
+from gateway.apply.state import Kind
 from gateway.iceberg.errors import CatalogError
 from gateway.scope.errors import StorageTypeNotSupported
 from gateway.storage.registry import decode_profile
@@ -44,20 +46,66 @@ Variables = Callable[[str], str | None]
 """Returns the environment variable of a name; None if it is not set."""
 
 
-def read_credential(credential: Mapping[str, str | SecretRef], *, base: Path, variables: Variables) -> dict[str, str]:
-    """Return the credential with its secrets. Paths of files are relative to `base`. Raises SecretMissing."""
+#: Only these variables are read: the author of the file also chooses the endpoint that receives the value.
+VARIABLE_PREFIX = "LAKEGATE_APPLY_"
+
+
+def is_secret(field: str) -> bool:
+    """Return True for a field of a credential that contains a secret, by its name."""
+    return any(word in field for word in ("secret", "token", "key", "password")) and not field.endswith(
+        ("-id", "-type")
+    )
+
+
+def needed_credential(change: Change) -> Mapping[str, str | SecretRef] | None:
+    """Return the credential that this change sends; None if it sends none."""
+    if change.address.kind is not Kind.WAREHOUSE or change.desired is None:
+        return None
+    sends = any(each.name == "credential" or each.name.startswith("storage.") for each in change.fields)
+    credential: Mapping[str, str | SecretRef] | None = change.desired.spec.credential
+    return credential if sends else None
+
+
+def reference_fault(field: str, ref: SecretRef) -> str | None:
+    """Return why the field of a credential cannot have this reference; None if it can."""
+    if (ref.env is None) == (ref.file is None):
+        return "give exactly one of env and file."
+    if not is_secret(field):
+        return f"{field} is no secret, so it cannot be a reference. Write its value."
+    if ref.env is not None and not ref.env.startswith(VARIABLE_PREFIX):
+        return (
+            f"the environment variable {ref.env} cannot be read. Only variables whose names begin with "
+            f"{VARIABLE_PREFIX} are: rename it to {VARIABLE_PREFIX}{ref.env}."
+        )
+    if ref.file is not None and (PurePosixPath(ref.file).is_absolute() or ".." in PurePosixPath(ref.file).parts):
+        return f"the file {ref.file} cannot be read. Write a path relative to the directory of --secrets-dir, without `..`."
+    return None
+
+
+def read_credential(
+    credential: Mapping[str, str | SecretRef], *, secrets: Path | None, variables: Variables
+) -> dict[str, str]:
+    """Return the credential with its secrets. `secrets` is the only directory of files. Raises SecretMissing."""
     return {
-        name: value if isinstance(value, str) else _secret(value, base, variables) for name, value in credential.items()
+        name: value if isinstance(value, str) else _secret(name, value, secrets, variables)
+        for name, value in credential.items()
     }
 
 
-def _secret(ref: SecretRef, base: Path, variables: Variables) -> str:
+def _secret(field: str, ref: SecretRef, secrets: Path | None, variables: Variables) -> str:
+    if fault := reference_fault(field, ref):
+        raise SecretMissing(fault)
     if ref.env is not None:
         if not (found := variables(ref.env)):
             raise SecretMissing(f"the environment variable {ref.env} is not set. Set it to the secret.")
         return found
-    path = base / (ref.file or "")
+    if secrets is None:
+        raise SecretMissing(f"the secret in the file {ref.file} needs --secrets-dir, the directory that contains it.")
+    path = secrets / (ref.file or "")
     try:
+        # A link inside of the directory may lead to another place in it, as in a secret that Kubernetes mounts.
+        if not path.resolve(strict=True).is_relative_to(secrets.resolve(strict=True)):
+            raise SecretMissing(f"the file {path} is a link to a place outside of {secrets}. Put the file there.")
         return path.read_text().rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"

@@ -9,7 +9,9 @@ from datetime import datetime
 from typing import Any
 
 from gateway.apply.changes import Action, Change, FieldChange
+from gateway.apply.document import SecretRef
 from gateway.apply.planner import Plan
+from gateway.apply.profiles import needed_credential
 from gateway.apply.state import Kind
 
 
@@ -18,6 +20,7 @@ def plan_lines(plan: Plan, *, prune: bool) -> Iterator[str]:
     for change in plan.changes:
         yield change_line(change)
         yield from (f"    {_field_text(change, each)}" for each in change.fields if _is_shown(change, each))
+        yield from (f"    {_printable(line)}" for line in _references(change))
     if prune:
         yield from (_printable(f"  {each.address} stays: {each.reason}") for each in plan.kept)
     elif plan.kept:
@@ -35,6 +38,14 @@ def plan_lines(plan: Plan, *, prune: bool) -> Iterator[str]:
 def change_line(change: Change) -> str:
     """Return the line of a change without its fields."""
     return f"{change.action} {_printable(str(change.address))}"
+
+
+def _references(change: Change) -> Iterator[str]:
+    """Yield a line for each secret that the change reads on this machine and sends to the gateway."""
+    for name, value in (needed_credential(change) or {}).items():
+        if isinstance(value, SecretRef):
+            place = f"variable {value.env}" if value.env is not None else f"file {value.file} of --secrets-dir"
+            yield f"credential.{name}: read from the {place}"
 
 
 def _is_shown(change: Change, field: FieldChange) -> bool:

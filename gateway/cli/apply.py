@@ -58,6 +58,11 @@ class _Command(click.Command):
 @click.option("--prune", is_flag=True, help="Remove what is missing in the lists of the file.")
 @click.option("--prune-containers", is_flag=True, help="With --prune, also remove empty warehouses and namespaces.")
 @click.option("--rotate-secrets", is_flag=True, help="Store the credentials of the file again; they are not compared.")
+@click.option(
+    "--secrets-dir",
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    help="Directory of the files that `{file: …}` in a credential may name. No other file is read.",
+)
 @click.option("--yes", is_flag=True, help="Make the changes without a question.")
 @at_a_gateway
 def apply(
@@ -66,6 +71,7 @@ def apply(
     prune: bool,
     prune_containers: bool,
     rotate_secrets: bool,
+    secrets_dir: Path | None,
     yes: bool,
     gateway: str | None,
     token: str | None,
@@ -89,7 +95,7 @@ def apply(
             def compare() -> tuple[Plan, Executor]:
                 present, located = read_state(api, desired, containers=prune_containers)
                 found = plan(desired, present, prune=prune, prune_containers=prune_containers)
-                return found, Executor(api, present, located, base=Path(), variables=variable)
+                return found, Executor(api, present, located, secrets=secrets_dir, variables=variable)
 
             planned, executor = compare()
             click.echo("\n".join(plan_lines(planned, prune=prune)))

@@ -54,7 +54,7 @@ class Desk:
         environment = {
             "PATH": "/usr/bin:/bin",
             "LAKEGATE_TOKEN": (by or self.world.admin).token,
-            "WAREHOUSE_KEY": self.world.ready.s3.secret_key,
+            "LAKEGATE_APPLY_WAREHOUSE_KEY": self.world.ready.s3.secret_key,
         }
         return run_lakegate(command, *options, "--gateway", self.world.base, environment=environment)
 
@@ -82,7 +82,7 @@ def _content(world: World, reader: Person, writer: Person) -> dict[str, Any]:
         "type": "s3",
         "credential-type": "access-key",
         "access-key-id": world.ready.s3.access_key,
-        "secret-access-key": {"env": "WAREHOUSE_KEY"},
+        "secret-access-key": {"env": "LAKEGATE_APPLY_WAREHOUSE_KEY"},
     }
     namespaces = [
         {
@@ -317,12 +317,12 @@ def test_an_export_leaves_out_what_the_caller_may_not_read_and_says_so(desk: Des
 
 
 def test_secrets_are_missing_before_the_first_change_and_rotate_on_demand(desk: Desk, world: World) -> None:
-    desk.warehouse["credential"]["secret-access-key"] = {"env": "ABSENT_KEY"}
+    desk.warehouse["credential"]["secret-access-key"] = {"env": "LAKEGATE_APPLY_ABSENT_KEY"}
     refused = desk.apply("--yes")
     assert refused.returncode == 1
-    assert "the environment variable ABSENT_KEY is not set" in refused.stderr
+    assert "the environment variable LAKEGATE_APPLY_ABSENT_KEY is not set" in refused.stderr
     assert desk.project["id"] not in world.admin.get("/management/v1/project-list").text
-    desk.warehouse["credential"]["secret-access-key"] = {"env": "WAREHOUSE_KEY"}
+    desk.warehouse["credential"]["secret-access-key"] = {"env": "LAKEGATE_APPLY_WAREHOUSE_KEY"}
     desk.applied()
     assert "1 changes were made" in desk.applied("--rotate-secrets")
     assert desk.agrees()
@@ -351,7 +351,7 @@ def test_the_documented_example_is_applied_as_it_is(desk: Desk, world: World) ->
     [warehouse] = content["projects"][0]["warehouses"]
     warehouse["storage"] = profile(world)
     warehouse["credential"]["access-key-id"] = world.ready.s3.access_key
-    warehouse["credential"]["secret-access-key"] = {"env": "WAREHOUSE_KEY"}
+    warehouse["credential"]["secret-access-key"] = {"env": "LAKEGATE_APPLY_WAREHOUSE_KEY"}
     example = Desk(world, desk.file, content)
     example.applied()
     assert example.agrees("--prune", "--prune-containers")

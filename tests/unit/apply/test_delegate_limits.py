@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -49,7 +48,7 @@ def apply(entries: list[dict[str, Any]], limits: str = "") -> tuple[list[dict[st
     desired = desired_state(read_all({"file.yaml": FILE % ("delegate", limits)}), now=datetime(2026, 1, 1, tzinfo=UTC))
     found = [Resource(PROJECT, {"name": "shop"}), *GrantReader(api, desired, located).on(PROJECT)]
     present = State({each.address: each for each in found}, frozenset({(Kind.GRANT, PROJECT)}))
-    executor = Executor(api, present, located, base=Path(), variables=lambda name: None)
+    executor = Executor(api, present, located, secrets=None, variables=lambda name: None)
     for change in plan(desired, present).changes:
         list(executor.run([change]))
     return sent, present

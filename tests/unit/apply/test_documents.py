@@ -4,14 +4,18 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gateway.apply.desired import desired_state, read_all
 from gateway.apply.document import schema
+from gateway.apply.planner import plan
 from gateway.apply.profiles import SecretMissing, read_credential
+from gateway.apply.rendering import plan_lines
 from gateway.apply.source import InvalidSource
 from gateway.apply.state import Address, Kind, State
 from tests.docs_commands import block
@@ -163,29 +167,86 @@ def test_equal_profiles_in_different_forms_do_not_differ() -> None:
 
 
 def test_secrets_are_compared_by_their_kind_only_and_rotation_always_differs() -> None:
-    text = _warehouse("credential: {type: s3, credential-type: access-key, secret-access-key: {env: A}}")
+    text = _warehouse("credential: {type: s3, credential-type: access-key, secret-access-key: {env: LAKEGATE_APPLY_A}}")
     [kept] = _desired(text).of_kind(Kind.WAREHOUSE)
     [rotated] = _desired(text, rotate=True).of_kind(Kind.WAREHOUSE)
     assert kept.fields["credential"] == "s3/access-key"
     assert rotated.fields["credential"] == "s3/access-key (new secrets)"
 
 
-def test_secrets_are_read_from_variables_and_files(tmp_path: Path) -> None:
-    [found] = _desired(
-        _warehouse("credential: {type: s3, access-key-id: {env: KEY_ID}, secret-access-key: {file: key}}")
-    ).of_kind(Kind.WAREHOUSE)
+def _credential(reference: str, field: str = "secret-access-key") -> Any:
+    text = f"credential: {{type: s3, credential-type: access-key, {field}: {reference}}}"
+    [found] = _desired(_warehouse(text)).of_kind(Kind.WAREHOUSE)
+    return found.spec.credential
+
+
+def test_secrets_are_read_from_variables_and_files_of_one_directory(tmp_path: Path) -> None:
     variables: dict[str, str] = {}
 
-    def read() -> dict[str, str]:
-        return read_credential(found.spec.credential, base=tmp_path, variables=variables.get)
+    def read(reference: str, secrets: Path | None = tmp_path) -> str:
+        return read_credential(_credential(reference), secrets=secrets, variables=variables.get)["secret-access-key"]
 
-    with pytest.raises(SecretMissing, match="KEY_ID is not set"):
-        read()
-    variables["KEY_ID"] = "id"
+    with pytest.raises(SecretMissing, match="LAKEGATE_APPLY_KEY is not set"):
+        read("{env: LAKEGATE_APPLY_KEY}")
+    variables["LAKEGATE_APPLY_KEY"] = "a"
+    assert read("{env: LAKEGATE_APPLY_KEY}") == "a"
+    with pytest.raises(SecretMissing, match="needs --secrets-dir"):
+        read("{file: key}", None)
     with pytest.raises(SecretMissing, match="cannot be read: No such file"):
-        read()
-    (tmp_path / "key").write_text("secret\n")
-    assert read() == {"type": "s3", "access-key-id": "id", "secret-access-key": "secret"}
+        read("{file: key}")
+    (tmp_path / "key").write_text("b\n")
+    assert read("{file: key}") == "b"
+    # As Kubernetes mounts a secret: links inside of the directory.
+    (tmp_path / "..data").symlink_to(tmp_path)
+    (tmp_path / "mounted").symlink_to("..data/key")
+    assert read("{file: mounted}") == "b"
+
+
+@pytest.mark.threat("LG-DIS-21")
+@pytest.mark.parametrize(
+    ("reference", "field", "fault"),
+    [
+        ("{env: HOME}", "secret-access-key", "rename it to LAKEGATE_APPLY_HOME"),
+        ("{env: LAKEGATE_TOKEN}", "secret-access-key", "cannot be read"),
+        ("{env: lakegate_apply_a}", "secret-access-key", "cannot be read"),
+        ("{file: /etc/passwd}", "secret-access-key", "relative to the directory of --secrets-dir"),
+        ("{file: ../key}", "secret-access-key", "without `..`"),
+        ("{file: a/../../key}", "secret-access-key", "without `..`"),
+        ("{env: LAKEGATE_APPLY_A}", "access-key-id", "access-key-id is no secret"),
+        ("{env: LAKEGATE_APPLY_A}", "external-id", "external-id is no secret"),
+        ("{file: key}", "credential-type", "credential-type is no secret"),
+        ("{env: LAKEGATE_APPLY_A, file: a}", "secret-access-key", "exactly one"),
+    ],
+)
+def test_a_file_cannot_name_other_variables_and_files_of_the_machine(reference: str, field: str, fault: str) -> None:
+    text = f"credential: {{type: s3, {field}: {reference}}}"
+    with pytest.raises(InvalidSource, match=re.escape(fault)):
+        _desired(_warehouse(text))
+
+
+@pytest.mark.threat("LG-DIS-21")
+def test_a_link_cannot_lead_out_of_the_directory(tmp_path: Path) -> None:
+    secrets, outside = tmp_path / "secrets", tmp_path / "outside"
+    secrets.mkdir()
+    outside.mkdir()
+    (outside / "key").write_text("other")
+    (secrets / "key").symlink_to(outside / "key")
+    (secrets / "folder").symlink_to(outside)
+    for reference in ("{file: key}", "{file: folder/key}"):
+        with pytest.raises(SecretMissing, match="is a link to a place outside of"):
+            read_credential(_credential(reference), secrets=secrets, variables=lambda name: None)
+
+
+@pytest.mark.parametrize(
+    ("reference", "place"),
+    [("{env: LAKEGATE_APPLY_A}", "variable LAKEGATE_APPLY_A"), ("{file: a/b}", "file a/b of --secrets-dir")],
+)
+def test_the_plan_names_each_reference_that_it_will_read(reference: str, place: str) -> None:
+    desired = _desired(
+        _warehouse(f"credential: {{type: s3, credential-type: access-key, secret-access-key: {reference}}}")
+    )
+    planned = plan(desired, State({}), prune=False, prune_containers=False)
+    assert f"    credential.secret-access-key: read from the {place}" in plan_lines(planned, prune=False)
 
 
 def test_the_published_schema_is_the_one_of_the_form() -> None:

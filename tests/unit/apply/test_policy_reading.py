@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -55,7 +54,7 @@ class Gateway:
             present, located = read_state(api, desired)
             found = plan(desired, present, prune=True)
             if run:
-                executor = Executor(api, present, located, base=Path(), variables=lambda name: None)
+                executor = Executor(api, present, located, secrets=None, variables=lambda name: None)
                 executor.prepare(found.changes)
                 list(executor.run(found.changes))
         return found

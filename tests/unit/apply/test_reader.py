@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -90,7 +89,7 @@ def test_a_role_that_is_named_like_the_id_of_another_gets_none_of_its_grants() -
     planned, present, located = _read(gateway, desired)
     assert len(planned.changes) == 1
     with gateway.api() as api:
-        list(Executor(api, present, located, base=Path(), variables=lambda name: None).run(planned.changes))
+        list(Executor(api, present, located, secrets=None, variables=lambda name: None).run(planned.changes))
     written = [{"privilege": "describe", "principal": {"role": ANALYSTS}}]
     assert gateway.changes == [("/management/v1/project/grants", {"writes": written})]
 
@@ -103,7 +102,7 @@ def test_a_grant_to_a_role_that_is_named_like_an_id_is_pruned_from_that_role() -
     )
     planned, present, located = _read(gateway, _file(ANALYSTS, ANALYSTS))
     with gateway.api() as api:
-        list(Executor(api, present, located, base=Path(), variables=lambda name: None).run(planned.changes))
+        list(Executor(api, present, located, secrets=None, variables=lambda name: None).run(planned.changes))
     removed = [{"privilege": "create", "principal": {"role": OTHER}}]
     assert gateway.changes == [("/management/v1/project/grants", {"deletes": removed})]
 
