@@ -78,7 +78,10 @@ def reference_fault(field: str, ref: SecretRef) -> str | None:
             f"{VARIABLE_PREFIX} are: rename it to {VARIABLE_PREFIX}{ref.env}."
         )
     if ref.file is not None and (PurePosixPath(ref.file).is_absolute() or ".." in PurePosixPath(ref.file).parts):
-        return f"the file {ref.file} cannot be read. Write a path relative to the directory of --secrets-dir, without `..`."
+        return (
+            f"the file {ref.file} cannot be read. Write a path relative to the directory of --secrets-dir, "
+            "without `..`."
+        )
     return None
 
 
