@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from uuid_utils.compat import uuid7
 
+from gateway.access.audit_facts import facts_of_changes
 from gateway.access.audit_record import AUDIT_FORMAT, AuditedActor, AuditedDecision, AuditedResource, AuditRecord
 from gateway.access.audit_size import bounded
 from gateway.access.decision import Decision
@@ -19,7 +20,7 @@ Judged = tuple[Operation, Decision]
 """(an operation or a part of one, its decision)"""
 
 
-def judged_operations(
+def _judged(
     operations: Sequence[Operation], decisions: Sequence[Decision], groups: Sequence[Sequence[Judged]]
 ) -> list[Judged]:
     """Return the decisions to record: each operation, followed by its parts."""
@@ -31,9 +32,17 @@ def judged_operations(
     return judged
 
 
-def record_of(context: RequestContext, judged: Sequence[Judged], resolution: Resolution) -> AuditRecord:
-    """Return the audit record of all decisions of one admission."""
+def record_of(
+    context: RequestContext,
+    operations: Sequence[Operation],
+    decisions: Sequence[Decision],
+    groups: Sequence[Sequence[Judged]],
+    resolution: Resolution,
+) -> AuditRecord:
+    """Return the audit record of all decisions of one admission. `groups` are the decided parts of each operation."""
     actor = context.actor
+    judged = _judged(operations, decisions, groups)
+    detail = {name: text for operation, _ in judged for name, text in operation.audit_details().items()}
     record = AuditRecord(
         id=uuid7(),
         format=AUDIT_FORMAT,
@@ -52,7 +61,7 @@ def record_of(context: RequestContext, judged: Sequence[Judged], resolution: Res
         user_agent=context.user_agent,
         client_address=context.client_address,
         decisions=tuple(_audited(operation, decision, resolution) for operation, decision in judged),
-        detail={name: text for operation, _ in judged for name, text in operation.audit_details().items()},
+        detail=detail | facts_of_changes(operations),
     )
     # Long records are cut before they wait in memory. A record with few objects is never too long.
     many = len(judged) > 1 or len(record.decisions[0].resources) > 10 or bool(record.detail)

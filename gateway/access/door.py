@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TypeVar
 
 from gateway.access._mint import mint
-from gateway.access.audit_builder import Judged, judged_operations, record_of
+from gateway.access.audit_builder import Judged, record_of
 from gateway.access.audit_record import AuditRecord
 from gateway.access.authz_errors import (
     MAX_GROUP_ROLES,
@@ -128,7 +128,7 @@ class Door:
         self._preconditions.require(context, operations)
         resolution, decisions, groups = await self._judge(context, operations)
         context.record_location(resolution)
-        record = record_of(context, judged_operations(operations, decisions, groups), resolution)
+        record = record_of(context, operations, decisions, groups, resolution)
         if not decisions[0].allowed:
             raise self._refuse(context, operation, decisions[0], record)
         if context.recorded_success is not None:
@@ -281,7 +281,7 @@ class Door:
                 context,
                 operation,
                 decisions[0],
-                record_of(context, judged_operations((operation,), decisions, groups), resolution),
+                record_of(context, (operation,), decisions, groups, resolution),
             )
         moved = any(key_of(ref, resolution) != key_of(ref, before) for ref in refs_of((operation,)))
         less = not decisions[0].held >= decision.held or decisions[0].obligations != decision.obligations
@@ -304,7 +304,7 @@ class Door:
                 before,
                 definer_view.operation,
                 decisions[0],
-                record_of(before, judged_operations(operations, decisions, groups), resolution),
+                record_of(before, operations, decisions, groups, resolution),
             )
         view = resolution.get(definer_view.operation.view)
         if not isinstance(view, ResolvedView):
@@ -319,7 +319,7 @@ class Door:
         before = replace(context, actor=assumption.actor, assumption=None)
         resolution, decisions, groups = await self._judge(before, operations)
         if not decisions[0].allowed:
-            record = record_of(before, judged_operations(operations, decisions, groups), resolution)
+            record = record_of(before, operations, decisions, groups, resolution)
             raise self._refuse(before, assumption.operation, decisions[0], record)
 
     def _mint(

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
 from functools import cache
 from types import MappingProxyType
@@ -127,6 +127,14 @@ class Operation:
     def audit_details(self) -> Mapping[str, str]:
         """Return the details that the audit records in addition to the resources: limited in size, and never secret."""
         return NO_DETAILS
+
+    def audited_fields(self) -> Mapping[str, object]:
+        """Return the values that the audit records if the operation changes something: by default all of its fields.
+
+        `audit_facts` limits their size and removes each value whose name looks like that of a secret. Replace secrets
+        under other names here.
+        """
+        return {each.name: getattr(self, each.name) for each in fields(self)} if is_dataclass(self) else {}
 
     @classmethod
     def name(cls) -> str:

@@ -134,6 +134,7 @@ class DataPolicies:
                 row = await data_policies.update(
                     connection, ref.policy_id, document=_document(request), by=permit.actor.id, reason=request.reason
                 )
+                permit.pending_audit.add_details(version=str(row.version))
                 if column_names(_definition(before)) != column_names(request.definition):
                     await record_columns(connection, ref.policy_id, request.definition)
                 await data_policy_bindings.touch_warehouses(connection, ref.policy_id)

@@ -156,3 +156,33 @@ def test_audit_record_of_a_large_request_is_small_and_has_the_count(world: World
     left += list(record.get("detail_left_out", {}).values())
     assert sum(each["count"] for each in left if each) > 0
     assert all(len(each["sha256"]) == len(hashlib.sha256().hexdigest()) for each in left if each)
+
+
+# ---- what changed ---------------------------------------------------------------------------------------------------
+
+
+def test_sealed_record_of_a_grant_states_who_got_or_lost_what_until_when(world: World, ns: str) -> None:
+    path = f"/management/v1/warehouse/{world.warehouse}/namespace/{world.namespace_id(ns)}/grants"
+    entry = {"privilege": "describe", "principal": {"user": world.carol.id}}
+    until = "2031-02-03T04:05:06Z"
+    given = world.admin.post(path, {"writes": [{**entry, "expires-at": until, "reason": "an audit"}]})
+    taken = world.admin.post(path, {"deletes": [entry]})
+    assert (given.status_code, taken.status_code) == (204, 204), given.text + taken.text
+    writes, deletes = (
+        json.loads(recorded(world, answer)["detail"]["facts"])["change_namespace_grants"] for answer in (given, taken)
+    )
+    (grant,), (revoked,) = writes["writes"], deletes["deletes"]
+    assert (writes["deletes"], deletes["writes"]) == ([], [])
+    for each in (grant, revoked):
+        assert (each["privilege"], each["principal"]) == ("describe", {"type": "user", "id": world.carol.id})
+    assert (grant["expires_at"], grant["reason"]) == (until, "an audit")
+
+
+def test_record_of_a_refused_grant_states_what_was_tried(world: World, ns: str) -> None:
+    path = f"/management/v1/warehouse/{world.warehouse}/namespace/{world.namespace_id(ns)}/grants"
+    world.grant("describe", world.bob, "namespace", world.namespace_id(ns))
+    entry = {"privilege": "ownership", "principal": {"user": world.bob.id}}
+    refused = world.bob.post(path, {"writes": [entry]})
+    assert refused.status_code == 403, refused.text
+    facts = json.loads(recorded(world, refused)["detail"]["facts"])
+    assert facts["change_namespace_grants"]["writes"][0]["principal"]["id"] == world.bob.id

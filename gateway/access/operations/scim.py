@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 from uuid import UUID
@@ -157,6 +158,11 @@ class PatchScimUser(_Conditional, _OfOne, ChangeOperation):
     endpoint: ClassVar[str] = "PATCH /scim/v2/Users/{scim_id}"
     event: ClassVar[EventDeclaration] = ChangeEvent(on="id", kind="scim_user")
     patch: PatchRequest
+
+    def audited_fields(self) -> Mapping[str, object]:
+        """Return each value under its path: a directory may send passwords, which the gateway ignores."""
+        patch = [{"op": each.op, each.path or "value": each.value} for each in self.patch.operations]
+        return {**super().audited_fields(), "patch": patch}
 
 
 @dataclass(frozen=True)

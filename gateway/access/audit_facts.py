@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Build the facts of a change for its audit record: all fields of the declared operation, of limited size.
+
+Values of secrets are removed. The recorded objects are not repeated. A value beyond the limit is replaced by its size
+and a digest, which binds it to the record.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from gateway.access.event_redaction import without_secrets
+from gateway.access.operation import Operation
+from gateway.access.refs import TabularRef
+
+FACTS: Final = "facts"
+"""The detail of the audit record with the facts of its changes."""
+
+MAX_FACTS_BYTES: Final = 8_192
+"""Limit of the facts of one operation, in bytes of JSON, beside the names of its fields."""
+_MAX_REDACTED_BYTES: Final = 65_536
+"""Only the digest of a larger value is recorded, and it is computed with the secrets."""
+
+Facts = dict[str, msgspec.Raw]
+
+
+class Digest(msgspec.Struct, frozen=True):
+    """A value that is too large for the record: the length and the SHA-256 of its compact JSON."""
+
+    bytes: int
+    sha256: str
+
+
+def facts_of_changes(operations: Iterable[Operation]) -> dict[str, str]:
+    """Return the detail `FACTS`: JSON with the facts of each changing operation by its name; empty without any.
+
+    An operation with the same facts as one before it, such as the two of an adoption, is left out.
+    """
+    facts: dict[str, Facts] = {}
+    for operation in operations:
+        if operation.changes() and (own := facts_of(operation)) and own not in facts.values():
+            facts[operation.name()] = own
+    return {FACTS: msgspec.json.encode(facts).decode()} if facts else {}
+
+
+def facts_of(operation: Operation) -> Facts:
+    """Return the fields of an operation as JSON by name, without unset fields and the objects of the record."""
+    objects = {*(demand.on for demand in operation.demands()), *operation.further_refs()}
+    kinds = {type(each) for each in objects}
+    facts: Facts = {}
+    for name, value in operation.audited_fields().items():
+        if value is not None and not (type(value) in kinds and value in objects):
+            facts[name] = _encoded(value)
+    return _fitting(facts, MAX_FACTS_BYTES)
+
+
+def _encoded(value: object) -> msgspec.Raw:
+    data = msgspec.json.encode(_stated(value))
+    return msgspec.Raw(data if len(data) > _MAX_REDACTED_BYTES else without_secrets(data))
+
+
+def _stated(value: object) -> object:
+    """Return a value with its references to tables and views as objects of type and id or name."""
+    match value:
+        case TabularRef():
+            named = {"name": value.identifier} if value.named else {"id": value.id}
+            return {"type": value.type, **named}
+        case tuple():
+            return [_stated(each) for each in value]
+        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return {field.name: _stated(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    return value
+
+
+def _fitting(values: Facts, room: int, *, members: bool = True) -> Facts:
+    """Replace the largest values by digests until all fit in `room` bytes. With `members`, replace those of an object
+    before the object.
+    """
+    excess = sum(len(bytes(value)) for value in values.values()) - room
+    for name in sorted(values, key=lambda name: -len(bytes(values[name]))):
+        if excess > 0:
+            whole = bytes(values[name])
+            values[name] = _shorter(whole, len(whole) - excess) if members else _digest(whole)
+            excess -= len(whole) - len(bytes(values[name]))
+    return values
+
+
+def _shorter(whole: bytes, room: int) -> msgspec.Raw:
+    """Return an object with digests of its largest members if it fits in `room` bytes, else the digest of the value."""
+    if whole.startswith(b"{"):
+        members = msgspec.json.decode(whole, type=Facts)
+        names = len(whole) - sum(len(bytes(value)) for value in members.values())
+        shorter = msgspec.json.encode(_fitting(members, room - names, members=False))
+        if len(shorter) <= room:
+            return msgspec.Raw(shorter)
+    return _digest(whole)
+
+
+def _digest(whole: bytes) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(Digest(len(whole), hashlib.sha256(whole).hexdigest())))
