@@ -109,4 +109,5 @@ def _of_change(permit: ChangingPermit, change: Change, before: Mapping[UUID, Doc
         levels=change.namespace.namespace.levels,
         updates=change.updates,
         after=after,
+        location=change.location.text if change.chosen else None,
     )

@@ -20,7 +20,7 @@ from gateway.access.operations.namespace_moves import MoveNamespace
 from gateway.access.operations.registrations import AdoptTable, AdoptView, RegisterTable, RegisterView
 from gateway.access.operations.warehouses import DeleteWarehouse, RenameWarehouse
 from gateway.access.permit import Permit
-from gateway.access.refs import ObjectType
+from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.resolved import ResolvedNamespace, ResolvedTable, ResolvedWarehouse
 from gateway.catalog.change_proposals import ChangingPermit, Proposal, Tabular, drop_updates, of_new, of_object
 from gateway.catalog.offloading import offload
@@ -123,9 +123,10 @@ class ChangeApproval:
         judged = list(zip(asked, await panel.verify_all([each.change for each in asked]), strict=False))
         _refuse_rejected(permit, judged)
         opened = [
-            (each, await self._ticket(permit, panel, each, judgement.verdict.reasons))
+            (each, await self._ticket(permit, panel, each, on, judgement.verdict.reasons))
             for each, judgement in judged
             if isinstance(judgement.verdict, Pending)
+            for on in each.tickets_on
         ]
         if not opened:
             return UNCONDITIONAL
@@ -142,12 +143,15 @@ class ChangeApproval:
         document: Callable[[], bytes],
         *,
         updates: Sequence[object] = (),
+        location: str | None = None,
     ) -> Approval:
-        """Return the approval of a new table or view, whose first metadata is `document`. Raises as `require`."""
+        """Return the approval of a new table or view, whose first metadata is `document`. `location` is the one that
+        the request chose. Raises as `require`.
+        """
         if not self.concerns(ChangeKind.CREATE, type):
             return UNCONDITIONAL
         levels = namespace.namespace.levels
-        new = of_new(permit, type, namespace, name, levels=levels, after=document(), updates=updates)
+        new = of_new(permit, type, namespace, name, levels=levels, after=document(), updates=updates, location=location)
         return await self.require(permit, [new])
 
     async def of_registration(
@@ -225,14 +229,16 @@ class ChangeApproval:
         return await self.require(permit, [dropped])
 
     async def of_rename(
-        self, permit: ChangingPermit, row: Tabular, destination: tuple[str, ...], documents: Documents
+        self, permit: ChangingPermit, row: Tabular, to: ResolvedNamespace, name: str, documents: Documents
     ) -> Approval:
-        """Return the approval of a rename. `destination` is the new namespace's levels and the new name."""
+        """Return the approval of a rename to `name` in the namespace `to`: of approvers of both if that is another."""
         if not self.concerns(ChangeKind.RENAME, row.key.type):
             return UNCONDITIONAL
         document = await documents.read(row)
         before = None if document is None else document.text
-        renamed = of_object(permit, ChangeKind.RENAME, row, before=before, destination=destination)
+        into = None if to.id == row.namespace.id else to.key
+        destination = (*to.namespace.levels, name)
+        renamed = of_object(permit, ChangeKind.RENAME, row, before=before, destination=destination, into=into)
         return await self.require(permit, [renamed])
 
     async def of_new_namespace(
@@ -256,28 +262,40 @@ class ChangeApproval:
         *,
         properties: Mapping[str, str] | None = None,
         destination: tuple[str, ...] | None = None,
+        into: ObjectKey | None = None,
     ) -> Approval:
-        """Return the approval of a change of an existing namespace. Raises as `require`."""
+        """Return the approval of a change of an existing namespace. `into` is the new container of a moved one. Raises
+        as `require`.
+        """
         if not self.concerns(kind, ObjectType.NAMESPACE):
             return UNCONDITIONAL
         updates = drop_updates(permit) if kind is ChangeKind.DROP else ()
-        proposal = of_object(permit, kind, row, updates=updates, properties=properties, destination=destination)
+        proposal = of_object(
+            permit, kind, row, updates=updates, properties=properties, destination=destination, into=into
+        )
         return await self.require(permit, [proposal])
 
     async def of_move(
-        self, permit: Permit[MoveNamespace], row: ResolvedNamespace, destination: Namespace
+        self, permit: Permit[MoveNamespace], row: ResolvedNamespace, parent: ResolvedNamespace | None, to: Namespace
     ) -> Callable[[Connection], Awaitable[None]]:
-        """Return the function that uses the approval of a namespace's move. Raises as `require`."""
-        approval = await self.of_namespace(permit, ChangeKind.RENAME, row, destination=destination.levels)
+        """Return the function that uses the approval of a namespace's move below `parent`, None for the warehouse.
+
+        Raises as `require`.
+        """
+        moves = row.ancestors[-1:] != (() if parent is None else (parent.id,))
+        into = (row.warehouse if parent is None else parent).key if moves else None
+        approval = await self.of_namespace(permit, ChangeKind.RENAME, row, destination=to.levels, into=into)
         return approval.use
 
     async def _ticket(
-        self, permit: ChangingPermit, panel: Panel, proposal: Proposal, reasons: Sequence[str]
+        self, permit: ChangingPermit, panel: Panel, proposal: Proposal, on: ObjectKey, reasons: Sequence[str]
     ) -> ChangeTicket:
-        """Return the open ticket of the change, a new one if there is none."""
+        """Return the open ticket of the change for the approvers of `on`, a new one if there is none."""
         change = proposal.change
         size = sum(len(document) for document in (change.before, change.after) if document is not None)
         normalised = await offload(lambda: normalised_change(change), size=size)
+        if on != proposal.on:
+            normalised = {**normalised, "into": [on.type.value, on.id]}
         text = msgspec.json.encode(normalised)
         if len(text) > _LARGEST_CHANGE:
             raise ChangeRejected(
@@ -287,7 +305,7 @@ class ChangeApproval:
         new = NewTicket(
             digest=digest_of(normalised, panel_version=panel.version),
             warehouse_id=UUID(change.warehouse_id),
-            on=proposal.on,
+            on=on,
             name=proposal.name,
             kind=change.kind.value,
             principal=permit.actor.id,

@@ -70,10 +70,19 @@ ChangingPermit: TypeAlias = Permit[
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A proposed change, and the object that its ticket is about: for a creation, the container."""
+    """A proposed change, and the object that its ticket is about: for a creation, the container.
+
+    `into` is the new container of a moved object. A pending move has a ticket about it too, for its own approvers.
+    """
 
     change: ProposedChange
     on: ObjectKey
+    into: ObjectKey | None = None
+
+    @property
+    def tickets_on(self) -> tuple[ObjectKey, ...]:
+        """Return the objects whose approvers decide about the change, each by a ticket."""
+        return (self.on,) if self.into is None else (self.on, self.into)
 
     @property
     def text(self) -> str:
@@ -98,6 +107,7 @@ def of_object(
     after: bytes | None = None,
     properties: Mapping[str, str] | None = None,
     destination: tuple[str, ...] | None = None,
+    into: ObjectKey | None = None,
 ) -> Proposal:
     """Return the proposal of a change of an existing object. `updates` are structs of the protocol, or mappings."""
     warehouse, levels, name = _place_of(row)
@@ -113,6 +123,7 @@ def of_object(
             destination=destination,
         ),
         row.key,
+        into,
     )
 
 
@@ -126,16 +137,17 @@ def of_new(
     updates: Sequence[object] = (),
     after: bytes | None = None,
     properties: Mapping[str, str] | None = None,
+    location: str | None = None,
 ) -> Proposal:
     """Return the proposal of a creation in `container`. `levels` are those of the namespace of the new object; a new
-    namespace has no `name`.
+    namespace has no `name`. `location` is the one that the request chose, None for the default.
     """
     warehouse = container if isinstance(container, ResolvedWarehouse) else container.warehouse
     change = _proposed(permit, ChangeKind.CREATE, type, warehouse, levels, name)
     return Proposal(
         msgspec.structs.replace(
             change,
-            updates=_plain(updates),
+            updates=_plain((*updates, *_chosen(location))),
             after=None if after is None else msgspec.Raw(after),
             properties=properties or {},
         ),
@@ -154,6 +166,11 @@ def creation_update(permit: Permit[CreateGenericTable | AdoptGenericTable]) -> M
         "doc": request.doc,
         "schema": request.schema,
     }
+
+
+def _chosen(location: str | None) -> tuple[Mapping[str, object], ...]:
+    """Return the update that tells a creation at a chosen location from one at the default of each run."""
+    return () if location is None else ({"action": "choose-location", "location": location},)
 
 
 def drop_updates(permit: ChangingPermit) -> tuple[Mapping[str, object], ...]:

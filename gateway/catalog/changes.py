@@ -142,11 +142,15 @@ class TableChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTable:
-    """A commit that creates a table, at the location that the same caller staged or at a free one."""
+    """A commit that creates a table, at the location that the same caller staged or at a free one.
+
+    The location is `chosen` if it is not the default one of a new or staged table.
+    """
 
     namespace: ResolvedNamespace
     identifier: TableIdentifier
     location: Location
+    chosen: bool
     requirements: Sequence[TableRequirement]
     updates: Sequence[TableUpdate]
 

@@ -304,6 +304,7 @@ class Commits:
                 location=location.text,
                 staged_by=permit.actor.id,
             )
+        default = staged and location_of_new(profile, namespace, identifier.name, staged.id, None).text
         if staged is None:
             if requested:
                 await self._chosen.require_allowed(permit, profile.base_location(), namespace, location)
@@ -314,6 +315,7 @@ class Commits:
             namespace=namespace,
             identifier=identifier,
             location=location,
+            chosen=bool(requested) and location.text != default,
             requirements=request.requirements,
             updates=[*other_updates, SetLocation(location=location.text)],
         )

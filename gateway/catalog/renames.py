@@ -96,9 +96,7 @@ class Renames:
         permit.pending_audit.add_details(
             **{f"{noun}_id": str(moved.id), "from": source.dotted, "to": destination.dotted}
         )
-        approval = await self._approval.of_rename(
-            permit, moved, (*to.namespace.levels, destination.name), self._documents
-        )
+        approval = await self._approval.of_rename(permit, moved, to, destination.name, self._documents)
         try:
             async with self._database.change(permit) as connection:
                 await approval.use(connection)

@@ -103,7 +103,12 @@ class Tables(TableCollection):
             vended_result = await self._credentials.for_creation(permit, vend, location.text, id)
             return Tagged("", answer(None, encode_table_metadata(metadata), vended_result))
         approval = await self._approval.of_creation(
-            permit, ObjectType.TABLE, namespace, identifier.name, lambda: encode_table_metadata(metadata)
+            permit,
+            ObjectType.TABLE,
+            namespace,
+            identifier.name,
+            lambda: encode_table_metadata(metadata),
+            location=None if request.location is None else location.text,
         )
         async with self._files.write_one(warehouse, metadata, None) as written:
             await self._insert(

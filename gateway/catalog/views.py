@@ -123,7 +123,12 @@ class Views:
             await self._refuse_taken_location_and_empty(namespace, location)
         permit.pending_audit.add_details(view_id=str(id), location=location.text)
         approval = await self.approval.of_creation(
-            permit, ObjectType.VIEW, namespace, identifier.name, lambda: encode_view_metadata(metadata)
+            permit,
+            ObjectType.VIEW,
+            namespace,
+            identifier.name,
+            lambda: encode_view_metadata(metadata),
+            location=None if request.location is None else location.text,
         )
         async with self._files.write_one(namespace.warehouse, metadata, None) as written:
             explicit = request.location is not None

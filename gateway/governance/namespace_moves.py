@@ -42,7 +42,9 @@ from gateway.storage.registry import stored_profile
 UseApproval: TypeAlias = Callable[[Connection], Awaitable[None]]
 """Marks the approval of a change as used, in the transaction of the change."""
 
-ApproveMove: TypeAlias = Callable[[Permit[MoveNamespace], ResolvedNamespace, Namespace], Awaitable[UseApproval]]
+ApproveMove: TypeAlias = Callable[
+    [Permit[MoveNamespace], ResolvedNamespace, ResolvedNamespace | None, Namespace], Awaitable[UseApproval]
+]
 """Asks the verifiers about the move of a namespace. Raises the refusal."""
 
 
@@ -84,7 +86,7 @@ class NamespaceMoves:
         # Use the parent's stored spelling, as namespace lists return it.
         name = operation.destination.name
         to = Namespace((name,) if parent is None else (*parent.namespace.levels, name))
-        use_approval = await self._approve(permit, permit.namespace(operation.namespace), to)
+        use_approval = await self._approve(permit, permit.namespace(operation.namespace), parent, to)
         try:
             steps = await retry_serialization(lambda: self._record(permit, warehouse, parent, to, use_approval))
         except NamespaceGone as gone:

@@ -111,6 +111,54 @@ def test_rename_waits_for_its_own_destination(site: Site, ns: str) -> None:
     assert catalog.table_exists(f"{ns}.sales")
 
 
+def test_move_into_another_namespace_waits_for_the_approvers_of_both(site: Site, ns: str) -> None:
+    world, to, name = site.world, site.world.namespace(), "orders"
+    site.pyiceberg(world.bob).create_table(f"{ns}.{name}", SCHEMA)
+    world.grant("create", world.bob, "namespace", world.namespace_id(to))
+    holders = {}
+    for of in (ns, to):
+        holders[of] = world.stranger("approver")
+        world.grant("approve_changes", holders[of], "namespace", world.namespace_id(of))
+
+    def move() -> tuple[int, str]:
+        places = {"source": {"namespace": [ns], "name": name}, "destination": {"namespace": [to], "name": name}}
+        answer = world.bob.post(f"{world.root}/tables/rename", places)
+        return answer.status_code, "" if answer.status_code == 204 else answer.json()["error"]["type"]
+
+    with site.answering("rename:table", "pending", "moves are published"):
+        assert move() == (403, "ChangePending")
+        tickets = {each["object-type"]: each for each in site.tickets(world.admin) if each["name"] == f"{ns}.{name}"}
+        assert set(tickets) == {"table", "namespace"}
+        assert tickets["namespace"]["object-id"] == world.namespace_id(to)
+        site.approve(tickets["namespace"], by=holders[ns], expect=404)
+        site.approve(tickets["table"], by=holders[ns])
+        assert move() == (403, "ChangePending"), "the approvers of the source decide about the source only"
+        site.approve(tickets["namespace"], by=holders[to])
+        assert move() == (204, "")
+
+
+@pytest.mark.parametrize("staged", [False, True])
+def test_approved_creation_is_no_approval_of_another_location(site: Site, ns: str, staged: bool) -> None:
+    catalog = site.pyiceberg(site.world.bob)
+    name = f"{ns}.{unique('orders')}"
+    chosen = f"s3://{site.world.bucket}/demo/{unique('chosen')}"
+
+    def create(location: str | None = None) -> None:
+        if staged:
+            catalog.create_table_transaction(name, SCHEMA, location=location).commit_transaction()
+        else:
+            catalog.create_table(name, SCHEMA, location=location)
+
+    with site.answering("create:table", "pending", "new tables need an owner"):
+        with pytest.raises(ForbiddenError, match="new tables need an owner"):
+            create()
+        site.approve(site.only(name))
+        with pytest.raises(ForbiddenError, match="new tables need an owner"):
+            create(chosen)
+        create()
+    assert not catalog.load_table(name).location().startswith(chosen)
+
+
 def test_creation_waits_and_if_not_exists_does_not_hide_it(site: Site, ns: str) -> None:
     catalog = site.pyiceberg(site.world.bob)
     with site.answering("create:table", "pending", "new tables need an owner"):
