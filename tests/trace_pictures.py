@@ -107,7 +107,12 @@ def main() -> None:
         tempfile.TemporaryDirectory() as scratch,
         _up() as ready,
         collector() as (received, address),
-        second_gateway(ready, Path(scratch) / "gateway.log", TRACING__ENDPOINT=f"{address}/v1/traces") as (base, _),
+        second_gateway(
+            ready,
+            Path(scratch) / "gateway.log",
+            TRACING__ENDPOINT=f"{address}/v1/traces",
+            TRACING__TRUST_CLIENTS="true",
+        ) as (base, _),
     ):
         world = World(ready)
         admin, carol = (Person(name, one.id, one.token, base) for name, one in world.people.items() if name in _CALLERS)

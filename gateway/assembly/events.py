@@ -110,7 +110,7 @@ def start_events(
         )
         opened = traced_sink(open_sink(name, sink, trust), tracer)
         delivery = EventDelivery(database, opened, observer=observer, pace=pace, sessions=sessions)
-        health.register("events", name, delivery.check, required=False)
+        health.register("events", name, delivery.check, required=False, shown="sinks")
         tasks.append(asyncio.create_task(delivery.run(), name=f"events {name}"))
     keeping = EventKeeping(
         database,

@@ -34,7 +34,13 @@ def open_tracer(settings: Settings, metrics: Metrics) -> Tracer | None:
         timeout=_SEND_SECONDS,
         tls=trusted(*certificate_sources()).context,
     )
-    return Tracer(client, sample_ratio=wanted.sample_ratio, service_name=wanted.service_name, count=metrics.spans_ended)
+    return Tracer(
+        client,
+        sample_ratio=wanted.sample_ratio,
+        service_name=wanted.service_name,
+        count=metrics.spans_ended,
+        trust_clients=wanted.trust_clients,
+    )
 
 
 def traced_application(app: Application, tracer: Tracer | None) -> Application:

@@ -38,10 +38,16 @@ class Tracing(msgspec.Struct, frozen=True, kw_only=True):
         Meta(
             ge=0,
             le=1,
-            description="Part of the traces that is recorded. For a request with a `traceparent`, the flag "
-            "of its client decides instead.",
+            description="Part of the traces that is recorded.",
         ),
     ] = 0.05
+    trust_clients: Annotated[
+        bool,
+        Meta(
+            description="Let the flag in the `traceparent` of a request decide whether it is recorded, in place of "
+            "`SAMPLE_RATIO`. Every client that reaches the gateway can send it, also one without a token."
+        ),
+    ] = False
     service_name: Annotated[str, Meta(min_length=1, description="Name of this service in traces.")] = "lakegate"
 
 

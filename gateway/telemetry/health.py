@@ -6,7 +6,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Literal, Self
 
 import msgspec
@@ -75,19 +75,28 @@ class HealthMonitor:
         self._maintenance_mode = maintenance_mode
         self._clock = clock
         self._checks: dict[tuple[str, str], Check] = {}
+        self._shown: dict[tuple[str, str], str] = {}
         self._alternatives: set[str] = set()
         self._not_required: set[tuple[str, str]] = set()
         self._results: dict[tuple[str, str], tuple[Status, float | None]] = {}
         self._task: asyncio.Task[None] | None = None
 
     def register(
-        self, service: str, name: str, check: Check, *, alternative: bool = False, required: bool = True
+        self,
+        service: str,
+        name: str,
+        check: Check,
+        *,
+        alternative: bool = False,
+        required: bool = True,
+        shown: str | None = None,
     ) -> None:
         """Add a dependency, e.g. ("catalog", "write_pool"). Raises `ValueError` if it is already registered.
 
         `alternative`: one working dependency of the service is enough. If one of several identity providers is down,
         the gateway must stay in service. Unless `required`, the status is reported and the gateway stays in service
-        without the dependency, because most requests do not need it.
+        without the dependency, because most requests do not need it. Reports have no token, so a name that only
+        operators may read is replaced by `shown`: dependencies that share it are one entry with the worst status.
         """
         if (service, name) in self._checks:
             raise ValueError(f"the health check {service}/{name} is registered already")
@@ -95,6 +104,7 @@ class HealthMonitor:
             self._alternatives.add(service)
         if not required:
             self._not_required.add((service, name))
+        self._shown[service, name] = name if shown is None else shown
         self._checks[service, name] = check
         self._results[service, name] = ("unknown", None)
 
@@ -115,20 +125,22 @@ class HealthMonitor:
 
     def report(self) -> HealthReport:
         """Return the report from stored results, without running checks."""
-        services: dict[str, list[DependencyHealth]] = {}
-        for (service, name), (status, checked_at) in self._results.items():
-            shown = status if self._is_recent(checked_at) else "unknown"
+        services: dict[str, dict[str, DependencyHealth]] = {}
+        needed: dict[str, set[Status]] = {}
+        for key, (status, checked_at) in self._results.items():
+            service, name = key[0], self._shown[key]
+            current: Status = status if self._is_recent(checked_at) else "unknown"
             last_check = None if checked_at is None else round(checked_at * 1000)
-            services.setdefault(service, []).append(DependencyHealth(name, shown, last_check))
-        return HealthReport(self._overall(services), services, self._maintenance_mode)
+            group = services.setdefault(service, {})
+            group[name] = _joined(DependencyHealth(name, current, last_check), group.get(name))
+            if key not in self._not_required:
+                needed.setdefault(service, set()).add(current)
+        shown = {service: list(group.values()) for service, group in services.items()}
+        return HealthReport(self._overall(needed), shown, self._maintenance_mode)
 
-    def _overall(self, services: dict[str, list[DependencyHealth]]) -> Status:
+    def _overall(self, needed: Mapping[str, set[Status]]) -> Status:
         found: set[Status] = set()
-        for service, group in services.items():
-            needed = [each for each in group if (service, each.name) not in self._not_required]
-            statuses = {dependency.status for dependency in needed}
-            if not statuses:
-                continue
+        for service, statuses in needed.items():
             fine = service in self._alternatives and "ok" in statuses
             found.add("ok" if fine else _worst(statuses))
         return _worst(found)
@@ -160,6 +172,14 @@ class HealthMonitor:
                 log.warning("dependency.failed", service=service, name=name, reason=reason)
             else:
                 log.info("dependency.recovered", service=service, name=name)
+
+
+def _joined(health: DependencyHealth, other: DependencyHealth | None) -> DependencyHealth:
+    """Return one entry for two dependencies with the same shown name: the worst status, and the oldest time."""
+    if other is None:
+        return health
+    times = [each.last_check for each in (health, other) if each.last_check is not None]
+    return DependencyHealth(health.name, _worst({health.status, other.status}), min(times, default=None))
 
 
 def _worst(statuses: set[Status]) -> Status:

@@ -114,10 +114,19 @@ class Unrecorded:
 class Tracer:
     """Creates the spans of one process. `client` sends them, and `count` receives their number by outcome.
 
-    `sample_ratio` is the part of the traces that is recorded, unless the client of a request has decided.
+    `sample_ratio` is the part of the traces that is recorded. With `trust_clients`, the client of a request decides
+    instead if it sends a `traceparent`.
     """
 
-    def __init__(self, client: Client, *, sample_ratio: float, service_name: str, count: Count = _uncounted) -> None:
+    def __init__(
+        self,
+        client: Client,
+        *,
+        sample_ratio: float,
+        service_name: str,
+        count: Count = _uncounted,
+        trust_clients: bool = False,
+    ) -> None:
         # Without a collector there is no tracer, and none of these libraries is imported.
         from opentelemetry import trace
         from opentelemetry.sdk.resources import Resource
@@ -131,6 +140,7 @@ class Tracer:
         self._propagator = TraceContextTextMapPropagator()
         # As in the SDK: the lower half of a trace id decides, so that gateways with the same ratio agree.
         self._bound = round(sample_ratio * (_SIXTY_FOUR_BITS + 1))
+        self._trust_clients = trust_clients
         resource: Any = Resource.create({"service.name": service_name}).attributes
         self._sender = SpanSender(client, SpanEncoding(resource), count)
 
@@ -161,7 +171,8 @@ class Tracer:
             given = self._context_of(self._propagator.extract(headers)).get_span_context()
             if given.is_valid:
                 trace = Trace(given.trace_id, given.trace_state.to_header(), True)
-                if not given.trace_flags.sampled:
+                # The id of the trace is the client's too, so it cannot decide either.
+                if not (given.trace_flags.sampled if self._trust_clients else self._is_in_sample(new_trace_id())):
                     return Unrecorded(trace)
                 return self._root(trace, name, SERVER, {"http.request.method": name}, given.span_id)
         return self._sampled(name, SERVER, {"http.request.method": name})
@@ -172,9 +183,12 @@ class Tracer:
 
     def _sampled(self, name: str, kind: int, attributes: Attributes) -> Recording | Unrecorded:
         trace = Trace(new_trace_id())
-        if trace.id & _SIXTY_FOUR_BITS >= self._bound:
+        if not self._is_in_sample(trace.id):
             return Unrecorded(trace)
         return self._root(trace, name, kind, attributes, 0)
+
+    def _is_in_sample(self, id: int) -> bool:
+        return id & _SIXTY_FOUR_BITS < self._bound
 
     def _root(self, trace: Trace, name: str, kind: int, attributes: Attributes, parent: int) -> Recording:
         span = Span(trace, new_span_id(), parent, name, kind, time_ns(), attributes, parent != 0)

@@ -49,6 +49,7 @@ def test_requests_are_traced_with_their_calls_below_them(world: World, ns: str, 
             tmp_path / "gateway.log",
             TRACING__ENDPOINT=f"{address}/v1/traces",
             TRACING__HEADERS="x-key=a secret",
+            TRACING__TRUST_CLIENTS="true",
         ) as (base, _),
     ):
         person = Person("admin", world.admin.id, world.admin.token, base)

@@ -161,3 +161,16 @@ async def test_cancelled_future_inside_of_a_check_does_not_end_the_other_checks(
         while other.calls < 3:
             await asyncio.sleep(0.01)
     assert [each.status for each in monitor.report().services["events"]] == ["error"]
+
+
+async def test_dependencies_with_a_shared_name_are_one_entry_with_the_worst_status() -> None:
+    """`/health` needs no token, so it does not name the sinks of events."""
+    working, broken = Dependency(), Dependency()
+    broken.failure = OSError("refused")
+    monitor = HealthMonitor()
+    monitor.register("catalog", "write_pool", working)
+    monitor.register("events", "payroll-kafka", working, required=False, shown="sinks")
+    monitor.register("events", "hr-webhook", broken, required=False, shown="sinks")
+    report = await monitor.check_now()
+    assert report.healthy
+    assert [(each.name, each.status) for each in report.services["events"]] == [("sinks", "error")]

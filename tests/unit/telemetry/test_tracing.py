@@ -34,7 +34,8 @@ from gateway.telemetry.logs import configure_logging, get_logger
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.otlp_client import PROTOBUF, OtlpClient
 from gateway.telemetry.span_sender import BATCH_SPANS, QUEUE_SPANS, Client
-from gateway.telemetry.tracing import Tracer
+from gateway.telemetry.spans import known_trace_id
+from gateway.telemetry.tracing import Recording, Tracer
 from tests.otlp import attributes
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -69,13 +70,16 @@ class Counted:
         self.statuses.append(status)
 
 
-def _tracer(client: Client, counts: Counter[str] | None = None, ratio: float = 1.0) -> Tracer:
+def _tracer(
+    client: Client, counts: Counter[str] | None = None, ratio: float = 1.0, *, trust_clients: bool = False
+) -> Tracer:
     counted: Counter[str] = Counter() if counts is None else counts
     return Tracer(
         client,
         sample_ratio=ratio,
         service_name="lakegate",
         count=lambda outcome, number: counted.update({outcome: number}),
+        trust_clients=trust_clients,
     )
 
 
@@ -223,10 +227,26 @@ async def test_no_span_is_recorded_outside_of_a_request_or_of_the_sample() -> No
         pass
     assert tracer.begin("openfga.http check", {}) is None
     tracer.end(None)
+    tracer = _tracer(kept, trust_clients=True)
     with tracer.server_span("GET", {"traceparent": PARENT[:-2] + "00"}), tracer.span("openfga.check"):
         pass
     await tracer.close()
     assert kept.spans == []
+
+
+@pytest.mark.parametrize("flag", ["00", "01"])
+@pytest.mark.parametrize(("ratio", "recorded"), [(0.0, False), (1.0, True)])
+async def test_traceparent_of_a_client_that_is_not_trusted_decides_no_sampling(
+    flag: str, ratio: float, recorded: bool
+) -> None:
+    """Neither by its flag nor by the id of its trace, which the client chooses."""
+    tracer = _tracer(Kept(), ratio=ratio)
+    for trace in ("0" * 31 + "1", "f" * 32):
+        span = tracer.server_span("GET", {"traceparent": f"00-{trace}-{'b' * 16}-{flag}"})
+        assert isinstance(span, Recording) is recorded
+        with span:
+            assert known_trace_id() == trace, "the trace is continued"
+    await tracer.close()
 
 
 async def test_a_method_that_a_client_invents_is_not_recorded() -> None:
@@ -241,7 +261,7 @@ async def test_a_method_that_a_client_invents_is_not_recorded() -> None:
 async def test_a_call_to_an_engine_is_a_span_and_carries_its_id() -> None:
     """The engine's own spans must lie below the call, and the call below the check."""
     kept = Kept()
-    tracer = _tracer(kept)
+    tracer = _tracer(kept, trust_clients=True)
     seen: list[str | None] = []
 
     async def answer(request: web.Request) -> web.Response:
