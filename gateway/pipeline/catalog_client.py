@@ -167,6 +167,33 @@ class CatalogClient:
         self._prefix = None
         self._warehouse_id(self._authorization(self.service_token()))
 
+    def has_created(self, table_id: str) -> bool:
+        """Return True if the service owns the table because it created it: its ownership was granted by itself.
+
+        Properties prove nothing, because each principal with `modify` can write them. An owner can make the service an
+        owner too, and keeps access. Return False if the service may not read the grants.
+        """
+        try:
+            return self._has_granted_itself(table_id)
+        except RequestRefused:
+            return False
+
+    def _has_granted_itself(self, table_id: str) -> bool:
+        base = self._catalog.uri.rstrip("/").removesuffix("/catalog") + "/management/v1"
+        headers = self._authorization(self.service_token())
+        id = _member(self._send("GET", f"{base}/whoami", headers), "id")
+        path = f"{base}/warehouse/{self._warehouse_id(headers)}/table/{table_id}/grants"
+        page: str | None = None
+        while True:
+            query = "" if page is None else f"?pageToken={quote(page, safe='')}"
+            answer = self._send("GET", path + query, headers)
+            for grant in _member(answer, "grants"):
+                if (grant["privilege"], grant["principal"], grant["granted-by"]) == ("ownership", {"user": id}, id):
+                    return True
+            page = answer.json().get("next-page-token")
+            if page is None:
+                return False
+
     def grant_select(self, table_id: str, role: str) -> None:
         """Grant a role `select` on a table that the service may grant. A repetition changes nothing."""
         base = self._catalog.uri.rstrip("/").removesuffix("/catalog")

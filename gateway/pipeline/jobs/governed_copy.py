@@ -103,12 +103,21 @@ class GovernedCopy:
         copy = self._loaded()
         if copy is None:
             return ReaderLostAccess(f"{lost} was not created")
-        check_target(copy, None, config)
+        self._check_target(copy, None)
         if config.on_lost_access == "keep":
             return ReaderLostAccess(f"{lost} keeps its rows, because on_lost_access is keep")
         mark = empty_fingerprint(config)
         self._written(mark, partial(self._empty, mark))
         return ReaderLostAccess(f"{lost} is now empty")
+
+    def _check_target(self, copy: Metadata, source: Metadata | None) -> None:
+        """Raise GovernedReadRefused unless the service created the target as a copy of this source for this reader."""
+        if not self._client.has_created(copy.table_uuid):
+            raise GovernedReadRefused(
+                f"{self._config.target} exists and was not created by this service, so its owners may read what is "
+                "written there; choose another target, or drop the table"
+            )
+        check_target(copy, source, self._config)
 
     def _written(self, mark: str, write: Callable[..., str]) -> tuple[str, Metadata, int]:
         """Write, check that the copy has the written rows, and expire. Returns (change, the copy, expired snapshots).
@@ -145,7 +154,7 @@ class GovernedCopy:
         if copy is None:
             self._writer(self._rows(source, self._tables.read(source)), properties, record).create()
             return "rewrite"
-        check_target(copy, source.metadata, self._config)
+        self._check_target(copy, source.metadata)
         # Without access to the source, only its name tells that the copy is one of it.
         renamed = copy.properties.get(SOURCE) != self._config.source
         before = None if rewrite or renamed else continued(copy, mark)
