@@ -22,7 +22,7 @@ from gateway.access.operations.generic_tables import (
     VendGenericTableCredentials,
 )
 from gateway.access.permit import Permit
-from gateway.access.refs import ObjectType, WarehouseRef
+from gateway.access.refs import ObjectKey, ObjectType, WarehouseRef
 from gateway.access.relations import Can
 from gateway.access.resolved import ResolvedGenericTable, ResolvedNamespace
 from gateway.catalog.change_approval import Approval
@@ -248,8 +248,9 @@ class GenericTables(TableCollection):
             )
             if adopted:
                 above = [(each.text, each.overlap_key) for each in (location, *location.ancestors())]
+                to = ObjectKey(ObjectType.GENERIC_TABLE, str(id))
                 restricted = await retired_locations.carry_policies(
-                    connection, to=id, warehouse_id=namespace.warehouse.id, file=None, above=above
+                    connection, to=to, namespace=namespace, file=None, above=above
                 )
             if explicit:
                 await release_claims(connection, location)

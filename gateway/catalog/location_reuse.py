@@ -14,6 +14,7 @@ from uuid import UUID
 
 from gateway.access.operations.registrations import AdoptTable, AdoptView, RegisterTable, RegisterView
 from gateway.access.permit import Permit
+from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.catalog.chosen_locations import refuse_folder_of_namespace
 from gateway.catalog.tabular_creation import refuse_taken_location
@@ -79,7 +80,7 @@ async def take_location(
     """Reserve the location for the registered object `id`, in its `creation_transaction`, which has locked the location
     as a chosen one. Return the principal that owns it.
 
-    The object gets the data policies and tags of the tables whose files are there. `replaced` is the id of the
+    The object gets the policy inputs of the objects whose files are there. `replaced` is the id of the
     overwritten table. Raises the errors of `claim_of_file`, and InvalidLocation for a folder of a namespace or for a
     location that differs from the recorded one.
     """
@@ -88,12 +89,17 @@ async def take_location(
     if claim.location is None:
         owners = _names(_principals_of(permit))
         await refuse_taken_location(connection, location, other_than=replaced, owners=owners)
-    warehouse = permit.namespace(permit.operation.namespace).warehouse
-    await refuse_folder_of_namespace(connection, stored_profile(warehouse.profile).base_location(), location)
+    namespace = permit.namespace(permit.operation.namespace)
+    await refuse_folder_of_namespace(connection, stored_profile(namespace.warehouse.profile).base_location(), location)
     above = [(each.text, each.overlap_key) for each in (location, *location.ancestors())]
-    await retired_locations.carry_policies(connection, to=id, warehouse_id=warehouse.id, file=file.text, above=above)
+    to = ObjectKey(_type_of(permit), str(id))
+    await retired_locations.carry_policies(connection, to=to, namespace=namespace, file=file.text, above=above)
     await retired_locations.remove_reused(connection, location.text, location.overlap_key)
     return claim.owner
+
+
+def _type_of(permit: RegistrationPermit) -> ObjectType:
+    return ObjectType.VIEW if isinstance(permit.operation, (RegisterView, AdoptView)) else ObjectType.TABLE
 
 
 def is_adoption(permit: RegistrationPermit) -> bool:

@@ -68,7 +68,10 @@ async def of_policy(
 
 
 async def bind(connection: AsyncConnection, policy_id: UUID, bound: Sequence[Bound], *, by: str) -> None:
-    """Insert bindings. Existing ones stay as they are. Call `touch_warehouses` or `touch` afterwards."""
+    """Insert bindings. Requested ones stay as they are, and inherited ones become requested ones too.
+
+    Call `touch_warehouses` or `touch` afterwards.
+    """
     if bound:
         values = [
             {
@@ -81,7 +84,14 @@ async def bind(connection: AsyncConnection, policy_id: UUID, bound: Sequence[Bou
             }
             for each in bound
         ]
-        await connection.execute(insert(data_policy_bindings).values(values).on_conflict_do_nothing())
+        made = insert(data_policy_bindings).values(values)
+        await connection.execute(
+            made.on_conflict_do_update(
+                index_elements=[_OF.policy_id, _OF.object_id],
+                set_={"own": True, "recorded_fields": made.excluded.recorded_fields},
+                where=_OF.own.is_(False),
+            )
+        )
 
 
 def name_id(warehouse_id: UUID, pattern: NamePattern) -> UUID:

@@ -10,6 +10,7 @@ from uuid import UUID
 import msgspec
 from cachetools import LRUCache
 from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.resolved import Governed, NewTable, ResolvedNamespace, ResolvedTable
 from gateway.db.compiled_reads import DirectRead
@@ -20,32 +21,31 @@ from gateway.obligations.data_policies import BoundPolicy, PolicyInputs
 #: Entries of a cache. The inputs of a table with few policies take some kilobytes.
 _ENTRIES: Final = 2048
 
-# One statement, so that all rows are of one snapshot: a policy that moves from a table to a tag is read at one of them.
+# The function `policy_inputs` (`0050_policy_inputs.py`) is the one source of what a decision depends on, and of what
+# moves carry. One statement, so that all rows are of one snapshot: a policy that moves from a table to a tag is read at
+# one of them.
 _INPUTS = DirectRead(
     text(
         """
         with asked as materialized (
-            select cast(each ->> 'of' as uuid) as of_id, each -> 'at' as at, each ->> 'new' as new_name
-            from jsonb_array_elements(cast(cast(:places as text) as jsonb)) as each),
-        places as (
-            select a.of_id, cast(place as uuid) as object_id from asked a, jsonb_array_elements_text(a.at) as place
-            union all
-            select a.of_id, unnest(data_policy_names_of(n.warehouse_id, n.path_key, coalesce(t.name_key, a.new_name)))
+            select cast(each ->> 'of' as uuid) as of_id, each ->> 'new' as new_name, array(
+                select cast(a.id as uuid) from jsonb_array_elements_text(each -> 'in') with ordinality as a(id, level)
+                order by a.level) as containers
+            from jsonb_array_elements(cast(cast(:objects as text) as jsonb)) as each),
+        objects as (
+            select a.of_id, a.containers || coalesce(data_policy_names_of(
+                n.warehouse_id, n.path_key, coalesce(t.name_key, a.new_name)), '{}') as containers
             from asked a left join tables t on t.id = a.of_id
-                join namespaces n on n.id = coalesce(t.namespace_id, a.of_id)),
-        tagged as (
-            select p.of_id, a.tag_id, a.field_id, t.name
-            from places p
-            join tag_attachments a on a.object_id = p.object_id and (a.field_id is null or p.object_id = p.of_id)
-            join tags t on t.id = a.tag_id),
+                left join namespaces n on n.id = coalesce(t.namespace_id, a.of_id)),
+        inputs as materialized (
+            select o.of_id, i.* from objects o cross join lateral policy_inputs(o.of_id, o.containers) as i),
         bound as (
-            select p.of_id, b.policy_id, cast(null as uuid) as tag_id,
-                case when b.object_type = 'table' then b.recorded_fields else '{}' end as recorded
-            from places p join data_policy_bindings b on b.object_id = p.object_id and b.object_type <> 'tag'
-            union all
-            select t.of_id, b.policy_id, t.tag_id, '{}'
-            from (select distinct of_id, tag_id from tagged) t
-            join data_policy_bindings b on b.object_id = t.tag_id and b.object_type = 'tag')
+            select i.of_id, i.ref_id as policy_id, cast(null as uuid) as tag_id, i.recorded
+            from inputs i where i.kind = 'binding'
+            union
+            select i.of_id, b.policy_id, i.ref_id, '{}'
+            from inputs i join data_policy_bindings b on b.object_id = i.ref_id and b.object_type = 'tag'
+            where i.kind = 'tag')
         select o.of_id,
             (select cast(jsonb_agg(jsonb_build_object(
                 'policy', jsonb_build_object(
@@ -53,17 +53,17 @@ _INPUTS = DirectRead(
                     'allow_append', d.allow_append),
                 'tag', b.tag_id,
                 'recorded', to_jsonb(b.recorded),
-                'released', coalesce((select jsonb_agg(r.field_id order by r.field_id) from data_policy_releases r
-                    where r.policy_id = d.id and r.table_id = o.of_id), '[]'))
-                order by d.id, b.tag_id) as text)
+                'released', coalesce((select jsonb_agg(r.field_id order by r.field_id) from inputs r
+                    where r.kind = 'release' and r.ref_id = d.id and r.of_id = o.of_id), '[]'))
+                order by d.id, b.tag_id, b.recorded) as text)
                 from bound b join data_policies d on d.id = b.policy_id where b.of_id = o.of_id) as bound,
-            (select cast(jsonb_agg(distinct jsonb_build_array(t.tag_id, t.field_id)) as text)
-                from tagged t where t.of_id = o.of_id) as tagged_fields,
-            (select cast(jsonb_agg(distinct jsonb_build_array(t.tag_id, t.name)) as text)
-                from tagged t where t.of_id = o.of_id) as tag_names,
-            (select cast(jsonb_agg(jsonb_build_array(f.field_id, f.name) order by f.field_id, f.name) as text)
-                from former_columns f where f.table_id = o.of_id) as former_columns
-        from (select distinct of_id from places) o
+            (select cast(jsonb_agg(distinct jsonb_build_array(i.ref_id, i.field_id)) as text)
+                from inputs i where i.kind = 'tag' and i.of_id = o.of_id) as tagged_fields,
+            (select cast(jsonb_agg(distinct jsonb_build_array(t.id, t.name)) as text)
+                from inputs i join tags t on t.id = i.ref_id where i.kind = 'tag' and i.of_id = o.of_id) as tag_names,
+            (select cast(jsonb_agg(jsonb_build_array(i.field_id, i.label) order by i.field_id, i.label) as text)
+                from inputs i where i.kind = 'former column' and i.of_id = o.of_id) as former_columns
+        from objects o
         """
     )
 )
@@ -131,7 +131,11 @@ class PolicyRows:
         keys = {row.id: _key(row) for row in rows}
         found = {id: self._cache[key] for id, key in keys.items() if key in self._cache}
         missing = [
-            {"of": str(row.id), "at": _places(row), "new": fold(row.name) if isinstance(row, NewTable) else None}
+            {
+                "of": str(row.id),
+                "in": [*map(str, containers_of(row))],
+                "new": fold(row.name) if isinstance(row, NewTable) else None,
+            }
             for row in rows
             if row.id not in found
         ]
@@ -139,7 +143,7 @@ class PolicyRows:
             return found
         # Without a revision, changes of tags would not change the key. Only guardrails cause such reads.
         cached = {row.id for row in rows if row.warehouse.data_policy_revision is not None}
-        for row in await self._database.read_all(_INPUTS, {"places": msgspec.json.encode(missing).decode()}):
+        for row in await self._database.read_all(_INPUTS, {"objects": msgspec.json.encode(missing).decode()}):
             found[row.of_id] = _inputs_from(row)
             if row.of_id in cached:
                 self._cache[keys[row.of_id]] = found[row.of_id]
@@ -174,10 +178,23 @@ class PolicyRows:
         return frozenset(row.policy_id for row in await self._database.read_all(_SUBJECTS_BY_GROUP, parameters))
 
 
+async def inputs_within(
+    connection: AsyncConnection, places: Mapping[UUID, Sequence[UUID]]
+) -> dict[UUID, PolicyInputs | None]:
+    """Return the inputs of each object as this transaction sees them.
+
+    `places` has the containers of each object, the nearest first and the warehouse last. Other containers than those of
+    the object's row give the inputs that it would have there, with the name that it has.
+    """
+    objects = [{"of": str(id), "in": [*map(str, above)]} for id, above in places.items()]
+    rows = await connection.execute(_INPUTS.statement, {"objects": msgspec.json.encode(objects).decode()})
+    return {row.of_id: _inputs_from(row) for row in rows}
+
+
 def _key(row: Governed) -> tuple[object, ...]:
     """Return the key under which the inputs of a row may be cached. A move or commit changes it.
 
-    A rename after which the policies of another name apply changes the revision (`0049_data_policy_names.py`).
+    A rename after which the policies of another name apply changes the revision (`0050_policy_inputs.py`).
     """
     namespace = row if isinstance(row, ResolvedNamespace) else row.namespace
     at = (
@@ -190,11 +207,12 @@ def _key(row: Governed) -> tuple[object, ...]:
     return row.id, at, namespace.id, namespace.ancestors, row.warehouse.id, row.warehouse.data_policy_revision
 
 
-def _places(row: Governed) -> list[str]:
-    """Return the ids of the row's object and of all of its containers in the warehouse, with the warehouse's own."""
-    namespace = row if isinstance(row, ResolvedNamespace) else row.namespace
-    ids = dict.fromkeys((row.id, namespace.id, *namespace.ancestors, row.warehouse.id))
-    return [str(id) for id in ids]
+def containers_of(row: Governed) -> list[UUID]:
+    """Return the ids of the containers of an object in its warehouse, the nearest first, the warehouse last."""
+    if isinstance(row, ResolvedNamespace):
+        return [*reversed(row.ancestors), row.warehouse.id]
+    nearest = [] if isinstance(row, NewTable) else [row.namespace.id]
+    return [*nearest, *reversed(row.namespace.ancestors), row.warehouse.id]
 
 
 def _inputs_from(row: Any) -> PolicyInputs | None:

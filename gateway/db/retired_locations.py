@@ -15,6 +15,8 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, collate, delete, func, or_, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from gateway.access.refs import ObjectKey
+from gateway.access.resolved import ResolvedNamespace
 from gateway.db.rows import AnyRow
 from gateway.db.schema.retired_locations import retired_locations as retired
 
@@ -127,16 +129,19 @@ async def files_deleted(connection: AsyncConnection, table_id: UUID, location: s
 
 
 async def carry_policies(
-    connection: AsyncConnection, *, to: UUID, warehouse_id: UUID, file: str | None, above: Sequence[tuple[str, str]]
+    connection: AsyncConnection,
+    *,
+    to: ObjectKey,
+    namespace: ResolvedNamespace,
+    file: str | None,
+    above: Sequence[tuple[str, str]],
 ) -> bool:
-    """Give a table that is registered at a location the data policies and tags of the tables that were there.
+    """Give an object that is registered in a namespace the policy inputs of the objects that were at its location.
 
-    Return True if it got any.
-
-    `above` are pairs of a location's text and its overlap key, beginning with the new table's own location. Copied are
-    bindings, tags, tagged columns and former columns of each table at, below or above it whose files remain. Released
-    columns are copied only with the last metadata file `file` of the former table, in which a field id means the same
-    column. `file` is None for a generic table. Call it before `remove_reused`.
+    Return True if it got any. `above` are pairs of a location's text and its overlap key, beginning with the new
+    object's own location. Objects at, below or above it count if their files remain. Released columns are carried only
+    with the last metadata file `file` of the former table, in which a field id means the same column. `file` is None
+    for a generic table. Call it before `remove_reused`.
     """
     (location, key), *_ = above
     values = {
@@ -145,56 +150,39 @@ async def carry_policies(
         "after": after(key),
         "texts": [text for text, _ in above],
         "keys": [key for _, key in above],
-        "to": to,
-        "warehouse": warehouse_id,
+        "type": to.type.value,
+        "to": UUID(to.id),
+        "namespace": namespace.id,
+        "warehouse": namespace.warehouse.id,
         "file": file,
     }
-    former = [row.table_id for row in (await connection.execute(_FORMER, values)).all()]
-    if not former:
-        return False
-    carried = bool((await connection.execute(_CARRY, {**values, "former": former})).scalar_one())
-    await connection.execute(_RELEASES, values)
+    carried = bool((await connection.execute(_CARRY, values)).scalar_one())
     if carried:
-        await connection.execute(_RENEW, {"warehouse": warehouse_id})
+        await connection.execute(_RENEW, {"warehouse": namespace.warehouse.id})
     return carried
 
 
-_FORMER = text(
-    """
-    select distinct r.table_id from retired_locations r
-    where r.files_remain and (
-        r.location_key = any(:keys) and r.location = any(:texts)
-        or r.location_key collate "C" >= :key and r.location_key collate "C" < :after
-            and starts_with(r.location, cast(:location as text) || '/'))
-    """
-)
-
-# A table that still exists elsewhere also has the policies of its containers and its name.
+# A deleted object has the inputs of its namespaces itself. A dropped one that can be restored still lies in them.
 _CARRY = text(
     """
-    with places as (
-        select array_agg(distinct place) as ids
-        from tables t join namespaces n on n.id = t.namespace_id
-            cross join lateral unnest(
-                n.ancestors || n.id || data_policy_names_of(t.warehouse_id, n.path_key, t.name_key)) as place
-        where t.id = any(cast(:former as uuid[]))),
-    own as materialized (
-        select carry_data_policies(
-            cast(:former as uuid[]), 'table', cast(:to as uuid), cast(:warehouse as uuid), true) as any_carried),
-    above as materialized (
-        select carry_data_policies(
-            p.ids, 'table', cast(:to as uuid), cast(:warehouse as uuid), false) as any_carried from places p)
-    select own.any_carried or above.any_carried from own, above
-    """
-)
-
-_RELEASES = text(
-    """
-    insert into data_policy_releases (policy_id, table_id, field_id, released_by, released_at)
-    select d.policy_id, cast(:to as uuid), d.field_id, d.released_by, d.released_at
-    from data_policy_releases d join retired_locations r on r.table_id = d.table_id
-    where r.location_key = :key and r.location = :location and r.metadata_location = cast(:file as text)
-    on conflict do nothing
+    with former as (
+        select r.table_id as id, min(cast(r.warehouse_id as text)) as warehouse_id,
+            bool_or(r.location_key = :key and r.location = :location
+                and r.metadata_location is not null and r.metadata_location = cast(:file as text)) as is_last
+        from retired_locations r
+        where r.files_remain and (
+            r.location_key = any(:keys) and r.location = any(:texts)
+            or r.location_key collate "C" >= :key and r.location_key collate "C" < :after
+                and starts_with(r.location, cast(:location as text) || '/'))
+        group by r.table_id)
+    select carry_policy_inputs(
+        cast(:type as text), cast(:to as uuid), cast(:warehouse as uuid),
+        array(
+            select i from former f left join tables t on t.id = f.id cross join lateral policy_inputs(f.id, coalesce(
+                containers_of_table(t.namespace_id, t.name_key), array[cast(f.warehouse_id as uuid)])) as i
+            where i.kind <> 'release' or f.is_last),
+        array(select i from policy_inputs(
+            cast(:to as uuid), containers_of_namespace(cast(:namespace as uuid))) as i))
     """
 )
 

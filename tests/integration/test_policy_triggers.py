@@ -13,13 +13,15 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access import refs
 from gateway.access.actor import Actor
-from gateway.access.resolved import ResolvedGenericTable
+from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.resolved import ResolvedGenericTable, ResolvedNamespace
 from gateway.db import retired_locations
 from gateway.db.data_policy_bindings import covered, of_policy
 from gateway.db.engine import Database
 from gateway.db.policy_inputs import PolicyRows
 from gateway.db.resolver import DatabaseResolver
-from tests.integration.parts import Rows, add_table, running_parts
+from gateway.iceberg.identifiers import Namespace
+from tests.integration.parts import Rows, add_table, resolved_outer, running_parts
 from tests.integration.test_policy_inputs import add, add_policy
 
 DOCUMENT = {
@@ -77,15 +79,8 @@ async def bound_to(database: Database, rows: Rows, lake: UUID) -> set[str]:
 async def test_a_generic_table_has_the_policies_above_it_and_keeps_them_when_it_leaves(database: Database) -> None:
     rows, lake, policy = await governed(database)
     assert await bound_to(database, rows, lake) == {str(policy)}
-    apart = uuid4()
-    await add(
-        database,
-        "insert into namespaces (id, warehouse_id, ancestors, levels, path_key, properties)"
-        " values (:id, :warehouse, '{}', array['apart'], 'apart', '{}')",
-        id=apart,
-        warehouse=rows.warehouses[0],
-    )
-    await add(database, "update tables set namespace_id = :to where id = :id", to=apart, id=lake)
+    apart = await _apart(database, rows)
+    await add(database, "update tables set namespace_id = :to where id = :id", to=apart.id, id=lake)
     assert await bound_to(database, rows, lake) == {str(policy)}
     async with database.read() as connection:
         kinds = {(row.object_id, row.kind) for row in await of_policy(connection, policy)}
@@ -96,12 +91,13 @@ async def test_a_generic_table_has_the_policies_above_it_and_keeps_them_when_it_
 
 async def test_files_of_a_dropped_generic_table_carry_its_policies(database: Database) -> None:
     rows, lake, policy = await governed(database)
-    new = uuid4()
+    new, apart = uuid4(), await _apart(database, rows)
     async with database.transaction() as connection:
         await _place(connection, lake)
         await connection.execute(text("delete from tables where id = :id"), {"id": lake})
-        assert await _carry(connection, rows, new)
-        assert not await _carry(connection, rows, uuid4(), location="s3://b/other")
+        assert await _carry(connection, apart, new)
+        assert not await _carry(connection, apart, uuid4(), location="s3://b/other")
+        assert not await _carry(connection, resolved_outer(rows), uuid4()), "the same container has the policy"
     async with database.read() as connection:
         found = await connection.execute(
             text("select policy_id from data_policy_bindings where object_id = :id"), {"id": new}
@@ -121,7 +117,7 @@ async def test_a_deleted_table_leaves_the_names_of_its_columns_to_its_files(data
             {"document": document.encode(), "id": rows.table},
         )
         await connection.execute(text("delete from tables where id = :id"), {"id": rows.table})
-        await _carry(connection, rows, new)
+        await _carry(connection, resolved_outer(rows), new)
     async with database.read() as connection:
         found = await connection.execute(
             text("select field_id, name from former_columns where table_id = :id"), {"id": new}
@@ -130,9 +126,9 @@ async def test_a_deleted_table_leaves_the_names_of_its_columns_to_its_files(data
     assert names == ({(1, "nick"), (1, "email")} if "nick" in document else set())
 
 
-async def test_a_table_without_data_policies_leaves_no_names(database: Database) -> None:
+async def test_a_table_of_a_project_without_data_policies_and_tags_leaves_no_names(database: Database) -> None:
     rows, _, _ = await governed(database)
-    await add(database, "update warehouses set data_policy_revision = null")
+    await add(database, "delete from data_policies")
     await add(database, "update tables set metadata = :it", it=json.dumps(DOCUMENT).encode())
     await add(database, "delete from tables where id = :id", id=rows.table)
     async with database.read() as connection:
@@ -145,8 +141,26 @@ async def _place(connection: AsyncConnection, id: UUID) -> None:
     await connection.execute(text(statement), {"id": id})
 
 
-async def _carry(connection: AsyncConnection, rows: Rows, to: UUID, location: str = "s3://b/t") -> bool:
-    above = [(location, f"{location}/")]
+async def _apart(database: Database, rows: Rows) -> ResolvedNamespace:
+    """Insert a namespace without policies."""
+    outer, apart = resolved_outer(rows), uuid4()
+    await add(
+        database,
+        "insert into namespaces (id, warehouse_id, ancestors, levels, path_key, properties)"
+        " values (:id, :warehouse, '{}', array['apart'], 'apart', '{}')",
+        id=apart,
+        warehouse=rows.warehouses[0],
+    )
+    return ResolvedNamespace(id=apart, warehouse=outer.warehouse, namespace=Namespace(("apart",)), ancestors=())
+
+
+async def _carry(
+    connection: AsyncConnection, namespace: ResolvedNamespace, to: UUID, location: str = "s3://b/t"
+) -> bool:
     return await retired_locations.carry_policies(
-        connection, to=to, warehouse_id=rows.warehouses[0], file=None, above=above
+        connection,
+        to=ObjectKey(ObjectType.TABLE, str(to)),
+        namespace=namespace,
+        file=None,
+        above=[(location, f"{location}/")],
     )

@@ -92,7 +92,7 @@ def keys(person: Person, table: Table) -> int:
     return answer.status_code if answer.status_code != 200 or answer.json().get("storage-credentials") else 0
 
 
-@pytest.mark.threat("LG-DEC-36")
+@pytest.mark.threat("LG-DEC-38")
 @pytest.mark.parametrize("order", ["drop first", "rename first"])
 def test_a_swap_of_dbt_keeps_the_reader_masked(world: World, builder: Person, reader: Person, order: str) -> None:
     ns = space(world, builder, reader)
@@ -115,7 +115,7 @@ def test_a_swap_of_dbt_keeps_the_reader_masked(world: World, builder: Person, re
     assert keys(builder, new) == 200
 
 
-@pytest.mark.threat("LG-DEC-36")
+@pytest.mark.threat("LG-DEC-38")
 def test_a_restricted_owner_keeps_the_policy_of_a_name_by_no_change(
     world: World, builder: Person, reader: Person
 ) -> None:
@@ -142,7 +142,7 @@ def test_a_restricted_owner_keeps_the_policy_of_a_name_by_no_change(
         assert keys(builder, table) == 403, leave
 
 
-@pytest.mark.threat("LG-DEC-36")
+@pytest.mark.threat("LG-DEC-38")
 def test_a_rename_onto_a_bound_name_restricts_at_once_and_writes_a_revision(
     world: World, builder: Person, reader: Person
 ) -> None:
@@ -162,7 +162,7 @@ def test_a_rename_onto_a_bound_name_restricts_at_once_and_writes_a_revision(
     assert keys(reader, table) == 403
 
 
-@pytest.mark.threat("LG-DEC-36")
+@pytest.mark.threat("LG-DEC-38")
 def test_a_namespace_that_gets_a_bound_path_is_restricted(world: World, builder: Person, reader: Person) -> None:
     ns = space(world, builder, reader)
     table = create(builder, world, ns, "t")

@@ -61,6 +61,8 @@ data_policy_bindings = Table(
     Column("object_id", UUID(as_uuid=True), nullable=False),
     Column("warehouse_id", UUID(as_uuid=True), ForeignKey("warehouses.id", ondelete="CASCADE")),
     Column("recorded_fields", ARRAY(Integer), nullable=False, server_default="{}"),
+    Column("own", Boolean, nullable=False, server_default="true"),
+    Column("inherited", Boolean, nullable=False, server_default="false"),
     Column("bound_by", Text, nullable=False),
     now("bound_at"),
     PrimaryKeyConstraint("policy_id", "object_id"),
@@ -69,7 +71,9 @@ data_policy_bindings = Table(
     CheckConstraint("object_type in ('warehouse', 'namespace', 'table', 'tag', 'name')", name="object_type"),
 )
 """`warehouse_id` is null for a tag, which may be attached in every warehouse of the project. `recorded_fields` are the
-field ids that the columns named by the policy had when a table was bound.
+field ids that the columns named by the policy had when a table was bound. `own` is true for a binding that was
+requested, `inherited` for one that replaces the binding of a container that the object has left
+(`0050_policy_inputs.py`).
 """
 
 data_policy_names = Table(
