@@ -69,7 +69,7 @@ class TableColumns:
             for reference in mask.columns:
                 self._referenced(reference, exact, whole, problems)
         elif bound.tag is not None:
-            exact.update(self._fields if bound.tag in self._tags_of_table else self._tagged({bound.tag}))
+            exact.update(self._covered({bound.tag}))
         else:
             exact.update(self._fields)
             problems.append("the mask names no columns and is not bound to a tag, so it masks all columns: name them")
@@ -81,7 +81,7 @@ class TableColumns:
             tags = self._tags(reference.tag)
             if not tags:
                 problems.append(f"the table has no tag {reference.tag!r}: attach the tag or change the policy")
-            exact.update(self._fields if tags & self._tags_of_table else self._tagged(tags))
+            exact.update(self._covered(tags))
             return
         name = reference.name or ""
         named = self._ids.get(fold(name), set())
@@ -110,21 +110,27 @@ class TableColumns:
         # Two tags of a project never differ in letter case only.
         return {id for id, each in self._inputs.tag_names if fold(each) == fold(name) and id in carried}
 
-    def _tagged(self, tags: Collection[str]) -> set[int]:
-        """Return the ids of the columns with one of the tags, and of all columns that ever shared a name with one."""
+    def _covered(self, tags: Collection[str]) -> set[int]:
+        """Return the ids of the columns that one of the tags covers.
+
+        They are all columns for a tag on the table or above it. Otherwise they are the columns with one of the tags,
+        and all columns that ever shared a name with one.
+        """
+        if not self._tags_of_table.isdisjoint(tags):
+            return set(self._fields)
         tagged = {id for tag, id in self._inputs.tagged_fields if tag in tags and id is not None}
         names = {name for id in tagged for name in self._names.get(id, ())}
         return tagged.union(*(self._ids[name] for name in names))
 
     def filtered(self, reference: ColumnReference, recorded: Iterable[int]) -> list[NestedField]:
-        """Return the current columns that a row filter means: one for a name, all tagged ones for a tag.
+        """Return the current columns that a row filter means: one for a name, all that it covers for a tag.
 
         The result is empty if there is none, or if the name is ambiguous. A recorded column wins over a later column of
         the name, because the filter was written for its values. Of columns whose names differ in letter case only, the
         one with exactly this name wins.
         """
         if reference.tag is not None:
-            ids = self._tagged(self._tags(reference.tag))
+            ids = self._covered(self._tags(reference.tag))
             return [field for id, field in self.current.items() if id in ids]
         name = fold(reference.name or "")
         had = self._ids.get(name, set()) & self.current.keys()

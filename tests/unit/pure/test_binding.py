@@ -36,6 +36,7 @@ from gateway.obligations.data_policies import (
 )
 from gateway.obligations.masks import Action
 from gateway.obligations.projections import Projection
+from tests.reference_policies import keeps
 
 HIDDEN = "hides all rows"
 ANNA = PrincipalAttributes(principal="oidc~anna")
@@ -302,6 +303,24 @@ def test_filter_over_a_tag_holds_for_each_tagged_column() -> None:
     assert filter_of(result) == And(
         (Compare(Comparison.EQ, 1, "string", "EU"), Compare(Comparison.EQ, 3, "string", "EU"))
     )
+
+
+@pytest.mark.parametrize("tagged", [(("T", None),), (("T", None), ("T", 1))])
+def test_filter_over_a_tag_of_the_table_holds_for_all_columns(tagged: tuple[tuple[str, int | None], ...]) -> None:
+    """A tag that is also on one column covers no fewer columns than the tag of the table."""
+    test = RowFilter(CompareTest(Comparison.EQ, ColumnReference(tag="region"), "x"))
+    table = columns([field(1, "a"), field(2, "b")])
+    result = bind(bound(test), table=table, tagged_fields=tagged, tag_names=(("T", "region"),))
+    found = filter_of(result)
+    rows = [{1: "x", 2: "y"}, {1: "x", 2: "x"}, {1: "y", 2: "y"}]
+    assert [row for row in rows if keeps(found, row)] == [{1: "x", 2: "x"}]
+    mixed = bind(
+        bound(test),
+        table=columns([field(1, "a"), field(2, "b", "long")]),
+        tagged_fields=tagged,
+        tag_names=(("T", "region"),),
+    )
+    assert filter_of(mixed) == NEVER, "x is no number"
 
 
 def test_null_tests_bind_to_any_type() -> None:
