@@ -266,9 +266,10 @@ def restricted(actor: Actor, operation: str) -> ForbiddenException:
     """
     return ForbiddenException(
         f"{operation} is not allowed for {_principal_text(actor)}: not all of this table may be read. Query the "
-        "table through an engine that acts for you, has `enforcer` on it and passed its last probe. Otherwise request "
-        "`select` on the table from a principal with `manage_grants` on it. If you have that already, a data policy "
-        "restricts the table: its owner can grant `exempt`."
+        "table through an engine that has `enforcer` on it, passed its last probe and exchanges your own token: an "
+        "engine that only states who you are proves nothing. Otherwise request `select` on the table from a principal "
+        "with `manage_grants` on it. If you have that already, a data policy restricts the table: its owner can grant "
+        "`exempt`."
     )
 
 

@@ -2,8 +2,8 @@
 """Resolve column-level access and check that the engine can enforce it.
 
 A caller that may read all of a table, or nothing of it, causes no calls here. The engine itself enforces restrictions,
-so it must be proven: a token of the gateway names both the user and the engine, and the engine must hold `enforcer` at
-this moment. A header, or a bearer token that an engine forwards, proves nothing.
+so it must be trusted on the table (`gateway.access.engine_trust`). A header, or a bearer token that an engine forwards,
+proves nothing.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ from uuid import UUID
 
 from gateway.access.actor import Actor
 from gateway.access.decision import DelegationRefusal, DemandAnswer
+from gateway.access.engine_trust import trusted_tables
 from gateway.access.engines import Engines
 from gateway.access.granted_columns import GrantedColumns
 from gateway.access.policy import PolicyAnswer
-from gateway.access.ports import Question
-from gateway.access.questions import containers_of, engine_pin_of, pin_of
+from gateway.access.questions import pin_of
 from gateway.access.refs import Ref
-from gateway.access.relations import Can
 from gateway.access.resolved import Excerpt, Resolution, ResolvedTable
 from gateway.obligations.columns import RestrictionNotExpressible, columns_of, held_back
 from gateway.obligations.kinds import ReadableColumns
@@ -46,11 +45,11 @@ class ColumnRestrictions:
         Raises DecisionEngineUnavailable.
         """
         partly = {answer.demand.on for answers, _, _ in judged for answer in answers if answer.partly}
-        engine = actor.engine_itself()
-        if not partly or engine is None:
+        if not partly or actor.engine is None:
             return list(judged)
         rows = {ref: row for ref in partly if isinstance(row := resolution.get(ref), ResolvedTable)}
-        trusted = await self._trusted(engine, rows, resolution)
+        ids = await trusted_tables(self._engines, actor, rows.values(), resolution)
+        trusted = {ref: row for ref, row in rows.items() if row.id in ids}
         granted = await self._columns.confirmed(
             resolution.acting(actor),
             trusted,
@@ -69,24 +68,6 @@ class ColumnRestrictions:
             ([replace(a, restriction=found.get(a.demand.on)) if a.partly else a for a in answers], policy, delegated)
             for answers, policy, delegated in judged
         ]
-
-    async def _trusted(
-        self, engine: Actor, rows: dict[Ref, ResolvedTable], resolution: Resolution
-    ) -> dict[Ref, ResolvedTable]:
-        """Return the tables on which the engine is an enforcer, and the probes of the engine permit it."""
-        probed = {ref: row for ref, row in rows.items() if resolution.probes.trusts_on(row, resolution.now)}
-        questions_by_ref = {ref: enforcing(row) for ref, row in probed.items()}
-        ordered = list(dict.fromkeys(questions_by_ref.values()))
-        if not ordered:
-            return {}
-        answers = await self._engines.check(engine, ordered, resolution.now, engine_pin_of(resolution))
-        yes = {question for question, answer in zip(ordered, answers, strict=True) if answer}
-        return {ref: rows[ref] for ref, question in questions_by_ref.items() if question in yes}
-
-
-def enforcing(row: ResolvedTable) -> Question:
-    """Return the question to OpenFGA about an engine that must enforce restrictions on this table."""
-    return Question(Can.ENFORCE, row.key, row.warehouse.revision, inside=containers_of(row))
 
 
 async def _restriction(table: UUID, excerpt: Excerpt, granted: frozenset[int]) -> ReadableColumns | None:

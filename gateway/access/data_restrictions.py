@@ -16,12 +16,13 @@ import msgspec
 
 from gateway.access.actor import Actor, ActorKind
 from gateway.access.bound_restrictions import BoundRestrictions
-from gateway.access.column_restrictions import Judged, enforcing
+from gateway.access.column_restrictions import Judged
+from gateway.access.engine_trust import trusted_tables
 from gateway.access.engines import Engines
 from gateway.access.operation import Operation
 from gateway.access.policy_verdict import PolicyVerdict
 from gateway.access.ports import Question, Resolver
-from gateway.access.questions import engine_pin_of, pin_of
+from gateway.access.questions import pin_of
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
 from gateway.access.resolved import (
@@ -125,20 +126,29 @@ class DataRestrictions:
         acting = actor if other else resolution.acting(actor)
         bound = {row.id: known.bound for row in rows if (known := inputs.get(row.id)) is not None}
         exempt, applying = await self._applying(acting, bound, other or resolution, is_caller=other is None)
+        unproven = _unproven(acting, bound, rows, resolution) if other is None else {}
+        applying |= unproven if acting.asked_by is None else {}
+        concerned = [
+            row
+            for row in rows
+            if isinstance(row, ResolvedTable)
+            and row.id in bound
+            and (guardrails or row.id in unproven or applying[row.id])
+        ]
+        trusted = await trusted_tables(self._engines, actor, concerned, resolution)
+        # Below a view, an engine that may read the table anyway is believed to state the right view and owner.
+        applying |= {id: some for id, some in unproven.items() if id not in trusted}
         if guardrails:
-            applying |= {
-                row.id: (*applying[row.id], *guardrails)
-                for row in rows
-                if isinstance(row, ResolvedTable) and row.id in bound
-            }
+            applying |= {row.id: (*applying[row.id], *guardrails) for row in concerned}
         restricted = [row for row in rows if row.id not in bound or applying[row.id]]
         tables = [row for row in restricted if isinstance(row, ResolvedTable) and row.id in bound]
-        trusted = await self._trusted(actor, tables, resolution)
+        limiting = {id: frozenset(each.policy.id for each in some) for id, some in applying.items()}
         found = {
             row.id: PolicyVerdict(
                 str(row.id),
-                exempt=exempt & {each.policy.id for each in bound.get(row.id, ())},
-                applying=frozenset(each.policy.id for each in applying[row.id]) if row.id in bound else None,
+                exempt=exempt.intersection(each.policy.id for each in bound.get(row.id, ()))
+                - limiting.get(row.id, exempt),
+                applying=limiting.get(row.id),
             )
             for row in rows
             if row.id not in bound or bound[row.id] or applying[row.id]
@@ -197,22 +207,6 @@ class DataRestrictions:
             return policy.applies_to is AppliesTo.EVERYONE or Question(Can.BE_SUBJECT, _key(policy.id)) in yes
 
         return exempt, {id: tuple(each for each in some if applies(each.policy)) for id, some in bound.items()}
-
-    async def _trusted(self, actor: Actor, rows: Sequence[ResolvedTable], resolution: Resolution) -> frozenset[UUID]:
-        """Return the ids of the tables on which the engine that acts for the caller is an enforcer.
-
-        The probes of the engine must permit it too.
-        """
-        engine = actor.engine_itself()
-        if engine is None:
-            return frozenset()
-        questions = {row.id: enforcing(row) for row in rows if resolution.probes.trusts_on(row, resolution.now)}
-        if not questions:
-            return frozenset()
-        ordered = list(dict.fromkeys(questions.values()))
-        answers = await self._engines.check(engine, ordered, resolution.now, engine_pin_of(resolution))
-        yes = {question for question, answer in zip(ordered, answers, strict=True) if answer}
-        return frozenset(id for id, question in questions.items() if question in yes)
 
     async def _attributes(
         self,
@@ -290,6 +284,21 @@ def _inexpressible(verdict: PolicyVerdict, row: Governed, applying: Sequence[Bou
     ids = sorted({each.policy.id for each in applying})
     problems = tuple(PolicyProblem(id, verdict.object_id, f"generic-table: {_GENERIC}") for id in ids)
     return replace(verdict, inexpressible=True, reason=_GENERIC, problems=problems)
+
+
+def _unproven(
+    acting: Actor, bound: Mapping[UUID, Sequence[BoundPolicy]], rows: Sequence[Governed], resolution: Resolution
+) -> dict[UUID, tuple[BoundPolicy, ...]]:
+    """Return all policies of each row of a caller that its engine only names, or of the owner of a view.
+
+    Another name could be exempt, or no subject. The canaries of open probes are left out: they show what the engine
+    does for each of its users.
+    """
+    if acting.subject_proven and acting.asked_by is None:
+        return {}
+    probes, now = resolution.probes, resolution.now
+    canaries = {row.id for row in rows if isinstance(row, ResolvedTable) and probes.is_canary(row, now)}
+    return {id: tuple(some) for id, some in bound.items() if id not in canaries}
 
 
 def _groups_unknown(acting: Actor, *, is_caller: bool) -> bool:

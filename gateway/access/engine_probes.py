@@ -40,6 +40,17 @@ class ProbeState(msgspec.Struct, frozen=True, kw_only=True):
     open_until: datetime | None = None
 
 
+class ProbeRules(msgspec.Struct, frozen=True, kw_only=True):
+    """Which engines need a probe. `vouched` are the ids of engines that the operator of the gateway trusts without."""
+
+    required: bool = True
+    vouched: frozenset[str] = frozenset()
+
+    def require(self, engine: str | None) -> bool:
+        """Return True if this engine is not trusted without a recent passed probe."""
+        return self.required and engine not in self.vouched
+
+
 class EngineProbes(msgspec.Struct, frozen=True, kw_only=True):
     """The probes of one engine by warehouse. With `required`, an engine without a recent result is not trusted."""
 
@@ -47,13 +58,21 @@ class EngineProbes(msgspec.Struct, frozen=True, kw_only=True):
     by_warehouse: Mapping[UUID, ProbeState] = MappingProxyType({})
 
     def trusts_on(self, table: ResolvedTable, now: datetime) -> bool:
-        """Return True if the probes permit that the engine reads restricted data of the table.
+        """Return True if the probes permit that the engine reads restricted data of the table."""
+        return counts(self.by_warehouse.get(table.warehouse.id), now, required=self.required)
 
-        The canary of an open probe is always permitted. It contains only random values, and the probe has to show
-        what the engine does with them. Its name contains a random number, so no other table can have it.
+    def is_canary(self, table: ResolvedTable, now: datetime) -> bool:
+        """Return True for the canary of an open probe of this engine. It contains only values of its creator.
+
+        The name is random, and known only since the probe was opened. A table that was moved to this name has former
+        names. Files of another table that were registered under it are at a location with another id.
         """
         state = self.by_warehouse.get(table.warehouse.id)
-        return counts(state, now, required=self.required) or (state is not None and _is_canary(state, table, now))
+        if state is None or state.canary is None or state.open_until is None or now >= state.open_until:
+            return False
+        identifier, former = table.identifier, table.former
+        is_named = identifier.namespace.levels == (CANARY_NAMESPACE,) and identifier.name == state.canary
+        return is_named and former.complete and not former.names and str(table.id) in table.location
 
 
 def counts(state: ProbeState | None, now: datetime, *, required: bool) -> bool:
@@ -108,13 +127,6 @@ def standing_of(
     if end - now < soon:
         return Standing.EXPIRING, end
     return Standing.WARNED if warned(state, now) else Standing.TRUSTED, end
-
-
-def _is_canary(state: ProbeState, table: ResolvedTable, now: datetime) -> bool:
-    if state.canary is None or state.open_until is None or now >= state.open_until:
-        return False
-    identifier = table.identifier
-    return identifier.namespace.levels == (CANARY_NAMESPACE,) and identifier.name == state.canary
 
 
 def probe_states(recorded: Any) -> dict[UUID, ProbeState]:

@@ -16,8 +16,8 @@ import msgspec
 from cachetools import LRUCache
 
 from gateway.access.actor import Actor
-from gateway.access.column_restrictions import enforcing
 from gateway.access.delegation import limiting_roles, limits_end, questions_to_engine
+from gateway.access.engine_trust import enforcing
 from gateway.access.engines import Engines
 from gateway.access.operation import Operation
 from gateway.access.permit import Permit

@@ -32,6 +32,7 @@ from gateway.governance.checks import Checks
 from gateway.governance.credential_scope import CredentialScope
 from gateway.governance.data_policies import DataPolicies
 from gateway.governance.data_policy_bindings import DataPolicyBindings
+from gateway.governance.data_policy_preview import DataPolicyPreviews
 from gateway.governance.delegates import Delegates
 from gateway.governance.engine_probes import EngineProbes
 from gateway.governance.events import EventDeliveries
@@ -123,6 +124,7 @@ class Services:
     data_policies: DataPolicies
     data_policy_bindings: DataPolicyBindings
     table_policies: TablePolicies
+    data_policy_previews: DataPolicyPreviews
     mapping_tables: MappingTables
     scim_users: ScimUsers
     scim_groups: ScimGroups

@@ -9,6 +9,7 @@ from datetime import timedelta
 
 from gateway.access.door import Door
 from gateway.assembly.adapters import Stores
+from gateway.assembly.probed_engines import probe_rules
 from gateway.assembly.traced_tasks import traced_handlers
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database
@@ -132,7 +133,7 @@ def start_tasks(
         database=database,
         observer=metrics.probes,
         valid_days=settings.engine_probes.valid_days,
-        required=settings.engine_probes.required,
+        rules=probe_rules(settings.engine_probes),
     )
     works = (("housekeeping", housekeeping.run()), ("expiry", run_expiry(delivery, database)), ("probes", probes.run()))
     for name, work in works:

@@ -10,6 +10,7 @@ from gateway.access.door import Door
 from gateway.access.grant_expiry import ExpiryCache
 from gateway.access.ports import Policies, Relationships
 from gateway.assembly.authorizers import WITHOUT_AUTHORIZERS, Authorizers
+from gateway.assembly.probed_engines import probe_rules
 from gateway.assembly.traced_door import TracedDoor
 from gateway.audit.sink import BufferedAudit
 from gateway.db.desired_tuples import RecordedGrants
@@ -46,7 +47,7 @@ def build_door(
     """
     kind = Door if tracer is None else partial(TracedDoor, tracer)
     return kind(
-        resolver=DatabaseResolver(database, probes_required=settings.engine_probes.required),
+        resolver=DatabaseResolver(database, probe_rules=probe_rules(settings.engine_probes)),
         relationships=authorizers.narrow(_relationships(settings, database, fga, reaches, server_id, metrics)),
         policies=policies,
         audit=audit,

@@ -19,6 +19,7 @@ from gateway.assembly.engines import EnginesByToken, owner_properties
 from gateway.assembly.identity import Identity, actor_of_token
 from gateway.assembly.limits import metadata_limits, open_shares
 from gateway.assembly.policies import policy_source
+from gateway.assembly.probed_engines import engine_reads, probe_rules
 from gateway.audit.refused_logins import RefusedLogins
 from gateway.catalog.chosen_locations import ChosenLocations
 from gateway.catalog.commits import Commits
@@ -52,6 +53,7 @@ from gateway.governance.checks import Checks
 from gateway.governance.credential_scope import CredentialScope
 from gateway.governance.data_policies import DataPolicies
 from gateway.governance.data_policy_bindings import DataPolicyBindings
+from gateway.governance.data_policy_preview import DataPolicyPreviews
 from gateway.governance.delegates import Delegates
 from gateway.governance.engine_probes import EngineProbes
 from gateway.governance.events import EventDeliveries
@@ -301,7 +303,8 @@ def build_services(
             database=database,
             count=metrics.probes.engine_probed,
             valid_days=settings.engine_probes.valid_days,
-            required=settings.engine_probes.required,
+            rules=probe_rules(settings.engine_probes),
+            reads=engine_reads(settings.engine_probes),
         ),
         checks=Checks(door=door),
         rights=Rights(door=door),
@@ -317,6 +320,7 @@ def build_services(
         data_policies=DataPolicies(database=database, delivery=delivery, page_size=settings.pagination_size_max),
         data_policy_bindings=DataPolicyBindings(database=database),
         table_policies=TablePolicies(database=database, door=door),
+        data_policy_previews=DataPolicyPreviews(door=door),
         mapping_tables=MappingTables(database=database, page_size=settings.pagination_size_max),
         scim_users=ScimUsers(database=database, delivery=delivery, sources=sources),
         scim_groups=ScimGroups(database=database, door=door, delivery=delivery, sources=sources),

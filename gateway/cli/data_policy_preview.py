@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command ``lakegate data-policy preview``: print rows of a table as a user sees them through trusted engines.
 
-The caller is a trusted service: it needs `delegate` and `enforcer`, and acts for the user by token exchange. So the
-gateway decides and records the preview as a read of the user through the service.
+The caller reads the table with its own rights, and applies the restrictions of the user, which the gateway gives to the
+owner of the policies. So it needs no right to act for the user, and sees no row or value that it could not read itself.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import click
 
 from gateway.cli.management import Management, at_a_gateway, printable
+from gateway.cli.previewed_table import Preview, preview_of
 
 if TYPE_CHECKING:
-    from lakegate.reader import Reader
+    from lakegate.reader import RestrictedTable
 
 UNKNOWN = "Note: claims and groups in the user's own token are unknown here. Tests with claims are false."
 """Printed to the standard error after each answer about a user that is only named."""
@@ -28,9 +29,7 @@ _MOST_ROWS = 1000
 @click.option(
     "--table", required=True, help="The table: NAMESPACE.TABLE, with a dot between the levels of a namespace."
 )
-@click.option(
-    "--as", "principal", required=True, help="Id of the user, such as oidc~ann, at the provider of the caller."
-)
+@click.option("--as", "principal", required=True, help="Id of the user, such as oidc~ann.")
 @click.option("--column", "columns", multiple=True, help="A column to read. May be repeated. Default: all columns.")
 @click.option("--limit", type=click.IntRange(1, _MOST_ROWS), default=_ROWS, show_default=True, help="Number of rows.")
 @at_a_gateway
@@ -45,47 +44,47 @@ def preview(
 ) -> None:
     """Print rows of a table as a user reads them, one JSON object in a line.
 
-    The caller's identity needs the privileges `delegate` and `enforcer` on the warehouse. The user is only named: roles
-    that the user gets from groups in the own token do not count, and tests with claims of that token are false.
+    The caller must own the data policies that restrict the user, and must be able to read the table without
+    restrictions. Roles by groups in the user's own token do not count, and tests with claims of that token are false.
     """
     management = Management.of(gateway, token)
-    reader = _reader(management, warehouse, subject_of(management, principal))
-    for row in _rows(reader, table, columns, limit):
+    seen = preview_of(management, warehouse, tuple(table.split(".")), principal)
+    for row in _rows(_as_user(seen, _opened(management, warehouse, table)), columns, limit):
         click.echo(row)
     click.echo(UNKNOWN, err=True)
 
 
-def subject_of(management: Management, principal: str) -> str:
-    """Return the user's subject. A user of another provider than the caller's ends the command."""
-    provider, separator, subject = principal.partition("~")
-    if not separator or not subject:
-        raise click.UsageError("--as must be the id of a user, such as oidc~ann")
-    caller = str(management.send("GET", "/whoami").json()["id"])
-    if caller.partition("~")[0] != provider:
-        raise click.ClickException(
-            f"the user must belong to the identity provider of the caller ({printable(caller)}): token exchange names "
-            "users by their subject at that provider"
-        )
-    return subject
-
-
-def _reader(management: Management, warehouse: str, subject: str) -> Reader:
+def _opened(management: Management, warehouse: str, table: str) -> RestrictedTable:
+    """Load the table as the caller. A refusal ends the command with its message."""
     try:
-        from lakegate.reader import Reader
+        from lakegate.reader import LoadFailed, Reader, RestrictionNotSupported
     except ImportError as missing:
         raise click.ClickException(
             f"the package {missing.name} is not installed; the preview needs the extra: pip install 'lakegate[reader]'"
         ) from None
-    return Reader(management.base, warehouse, management.token).as_named(subject)
+    try:
+        return Reader(management.base, warehouse, management.token).table(table)
+    except (LoadFailed, RestrictionNotSupported, ValueError) as error:
+        raise click.ClickException(printable(str(error))) from None
 
 
-def _rows(reader: Reader, table: str, columns: tuple[str, ...], limit: int) -> list[str]:
-    """Return the rows as JSON. A refusal ends the command with its message."""
-    from lakegate.reader import ExchangeFailed, LoadFailed, ReadFailed, RestrictionNotSupported
+def _as_user(seen: Preview, opened: RestrictedTable) -> RestrictedTable:
+    """Return the table with the restrictions of the user."""
+    from lakegate.reader import ReadFailed, RestrictionNotSupported, decode
 
     try:
-        found = reader.table(table).to_arrow(columns or None, limit=limit)
-    except (ExchangeFailed, LoadFailed, ReadFailed, RestrictionNotSupported, ValueError) as error:
+        return opened.restricted_by(decode(json.dumps(seen.read_restrictions)), seen.metadata_location)
+    except (ReadFailed, RestrictionNotSupported) as error:
+        raise click.ClickException(printable(str(error))) from None
+
+
+def _rows(opened: RestrictedTable, columns: tuple[str, ...], limit: int) -> list[str]:
+    """Return the rows as JSON. A refusal ends the command with its message."""
+    from lakegate.reader import ReadFailed, RestrictionNotSupported
+
+    try:
+        found = opened.to_arrow(columns or None, limit=limit)
+    except (ReadFailed, RestrictionNotSupported, ValueError) as error:
         raise click.ClickException(printable(str(error))) from None
     return [json.dumps(row, default=_text) for row in found.to_pylist()]
 

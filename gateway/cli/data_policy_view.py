@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command ``lakegate data-policy view``: print the SQL text of a view with the restrictions of one user.
 
-The caller is a trusted service: it needs `delegate` and `enforcer`, and loads the table for the user by token exchange.
+The caller owns the data policies that restrict the user, and may describe the table. It sees no data.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from gateway.cli.common import trust
-from gateway.cli.data_policy_preview import subject_of
 from gateway.cli.management import Management, at_a_gateway, printable
+from gateway.cli.previewed_table import preview_of
 
 if TYPE_CHECKING:
     from gateway.obligations.compilers.sql import Dialect
@@ -23,9 +24,7 @@ if TYPE_CHECKING:
 @click.option(
     "--table", required=True, help="The table: NAMESPACE.TABLE, with a dot between the levels of a namespace."
 )
-@click.option(
-    "--as", "principal", required=True, help="Id of the user, such as oidc~ann, at the provider of the caller."
-)
+@click.option("--as", "principal", required=True, help="Id of the user, such as oidc~ann.")
 @click.option(
     "--dialect", type=click.Choice(["duckdb", "spark", "trino"]), required=True, help="The engine that runs the text."
 )
@@ -42,15 +41,11 @@ def view(
 ) -> None:
     """Print a SELECT with the rows and values of a table that a user may see now.
 
-    The caller's identity needs the privileges `delegate` and `enforcer` on the warehouse. The user is only named: roles
-    that the user gets from groups in the own token do not count. The text does not follow later changes of policies.
+    The caller must own the data policies that restrict the user. Roles that the user gets from groups in the own token
+    do not count. The text does not follow later changes of policies.
     """
     management = Management.of(gateway, token)
-    subject = subject_of(management, principal)
-    parts = tuple(table.split("."))
-    if len(parts) < 2 or not all(parts):
-        raise click.UsageError("--table must have the form NAMESPACE.TABLE")
-    click.echo(_text(management, warehouse, subject, parts, _dialect(dialect), source))
+    click.echo(_text(management, warehouse, principal, tuple(table.split(".")), _dialect(dialect), source))
 
 
 def _dialect(name: str) -> Dialect:
@@ -60,20 +55,22 @@ def _dialect(name: str) -> Dialect:
 
 
 def _text(
-    management: Management, warehouse: str, subject: str, table: tuple[str, ...], dialect: Dialect, source: str | None
+    management: Management, warehouse: str, principal: str, table: tuple[str, ...], dialect: Dialect, source: str | None
 ) -> str:
-    """Load the table for the user and return the text. A refusal ends the command with its message."""
+    """Load the schema and return the text. A refusal ends the command with its message."""
     from gateway.obligations.columns import RestrictionNotExpressible
     from gateway.obligations.compilers.masks import view_text
     from gateway.pipeline.catalog_client import CatalogClient
-    from gateway.pipeline.config import OnBehalfOf, RestCatalog
+    from gateway.pipeline.config import RestCatalog
     from gateway.pipeline.errors import PipelineError
     from gateway.pipeline.restrictions import restrictions_of
 
+    seen = preview_of(management, warehouse, table, principal)
     catalog = RestCatalog(uri=f"{management.base}/catalog", warehouse=warehouse, token=management.token)
     client = CatalogClient(catalog, trust().context)
     try:
-        loaded = client.load(table, client.exchange(OnBehalfOf(user=subject)))
+        own = client.load(table, management.token)
+        loaded = msgspec.structs.replace(own, read_restrictions=seen.read_restrictions)
         found = restrictions_of(loaded)
         named = source or ".".join(map(dialect.quote, table))
         return view_text(loaded.metadata.schema.fields, found.row_filter, found.masks, named, dialect)

@@ -27,8 +27,8 @@ def canary(api: Management, warehouse: Warehouse, challenge: Mapping[str, Any], 
     """Create the canary for the block, and drop it with its files. Yield its name, `namespace.table`.
 
     `subject` may not read the column `hidden`. Two data policies mask the column `masked` and filter the rows for it.
-    The engine becomes an enforcer of this table; the probe decides if that counts. Without PyIceberg, or if the table
-    cannot be created or dropped, the command ends with a message.
+    The control user of the challenge, if any, may read everything. Without PyIceberg, or if the table cannot be created
+    or dropped, the command ends with a message.
     """
     try:
         import pyarrow
@@ -52,7 +52,7 @@ def canary(api: Management, warehouse: Warehouse, challenge: Mapping[str, Any], 
         try:
             table.append(data)
             id = str(table.metadata.table_uuid)
-            _grant(api, warehouse, id, challenge["engine"], subject)
+            _grant(api, warehouse, id, challenge.get("control"), subject)
             with ExitStack() as policies:
                 for kind, definition in _POLICIES.items():
                     policies.enter_context(_policy(api, warehouse, id, f"{name}_{kind}", definition, subject))
@@ -65,11 +65,12 @@ def canary(api: Management, warehouse: Warehouse, challenge: Mapping[str, Any], 
         ) from None
 
 
-def _grant(api: Management, warehouse: Warehouse, table: str, engine: str, subject: str) -> None:
+def _grant(api: Management, warehouse: Warehouse, table: str, control: str | None, subject: str) -> None:
     on = f"/warehouse/{warehouse.id}/table/{table}"
     for column in _READABLE:
         api.send("POST", f"{on}/columns/{column}/grants", body={"writes": [_granted("select", subject)]})
-    api.send("POST", f"{on}/grants", body={"writes": [_granted("enforcer", engine)]})
+    if control is not None:
+        api.send("POST", f"{on}/grants", body={"writes": [_granted("select", control)]})
 
 
 @contextmanager

@@ -15,6 +15,8 @@ from gateway.cli.management import Management, Warehouse, at_a_gateway, printabl
 
 _FAILED = 1
 _NOT_RUN = 2
+_RUN_SECONDS = 240.0
+"""The time limit of a probe by the gateway, which reads the canary several times."""
 _ON = click.option("--on", "place", required=True, metavar="WAREHOUSE", help="warehouse/NAME or warehouse/ID.")
 _PROJECT = click.option("--project", help="Id of the project. Default: the default project of the gateway.")
 
@@ -27,13 +29,13 @@ def engine() -> None:
 @engine.command()
 @click.option("--engine", "engine_id", required=True, help="The engine's own user id, such as oidc~trino.")
 @_ON
-@click.option("--user", "subject", required=True, help="Id of the test user, such as oidc~probe. It needs no grants.")
-@click.option("--command", help="Command that has the engine read the table for the test user.")
-@click.option("--trino-url", help="Address of Trino's HTTP API, instead of --command.")
+@click.option("--user", "subject", help="Id of the test user of a self-test, such as oidc~probe. It needs no grants.")
+@click.option("--command", help="Self-test: a command that has the engine read the table for the test user.")
+@click.option("--trino-url", help="Self-test: address of Trino's HTTP API.")
 @click.option("--trino-catalog", default="lakegate", show_default=True, help="The catalog of Trino for the warehouse.")
 @click.option("--trino-user", help="The test user's name in Trino. Default: --user without the provider.")
 @click.option("--trino-token", envvar="LAKEGATE_PROBE_TRINO_TOKEN", help="The test user's token for Trino.")
-@click.option("--reader", is_flag=True, help="Read with lakegate.reader as the engine, instead of --command.")
+@click.option("--reader", is_flag=True, help="Self-test: read with lakegate.reader as the engine.")
 @click.option("--engine-token", envvar="LAKEGATE_PROBE_ENGINE_TOKEN", help="The engine's own token, for --reader.")
 @click.option("--token-file", type=click.Path(path_type=Path), help="File with the access token, instead of --token.")
 @_PROJECT
@@ -41,7 +43,7 @@ def engine() -> None:
 def probe(
     engine_id: str,
     place: str,
-    subject: str,
+    subject: str | None,
     command: str | None,
     trino_url: str | None,
     trino_catalog: str,
@@ -56,15 +58,25 @@ def probe(
 ) -> None:
     """Have an engine read a restricted table of random values, and let the gateway judge what it showed.
 
+    The gateway itself reads through the engine, at the address in its settings. With --command, --trino-url or --reader
+    this command reads instead: a self-test, which gives no trust if it passes.
+
     The exit code is 1 if the probe failed: the engine is no longer trusted in the warehouse. It is 2 if the engine was
     not reached: then nothing changed.
     """
-    if (command is not None) + (trino_url is not None) + reader != 1:
-        raise click.UsageError("give either --command, --trino-url or --reader")
+    ways = (command is not None) + (trino_url is not None) + reader
+    if ways > 1 or (ways == 1) != (subject is not None):
+        raise click.UsageError(
+            "a self-test needs --user and one of --command, --trino-url and --reader; a probe by the gateway needs none"
+        )
     if reader and not engine_token:
         raise click.UsageError("--reader needs the engine's own token: set LAKEGATE_PROBE_ENGINE_TOKEN")
     api = Management.of(gateway, token if token_file is None else _token_in(token_file), project)
     warehouse = _warehouse(api, place)
+    path = f"/warehouse/{warehouse.id}/engine-probe"
+    if subject is None:
+        _probe_by_gateway(api, warehouse, path, engine_id)
+        return
     run: Run
     if trino_url is not None:
         name = trino_user or subject.partition("~")[2] or subject
@@ -73,7 +85,6 @@ def probe(
         run = by_reader(api.base, warehouse.name, engine_token or "", subject)
     else:
         run = by_command(command or "", warehouse.name, subject)
-    path = f"/warehouse/{warehouse.id}/engine-probe"
     challenge = api.send("POST", path, body={"engine": engine_id}).json()
     try:
         with canary(api, warehouse, challenge, subject) as table:
@@ -85,6 +96,29 @@ def probe(
     except EngineNotReached as error:
         click.echo(f"{error}. No result was posted.", err=True)
         sys.exit(_NOT_RUN)
+    if state["self-test"] == "passed":
+        click.echo("self-test passed: the engine showed what it should. It gives no trust; the gateway has to read.")
+        return
+    click.echo(f"failed: {printable(state['detail'])}")
+    sys.exit(_FAILED)
+
+
+def _probe_by_gateway(api: Management, warehouse: Warehouse, path: str, engine_id: str) -> None:
+    """Create the canary for the test users in the gateway's settings, and have the gateway read it."""
+    challenge = api.send("POST", path, body={"engine": engine_id}).json()
+    if "user" not in challenge:
+        raise click.ClickException(
+            f"the settings of the gateway have no address of {printable(engine_id)}: its operator sets "
+            "LAKEGATE__ENGINE_PROBES__ENGINES__<NAME>__URL. A self-test needs --user and the way to the engine"
+        )
+    with canary(api, warehouse, challenge, challenge["user"]):
+        answer = api.send(
+            "POST", f"{path}/{challenge['id']}/run", accepted=("EngineUnreachable",), seconds=_RUN_SECONDS
+        )
+    if answer.is_error:
+        click.echo(printable(answer.json()["error"]["message"]), err=True)
+        sys.exit(_NOT_RUN)
+    state = answer.json()
     click.echo(f"{state['verdict']}: {printable(state['detail'])}")
     if state["verdict"] != "passed":
         sys.exit(_FAILED)

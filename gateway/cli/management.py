@@ -6,7 +6,7 @@ The gateway decides each request and records the user, as for every other client
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
@@ -66,21 +66,31 @@ class Management:
         return cls(gateway_address(gateway), token or current_token(), project)
 
     def send(
-        self, method: str, path: str, *, query: Mapping[str, str] | None = None, body: Mapping[str, Any] | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+        below: str = "/management/v1",
+        accepted: Collection[str] = (),
+        seconds: float = _SECONDS,
     ) -> httpx2.Response:
-        """Return the answer to a request below `/management/v1`. An error answer ends the command with its message."""
+        """Return the answer to a request below a part of the API. An error answer ends the command with its message,
+        unless its type is `accepted`.
+        """
         import httpx2
 
         headers = {"Authorization": f"Bearer {self.token}"}
         if self.project is not None:
             headers["X-Project-ID"] = self.project
-        url = f"{self.base}/management/v1{path}"
+        url = f"{self.base}{below}{path}"
         try:
-            with httpx2.Client(timeout=_SECONDS, verify=trust().context) as client:
+            with httpx2.Client(timeout=seconds, verify=trust().context) as client:
                 answer = client.request(method, url, params=dict(query or {}), json=body, headers=headers)
         except httpx2.TransportError as error:
             raise click.ClickException(f"the gateway at {self.base} did not answer: {error}") from None
-        if answer.is_error:
+        if answer.is_error and not any(error_message(answer).startswith(f"{type}: ") for type in accepted):
             raise click.ClickException(error_message(answer))
         return answer
 

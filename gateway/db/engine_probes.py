@@ -75,6 +75,54 @@ async def close(
     await connection.execute(statement)
 
 
+async def finish_self_test(connection: AsyncConnection, engine: str, warehouse_id: UUID, probe_id: UUID) -> None:
+    """Close the open probe of an engine and leave the state of its trust."""
+    at = (engine_probes.c.engine == engine, engine_probes.c.warehouse_id == warehouse_id)
+    await connection.execute(update(engine_probes).where(*at).values(challenge={"id": str(probe_id)}))
+
+
+_GRANTED: Final = text(
+    """
+    with recursive holders as (
+        select cast('user' as text) as principal_type, cast(:engine as text) as principal_id
+        union
+        select 'role', g.object_id
+        from holders h join grants g on g.principal_type = h.principal_type and g.principal_id = h.principal_id
+        where g.object_type = 'role' and g.privilege in ('assignee', 'ownership'))
+    select exists (
+        select 1 from holders h join grants g on g.principal_type = h.principal_type and g.principal_id = h.principal_id
+        where g.privilege in ('enforcer', 'delegate') and g.granted_by = :caller
+            and (g.expires_at is null or g.expires_at > clock_timestamp()))
+    """
+)
+
+
+async def granted_by(connection: AsyncConnection, engine: str, caller: str) -> bool:
+    """Return True if the caller granted the engine, or a role of it, `enforcer` or `delegate` on any object."""
+    return bool((await connection.execute(_GRANTED, {"engine": engine, "caller": caller})).scalar_one())
+
+
+_SERVED: Final = text(
+    """
+    select exists (
+        select 1 from live_credentials c join tables t on t.id = c.table_id
+        where t.warehouse_id = :warehouse and t.name = :canary and c.engine = :engine and c.principal = :principal
+            and c.issued_at >= :since)
+    """
+)
+
+
+async def was_served(
+    connection: AsyncConnection, warehouse_id: UUID, canary: str, engine: str, principal: str, since: datetime
+) -> bool:
+    """Return True if the gateway gave keys of the canary to this engine, acting for this user, since then."""
+    found = await connection.execute(
+        _SERVED,
+        {"warehouse": warehouse_id, "canary": canary, "engine": engine, "principal": principal, "since": since},
+    )
+    return bool(found.scalar_one())
+
+
 async def change_revision(connection: AsyncConnection, warehouse_id: UUID) -> None:
     """Change the revision of a warehouse. Requests that were allowed before are decided again before they commit or
     receive credentials.

@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.access import refs
 from gateway.access.actor import Actor
 from gateway.access.delegation_limits import delegate_grants
-from gateway.access.engine_probes import EngineProbes, probe_states
+from gateway.access.engine_probes import EngineProbes, ProbeRules, probe_states
 from gateway.access.resolved import (
     AbsentLocation,
     Excerpt,
@@ -59,13 +59,13 @@ from gateway.obligations.data_policies import PolicyInputs
 class DatabaseResolver:
     """Implements the door's resolver on PostgreSQL.
 
-    With `probes_required`, an engine without a recent passed probe is not trusted to enforce restrictions.
+    `probe_rules` state which engines are not trusted to enforce restrictions without a recent passed probe.
     """
 
-    def __init__(self, database: Database, *, probes_required: bool = True) -> None:
+    def __init__(self, database: Database, *, probe_rules: ProbeRules | None = None) -> None:
         self._database = database
         self._policies = PolicyRows(database)
-        self._probes_required = probes_required
+        self._probe_rules = probe_rules or ProbeRules()
 
     async def resolve(self, requested: Sequence[refs.Ref], caller: Actor) -> Resolution:
         """Return the rows of `requested`, the time of the database, and the caller's roles. Absent objects have no row.
@@ -115,7 +115,7 @@ class DatabaseResolver:
             else engine.next_expiry.astimezone(UTC),
             delegations=() if engine is None else delegate_grants(engine.delegations),
             probes=EngineProbes(
-                required=self._probes_required,
+                required=self._probe_rules.require(caller.engine),
                 by_warehouse=probe_states(None if engine is None else engine.probes),
             ),
             deactivated=clock.deactivated or (engine is not None and engine.deactivated),

@@ -24,6 +24,7 @@ _GRANTS = (
     ("delegate", TRINO),
     ("enforcer", TRINO),
     ("inspector", TRINO_BRIDGE),
+    ("enforcer", TRINO_BRIDGE),
 )
 _CALL_SECONDS = 60.0
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress
 from uuid import UUID
 
@@ -15,13 +15,13 @@ from gateway.access.hypothetical_evaluation import HypotheticalCheck
 from gateway.access.operations.checks import BatchCheck, Check, CheckPermission, hub_of
 from gateway.access.permit import Permit
 from gateway.access.policy_verdict import PolicyVerdict
-from gateway.access.refs import ObjectKey, ObjectType, Ref
+from gateway.access.refs import ObjectKey, ObjectType, ProjectRef, Ref, WarehouseRef
 from gateway.access.relations import VISIBLE_BY, Can
 from gateway.access.resolved import Excerpt, Resolution, ResolvedTable, ResolvedView
 from gateway.governance.errors import CannotInspectPermissions
 from gateway.governance.hidden_checks import first_checks, hidden
 from gateway.governance.principals import actor_of
-from gateway.governance.restricted_checks import CONCERNS_DATA, RestrictedAnswer, restricted_answer
+from gateway.governance.restricted_checks import CONCERNS_DATA, REFUSED, RestrictedAnswer, restricted_answer
 from gateway.obligations.columns import RestrictionNotExpressible, columns_of
 from gateway.obligations.data_policies import BoundPolicy
 from gateway.protocol.checks import BatchCheckAnswer, CheckAnswer, CheckResult
@@ -54,7 +54,8 @@ class Checks:
         restricted = await self._restricted(permit, {0: check} if allowed else {}, named, {})
         # This answer has no member for restrictions.
         answer = restricted.get(0) or RestrictedAnswer(allowed)
-        return CheckAnswer(allowed=answer.allowed and answer.restrictions is None)
+        allowed = answer.allowed and answer.restrictions is None
+        return CheckAnswer(allowed=allowed, restricted=answer.restricted or answer.restrictions is not None)
 
     async def batch(self, permit: Permit[BatchCheck]) -> BatchCheckAnswer:
         """Return one result per check, in the order of the request.
@@ -65,7 +66,8 @@ class Checks:
 
         In a delegated batch, a caller with `inspector` or `delegate` gets answers about any principal, also on objects
         that the caller cannot see. Checks outside these privileges are not allowed. If none of the checks is covered,
-        the batch raises CannotInspectPermissions, because the delegation is misconfigured.
+        the batch raises CannotInspectPermissions, because the delegation is misconfigured. It raises the same error if
+        such a caller does not send `delegated`: the answers would be no, whatever the principal may do.
         """
         operation = permit.operation
         if operation.delegated and not _inspects_somewhere(permit):
@@ -74,6 +76,9 @@ class Checks:
                 "security administrator of the project can grant them."
             )
         answerable = [self._may_be_answered(permit, check) for check in operation.checks]
+        if not operation.delegated:
+            unanswered = [check for check, yes in zip(operation.checks, answerable, strict=True) if not yes]
+            await self._require_not_inspected(permit, unanswered)
         seen_whole = await self._seen_whole(permit, answerable)
         hypothetical = [_hypothetical_check(check, permit.actor, permit.resolution) for check in operation.checks]
         left = [index for index, is_answerable in enumerate(answerable) if is_answerable and index not in seen_whole]
@@ -97,6 +102,7 @@ class Checks:
                     id=check.id,
                     columns=answer.columns,
                     restrictions=answer.restrictions,
+                    restricted=answer.restricted,
                 )
             )
         return BatchCheckAnswer(results=results)
@@ -136,32 +142,60 @@ class Checks:
         verdicts = await self._door.hypothetical_checks.policy_verdicts(permit, list(about.values()))
         found = {index: verdict for index, verdict in zip(about, verdicts, strict=True) if verdict is not None}
         answers = {index: restricted_answer(allowed[index], each, columns.get(index)) for index, each in found.items()}
-        expressed = {
-            index: found[index]
-            for index, answer in answers.items()
-            if answer.restrictions is not None and not _is_inspected(permit.operation, allowed[index])
-        }
-        secret = await self._secret(permit, {i: each for i, each in expressed.items() if i not in guardrails})
-        secret |= {index for index in guardrails if index in expressed and not expressed[index].trusted}
-        return answers | dict.fromkeys(secret, RestrictedAnswer(False))
+        expressed = {index: found[index] for index, answer in answers.items() if answer.restrictions is not None}
+        return answers | dict.fromkeys(await self._secret(permit, allowed, expressed, guardrails), REFUSED)
 
     async def _secret(
-        self, permit: Permit[CheckPermission] | Permit[BatchCheck], expressed: Mapping[int, PolicyVerdict]
+        self,
+        permit: Permit[CheckPermission] | Permit[BatchCheck],
+        checks: Mapping[int, Check],
+        expressed: Mapping[int, PolicyVerdict],
+        guardrails: Mapping[int, tuple[BoundPolicy, ...]],
     ) -> set[int]:
-        """Return the indexes of the verdicts whose policies the caller may not read: literals can be confidential.
+        """Return the indexes of the verdicts whose expressions the caller may not see.
 
-        An enforcer that acts for the caller needs the expressions, and is left out.
+        Literals of policies and mapped values of other principals can be confidential. An enforcer needs them: the
+        engine that acts for the caller, and an inspector that holds `enforcer` on the table, as the bridge of an
+        enforcing Trino does. Any other caller must be able to read all policies. Expressions of guardrails are for
+        enforcers only.
         """
-        policies = {
-            index: [one.policy.id for one in each.inputs.bound if one.policy.id not in each.exempt]
-            for index, each in expressed.items()
-            if not each.trusted and each.inputs is not None
+        left = {index: each for index, each in expressed.items() if not each.trusted}
+        inspected = {
+            index: ObjectKey(ObjectType.TABLE, each.object_id)
+            for index, each in left.items()
+            if _is_inspected(permit.operation, checks[index])
         }
-        ids = sorted({id for some in policies.values() for id in some})
-        keys = [ObjectKey(ObjectType.DATA_POLICY, id) for id in ids]
-        answers = await self._door.hypothetical_checks.related(permit, permit.actor, Can.READ, keys)
-        readable = {id for id, yes in zip(ids, answers, strict=True) if yes}
-        return {index for index, some in policies.items() if not readable.issuperset(some)}
+        enforces = await self._held(permit, Can.ENFORCE, inspected.values())
+        secret = {index for index in left if inspected.get(index) not in enforces}
+        policies = {
+            index: [
+                ObjectKey(ObjectType.DATA_POLICY, one.policy.id)
+                for one in inputs.bound
+                if one.policy.id not in left[index].exempt
+            ]
+            for index in secret.difference(guardrails)
+            if (inputs := left[index].inputs) is not None
+        }
+        readable = await self._held(permit, Can.READ, [key for some in policies.values() for key in some])
+        return secret - {index for index, some in policies.items() if readable.issuperset(some)}
+
+    async def _held(
+        self, permit: Permit[CheckPermission] | Permit[BatchCheck], relation: Can, objects: Iterable[ObjectKey]
+    ) -> frozenset[ObjectKey]:
+        """Return the objects on which the caller holds the relation."""
+        keys = list(dict.fromkeys(objects))
+        answers = await self._door.hypothetical_checks.related(permit, permit.actor, relation, keys)
+        return frozenset(compress(keys, answers))
+
+    async def _require_not_inspected(self, permit: Permit[BatchCheck], unanswered: Sequence[Check]) -> None:
+        """Raise CannotInspectPermissions if the caller could get an answer to one of these checks as an inspector."""
+        hubs = {hub_of(check.on) for check in unanswered if check.principal is not None}
+        keys = [_key_of_hub(hub) for hub in hubs if hub is not None]
+        if await self._held(permit, Can.INSPECT, keys):
+            raise CannotInspectPermissions(
+                'This caller holds `inspector` or `delegate` and checks other principals. Send `"delegated": true` '
+                "beside `checks`: without it the answer needs the right to read the assignments of each object."
+            )
 
     async def _columns(self, permit: Permit[BatchCheck], refused: Sequence[int]) -> dict[int, list[str]]:
         """Return {index: readable column names} for refused checks of `can_read_columns` with some readable columns.
@@ -249,7 +283,8 @@ class Checks:
         if seen and check.principal is not None:
             raise CannotInspectPermissions(
                 f"The rights of {check.principal.id} on this {check.on.type} are visible only to principals that may "
-                "read its assignments. Ask a principal that may grant privileges on it."
+                'read its assignments, and to inspectors in a batch with `"delegated": true`. Ask a principal that '
+                "may grant privileges on it."
             )
         return seen
 
@@ -268,6 +303,12 @@ def _hypothetical_check(check: Check, caller: Actor, resolution: Resolution) -> 
 def _is_inspected(operation: CheckPermission | BatchCheck, check: Check) -> bool:
     """Return True if an engine checks one of its users: answers about other principals needed `can_inspect`."""
     return isinstance(operation, BatchCheck) and operation.delegated and check.principal is not None
+
+
+def _key_of_hub(hub: WarehouseRef | ProjectRef) -> ObjectKey:
+    if isinstance(hub, ProjectRef):
+        return ObjectKey(ObjectType.PROJECT, hub.project_id)
+    return ObjectKey(ObjectType.WAREHOUSE, str(hub.warehouse_id))
 
 
 def _meant(check: Check, resolution: Resolution) -> Ref:

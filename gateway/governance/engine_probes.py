@@ -1,48 +1,80 @@
 # SPDX-License-Identifier: Apache-2.0
 """Probe engines: open a probe with random values, compare what the engine showed, and list the results.
 
-The gateway cannot send queries to engines. `lakegate engine probe` creates the canary, has the engine read it, and
-posts the output. The principal that opened a probe posts its result: it states what it saw, and the audit names it.
+A probe passes only by what the gateway itself saw: it queries the engine at the address in its settings, and its
+register shows that it gave keys of the canary to the identity of the engine. The output that a principal posts is a
+self-test. A pass gives no trust, because the principal knows the values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from secrets import SystemRandom
 from typing import Final
 from uuid import UUID, uuid4
 
 import msgspec
 import structlog
 
-from gateway.access.engine_probes import CANARY_NAMESPACE, FAILED, PASSED, ProbeState, counts, warned
-from gateway.access.operations.engine_probes import CreateEngineProbe, ListEngineProbes, RecordEngineProbe
+from gateway.access.engine_probes import (
+    CANARY_NAMESPACE,
+    FAILED,
+    PASSED,
+    ProbeRules,
+    ProbeState,
+    counts,
+    warned,
+)
+from gateway.access.operations.engine_probes import (
+    CreateEngineProbe,
+    ListEngineProbes,
+    RecordEngineProbe,
+    RunEngineProbe,
+)
 from gateway.access.permit import Permit
 from gateway.db import engine_probes
-from gateway.db.engine import Database
+from gateway.db.engine import Connection, Database
 from gateway.db.rows import AnyRow
-from gateway.governance.errors import EngineProbeNotOpen, OwnProbeForbidden
-from gateway.governance.probe_challenges import Challenge, judge, new_rows
+from gateway.governance.errors import (
+    EngineAddressUnknown,
+    EngineProbeNotOpen,
+    EngineUnreachable,
+    OwnProbeForbidden,
+)
+from gateway.governance.probe_challenges import Challenge, ProbeResult, judge, judge_read, new_rows
 from gateway.protocol.engine_probes import EngineProbe, EngineProbeChallenge, EngineProbeList
+from gateway.verification.engine_reads import EngineAddress, EngineNotReached, EngineReads
 
 _log = structlog.get_logger("governance.engine_probes")
 
 OPEN_TIME: Final = timedelta(minutes=15)
-"""The time in which the result of a probe must be posted."""
+"""The time in which a probe must be finished."""
+_READS: Final = 2
+"""The number of reads of a canary for each of the two test users."""
 
 
 class EngineProbes:
     """Use cases of `/engine-probe`.
 
-    A passed probe counts for `valid_days`. With `required`, engines without one are not trusted. `count` receives each
-    verdict, for metrics.
+    A passed probe counts for `valid_days`. `rules` state which engines are not trusted without one. `count` receives
+    each verdict, for metrics.
     """
 
-    def __init__(self, *, database: Database, count: Callable[[str], None], valid_days: float, required: bool) -> None:
+    def __init__(
+        self,
+        *,
+        database: Database,
+        count: Callable[[str], None],
+        valid_days: float,
+        rules: ProbeRules,
+        reads: EngineReads,
+    ) -> None:
         self._database = database
         self._count = count
         self._valid_days = valid_days
-        self._required = required
+        self._rules = rules
+        self._reads = reads
 
     async def list(self, permit: Permit[ListEngineProbes]) -> EngineProbeList:
         """Return the engines that have a result, an open probe or a warning in the warehouse."""
@@ -68,7 +100,7 @@ class EngineProbes:
             await engine_probes.open_probe(
                 connection, request.engine, warehouse_id, msgspec.to_builtins(challenge, str_keys=True)
             )
-        return _opened(permit, challenge)
+        return self._opened(permit, challenge)
 
     async def repeat_create(self, permit: Permit[CreateEngineProbe]) -> EngineProbeChallenge:
         """Return the probe that an earlier request with the same idempotency key opened.
@@ -82,49 +114,128 @@ class EngineProbes:
         if challenge.created_by != permit.actor.id:
             raise _not_open()
         await _repeated(permit)
-        return _opened(permit, challenge)
+        return self._opened(permit, challenge)
+
+    async def run(self, permit: Permit[RunEngineProbe]) -> EngineProbe:
+        """Read the canary through the engine, store the verdict, and return the new state of the engine.
+
+        Raises EngineProbeNotOpen, OwnProbeForbidden, EngineAddressUnknown, and EngineUnreachable.
+        """
+        operation, warehouse_id = permit.operation, permit.operation.warehouse.warehouse_id
+        async with self._database.read() as connection:
+            rows = await engine_probes.in_warehouse(connection, warehouse_id)
+            row = next(
+                (each for each in rows if each.challenge and each.challenge["id"] == str(operation.probe_id)), None
+            )
+            challenge = _open(row)
+            engine: str = "" if row is None else row.engine
+            _require_opener(permit.actor.id, challenge, engine)
+            if await engine_probes.granted_by(connection, engine, permit.actor.id):
+                raise OwnProbeForbidden(
+                    f"You granted {engine} `enforcer` or `delegate`, so you cannot prove that it deserves the trust. "
+                    "Another principal that may grant `enforcer` on the warehouse has to probe it."
+                )
+        address = self._reads.address_of(engine, warehouse_id)
+        if address is None:
+            raise EngineAddressUnknown(
+                f"The settings of the gateway have no address of {engine} for this warehouse. Its operator can set "
+                "LAKEGATE__ENGINE_PROBES__ENGINES__<NAME>__URL, or trust the engine by "
+                "LAKEGATE__ENGINE_PROBES__VOUCHED."
+            )
+        result = await self._read(address, challenge)
+        async with self._database.change(permit) as connection:
+            _open(await engine_probes.lock(connection, warehouse_id, operation.probe_id))
+            since = challenge.expires_at - OPEN_TIME
+            served = await engine_probes.was_served(
+                connection, warehouse_id, challenge.table, engine, address.user.id, since
+            )
+            if result.passed and not served:
+                result = ProbeResult(
+                    False,
+                    "The gateway gave no keys of the canary to the identity of this engine for the test user, so "
+                    "another engine answered at the address.",
+                )
+            state = await self._close(connection, permit, engine, result)
+        await self._settle(engine, warehouse_id, result)
+        return state
+
+    async def _read(self, address: EngineAddress, challenge: Challenge) -> ProbeResult:
+        """Return the verdict on what the engine shows its test users.
+
+        The reads are in random order, so that the canary cannot be exchanged between them unnoticed. Raises
+        EngineUnreachable.
+        """
+        order = [False, True] * _READS
+        SystemRandom().shuffle(order)
+        outputs: dict[bool, list[str]] = {False: [], True: []}
+        try:
+            for control in order:
+                outputs[control].append(
+                    await self._reads.read(address, CANARY_NAMESPACE, challenge.table, control=control)
+                )
+        except EngineNotReached as error:
+            raise EngineUnreachable(f"{error}. Nothing was recorded; repeat the request.") from None
+        return judge_read(challenge.rows, outputs[False], outputs[True])
 
     async def record(self, permit: Permit[RecordEngineProbe]) -> EngineProbe:
-        """Store the verdict on the output of the engine, and return the new state of the engine.
+        """Judge a posted output of the engine, and return the state of the engine.
 
-        Raises EngineProbeNotOpen for a probe that is finished, replaced, expired or unknown, and OwnProbeForbidden for
-        a caller that did not open it.
+        A failure ends the trust. A pass changes nothing: the caller knows the values and is not the gateway. Raises
+        EngineProbeNotOpen for a probe that is finished, replaced, expired or unknown, and OwnProbeForbidden for a
+        caller that did not open it.
         """
         operation, warehouse_id = permit.operation, permit.operation.warehouse.warehouse_id
         async with self._database.change(permit) as connection:
             row = await engine_probes.lock(connection, warehouse_id, operation.probe_id)
             challenge = _open(row)
             engine: str = "" if row is None else row.engine
-            _require_other(permit.actor.id, engine)
-            if challenge.created_by != permit.actor.id:
-                raise OwnProbeForbidden(
-                    "Another principal opened this probe. Only that principal can post its result; open a probe of "
-                    "your own with POST /management/v1/warehouse/<id>/engine-probe."
-                )
+            _require_opener(permit.actor.id, challenge, engine)
             result = judge(challenge.rows, operation.request.output)
-            verdict = PASSED if result.passed else FAILED
-            permit.pending_audit.add_details(
-                engine=engine, probe=str(operation.probe_id), verdict=verdict, reason=result.reason
-            )
+            permit.pending_audit.add_details(self_test="true")
+            state = await self._close(connection, permit, engine, result, self_test=True)
+        if not result.passed:
+            await self._settle(engine, warehouse_id, result)
+        return msgspec.structs.replace(state, self_test=PASSED if result.passed else FAILED)
+
+    async def _close(
+        self,
+        connection: Connection,
+        permit: Permit[RunEngineProbe] | Permit[RecordEngineProbe],
+        engine: str,
+        result: ProbeResult,
+        *,
+        self_test: bool = False,
+    ) -> EngineProbe:
+        """Store the result of a probe, and return the state of the engine. A passed self-test is not stored."""
+        probe_id, warehouse_id = permit.operation.probe_id, permit.operation.warehouse.warehouse_id
+        verdict = PASSED if result.passed else FAILED
+        permit.pending_audit.add_details(engine=engine, probe=str(probe_id), verdict=verdict, reason=result.reason)
+        if self_test and result.passed:
+            await engine_probes.finish_self_test(connection, engine, warehouse_id, probe_id)
+        else:
             await engine_probes.close(
                 connection,
                 engine,
                 warehouse_id,
-                operation.probe_id,
+                probe_id,
                 verdict=verdict,
                 detail=result.reason,
                 valid_days=self._valid_days,
             )
-            rows = await engine_probes.in_warehouse(connection, warehouse_id)
+        rows = await engine_probes.in_warehouse(connection, warehouse_id)
+        return next(self._answer(each) for each in rows if each.engine == engine)
+
+    async def _settle(self, engine: str, warehouse_id: UUID, result: ProbeResult) -> None:
+        """Decide requests in progress again after a failure, and announce the verdict."""
         if not result.passed:
             # In a transaction of its own: the change itself is decided again if a revision changes before it commits.
             async with self._database.transaction() as connection:
                 await engine_probes.change_revision(connection, warehouse_id)
+        verdict = PASSED if result.passed else FAILED
         self._count(verdict)
         _announce(engine, warehouse_id, verdict, result.reason)
-        return next(self._answer(each) for each in rows if each.engine == engine)
 
-    async def repeat_record(self, permit: Permit[RecordEngineProbe]) -> EngineProbe:
+    async def repeat_record(self, permit: Permit[RecordEngineProbe] | Permit[RunEngineProbe]) -> EngineProbe:
         """Return the state after an earlier request with the same idempotency key. Raises EngineProbeNotOpen."""
         operation = permit.operation
         async with self._database.read() as connection:
@@ -142,7 +253,7 @@ class EngineProbes:
         return EngineProbe(
             engine=row.engine,
             warehouse_id=row.warehouse_id,
-            trusted=counts(state, row.now, required=self._required),
+            trusted=counts(state, row.now, required=self._rules.require(row.engine)),
             warned=warned(state, row.now),
             verdict=row.verdict,
             detail=row.detail,
@@ -152,24 +263,28 @@ class EngineProbes:
             open_until=open_until if open_until is not None and row.now < open_until else None,
         )
 
+    def _opened(self, permit: Permit[CreateEngineProbe], challenge: Challenge) -> EngineProbeChallenge:
+        request, warehouse_id = permit.operation.request, permit.operation.warehouse.warehouse_id
+        address = self._reads.address_of(request.engine, warehouse_id)
+        return EngineProbeChallenge(
+            id=challenge.id,
+            engine=request.engine,
+            warehouse_id=warehouse_id,
+            restriction=request.restriction,
+            namespace=[CANARY_NAMESPACE],
+            table=challenge.table,
+            rows=list(challenge.rows),
+            expires_at=challenge.expires_at,
+            user=None if address is None else address.user.id,
+            control=None if address is None else address.control.id,
+        )
 
-async def _repeated(permit: Permit[CreateEngineProbe] | Permit[RecordEngineProbe]) -> None:
+
+async def _repeated(
+    permit: Permit[CreateEngineProbe] | Permit[RecordEngineProbe] | Permit[RunEngineProbe],
+) -> None:
     permit.pending_audit.add_details(repeated="true")
     await permit.pending_audit.commit()
-
-
-def _opened(permit: Permit[CreateEngineProbe], challenge: Challenge) -> EngineProbeChallenge:
-    request = permit.operation.request
-    return EngineProbeChallenge(
-        id=challenge.id,
-        engine=request.engine,
-        warehouse_id=permit.operation.warehouse.warehouse_id,
-        restriction=request.restriction,
-        namespace=[CANARY_NAMESPACE],
-        table=challenge.table,
-        rows=list(challenge.rows),
-        expires_at=challenge.expires_at,
-    )
 
 
 def _challenge(row: AnyRow) -> Challenge | None:
@@ -191,6 +306,16 @@ def _not_open() -> EngineProbeNotOpen:
         "The probe is not open: it is finished, expired or replaced by a later one. Open a new one with POST "
         "/management/v1/warehouse/<id>/engine-probe."
     )
+
+
+def _require_opener(caller: str, challenge: Challenge, engine: str) -> None:
+    """Raise OwnProbeForbidden for the engine itself, and for a caller that did not open the probe."""
+    _require_other(caller, engine)
+    if challenge.created_by != caller:
+        raise OwnProbeForbidden(
+            "Another principal opened this probe. Only that principal can finish it; open a probe of your own with "
+            "POST /management/v1/warehouse/<id>/engine-probe."
+        )
 
 
 def _require_other(caller: str, engine: str) -> None:

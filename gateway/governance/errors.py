@@ -284,9 +284,21 @@ class EngineProbeNotOpen(CatalogError, code=409):
     """The probe is finished, expired, replaced or unknown."""
 
 
+class EngineAddressUnknown(CatalogError, code=409):
+    """The settings of the gateway have no address of the engine, so the gateway cannot read through it."""
+
+
+class EngineUnreachable(CatalogError, code=409):
+    """The engine did not answer the gateway. The probe stays open, and the state of the engine is unchanged."""
+
+
 class OwnProbeForbidden(ForbiddenException):
     """The caller may not open or finish this probe, although it may grant `enforcer`."""
 
 
 class OwnChangeForbidden(ForbiddenException):
     """The caller requested the change itself, so another approver has to decide about it."""
+
+
+class PreviewForbidden(ForbiddenException):
+    """The caller may not read the policies whose expressions the preview would contain."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from datetime import datetime
 from hmac import compare_digest
 from typing import Final
@@ -77,6 +78,29 @@ def judge(rows: tuple[CanaryRow, ...], output: str) -> ProbeResult:
             False, f"The output lacks {unmasked} of {len(kept)} masked values, so the engine did not apply the mask."
         )
     return ProbeResult(True, "The engine showed every permitted value and masked value, and no other one.")
+
+
+def judge_read(rows: tuple[CanaryRow, ...], outputs: Sequence[str], controls: Sequence[str]) -> ProbeResult:
+    """Return the verdict on the outputs for the test user and for the control user, who reads the whole table.
+
+    The creator of the canary could have written only what the test user may see. Then an engine would pass that
+    enforces nothing. So the same table must show all original values to the control user.
+    """
+    for output in outputs:
+        result = judge(rows, output)
+        if not result.passed:
+            return result
+    values = [value.casefold() for row in rows for value in (row.shown, row.masked, row.hidden)]
+    for control in controls:
+        text = "".join(control.split()).casefold()
+        absent = sum(not _contains(text, value) for value in values)
+        if absent:
+            return ProbeResult(
+                False,
+                f"The engine showed the control user {len(values) - absent} of {len(values)} values of the canary. The "
+                "table must have all of them: otherwise it is not known what the engine would hide.",
+            )
+    return ProbeResult(True, "The engine showed both users exactly what they may read.")
 
 
 def _row(*, kept: bool) -> CanaryRow:

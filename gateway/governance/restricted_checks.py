@@ -33,14 +33,18 @@ _NO_ROW: Final = "false"
 
 @dataclass(frozen=True, slots=True)
 class RestrictedAnswer:
-    """The answer to an otherwise allowed check. `columns` and `restrictions` are None if nothing is restricted."""
+    """The answer to an otherwise allowed check. `columns` and `restrictions` are None if nothing is restricted.
+
+    `restricted` is True if a restriction of the data is the reason why the check is not allowed.
+    """
 
     allowed: bool
     columns: list[str] | None = None
     restrictions: EngineRestrictions | None = None
+    restricted: bool = False
 
 
-_REFUSED: Final = RestrictedAnswer(False)
+REFUSED: Final = RestrictedAnswer(False, restricted=True)
 
 
 def restricted_answer(
@@ -55,12 +59,23 @@ def restricted_answer(
         return RestrictedAnswer(True, columns)
     restrictions = verdict.restrictions
     if restrictions is None or verdict.inexpressible:
-        return _REFUSED
+        return REFUSED
     if check.relation in WRITES:
-        return RestrictedAnswer(check.append and restrictions.append)
+        return RestrictedAnswer(True) if check.append and restrictions.append else REFUSED
     if check.relation is not Can.READ_COLUMNS or not check.applies_restrictions:
-        return _REFUSED
+        return REFUSED
     return _for_trino(verdict, restrictions, columns)
+
+
+def is_possible(relation: Can, verdict: PolicyVerdict) -> bool:
+    """Return True if an action on the data of a restricted table is possible under its restrictions.
+
+    An engine that applies them can read the table. The principal can append rows if every policy permits it.
+    """
+    restrictions = verdict.restrictions
+    if restrictions is None or verdict.inexpressible:
+        return False
+    return relation in READS or (relation in WRITES and restrictions.append)
 
 
 def _for_trino(
@@ -71,15 +86,15 @@ def _for_trino(
     Only columns whose name no other column has or had are allowed: Trino reads old snapshots by the names of that time.
     """
     if verdict.columns is None or verdict.inputs is None:
-        return _REFUSED
+        return REFUSED
     names = unambiguous_names(verdict.columns, verdict.inputs)
     shown = {id: name for id, name in names.items() if readable is None or name in readable}
     try:
         masks = list(_masks(restrictions, verdict.columns, shown))
     except RestrictionNotExpressible:
-        return _REFUSED
+        return REFUSED
     if not shown:
-        return _REFUSED
+        return REFUSED
     found = EngineRestrictions(row_filter=_row_filter(restrictions, names), column_masks=masks)
     return RestrictedAnswer(True, list(shown.values()), found)
 

@@ -3,18 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from gateway.access.actor import Actor
 from gateway.access.authz_errors import not_found
 from gateway.access.door import Door
 from gateway.access.hypothetical_evaluation import HypotheticalCheck
 from gateway.access.operations.actions import GetUserActions, QueryActions
 from gateway.access.operations.rights import QueryRights
 from gateway.access.permit import Permit
-from gateway.access.refs import TABULARS, ObjectType, ServerRef
+from gateway.access.refs import TABULARS, ObjectType, Ref, ServerRef
 from gateway.access.relations import ACTIONS, Can
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.governance.principals import actor_of, own_principal
+from gateway.governance.restricted_checks import CONCERNS_DATA, is_possible
+from gateway.obligations.data_policies import BoundPolicy
 from gateway.protocol.rights import ActionsAnswer, AllowedAction, CatalogActionsAnswer
 
 #: Actions on a user record, and the server relation that each requires. Reading requires none. The user has all of them
@@ -68,13 +71,10 @@ class Rights:
         actions = sorted(
             each for each in ACTIONS[operation.on.type] if _is_listed_action(each, operation.authorizer_only)
         )
-        answers = await self._door.hypothetical_checks.evaluate(
-            permit, [HypotheticalCheck(actor, each, operation.on) for each in actions]
-        )
+        allowed = await self._allowed(permit, actor, operation.on, actions)
         return ActionsAnswer(
-            allowed_actions=[
-                each.value.removeprefix("can_") for each, allowed in zip(actions, answers, strict=True) if allowed
-            ]
+            allowed_actions=[_name(each) for each in allowed],
+            restricted_actions=[_name(each) for each, restricted in allowed.items() if restricted],
         )
 
     async def catalog_actions(self, permit: Permit[QueryActions]) -> CatalogActionsAnswer:
@@ -82,11 +82,33 @@ class Rights:
         operation = permit.operation
         actor = permit.actor if operation.principal is None else actor_of(operation.principal)
         actions = sorted(catalog_actions_of(operation.on.type))
-        answers = await self._door.hypothetical_checks.evaluate(
-            permit, [HypotheticalCheck(actor, each, operation.on) for each in actions]
+        allowed = await self._allowed(permit, actor, operation.on, actions)
+        return CatalogActionsAnswer([AllowedAction(_name(each), restricted) for each, restricted in allowed.items()])
+
+    async def _allowed(
+        self, permit: Permit[QueryRights] | Permit[QueryActions], actor: Actor, on: Ref, actions: Sequence[Can]
+    ) -> dict[Can, bool]:
+        """Return the allowed actions in order, each with True if row filters or masks restrict it.
+
+        They are those of data policies and of guardrails, as for a permission check (`restricted_checks`).
+        """
+        stated: dict[int, tuple[BoundPolicy, ...]] = {}
+        checks = [HypotheticalCheck(actor, each, on) for each in actions]
+        answers = await self._door.hypothetical_checks.evaluate(permit, checks, stated)
+        data = [index for index, each in enumerate(actions) if answers[index] and each in CONCERNS_DATA]
+        verdicts = await self._door.hypothetical_checks.policy_verdicts(
+            permit, [(actor, on, stated.get(index, ())) for index in data]
         )
-        allowed = [each for each, yes in zip(actions, answers, strict=True) if yes]
-        return CatalogActionsAnswer([AllowedAction(each.value.removeprefix("can_")) for each in allowed])
+        restricting = {
+            index: verdict
+            for index, verdict in zip(data, verdicts, strict=True)
+            if verdict is not None and verdict.restricts
+        }
+        refused = {index for index, each in restricting.items() if not is_possible(actions[index], each)}
+        refused |= {index for index, policies in stated.items() if policies and actions[index] not in CONCERNS_DATA}
+        return {
+            each: index in restricting for index, each in enumerate(actions) if answers[index] and index not in refused
+        }
 
     async def user_actions(self, permit: Permit[GetUserActions]) -> CatalogActionsAnswer:
         """Return the allowed actions on a user record. Raise UserNotFound."""
@@ -112,6 +134,10 @@ def catalog_actions_of(type: ObjectType) -> frozenset[Can]:
     return frozenset(
         each for each in ACTIONS[type] if not _is_listed_action(each, authorizer_only=True) and each not in own
     )
+
+
+def _name(action: Can) -> str:
+    return action.value.removeprefix("can_")
 
 
 def _is_listed_action(action: Can, authorizer_only: bool) -> bool:

@@ -21,10 +21,13 @@ class CheckRequest(Request, frozen=True):
     identity: Identity | None = None
 
 
-class CheckAnswer(Answer, frozen=True):
-    """Response of `POST /permissions/check`: `allowed` is true if the operation would be allowed."""
+class CheckAnswer(Answer, frozen=True, omit_defaults=True):
+    """Response of `POST /permissions/check`: `allowed` is true if the operation would be allowed. `restricted` is true
+    if it is not allowed because row filters or masks restrict the table.
+    """
 
     allowed: bool
+    restricted: bool = False
 
 
 class CheckItem(Request, frozen=True):
@@ -36,8 +39,13 @@ class CheckItem(Request, frozen=True):
 
 
 class BatchCheckRequest(Request, frozen=True):
-    """Request of `POST /action/batch-check`. With `delegated`, an extension of this server, an engine checks the rights
-    of its users on their behalf.
+    """Request of `POST /action/batch-check`.
+
+    `delegated` is an extension of this server: a caller with `inspector` or `delegate` on the project or warehouse of
+    the checks, such as an engine, checks the rights of other principals. Without `delegated`, each check with an
+    `identity` needs the right to read the assignments of its object. A caller that could get an answer only with
+    `delegated` and does not send it gets 403 `CannotInspectPermissions`, and so does one that sends it without such a
+    privilege.
     """
 
     checks: tuple[CheckItem, ...]
@@ -62,13 +70,15 @@ class EngineRestrictions(Answer, frozen=True, omit_defaults=True):
 class CheckResult(Answer, frozen=True, omit_defaults=True):
     """The result of one check. For `read_columns`, `columns` has the names of the allowed columns in the table's
     current schema. If an allowed result has no `columns`, all columns are allowed. With `restrictions`, the engine
-    must apply the row filter and the masks; the result then has `columns` too.
+    must apply the row filter and the masks; the result then has `columns` too. `restricted` is true if the check is not
+    allowed because row filters or masks restrict the table, or because the caller may not see their expressions.
     """
 
     allowed: bool
     id: str | None = None
     columns: list[str] | None = None
     restrictions: EngineRestrictions | None = None
+    restricted: bool = False
 
 
 class BatchCheckAnswer(Answer, frozen=True):

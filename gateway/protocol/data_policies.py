@@ -252,3 +252,15 @@ class ReleaseColumnRequest(Request, frozen=True):
 
     table_id: UUID
     field_id: Annotated[int, msgspec.Meta(ge=1, le=2_147_483_647)]
+
+
+class DataPolicyPreview(Answer, frozen=True, omit_defaults=True):
+    """Response of `GET …/data-policies/preview`: what the principal would get of the table.
+
+    `allowed` is false if the principal may not read the table. `read-restrictions` are those of a load through an
+    engine that applies them, absent without restrictions. They belong to the schemas of `metadata-location`.
+    """
+
+    allowed: bool
+    metadata_location: str | None = None
+    read_restrictions: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET

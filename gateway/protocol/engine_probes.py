@@ -39,8 +39,12 @@ class CanaryRow(Answer, frozen=True):
     kept: bool
 
 
-class EngineProbeChallenge(Answer, frozen=True):
+class EngineProbeChallenge(Answer, frozen=True, omit_defaults=True):
     """Response of `POST …/engine-probe`: the table to create, and its rows.
+
+    `user` and `control` are the test users of the engine in the settings of the gateway, absent if the settings have no
+    address of the engine. `…/run` then reads the table through the engine as both: grant `control` `select` on the
+    whole table.
 
     The table has the columns `shown`, `masked` and `hidden` of the type string, and `kept` of the type boolean. The
     caller grants a user `select` on all columns but `hidden`. For this user, data policies mask `masked` with
@@ -56,10 +60,14 @@ class EngineProbeChallenge(Answer, frozen=True):
     table: str
     rows: list[CanaryRow]
     expires_at: datetime
+    user: str | None = None
+    control: str | None = None
 
 
 class EngineProbeResultRequest(Request, frozen=True):
-    """Request of `POST …/engine-probe/{probe_id}/result`: everything that the engine returned, as text."""
+    """Request of `POST …/engine-probe/{probe_id}/result`: everything that the engine returned, as text. It is a
+    self-test, because the caller knows the values: a pass gives no trust, and a failure ends it.
+    """
 
     output: Annotated[str, msgspec.Meta(max_length=MAX_OUTPUT)]
 
@@ -69,7 +77,8 @@ class EngineProbe(Answer, frozen=True, omit_defaults=True):
 
     `trusted` is true if the engine is an enforcer as far as its probes decide. `warned` is true if it counts only until
     `warn-until`, because its grant is older than the probes. `verdict` is that of the last probe, and `detail` its
-    reason. `open-until` is present while a probe is open.
+    reason. `open-until` is present while a probe is open. `self-test` is present in the response to a posted output:
+    only a failed self-test is the `verdict`.
     """
 
     engine: str
@@ -82,6 +91,7 @@ class EngineProbe(Answer, frozen=True, omit_defaults=True):
     valid_until: datetime | None = None
     warn_until: datetime | None = None
     open_until: datetime | None = None
+    self_test: Literal["passed", "failed"] | None = None
 
 
 class EngineProbeList(Answer, frozen=True):

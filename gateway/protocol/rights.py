@@ -8,16 +8,26 @@ from uuid import UUID
 from gateway.protocol.base import Answer, Request, UserId
 
 
-class ActionsAnswer(Answer, frozen=True):
-    """Response of `GET …/access` and `GET …/authorizer-actions`: names without `can_`, in alphabetical order."""
+class ActionsAnswer(Answer, frozen=True, omit_defaults=True):
+    """Response of `GET …/access` and `GET …/authorizer-actions`: names without `can_`, in alphabetical order.
+
+    `restricted-actions` are those of them that row filters or masks restrict: the principal reads only through an
+    engine that applies them, and writes only by appending.
+    """
 
     allowed_actions: list[str]
+    restricted_actions: list[str] = []
 
 
-class AllowedAction(Answer, frozen=True):
-    """An allowed action: the name without `can_`."""
+class AllowedAction(Answer, frozen=True, omit_defaults=True):
+    """An allowed action: the name without `can_`.
+
+    With `restricted`, row filters or masks restrict it: the principal reads only through an engine that applies them,
+    and writes only by appending.
+    """
 
     action: str
+    restricted: bool = False
 
 
 class CatalogActionsAnswer(Answer, frozen=True):

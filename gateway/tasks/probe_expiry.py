@@ -17,7 +17,7 @@ from uuid import UUID
 import structlog
 
 from gateway.access.dependency_errors import DatabaseUnavailable
-from gateway.access.engine_probes import ProbeState, Standing, standing_of
+from gateway.access.engine_probes import ProbeRules, ProbeState, Standing, standing_of
 from gateway.db import engine_probes
 from gateway.db.engine import Database
 
@@ -40,12 +40,12 @@ class ProbeExpiry:
     """The warnings of one process. A passed probe counts for `valid_days`. `every` is the mean interval in seconds."""
 
     def __init__(
-        self, *, database: Database, observer: TrustObserver, valid_days: float, required: bool, every: float = 60.0
+        self, *, database: Database, observer: TrustObserver, valid_days: float, rules: ProbeRules, every: float = 60.0
     ) -> None:
         self._database = database
         self._observer = observer
         self._soon = timedelta(days=valid_days) / _PART
-        self._required = required
+        self._rules = rules
         self._every = every
         self._logged: dict[tuple[str, UUID], datetime] = {}
 
@@ -70,7 +70,7 @@ class ProbeExpiry:
         logged: dict[tuple[str, UUID], datetime] = {}
         for row in rows:
             state = ProbeState(verdict=row.verdict, valid_until=row.valid_until, warn_until=row.warn_until)
-            standing, end = standing_of(state, row.now, required=self._required, soon=self._soon)
+            standing, end = standing_of(state, row.now, required=self._rules.require(row.engine), soon=self._soon)
             if standing is None:
                 continue
             counted[standing] += 1

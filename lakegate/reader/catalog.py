@@ -125,7 +125,8 @@ class RestrictedCatalog(RestCatalog):
         if answer.status_code != 200:
             raise LoadFailed(f"the gateway refused the table: {_message(answer)}", answer.status_code)
         loaded, restrictions = _decoded(answer)
-        return RestrictedTable(loaded.metadata, self._files(loaded, properties), decode(bytes(restrictions)))
+        files, found = self._files(loaded, properties), decode(bytes(restrictions))
+        return RestrictedTable(loaded.metadata, files, found, loaded.metadata_location)
 
     def _files(self, loaded: TableResponse, properties: Mapping[str, str]) -> FileIO:
         """Return the client of the table's files. Properties of the table itself do not configure it."""

@@ -37,16 +37,30 @@ RowFilter: TypeAlias = str | pyi.BooleanExpression
 class RestrictedTable:
     """A table with the restrictions of the same load response. It is valid until its vended credentials end."""
 
-    def __init__(self, metadata: TableMetadata, io: FileIO, restrictions: ReadRestrictions) -> None:
-        """Check the restrictions against the schemas of the table.
+    def __init__(
+        self, metadata: TableMetadata, io: FileIO, restrictions: ReadRestrictions, location: str | None = None
+    ) -> None:
+        """Check the restrictions against the schemas of the table. `location` is that of its metadata file.
 
         Raise RestrictionNotSupported if one of them cannot be applied in full.
         """
-        self._metadata, self._io, self._restrictions = metadata, io, restrictions
+        self._metadata, self._io, self._restrictions, self._location = metadata, io, restrictions, location
         self._check(self.schema)
 
     def __repr__(self) -> str:
         return f"RestrictedTable(uuid={self._metadata.table_uuid})"
+
+    def restricted_by(self, restrictions: ReadRestrictions, metadata_location: str) -> RestrictedTable:
+        """Return the table with these restrictions, to read it as another principal would.
+
+        They belong to the schemas of the metadata file `metadata_location`. Raise ReadFailed if this table has
+        restrictions of its own or another metadata file, and RestrictionNotSupported.
+        """
+        if self._restrictions != ReadRestrictions():
+            raise ReadFailed("the table is restricted for the caller too, so only its own rows and values can be read")
+        if self._location != metadata_location:
+            raise ReadFailed("the table was changed meanwhile; read it again")
+        return RestrictedTable(self._metadata, self._io, restrictions, self._location)
 
     @property
     def schema(self) -> Schema:

@@ -471,6 +471,11 @@ def _engine_probes() -> list[Example]:
     recorded = engine_probes.RecordEngineProbe(on, id, decode(_body(shown), EngineProbeResultRequest))
     return [
         Example("list probes", engine_probes.ListEngineProbes(on), path),
+        Example(
+            "run probe",
+            engine_probes.RunEngineProbe(on, id),
+            {**path, "probe_id": str(id)},
+        ),
         Example("open probe", created, path, body=asked),
         Example("finish probe", recorded, {**path, "probe_id": str(id)}, body=shown),
     ]
@@ -574,6 +579,13 @@ def _data_policies() -> list[Example]:
         Example("affected", data_policies.ListDataPolicyAffected(policy), path),
         Example("alerts", data_policies.ListDataPolicyAlerts(policy), path),
         Example("of table", data_policies.ListTableDataPolicies(table), in_table),
+        Example("preview", data_policies.PreviewDataPolicies(table), in_table),
+        Example(
+            "preview, other",
+            data_policies.PreviewDataPolicies(table, _BOB),
+            in_table,
+            {"principalUser": world.BOB_ID},
+        ),
         Example(
             "of table, other",
             data_policies.ListTableDataPolicies(table, _BOB),

@@ -33,7 +33,8 @@ def _tables(world: World) -> None:
         many = ManyTables(world.ready, client, f"{world.base}{world.root}/namespaces", count=max(_COUNTS))
         many.make(_NAMESPACE, {"alice": 3})
     world.grant("select", world.analyst, "namespace", world.namespace_id(_NAMESPACE))
-    world.grant("inspector", world.etl, "warehouse", world.warehouse)
+    for privilege in ("inspector", "enforcer"):
+        world.grant(privilege, world.etl, "warehouse", world.warehouse)
 
 
 def _names(world: World) -> list[str]:

@@ -102,7 +102,8 @@ def _fill(world: World, warehouse: str) -> str:
         client.post(f"{world.base}{root}/{NAMESPACE}/tables", json=body).raise_for_status()
     id = str(world.admin.get(f"{root}/{NAMESPACE}").json()["properties"]["namespace_id"])
     world.grant("select", world.analyst, "namespace", id)
-    world.grant("inspector", world.etl, "warehouse", warehouse)
+    for privilege in ("inspector", "enforcer"):
+        world.grant(privilege, world.etl, "warehouse", warehouse)
     return id
 
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from gateway.cli import main
 from tests.contract.columns import give, wide
 from tests.contract.exchanging import acting
-from tests.contract.test_engine_probes import state
+from tests.contract.test_engine_probes import passed, state
 from tests.contract.world import World
 from tests.unit.probe.test_engine_runs import trino
 
@@ -73,9 +73,9 @@ def policies(world: World) -> list[str]:
 def test_enforcing_engine_passes_and_its_canary_is_dropped(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     done = probed(world, "enforcing", monkeypatch)
     assert done.exit_code == 0, done.output
-    assert done.output.startswith("passed: ")
-    assert state(world, world.etl)["trusted"] is True
-    assert f"{world.etl.id}\tpassed\t" in listed(world)
+    assert done.output.startswith("self-test passed: ")
+    assert "verdict" not in state(world, world.etl)
+    assert f"{world.etl.id}\tnot probed\t" in listed(world)
     assert canaries(world) == []
     assert policies(world) == []
 
@@ -121,7 +121,9 @@ def test_engine_that_ignores_the_restriction_fails_and_loses_the_trust(
     assert "may not read" in done.output
     assert carol.get(table.path).status_code == 403
     assert f"{world.etl.id}\tfailed\t" in listed(world)
-    assert probed(world, "enforcing", monkeypatch).exit_code == 0, "a repaired engine must be able to pass"
+    assert probed(world, "enforcing", monkeypatch).exit_code == 0
+    assert carol.get(table.path).status_code == 403, "a self-test must not restore the trust"
+    passed(world, world.etl)
     assert give(world, table, "name", world.carol).status_code == 204
     assert carol.get(table.path).status_code == 200
 

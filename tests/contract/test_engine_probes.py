@@ -59,16 +59,24 @@ def state(world: World, engine: Person) -> dict[str, Any]:
     return result
 
 
+def passed(world: World, engine: Person) -> None:
+    """Record a passed probe by the gateway, which other tests make with an engine (`tests/integration`)."""
+    world.sql(
+        "insert into engine_probes (engine, warehouse_id, verdict, probed_at, valid_until) values "
+        "($1, $2::uuid, 'passed', clock_timestamp(), clock_timestamp() + interval '7 days') on conflict (engine, "
+        "warehouse_id) do update set verdict = excluded.verdict, valid_until = excluded.valid_until",
+        engine.id,
+        world.warehouse,
+    )
+
+
 def test_passed_probe_is_listed_until_it_expires(world: World) -> None:
     challenge = opened(world, world.etl)
     assert challenge["namespace"] == ["lakegate_probe"]
     assert challenge["table"].startswith("canary_")
     assert "open-until" in state(world, world.etl)
-    answer = posted(world, challenge, shown(challenge))
-    assert answer.status_code == 200, answer.text
-    assert answer.json() == state(world, world.etl)
-    assert (answer.json()["verdict"], answer.json()["trusted"]) == ("passed", True)
-    assert "open-until" not in answer.json()
+    passed(world, world.etl)
+    assert (state(world, world.etl)["verdict"], state(world, world.etl)["trusted"]) == ("passed", True)
     world.sql("update engine_probes set valid_until = clock_timestamp() - interval '1 second'")
     assert state(world, world.etl)["verdict"] == "passed"
 
@@ -124,17 +132,17 @@ def test_only_principals_that_may_grant_enforcer_open_list_and_finish_probes(wor
 
 
 def test_engine_cannot_vouch_for_itself_even_if_it_may_grant(world: World) -> None:
-    world.grant("manage_grants", world.etl, "warehouse", world.warehouse)
+    world.grant("security_admin", world.etl, "project", world.project)
     own = world.etl.post(path_of(world), {"engine": world.etl.id})
     assert error_triple(own)[:2] == (403, "OwnProbeForbidden")
     challenge = opened(world, world.etl)
     stolen = posted(world, challenge, shown(challenge), by=world.etl)
     assert error_triple(stolen)[:2] == (403, "OwnProbeForbidden")
-    assert posted(world, challenge, shown(challenge)).json()["verdict"] == "passed", "a refusal must not close it"
+    assert posted(world, challenge, shown(challenge)).json()["self-test"] == "passed", "a refusal must not close it"
 
 
 def test_result_of_another_principal_is_refused(world: World) -> None:
-    world.grant("manage_grants", world.steward, "warehouse", world.warehouse)
+    world.grant("security_admin", world.steward, "project", world.project)
     try:
         challenge = opened(world, world.etl)
         stolen = posted(world, challenge, shown(challenge), by=world.steward)
@@ -149,3 +157,30 @@ def test_repeated_request_with_its_key_returns_the_same_probe(world: World) -> N
     again = world.admin.post(path_of(world), {"engine": world.etl.id}, headers=headers)
     assert (first.status_code, again.status_code) == (201, 201), again.text
     assert first.json() == again.json()
+
+
+def test_passed_self_test_changes_no_state(world: World) -> None:
+    challenge = opened(world, world.etl)
+    answer = posted(world, challenge, shown(challenge))
+    assert answer.json()["self-test"] == "passed", answer.text
+    assert "verdict" not in answer.json() and "open-until" not in answer.json()
+    posted(world, opened(world, world.etl), "")
+    challenge = opened(world, world.etl)
+    answer = posted(world, challenge, shown(challenge))
+    assert (answer.json()["self-test"], answer.json()["verdict"]) == ("passed", "failed")
+    assert answer.json()["trusted"] is False, "a self-test must not restore the trust"
+
+
+def test_gateway_reads_only_at_an_address_of_its_settings(world: World) -> None:
+    challenge = opened(world, world.etl)
+    assert "user" not in challenge and "control" not in challenge
+    refused = world.admin.post(f"{path_of(world)}/{challenge['id']}/run", {})
+    assert error_triple(refused)[:2] == (409, "EngineAddressUnknown")
+    assert "verdict" not in state(world, world.etl)
+
+
+def test_grantor_of_the_engine_does_not_run_its_probe(world: World) -> None:
+    world.grant("enforcer", world.etl, "warehouse", world.warehouse)
+    challenge = opened(world, world.etl)
+    refused = world.admin.post(f"{path_of(world)}/{challenge['id']}/run", {})
+    assert error_triple(refused)[:2] == (403, "OwnProbeForbidden")

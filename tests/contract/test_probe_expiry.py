@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 from structlog.testing import capture_logs
 
-from gateway.access.engine_probes import Standing
+from gateway.access.engine_probes import ProbeRules, Standing
 from gateway.db.engine import Database
 from gateway.settings import Secret
 from gateway.settings.postgres_url import asyncpg_url
@@ -50,7 +50,7 @@ def _count(world: World, times: int = 1) -> tuple[Counted, list[str]]:
     async def run() -> None:
         database = Database(asyncpg_url(Secret(world.ready.postgres)), pool_size=2, acquire_timeout=10)
         try:
-            expiry = ProbeExpiry(database=database, observer=counted, valid_days=7, required=True)
+            expiry = ProbeExpiry(database=database, observer=counted, valid_days=7, rules=ProbeRules())
             for _ in range(times):
                 await expiry.count()
         finally:

@@ -30,11 +30,13 @@ from tests.security.test_role_policies import contractors, make_role, put_in
 
 @pytest.fixture(scope="module")
 def bridge(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bridge]:
-    """Run the bridge; its service account has `inspector` on the warehouse."""
-    world.grant("inspector", world.etl, "warehouse", world.warehouse)
+    """Run the bridge; its service account has `inspector` and `enforcer` on the warehouse."""
+    for privilege in ("inspector", "enforcer"):
+        world.grant(privilege, world.etl, "warehouse", world.warehouse)
     with bridged(world, tmp_path_factory.mktemp("bridge")) as running:
         yield running
-    world.revoke("inspector", world.etl, "warehouse", world.warehouse)
+    for privilege in ("inspector", "enforcer"):
+        world.revoke(privilege, world.etl, "warehouse", world.warehouse)
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,12 @@ Failures = list[tuple[str, str]]
 
 @pytest.fixture(scope="module")
 def inspector(world: World) -> Iterator[None]:
-    """Grant the service account of the bridge `inspector`."""
-    world.grant("inspector", world.etl, "warehouse", world.warehouse)
+    """Grant the service account of the bridge `inspector` and `enforcer`."""
+    for privilege in ("inspector", "enforcer"):
+        world.grant(privilege, world.etl, "warehouse", world.warehouse)
     yield
-    world.revoke("inspector", world.etl, "warehouse", world.warehouse)
+    for privilege in ("inspector", "enforcer"):
+        world.revoke(privilege, world.etl, "warehouse", world.warehouse)
 
 
 @pytest.fixture(scope="module")

@@ -68,7 +68,7 @@ class Site:
             engine=Engine(jars=[], work_dir="/nowhere"),
             source=self.source,
             target=f"{self.namespace}.{target}",
-            on_behalf_of=OnBehalfOf(user=self.world.carol.id.partition("~")[2]),
+            on_behalf_of=OnBehalfOf(token=self.world.carol.token),
             **more,
         )
         tables = GovernedTables(self.root, config.catalog, config.on_behalf_of, trusted_code=True)

@@ -103,7 +103,7 @@ def test_a_service_without_enforcer_reads_nothing(site: Site) -> None:
 
 
 def test_a_user_without_rights_gets_no_rows(site: Site) -> None:
-    tables = site.tables(OnBehalfOf(user=site.world.steward.id.partition("~")[2]), trusted_code=True)
+    tables = site.tables(OnBehalfOf(token=site.world.steward.token), trusted_code=True)
     with pytest.raises(GovernedReadRefused):
         tables.table(site.source)
 

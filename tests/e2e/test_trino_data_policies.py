@@ -237,13 +237,11 @@ def test_an_insert_succeeds_without_the_statistics_that_trino_commits_after_it(s
         policies.delete()
 
 
-def test_a_view_that_runs_as_its_owner_shows_the_cells_of_the_owner(site: Site) -> None:
+def test_a_view_that_runs_as_its_owner_shows_nothing_of_a_restricted_table(site: Site) -> None:
+    """Trino names the owner to the catalog, without a token of the owner: a name gets no keys."""
     lake = site.lake
     site.run(lake.owner, "create view {s}.mine as select id, name, ssn, contact from {s}.people")
-    for person in (lake.owner, lake.reader):
-        assert site.run(person, "select * from {s}.mine order by id") == _MASKED[2:]
-        assert site.run(person, "select count(*) from {s}.mine where name = 'HIDDEN'") == [[0]]
-    for person in (lake.stranger, lake.columns):
+    for person in (lake.reader, lake.stranger, lake.columns):
         with pytest.raises(Refused):
             site.run(person, "select * from {s}.mine")
 

@@ -43,7 +43,7 @@ def test_trino_with_the_bridge_passes_and_can_be_probed_again(world: World, lake
     for _ in range(2):
         done = probe(world, lake, lake.trino.url)
         assert done.exit_code == 0, done.output
-        assert done.output.startswith("passed: ")
+        assert done.output.startswith("self-test passed: ")
     assert state(world, lake.service)["trusted"] is True
     assert canaries(world) == policies(world) == []
 

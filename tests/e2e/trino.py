@@ -26,6 +26,7 @@ import httpx
 import psutil
 
 from gateway.embedded import jdk, trino_config
+from tests.contract.exchanging import ACCESS_TOKEN
 from tests.contract.trino import KEY, Bridge
 from tests.contract.world import Person, World
 from tests.integration.parts import free_port
@@ -158,9 +159,9 @@ class Trino:
         """Run a statement as this user and return its rows. Trino acts for the user at the catalog by an exchanged
         token.
 
-        `extra` are further credentials that the user sends. `source` names a session to reuse. `session` are session
-        properties of the query, `prepared` are prepared statements by name, `catalog` is its default catalog. Raises
-        Refused.
+        `extra` are the credentials that the user sends, by default its own token: it proves the user, so that Trino
+        gets keys of restricted tables. `source` names a session to reuse. `session` are session properties of the
+        query, `prepared` are prepared statements by name, `catalog` is its default catalog. Raises Refused.
         """
         headers = {
             "X-Trino-User": person.id.removeprefix("oidc~"),
@@ -170,6 +171,7 @@ class Trino:
             # Otherwise Trino rejects `SET SESSION AUTHORIZATION` for this client before it checks the permission.
             "X-Trino-Client-Capabilities": "SESSION_AUTHORIZATION",
         }
+        extra = {ACCESS_TOKEN: person.token} if extra is None else extra
         if extra:
             encoded = ",".join(f"{name}={quote(value, safe='')}" for name, value in extra.items())
             headers["X-Trino-Extra-Credential"] = encoded

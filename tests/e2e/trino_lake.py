@@ -106,6 +106,7 @@ def trino_lake(world: World, engine: Engine) -> Iterator[Lake]:
         delegating(world, bridge_service, "warehouse", world.warehouse),
         delegating(world, service, "warehouse", world.warehouse),
         _enforcing(world, service),
+        _enforcing(world, bridge_service),
     ):
         lake = Lake(engine.trino, engine.bridge, service, schema, people)
         _fill(world, lake)

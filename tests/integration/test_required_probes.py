@@ -1,46 +1,197 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A gateway with the default settings: an engine with `enforcer` is not trusted before its probe passed."""
+"""A gateway with the default settings: an engine with `enforcer` is not trusted before the gateway saw it enforce."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
 import pytest
 
+from gateway.cli.engine_canary import canary
+from gateway.cli.management import Management, Warehouse
 from gateway.embedded.ready import Ready
+from gateway.governance.probe_challenges import masked_as
+from lakegate.reader import Reader
 from tests.contract.columns import give, wide
 from tests.contract.exchanging import acting
-from tests.contract.test_engine_probes import opened, posted, shown, state
-from tests.contract.world import World
+from tests.contract.test_engine_probes import opened, path_of, posted, shown, state
+from tests.contract.world import Table, World
+from tests.e2e.lake import catalog_of
 from tests.integration.kills import Killable
 
 pytestmark = pytest.mark.servers
 
+Shows = Callable[[str, str], str]
+"""Returns what an engine shows of a table (its name) to a user (its id)."""
 
-def test_engine_is_trusted_from_its_passed_probe_until_its_end_or_while_it_is_warned(
-    killed_stack: Ready, gateway: Killable
-) -> None:
-    gateway.kill()
-    gateway.start(ENGINE_PROBES__REQUIRED="true", ENGINE_PROBES__VALID_DAYS="2")
-    world = World(killed_stack)
+
+class Service:
+    """The HTTP service of an engine. `shows` can be replaced; None: the service fails."""
+
+    shows: Shows | None = None
+    url = ""
+
+
+@contextmanager
+def service() -> Iterator[Service]:
+    """Serve the reads of an engine on loopback."""
+    running = Service()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked = {name: value for name, [value] in parse_qs(urlsplit(self.path).query).items()}
+            try:
+                text = "" if running.shows is None else running.shows(asked["table"], asked["user"])
+            except Exception as error:
+                text = str(error)
+            self.send_response(500 if running.shows is None else 200)
+            body = text.encode()
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    running.url = f"http://127.0.0.1:{server.server_port}/read"
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
     try:
-        namespace = world.namespace()
-        table = wide(world, namespace)
-        for privilege in ("delegate", "enforcer"):
-            world.grant(privilege, world.etl, "warehouse", world.warehouse)
-        assert give(world, table, "name", world.carol).status_code == 204
-        carol = acting(world, world.etl, world.carol)
-        assert carol.get(table.path).status_code == 403, "the engine was never probed"
-        challenge = opened(world, world.etl)
-        assert posted(world, challenge, shown(challenge)).json()["trusted"] is True
-        assert carol.get(table.path).status_code == 200
-        [row] = world.sql("select valid_until - probed_at as time from engine_probes")
-        assert row["time"].total_seconds() == pytest.approx(2 * 86_400, abs=1)
-        world.sql("update engine_probes set valid_until = clock_timestamp()")
-        assert carol.get(table.path).status_code == 403, "the result is too old"
-        assert state(world, world.etl)["trusted"] is False
-        world.sql("update engine_probes set warn_until = clock_timestamp() + interval '1 day'")
-        assert carol.get(table.path).status_code == 200
-        assert state(world, world.etl)["warned"] is True
-        posted(world, opened(world, world.etl), "")
-        assert carol.get(table.path).status_code == 403, "a failed probe ends the warning time"
+        yield running
     finally:
-        world.close()
+        server.shutdown()
+        server.server_close()
+
+
+def enforcing(world: World, *, identity: str | None = None) -> Shows:
+    """Return an engine that applies restrictions, with its own identity (etl by default)."""
+    reader = Reader(world.base, str(world.ready.warehouse), identity or world.etl.token)
+
+    def shows(table: str, user: str) -> str:
+        return str(reader.as_named(user.partition("~")[2]).table(f"lakegate_probe.{table}").to_arrow().to_pylist())
+
+    return shows
+
+
+def ignoring(world: World) -> Shows:
+    """Return an engine that ignores restrictions: it shows every user the raw rows."""
+
+    def shows(table: str, user: str) -> str:
+        person = {world.carol.id: world.carol, world.bob.id: world.bob}[user]
+        through = catalog_of(world, acting(world, world.etl, person, proven=False))
+        return str(through.load_table(("lakegate_probe", table)).scan().to_arrow().to_pylist())
+
+    return shows
+
+
+@pytest.fixture
+def site(killed_stack: Ready, gateway: Killable) -> Iterator[tuple[World, Service, Table]]:
+    """Start a gateway that needs probes and knows the address of etl. Carol may read one column of the table."""
+    with service() as running:
+        world = World(killed_stack)
+        gateway.kill()
+        gateway.start(
+            ENGINE_PROBES__REQUIRED="true",
+            ENGINE_PROBES__VALID_DAYS="2",
+            ENGINE_PROBES__ENGINES__ETL__IDENTITY=world.etl.id,
+            ENGINE_PROBES__ENGINES__ETL__KIND="http",
+            ENGINE_PROBES__ENGINES__ETL__URL=running.url,
+            ENGINE_PROBES__ENGINES__ETL__USER=world.carol.id,
+            ENGINE_PROBES__ENGINES__ETL__CONTROL=world.bob.id,
+        )
+        try:
+            for person in (world.etl, world.carol, world.steward):
+                world.strip(person)
+            for privilege in ("delegate", "enforcer"):
+                world.grant(privilege, world.etl, "warehouse", world.warehouse)
+            world.grant("project_admin", world.steward, "project", world.project)
+            table = wide(world, world.namespace())
+            assert give(world, table, "name", world.carol).status_code == 204
+            yield world, running, table
+        finally:
+            for person in (world.etl, world.carol, world.steward):
+                world.strip(person)
+            world.close()
+
+
+def run(
+    world: World, change: Callable[[dict[str, Any]], None] = lambda _: None, between: Callable[[], None] | None = None
+) -> list[dict[str, Any]]:
+    """Probe etl as the steward, who granted it nothing, and return the answer.
+
+    `change` changes what the steward writes into the canary. With `between`, the probe is run before and after it.
+    """
+    challenge = opened(world, world.etl, by=world.steward)
+    path = f"{path_of(world)}/{challenge['id']}/run"
+    assert (challenge["user"], challenge["control"]) == (world.carol.id, world.bob.id)
+    change(challenge)
+    warehouse = Warehouse(world.warehouse, str(world.ready.warehouse))
+    with canary(Management(world.base, world.steward.token), warehouse, challenge, world.carol.id):
+        answers = [] if between is None else [world.steward.post(path, {}).json()]
+        if between is not None:
+            between()
+        return [*answers, world.steward.post(path, {}).json()]
+
+
+def only_the_expected(challenge: dict[str, Any]) -> None:
+    """Leave in the canary only what the test user may see, so that an engine need not enforce anything."""
+    kept = [row for row in challenge["rows"] if row["kept"]]
+    challenge["rows"] = [{**row, "masked": masked_as(row["masked"]), "hidden": ""} for row in kept]
+
+
+@pytest.mark.threat("LG-DEC-42")
+def test_engine_is_trusted_only_by_what_the_gateway_itself_saw(site: tuple[World, Service, Table]) -> None:
+    world, engine, table = site
+    carol = acting(world, world.etl, world.carol)
+
+    def trusted() -> bool:
+        return carol.get(table.path).status_code == 200
+
+    assert not trusted(), "the engine was never probed"
+    challenge = opened(world, world.etl)
+    assert posted(world, challenge, shown(challenge)).json()["self-test"] == "passed"
+    assert not trusted(), "the prober computed the output from the values"
+
+    def repair() -> None:
+        assert "verdict" not in state(world, world.etl)
+        engine.shows = enforcing(world)
+
+    unreached, passed = run(world, between=repair)
+    assert unreached["error"]["type"] == "EngineUnreachable"
+    assert (passed["verdict"], passed["trusted"]) == ("passed", True), passed
+    assert trusted()
+    [row] = world.sql("select valid_until - probed_at as time from engine_probes")
+    assert row["time"].total_seconds() == pytest.approx(2 * 86_400, abs=1)
+    world.sql("update engine_probes set valid_until = clock_timestamp()")
+    assert not trusted(), "the result is too old"
+    world.sql("update engine_probes set warn_until = clock_timestamp() + interval '1 day'")
+    assert trusted()
+    assert state(world, world.etl)["warned"] is True
+    posted(world, opened(world, world.etl), "")
+    assert not trusted(), "a failed self-test ends the warning time"
+
+
+@pytest.mark.threat("LG-DEC-42")
+def test_engine_that_enforces_nothing_or_has_another_identity_fails(site: tuple[World, Service, Table]) -> None:
+    world, engine, table = site
+    carol = acting(world, world.etl, world.carol)
+    engine.shows = ignoring(world)
+    [failed] = run(world)
+    assert failed["verdict"] == "failed", failed
+    assert "value" in failed["detail"]
+    [failed] = run(world, only_the_expected)
+    assert "control user" in failed["detail"], "the engine had nothing to hide"
+    world.grant("delegate", world.analyst, "warehouse", world.warehouse)
+    try:
+        engine.shows = enforcing(world, identity=world.analyst.token)
+        [failed] = run(world)
+    finally:
+        world.strip(world.analyst)
+    assert failed["verdict"] == "failed", "another identity answers at the address"
+    assert carol.get(table.path).status_code == 403

@@ -120,7 +120,8 @@ def _fill(world: World, warehouse: str, tables: Sequence[str]) -> dict[str, str]
         }
         id = client.get(f"{root}/{NAMESPACE}").json()["properties"]["namespace_id"]
     world.grant("select", world.contractor, "namespace", id)
-    world.grant("inspector", world.etl, "warehouse", warehouse)
+    for privilege in ("inspector", "enforcer"):
+        world.grant(privilege, world.etl, "warehouse", warehouse)
     return {name: str(each.raise_for_status().json()["metadata"]["table-uuid"]) for name, each in made.items()}
 
 

@@ -28,8 +28,9 @@ TWICE = 2
 
 @pytest.fixture
 def inspector(world: World) -> Iterator[Person]:
-    """Return a service that may check the rights of every user in the warehouse."""
-    world.grant("inspector", world.etl, "warehouse", world.warehouse)
+    """Return a service that may check the rights of every user in the warehouse, and apply their restrictions."""
+    for privilege in ("inspector", "enforcer"):
+        world.grant(privilege, world.etl, "warehouse", world.warehouse)
     yield world.etl
     world.strip(world.etl)
 

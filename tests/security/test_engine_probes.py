@@ -10,7 +10,7 @@ import pytest
 from tests.contract.columns import give, wide
 from tests.contract.exchanging import acting
 from tests.contract.lifecycle import fill
-from tests.contract.test_engine_probes import opened, posted, shown
+from tests.contract.test_engine_probes import opened, passed, posted, shown
 from tests.contract.world import Person, Table, World, error_of
 
 DELEGATION = {"X-Iceberg-Access-Delegation": "vended-credentials"}
@@ -61,7 +61,9 @@ def test_failed_probe_ends_the_trust_at_once_and_a_passed_one_restores_it(
         assert "enforcer" in error_of(refused)["message"]
     challenge = opened(world, world.etl)
     assert carol.get(table.path).status_code == 403, "a new probe must not restore the trust before its result"
-    assert posted(world, challenge, shown(challenge)).json()["verdict"] == "passed"
+    assert posted(world, challenge, shown(challenge)).json()["self-test"] == "passed"
+    assert carol.get(table.path).status_code == 403, "evidence of a principal must not restore it"
+    passed(world, world.etl)
     assert carol.get(table.path, headers=DELEGATION).status_code == 200
 
 

@@ -200,6 +200,17 @@ class ListTableDataPolicies(ReadOperation):
 
 
 @dataclass(frozen=True)
+class PreviewDataPolicies(ListTableDataPolicies):
+    """Return what a principal (the caller if None) would get of a table: nothing, all of it, or a part by restrictions.
+
+    The restrictions contain literals and values of the principal, so the caller must be able to read all policies that
+    apply. They give no access to data: a caller that may read the table applies them to what it reads itself.
+    """
+
+    endpoint: ClassVar[str] = f"GET /management/v1/{TABLE.path}/data-policies/preview"
+
+
+@dataclass(frozen=True)
 class ReleaseDataPolicyColumn(_OfDataPolicy, ChangeOperation):
     """Remove one column of a table from a data policy, for example a new column with the name of a dropped one."""
 

@@ -49,8 +49,20 @@ class CreateEngineProbe(_OfEngineProbes, ChangeOperation):
 
 
 @dataclass(frozen=True)
+class RunEngineProbe(_OfEngineProbes, ChangeOperation):
+    """Read the canary of an open probe through the engine, at the address in the settings, and store the verdict."""
+
+    endpoint: ClassVar[str] = f"POST {_PROBES}/{{probe_id}}/run"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="warehouse")
+    probe_id: InPath[UUID]
+
+    def facts(self) -> Facts:
+        return {"probe_id": str(self.probe_id)}
+
+
+@dataclass(frozen=True)
 class RecordEngineProbe(_OfEngineProbes, ChangeOperation):
-    """Compare the output of an engine with the values of its open probe, and store the verdict."""
+    """Compare a posted output of an engine with the values of its open probe: a self-test. A pass gives no trust."""
 
     endpoint: ClassVar[str] = f"POST {_PROBES}/{{probe_id}}/result"
     event: ClassVar[EventDeclaration] = ChangeEvent(on="warehouse")

@@ -17,6 +17,7 @@ from gateway.access.operations.data_policies import (
     ListDataPolicyBindings,
     ListDataPolicyVersions,
     ListTableDataPolicies,
+    PreviewDataPolicies,
     ReleaseDataPolicyColumn,
     UpdateDataPolicy,
 )
@@ -25,6 +26,7 @@ from gateway.api.context import Ctx
 from gateway.api.serves import replay_by, serve
 from gateway.governance.data_policies import DataPolicies
 from gateway.governance.data_policy_bindings import DataPolicyBindings
+from gateway.governance.data_policy_preview import DataPolicyPreviews
 from gateway.governance.table_policies import TablePolicies
 from gateway.protocol.data_policies import DataPolicyAnswer
 
@@ -47,3 +49,4 @@ serve(ReleaseDataPolicyColumn, DataPolicyBindings.release)
 serve(ListDataPolicyAffected, DataPolicyBindings.affected)
 serve(ListDataPolicyAlerts, DataPolicyBindings.alerts)
 serve(ListTableDataPolicies, TablePolicies.list)
+serve(PreviewDataPolicies, DataPolicyPreviews.preview)

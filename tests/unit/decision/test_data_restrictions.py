@@ -228,19 +228,56 @@ async def test_a_user_does_not_escape_a_policy_by_assuming_a_role() -> None:
     assert set(found) == {"required-column-projections", "required-row-filter"}
 
 
-async def test_a_user_with_unknown_groups_is_a_subject_if_a_group_can_make_it_one() -> None:
-    """D31: an engine asserted the user, so the groups of its token are unknown."""
+@pytest.mark.parametrize("operation", [LOAD, VEND, SIGN, COMMIT])
+@pytest.mark.parametrize("holds", [{(Can.SKIP_POLICY, "p")}, set()])
+@pytest.mark.parametrize("applies_to", AppliesTo)
+async def test_a_user_that_is_only_named_is_refused_whatever_its_exemptions(
+    operation: Operation, holds: set[tuple[Can, str]], applies_to: AppliesTo
+) -> None:
+    judge = People({"oidc~alice": holds}, engine_has=TRUSTED)
+    house = fixture(judge, policy("p", applies_to=applies_to))
+    named = Actor.user("oidc~alice", engine=ENGINE, subject_proven=False)
+    with pytest.raises(ForbiddenException) as refused:
+        await house.door.admit(request_context(named), operation)
+    assert "your own token" in refused.value.message
+    if operation is LOAD and (holds or applies_to is AppliesTo.SUBJECTS):
+        assert await restrictions_of(house) == {}, "the own token lifts the policy"
+
+
+async def test_a_named_user_with_an_assumed_role_is_refused() -> None:
+    house = fixture(People({str(world.ROLE_ID): {(Can.SKIP_POLICY, "p")}}, engine_has=TRUSTED), policy("p"))
+    context = request_context(Actor.user("oidc~alice", engine=ENGINE, subject_proven=False))
+    await house.door.assume(context, world.ROLE)
+    with pytest.raises(ForbiddenException):
+        await house.door.admit(context, LOAD)
+
+
+@pytest.mark.parametrize("engine_has", [TRUSTED, frozenset({Can.DELEGATE})])
+async def test_an_exempt_owner_of_a_view_lifts_nothing_for_an_engine_that_is_no_enforcer(
+    engine_has: frozenset[Can],
+) -> None:
+    house = fixture(People({"oidc~owner": {(Can.SKIP_POLICY, "p")}}, engine_has=engine_has), policy("p"))
+    owner = by_engine().as_owner("oidc~owner")
+    if engine_has is TRUSTED:
+        assert await restrictions_of(house, owner) == {}
+    else:
+        with pytest.raises(ForbiddenException):
+            await house.door.admit(request_context(owner), LOAD)
+
+
+async def test_the_owner_of_a_view_is_a_subject_if_a_group_can_make_it_one() -> None:
+    """D31: the groups of the owner are unknown, because it has no token in this request."""
     house = fixture(People(engine_has=TRUSTED), policy("p", applies_to=AppliesTo.SUBJECTS))
-    asserted = Actor.user("oidc~alice", engine=ENGINE, subject_proven=False)
-    assert await restrictions_of(house, asserted) == {}
+    owner = by_engine().as_owner("oidc~owner")
+    assert await restrictions_of(house, owner) == {}
     house.resolver.grouped = frozenset({"p"})
-    assert await restrictions_of(house, asserted) == MASKED
+    assert await restrictions_of(house, owner) == MASKED
     assert await restrictions_of(house) == {}
     house = fixture(
-        People({"oidc~alice": {(Can.SKIP_POLICY, "p")}}, engine_has=TRUSTED), policy("p", applies_to=AppliesTo.SUBJECTS)
+        People({"oidc~owner": {(Can.SKIP_POLICY, "p")}}, engine_has=TRUSTED), policy("p", applies_to=AppliesTo.SUBJECTS)
     )
     house.resolver.grouped = frozenset({"p"})
-    assert await restrictions_of(house, asserted) == {}
+    assert await restrictions_of(house, owner) == {}
 
 
 async def test_values_that_groups_may_complete_do_not_widen_a_filter() -> None:
@@ -249,8 +286,8 @@ async def test_values_that_groups_may_complete_do_not_widen_a_filter() -> None:
     house = fixture(People(engine_has=TRUSTED), policy("p", RowFilter(blocked)))
     house.resolver.values = {"blocked": {"oidc~alice": ("EU",)}}
     assert "EU" in str(await restrictions_of(house))
-    asserted = Actor.user("oidc~alice", engine=ENGINE, subject_proven=False)
-    assert (await restrictions_of(house, asserted))["required-row-filter"] is False
+    owner = by_engine("oidc~bob").as_owner("oidc~alice")
+    assert (await restrictions_of(house, owner))["required-row-filter"] is False
 
 
 async def test_an_outage_of_openfga_is_no_yes() -> None:

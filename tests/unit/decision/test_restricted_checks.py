@@ -93,11 +93,14 @@ async def test_expressions_are_shown_only_to_engines_and_readers_of_the_policies
     at = house(judge, policy("p", EUROPE), policy("q"))
     about_bob = Check(ON, Can.READ_COLUMNS, BOB, applies_restrictions=True)
     judge.holds[world.ALICE.id] = {(Can.READ, "q")}
+    refused = [{"allowed": False, "restricted": True}]
     for check in (FOR_TRINO, about_bob):
-        assert await answered(at, check) == [{"allowed": False}]
-    assert await answered(at, FOR_TRINO, delegated=True) == [{"allowed": False}], "any caller may send `delegated`"
-    [inspected] = await answered(at, about_bob, delegated=True)
-    assert inspected["restrictions"]["row-filter"]
+        assert await answered(at, check) == refused
+    assert await answered(at, FOR_TRINO, delegated=True) == refused, "any caller may send `delegated`"
+    [enforcing] = await answered(at, about_bob, delegated=True)
+    assert enforcing["restrictions"]["row-filter"], "the bridge of an enforcing engine"
+    judge.lacks = frozenset({Can.ENFORCE})
+    assert await answered(at, about_bob, delegated=True) == refused, "an inspector is no reader of policies"
     judge.holds[world.ALICE.id] = {(Can.READ, "q"), (Can.SKIP_POLICY, "p")}
     [rest] = await answered(at, FOR_TRINO)
     assert set(rest["restrictions"]) == {"column-masks"}, "a policy that does not apply is not in the expressions"

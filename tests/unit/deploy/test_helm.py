@@ -33,8 +33,6 @@ PROBE: dict[str, Any] = {
     "serviceAccountName": "lakegate-probe",
     "engine": "oidc~trino",
     "warehouse": "lake",
-    "user": "oidc~probe",
-    "arguments": ["--trino-url=https://trino.example.com"],
 }
 
 
@@ -80,7 +78,9 @@ def test_misspelt_values_and_secrets_among_the_settings_are_refused(wrong: dict[
 
 
 def test_a_probe_of_an_engine_satisfies_the_schema_and_uses_options_of_the_command() -> None:
-    jsonschema_rs.validator_for(SCHEMA).validate(VALUES | {"engineProbes": [PROBE]})
+    self_test = {"user": "oidc~probe", "arguments": ["--trino-url=https://trino.example.com"]}
+    for probe in (PROBE, PROBE | self_test):
+        jsonschema_rs.validator_for(SCHEMA).validate(VALUES | {"engineProbes": [probe]})
     options = {option for parameter in probe_command.params for option in parameter.opts}
     named = set(re.findall(r"^ +- (--[a-z-]+)=", text_of("engine-probes.yaml"), re.MULTILINE))
     assert named and named <= options

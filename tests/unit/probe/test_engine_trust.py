@@ -19,6 +19,7 @@ from gateway.access.engine_probes import (
     standing_of,
     warned,
 )
+from gateway.access.resolved import FormerNames
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 from tests.access import world
 
@@ -89,21 +90,25 @@ def test_only_an_engine_without_recent_result_is_warned() -> None:
     assert not warned(None, NOW)
 
 
-def test_open_probe_permits_its_canary_only_and_only_until_it_ends() -> None:
+def test_canary_of_an_open_probe_is_created_under_its_name_and_only_until_it_ends() -> None:
     table = world.table_row
     named = TableIdentifier(Namespace((CANARY_NAMESPACE,)), CANARY)
     within = msgspec.structs.replace(table.namespace, namespace=named.namespace)
-    canary = msgspec.structs.replace(table, identifier=named, namespace=within)
+    canary = msgspec.structs.replace(table, identifier=named, namespace=within, location=f"s3://lake/{table.id}")
     other = msgspec.structs.replace(canary, identifier=TableIdentifier(named.namespace, f"{CANARY}0"))
     elsewhere = msgspec.structs.replace(canary, identifier=TableIdentifier(Namespace(("x", CANARY_NAMESPACE)), CANARY))
+    renamed = msgspec.structs.replace(canary, former=FormerNames(names=(("people", "salaries"),)))
+    often_renamed = msgspec.structs.replace(canary, former=FormerNames(complete=False))
+    registered = msgspec.structs.replace(canary, location=f"s3://lake/{uuid4()}")
     for verdict in (None, "failed"):
         opened = ProbeState(verdict=verdict, canary=CANARY, open_until=LATER)
         probes = EngineProbes(by_warehouse={table.warehouse.id: opened})
-        assert probes.trusts_on(canary, NOW)
-        assert not any(probes.trusts_on(each, NOW) for each in (table, other, elsewhere))
-        assert not probes.trusts_on(canary, LATER)
+        assert probes.is_canary(canary, NOW)
+        for each in (table, other, elsewhere, renamed, often_renamed, registered):
+            assert not probes.is_canary(each, NOW), each
+        assert not probes.is_canary(canary, LATER)
     closed = EngineProbes(by_warehouse={table.warehouse.id: ProbeState(open_until=LATER)})
-    assert not closed.trusts_on(canary, NOW)
+    assert not closed.is_canary(canary, NOW)
 
 
 def test_passed_probe_counts_in_its_own_warehouse_only() -> None:
