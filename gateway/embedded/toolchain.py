@@ -61,7 +61,7 @@ class GoTool:
         return f"https://{self.module_path}/releases/tag/{self.version}"
 
 
-OPA = GoTool("opa", "v1.22.0", "github.com/open-policy-agent/opa")
+OPA = GoTool("opa", "v1.22.3", "github.com/open-policy-agent/opa")
 OPENFGA = GoTool("openfga", "v1.22.1", "github.com/openfga/openfga/cmd/openfga")
 GO_TOOLS = (OPA, OPENFGA)
 OLDEST_GO = (1, 26)

@@ -26,7 +26,7 @@ def _program(path: Path, output: str) -> Path:
 @pytest.mark.parametrize(
     ("name", "right", "wrong", "source"),
     [
-        ("OPA_BIN", "Version: 1.22.0", "Version: 1.9.0", "open-policy-agent/opa/releases/tag/v1.22.0"),
+        ("OPA_BIN", "Version: 1.22.3", "Version: 1.9.0", "open-policy-agent/opa/releases/tag/v1.22.3"),
         (
             "OPENFGA_BIN",
             "OpenFGA version `v1.22.1` build from `abc` on `today`",
