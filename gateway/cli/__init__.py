@@ -20,7 +20,7 @@ from gateway.cli.apply import apply, apply_schema, export
 from gateway.cli.audit import audit
 from gateway.cli.changes import changes
 from gateway.cli.clients import client
-from gateway.cli.common import settings_for
+from gateway.cli.common import Commands, settings_for
 from gateway.cli.conformance import conformance
 from gateway.cli.data_policies import data_policy
 from gateway.cli.database import migrate, require_our_database, wait_for_db
@@ -42,7 +42,7 @@ _FAILED = 1
 _DEFAULT_DATA = Path(".lakegate")
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """Lakegate: an Iceberg REST catalog that authorizes every operation."""
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -31,7 +31,8 @@ def audit() -> None:
     help="Verify an exported file instead, without the database.",
 )
 def verify(anchor: str | None, file: Path | None) -> None:
-    """Verify the chain over all sealed audit records. Exit with 3 if a record or block was changed or removed.
+    """Verify the chain over all sealed audit records. Exit with 3 if a record or block was changed or
+    removed, or if nothing is sealed.
 
     The last line of the output is the anchor of the newest block. Keep it outside of the database: a later run with
     `--anchor` also finds a chain that was cut or rewritten.
@@ -83,6 +84,9 @@ def export(output: Path, after: int) -> None:
     except failures as error:
         raise click.ClickException(f"{output} is not complete: {error}") from None
     click.echo(f"exported records: {done.records}")
+    # Without new records after `--after`, an export is complete.
+    if not done.last:
+        _nothing_sealed("Nothing is sealed, so the file contains no record.")
     click.echo(str(done.last))
 
 
@@ -104,8 +108,20 @@ def _conclude(fault: Fault | None, last: Anchor | None) -> None:
     if fault is not None:
         click.echo(f"block {fault.number}: {fault.reason}", err=True)
         sys.exit(_FAULT)
-    if last is not None:
+    if last is None:
+        _nothing_sealed("Nothing is sealed, so nothing was verified.")
+    else:
         click.echo(f"{last.number}:{last.digest.hex()}")
+
+
+def _nothing_sealed(fact: str) -> NoReturn:
+    """Print the fact with the remedy, and end with exit code 3: a job must not take it for a verified log."""
+    click.echo(
+        f"{fact} The gateway seals records while it runs, each LAKEGATE__AUDIT__SEAL_INTERVAL seconds: start it, or "
+        "correct the database in the settings.",
+        err=True,
+    )
+    sys.exit(_FAULT)
 
 
 def _anchor(text: str) -> Anchor:

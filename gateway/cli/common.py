@@ -15,6 +15,22 @@ if TYPE_CHECKING:
     from gateway.tls import Trust
 
 
+class Commands(click.Group):
+    """A group of commands. A database that refuses the connection ends each with one line, not with a traceback."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            from gateway.db.connection_errors import connection_fault
+
+            message = connection_fault(error)
+            if message is None:
+                raise
+            raise click.ClickException(message) from None
+
+
 DIFFERS = 3
 """The exit code of a subcommand that found remaining work."""
 
