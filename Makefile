@@ -16,7 +16,7 @@ BIN := $(VENV)/bin
 ENVIRONMENT := $(VENV)/.installed-$(firstword $(shell cksum requirements.lock))
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet
 
-.PHONY: help setup demo up test test-unit test-policies test-services test-generated test-servers test-engines test-chaos test-long test-events-faults test-trino test-keycloak test-azurite test-browser test-helm test-observability test-wheel test-pythons check house docs model policies identity-attacks soak bench bench-peer bench-versions spec-diff lock wheel clean test-lakekeeper-client test-engine chart-policies sbom test-kubernetes policy-agreement-long
+.PHONY: help setup demo up test test-unit test-policies test-services test-generated test-servers test-engines test-chaos test-long test-events-faults test-trino test-keycloak test-azurite test-browser test-helm test-observability test-wheel test-pythons check house docs model policies identity-attacks soak bench bench-peer bench-versions spec-diff lock wheel clean test-lakekeeper-client test-engine chart-policies sbom test-kubernetes policy-agreement-long reference-agreement-long
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do \
@@ -94,6 +94,9 @@ test-long: setup ## Run the long tests, and all Hypothesis tests with a new seed
 
 policy-agreement-long: setup ## Compare a million random filters and masks of each engine with a reference interpreter: needs hours for Spark
 	$(BIN)/python -m tests.policy_agreement_run $(ENGINES) $(if $(TOTAL),--total $(TOTAL)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
+
+reference-agreement-long: setup ## Compare 10,000 random commits and 2,000 views and documents with the Java library, in minutes: needs Java 17 or 21
+	$(BIN)/python -m tests.reference_judge.run $(if $(SEED),--seed $(SEED))
 
 test-events-faults: setup ## Make 100,000 changes whose events go to NATS and Kafka while processes are killed and networks cut: needs Maven once
 	$(BIN)/python -m tests.event_faults $(if $(SEED),--seed $(SEED)) $(if $(EVENTS),--events $(EVENTS))

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from gateway.iceberg.errors import BadRequestException
+from gateway.iceberg.partition import check_bindable, check_default_spec, check_order, check_partition_names
 from gateway.iceberg.schema import check_structure
-from gateway.iceberg.snapshots import MAIN
+from gateway.iceberg.snapshots import MAIN, check_complete, check_retention
 from gateway.iceberg.times import check_log_times
+from gateway.iceberg.types import check_transform
 
 if TYPE_CHECKING:
     from gateway.iceberg.metadata import TableMetadata
@@ -30,17 +32,30 @@ def check_consistency(metadata: TableMetadata) -> None:
                 f"{schema.highest_field_id}"
             )
     # These properties raise if the default does not exist.
-    _ = (metadata.schema, metadata.default_spec, metadata.default_sort_order)
+    schema, spec, order = (metadata.schema, metadata.default_spec, metadata.default_sort_order)
+    for part in (*metadata.partition_specs, *metadata.sort_orders):
+        for field in part.fields:
+            check_transform(field.transform)
+    for each in metadata.partition_specs:
+        check_partition_names(each)
+    for found in metadata.sort_orders:
+        if bool(found.fields) != bool(found.order_id):
+            raise _inconsistent(f"sort order {found.order_id} is wrong: order 0, and no other, has no fields")
+    check_default_spec(spec, schema)
+    check_order(order, schema)
+    check_bindable(metadata.partition_specs, schema)
     _check_snapshots(metadata)
     check_log_times(metadata)
-    for part in (metadata.statistics, metadata.partition_statistics, metadata.encryption_keys):
-        _ = part.items
+    _ = (metadata.statistics.items, metadata.partition_statistics.items)
+    for key in metadata.encryption_keys:
+        key.require_base64(at="$.encryption-keys")
 
 
 def _check_snapshots(metadata: TableMetadata) -> None:
     ids = {snapshot.snapshot_id for snapshot in metadata.snapshots}
     check_unique("snapshot-id", (snapshot.snapshot_id for snapshot in metadata.snapshots))
     for name, ref in metadata.refs.items():
+        check_retention(ref)
         if ref.snapshot_id not in ids:
             raise _inconsistent(f"the {ref.type} {name} refers to the unknown snapshot {ref.snapshot_id}")
     main = metadata.refs.get(MAIN)
@@ -51,8 +66,10 @@ def _check_snapshots(metadata: TableMetadata) -> None:
             f"Current snapshot ID does not match main branch ({metadata.current_snapshot_id} != "
             f"{main.snapshot_id if main is not None else None})"
         )
+    for snapshot in metadata.snapshots:
+        check_complete(snapshot, at="$.snapshots")
     newest = max((snapshot.sequence_number for snapshot in metadata.snapshots), default=0)
-    if metadata.format_version > 1 and newest > metadata.last_sequence_number:
+    if newest > (metadata.last_sequence_number if metadata.format_version > 1 else 0):
         raise _inconsistent(
             f"last-sequence-number is {metadata.last_sequence_number}, but a snapshot has the higher sequence number "
             f"{newest}"

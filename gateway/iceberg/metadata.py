@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 
 from gateway.iceberg import codec
+from gateway.iceberg.adoption import table_as_stored
 from gateway.iceberg.codec import Count, Int, Long
 from gateway.iceberg.consistency import check_consistency
 from gateway.iceberg.documents import Part, Parts
@@ -239,9 +240,7 @@ def _read(texts: Mapping[str, Raw]) -> TableMetadata:
             f"Unsupported format version {scalars.format_version} of table metadata. Supported versions: 1 to 3"
         )
     if scalars.table_uuid is None:
-        raise BadRequestException(
-            "Table metadata has no table-uuid. Commit to the table once with a current Iceberg client, which adds it."
-        )
+        raise BadRequestException("Table metadata has no table-uuid, which is required from format version 2")
     schemas, current_schema_id = _schemas(scalars, texts)
     specs, default_spec_id = _specs(scalars, texts)
     orders = _parts(SortOrder, texts, "sort-orders", or_else=[UNSORTED])
@@ -332,7 +331,7 @@ def decode_table_metadata(data: bytes, *, limits: Limits | None = None) -> Table
     """
     limits = limits or Limits()
     refuse_large_document(data, limits, "Table")
-    metadata = decode_stored_table_metadata(codec.encode(codec.canonical_object(data)))
+    metadata = decode_stored_table_metadata(codec.encode(table_as_stored(codec.canonical_object(data))))
     refuse_growth(limits, metadata.measured, None)
     check_consistency(metadata)
     return metadata

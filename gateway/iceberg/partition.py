@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Annotated, Final, Literal, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from msgspec import Meta, Raw, Struct
 
@@ -13,7 +13,15 @@ from gateway.iceberg.codec import Int
 from gateway.iceberg.documents import Part
 from gateway.iceberg.errors import BadRequestException
 from gateway.iceberg.schema import Schema
-from gateway.iceberg.types import can_transform, check_transform, is_primitive, type_name
+from gateway.iceberg.types import (
+    StructType,
+    can_bind,
+    can_transform,
+    check_transform,
+    is_primitive,
+    stored_transform,
+    type_name,
+)
 
 FIRST_PARTITION_FIELD_ID: Final = 1000
 UNPARTITIONED_LAST_ID: Final = FIRST_PARTITION_FIELD_ID - 1
@@ -79,7 +87,8 @@ P = TypeVar("P", PartitionSpec, SortOrder)
 
 def read_spec(text: Raw, *, at: str) -> PartitionSpec:
     """Parse a partition spec of a client without binding it to a schema. Raises `BadRequestException`."""
-    spec = PartitionSpec.of(codec.canonical_object(text, at=at), at=at)
+    members = codec.canonical_object(text, at=at)
+    spec = PartitionSpec.of({**members, "fields": stored_fields(members.get("fields", []))}, at=at)
     for field in spec.fields:
         check_transform(field.transform)
     return spec
@@ -87,10 +96,33 @@ def read_spec(text: Raw, *, at: str) -> PartitionSpec:
 
 def read_order(text: Raw, *, at: str) -> SortOrder:
     """Parse a sort order of a client without binding it to a schema. Raises `BadRequestException`."""
-    order = SortOrder.of(codec.canonical_object(text, at=at), at=at)
+    members = codec.canonical_object(text, at=at)
+    order = SortOrder.of({**members, "fields": stored_fields(members.get("fields", []))}, at=at)
     for field in order.fields:
         check_transform(field.transform)
     return order
+
+
+def stored_fields(fields: Any) -> Any:
+    """Return the JSON of partition or sort fields with enumerations and known transforms in lower case.
+
+    All readers expect them so; the Java library reads every letter case. A value that is not a list of objects is
+    returned unchanged.
+    """
+    if not isinstance(fields, list) or not all(isinstance(field, dict) for field in fields):
+        return fields
+    return [{name: _SPELLINGS.get(name, _same)(value) for name, value in field.items()} for field in fields]
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+_SPELLINGS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "direction": lambda value: value.lower() if isinstance(value, str) else value,
+    "null-order": lambda value: value.lower() if isinstance(value, str) else value,
+    "transform": lambda value: stored_transform(value) if isinstance(value, str) else value,
+}
 
 
 def spec_with(spec: PartitionSpec, *, spec_id: int, fields: Iterable[PartitionField]) -> PartitionSpec:
@@ -119,6 +151,13 @@ def check_spec(spec: PartitionSpec, schema: Schema) -> None:
 
     The messages are those of the Java reference implementation.
     """
+    check_partition_names(spec)
+    _refuse_redundant(spec)
+    check_default_spec(spec, schema)
+
+
+def check_partition_names(spec: PartitionSpec) -> None:
+    """Raise `BadRequestException` if a name of a partition field is empty or is used twice."""
     names: set[str] = set()
     for field in spec.fields:
         if not field.name:
@@ -126,23 +165,41 @@ def check_spec(spec: PartitionSpec, schema: Schema) -> None:
         if field.name in names:
             raise BadRequestException(f"Cannot use partition name more than once: {field.name}")
         names.add(field.name)
-        column = schema.named(field.name)
-        if column is not None and column.field.id != field.source_id and type_name(field.transform) != "void":
-            raise BadRequestException(
-                f"Cannot create identity partition sourced from different field in schema: {field.name}"
-            )
-    _refuse_redundant(spec)
-    check_spec_sources(spec, schema)
 
 
-def check_spec_sources(spec: PartitionSpec, schema: Schema) -> None:
-    """Raise `BadRequestException` unless the source column of each field exists and has a type that fits the transform.
+def check_default_spec(spec: PartitionSpec, schema: Schema) -> None:
+    """Raise `BadRequestException` unless the default spec fits the current schema.
 
-    Fields with the transform `void` are skipped, because their source column may have been dropped.
+    The source column must exist, have a type that fits the transform, and must not lie in a list or map. Sources of the
+    transform `void` may have been dropped.
     """
+    check_bindable([spec], schema)
     for field in spec.fields:
         if type_name(field.transform) != "void":
             _check_source(schema, field, "partition")
+
+
+def check_bindable(specs: Iterable[PartitionSpec], schema: Schema) -> None:
+    """Raise `BadRequestException` if a spec, default or not, cannot be built for the current schema.
+
+    A field must not have the name of another column than its source, and its transform must fit (`can_bind`). A field
+    whose column was dropped is skipped: it has the transform `void`.
+    """
+    for spec in specs:
+        for field in spec.fields:
+            named, column = schema.named(field.name), schema.columns.get(field.source_id)
+            if column is None and type_name(field.transform) == "void":
+                continue
+            if named is not None and named.field.id != field.source_id:
+                raise BadRequestException(
+                    "Cannot create identity partition sourced from different field in schema: "
+                    f"{field.name}. Choose another name for the column, or remove the partition spec with this name"
+                )
+            if column is not None and not can_bind(field.transform, column.field.type):
+                raise BadRequestException(
+                    f"Invalid source type {type_name(column.field.type)} for transform: {field.transform} of the "
+                    f"column {column.dotted}. Remove partition spec {spec.spec_id}, which has this transform, first"
+                )
 
 
 def check_order(order: SortOrder, schema: Schema) -> None:
@@ -214,9 +271,16 @@ def _check_source(schema: Schema, field: PartitionField | SortField, noun: str) 
     if column is None:
         raise BadRequestException(f"Cannot find source column for {noun} field: {shown} (source id {field.source_id})")
     kind = column.field.type
-    if not is_primitive(kind) and type_name(kind) != "variant":
+    if not is_primitive(kind) and (noun == "sort" or type_name(kind) != "variant"):
         verb = "partition" if noun == "partition" else "sort"
         raise BadRequestException(f"Cannot {verb} by non-primitive source field: {column.dotted}")
+    if noun == "partition":
+        for parent, _ in column.parents:
+            if not isinstance(parent, StructType):
+                raise BadRequestException(
+                    f"Invalid partition field parent: {column.dotted} lies in a {type_name(parent)}. Partition by "
+                    "columns that lie in no list and no map"
+                )
     if not can_transform(field.transform, kind):
         raise BadRequestException(f"Invalid source type {type_name(kind)} for transform: {field.transform}")
 

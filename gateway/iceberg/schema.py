@@ -53,6 +53,21 @@ class Column(msgspec.Struct, frozen=True):
         """Return the full name, for example `address.street`."""
         return ".".join(self.path)
 
+    @property
+    def short(self) -> str:
+        """Return the name without the `element` or `value` of lists and maps of structs, for example `points.x`.
+
+        The Java library finds columns by both names.
+        """
+        outer = [kind for kind, _ in self.parents]
+        inner = [*outer[1:], self.field.type]
+        kept = [
+            name
+            for name, parent, kind in zip(self.path, outer, inner, strict=True)
+            if isinstance(parent, StructType) or name == "key" or not isinstance(kind, StructType)
+        ]
+        return ".".join(kept)
+
 
 class Schema(Part, frozen=True, dict=True, kw_only=True):
     """One schema of a table or view. The columns are parsed on first access."""
@@ -109,7 +124,8 @@ class Schema(Part, frozen=True, dict=True, kw_only=True):
 
     @cached_property
     def _by_name(self) -> Mapping[str, Column]:
-        return {column.dotted: column for column in self.columns.values()}
+        names = {column.short: column for column in self.columns.values()}
+        return names | {column.dotted: column for column in self.columns.values()}
 
     def with_id(self, schema_id: int) -> Schema:
         """Return the schema with another id. Unknown members are kept."""
@@ -132,9 +148,37 @@ def read_schema(text: Raw | bytes, *, at: str) -> Schema:
 
     Raises `BadRequestException`.
     """
-    schema = Schema.of(codec.canonical_object(text, at=at), at=at)
+    members = codec.canonical_object(text, at=at)
+    schema = Schema.of(stored_type({"type": "struct", **members}), at=at)
     check_structure(schema)
     return schema
+
+
+def stored_type(node: Any) -> Any:
+    """Return the JSON of a type as all readers expect it. The input is not changed.
+
+    Names of primitive types are in lower case, except for the parameters of geometry and geography: the Java library
+    reads every letter case. Whole numbers as defaults of `float` and `double` get a decimal point, without which the
+    Java library does not read them.
+    """
+    if isinstance(node, str):
+        name, bracket, parameters = node.partition("(")
+        return name.lower() + bracket + parameters
+    if not isinstance(node, dict):
+        return node
+    changed = {name: stored_type(node[name]) for name in ("element", "key", "value") if name in node}
+    if isinstance(fields := node.get("fields"), list):
+        changed["fields"] = [_stored_field(field) if isinstance(field, dict) else field for field in fields]
+    return {**node, **changed}
+
+
+def _stored_field(field: dict[str, Any]) -> dict[str, Any]:
+    stored = {**field, "type": stored_type(field["type"])} if "type" in field else dict(field)
+    if stored.get("type") in ("float", "double"):
+        for name in ("initial-default", "write-default"):
+            if type(value := stored.get(name)) is int and abs(value) < 2**64:
+                stored[name] = float(value)
+    return stored
 
 
 def check_structure(schema: Schema) -> None:
@@ -151,8 +195,13 @@ def check_structure(schema: Schema) -> None:
             )
         if isinstance(column.field.type, str):
             check_primitive(column.field.type, column.dotted)
+        if column.field.required and column.field.type == "unknown":
+            raise BadRequestException(f"Cannot create required field with unknown type: {column.dotted}")
+        _check_defaults(column)
     for field_id in sorted(schema.identifiers):
         _check_identifier(schema, field_id)
+    if schema.members().get("type") != "struct":
+        raise BadRequestException('Invalid schema: the member type must be "struct"')
 
 
 def check_compatibility(schema: Schema, format_version: int) -> None:
@@ -167,7 +216,12 @@ def check_compatibility(schema: Schema, format_version: int) -> None:
         if format_version < needed:
             shown = column.field.type if isinstance(column.field.type, str) else kind
             problems.append(f"Invalid type for {column.dotted}: {shown} is not supported until v{needed}")
-        problems.extend(_default_problems(column, kind, format_version))
+        if column.field.initial_default != ABSENT and format_version < DEFAULT_VALUES_MIN_FORMAT_VERSION:
+            problems.append(
+                f"Invalid initial default for {column.dotted}: non-null default "
+                f"({bytes(column.field.initial_default).decode()}) is not supported until "
+                f"v{DEFAULT_VALUES_MIN_FORMAT_VERSION}"
+            )
     if problems:
         raise BadRequestException(f"Invalid schema for v{format_version}:\n- " + "\n- ".join(problems))
 
@@ -252,15 +306,12 @@ def _check_identifier(schema: Schema, field_id: int) -> None:
             raise BadRequestException(f"{problem}must not be nested in an optional struct")
 
 
-def _default_problems(column: Column, kind: str, format_version: int) -> Iterator[str]:
+def _check_defaults(column: Column) -> None:
+    """Raise `BadRequestException` for a default value that engines cannot read."""
     field = column.field
-    if field.initial_default != ABSENT and format_version < DEFAULT_VALUES_MIN_FORMAT_VERSION:
-        yield (
-            f"Invalid initial default for {column.dotted}: non-null default ({bytes(field.initial_default).decode()}) "
-            f"is not supported until v{DEFAULT_VALUES_MIN_FORMAT_VERSION}"
-        )
-        return
     for label, default in (("initial", field.initial_default), ("write", field.write_default)):
         if default != ABSENT and not is_value_of(msgspec.json.decode(default), field.type):
             shown = bytes(default).decode()[:80]
-            yield f"Invalid {label} default for {column.dotted}: {shown} is not a value of {kind}"
+            raise BadRequestException(
+                f"Invalid {label} default for {column.dotted}: {shown} is not a value of {type_name(field.type)}"
+            )

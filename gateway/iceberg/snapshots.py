@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import base64
-from typing import Annotated, Final, Literal
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Any, Final
 
 from msgspec import Meta, Raw, Struct
 
 from gateway.iceberg import codec
 from gateway.iceberg.codec import Count, Int, Long
 from gateway.iceberg.documents import Part
-from gateway.iceberg.errors import BadRequestException
+from gateway.iceberg.errors import BadRequestException, InvalidTableUpdate
 
 MAIN: Final = "main"
 
@@ -51,11 +53,22 @@ class Snapshot(Part, frozen=True, kw_only=True):
         return (self.summary or {}).get("operation")
 
 
+class RefType(StrEnum):
+    """The kind of a ref. Requests may spell it in any letter case, as for the Java library."""
+
+    BRANCH = "branch"
+    TAG = "tag"
+
+    @classmethod
+    def _missing_(cls, value: object) -> RefType | None:
+        return next((each for each in cls if isinstance(value, str) and each == value.lower()), None)
+
+
 class SnapshotRef(Part, frozen=True, kw_only=True):
     """A branch or tag."""
 
     snapshot_id: Long
-    type: Literal["branch", "tag"]
+    type: RefType
     max_ref_age_ms: Positive | None = None
     max_snapshot_age_ms: Positive | None = None
     min_snapshots_to_keep: Annotated[int, Meta(ge=1, le=2**31 - 1)] | None = None
@@ -129,20 +142,41 @@ class EncryptedKey(Part, frozen=True, kw_only=True):
 def read_snapshot(text: Raw, *, at: str) -> Snapshot:
     """Parse a snapshot of a client and return it in the stored form. Raises `BadRequestException`.
 
-    The stored form has no null members. It has no sequence number of 0, because readers infer format version 2 from it.
+    See `stored_snapshot` for the stored form.
     """
-    members = codec.canonical_object(text, at=at)
-    for name in _OPTIONAL_MEMBERS:
-        if name in members and members[name] is None:
-            del members[name]
-    if members.get("sequence-number") == 0:
-        del members["sequence-number"]
-    snapshot = Snapshot.of(members, at=at)
+    snapshot = Snapshot.of(stored_snapshot(codec.canonical_object(text, at=at)), at=at)
+    check_complete(snapshot, at=at)
+    return snapshot
+
+
+def stored_snapshot(members: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members of a snapshot in the stored form. The input is not changed.
+
+    The stored form has no null members. It has no sequence number of 0, because readers infer format version 2 from it.
+    A summary without `operation` gets `overwrite`, as which the Java library reads it: other readers need the member.
+    """
+    stored = {name: value for name, value in members.items() if value is not None or name not in _OPTIONAL_MEMBERS}
+    if stored.get("sequence-number") == 0:
+        del stored["sequence-number"]
+    summary = stored.get("summary")
+    if isinstance(summary, dict) and summary and summary.get("operation") is None:
+        stored["summary"] = {**summary, "operation": "overwrite"}
+    return stored
+
+
+def check_complete(snapshot: Snapshot, *, at: str) -> None:
+    """Raise `BadRequestException` if a snapshot names no manifests, or has a first row id without a number of rows."""
     if snapshot.manifest_list is None and snapshot.manifests is None:
         raise BadRequestException(f"Malformed request: object missing required field `manifest-list` at `{at}`")
     if snapshot.first_row_id is not None and snapshot.added_rows is None:
         raise BadRequestException("Invalid added-rows (required when first-row-id is set): null")
-    return snapshot
+
+
+def check_retention(ref: SnapshotRef) -> None:
+    """Raise `InvalidTableUpdate` if a tag has settings that only branches have."""
+    if ref.type is RefType.TAG and (ref.min_snapshots_to_keep is not None or ref.max_snapshot_age_ms is not None):
+        member = "minSnapshotsToKeep" if ref.min_snapshots_to_keep is not None else "maxSnapshotAgeMs"
+        raise InvalidTableUpdate(f"Tags do not support setting {member}")
 
 
 def branch(snapshot_id: int) -> SnapshotRef:

@@ -94,10 +94,10 @@ def mended(metadata: TableMetadata, now_ms: int) -> TableMetadata:
         return metadata
     new_snapshot_log: Parts[SnapshotLogEntry] = _ascending(snapshot_log, now_ms)
     new_metadata_log: Parts[MetadataLogEntry] = _ascending(metadata_log, now_ms)
-    latest = max((entry.timestamp_ms for entry in (*new_snapshot_log, *new_metadata_log)), default=0)
+    ends = [entry.timestamp_ms for entry in (new_snapshot_log.last, new_metadata_log.last) if entry is not None]
     return msgspec.structs.replace(
         metadata,
-        last_updated_ms=max(min(metadata.last_updated_ms, now_ms), latest),
+        last_updated_ms=max(min(metadata.last_updated_ms, now_ms), *ends),
         snapshot_log=new_snapshot_log,
         metadata_log=new_metadata_log,
     )

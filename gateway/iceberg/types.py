@@ -40,6 +40,7 @@ _GEOGRAPHY = re.compile(
 _MAX_DECIMAL_PRECISION: Final = 38
 _TRANSFORM = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)(?:\[([A-Za-z0-9_., -]+)\])?")
 _WIDTHS: Final = {"bucket": "number of buckets", "truncate": "truncate width"}
+_BUILT_BY_TYPE: Final = frozenset({"bucket", "truncate", "year", "month", "day", "hour"})
 _BARE: Final = frozenset({"identity", "year", "month", "day", "hour", "void"})
 
 
@@ -147,8 +148,24 @@ def check_transform(transform: str) -> None:
         raise BadRequestException(f"Invalid transform: {name} must have no parameter: {transform}")
 
 
+def stored_transform(transform: str) -> str:
+    """Return a transform with the name in lower case if it is a known one, as all readers expect it."""
+    name, bracket, parameter = transform.partition("[")
+    return name.lower() + bracket + parameter if name.lower() in _BARE | _WIDTHS.keys() else transform
+
+
 def _is_width(parameter: str) -> bool:
     return parameter.isdigit() and len(parameter) <= 10 and 0 < int(parameter) < 2**31
+
+
+def can_bind(transform: str, kind: Type) -> bool:
+    """Return True if the Java library can build a spec with the transform for a source type.
+
+    It builds all specs of a table when it opens the table, also those that are not the default.
+    """
+    if (name := type_name(transform)) == "identity":
+        return type_name(kind) not in {"variant", "geometry", "geography"}
+    return name not in _BUILT_BY_TYPE or can_transform(transform, kind)
 
 
 def can_transform(transform: str, kind: Type) -> bool:

@@ -7,13 +7,13 @@ inside (schemas, snapshots, …) stay JSON with their unknown members. The packa
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Final, TypeAlias, get_args
 
 import msgspec
 from msgspec import Raw, Struct
 
 from gateway.iceberg.codec import Int, Long
-from gateway.iceberg.snapshots import Positive
+from gateway.iceberg.snapshots import Positive, RefType
 
 LAST_ADDED: Final = -1
 """The id -1: the object of this kind that the same commit added last."""
@@ -91,7 +91,7 @@ class SetSnapshotRef(_Update, frozen=True, tag="set-snapshot-ref"):
 
     ref_name: str
     snapshot_id: Long
-    type: Literal["branch", "tag"]
+    type: RefType
     max_ref_age_ms: Positive | None = None
     max_snapshot_age_ms: Positive | None = None
     min_snapshots_to_keep: Positive | None = None

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from gateway.iceberg import codec
+from gateway.iceberg.adoption import view_as_stored
 from gateway.iceberg.codec import Count, Int
 from gateway.iceberg.consistency import check_unique
 from gateway.iceberg.documents import Part, Parts
@@ -145,7 +146,7 @@ def decode_view_metadata(data: bytes, *, limits: Limits | None = None) -> ViewMe
     """
     limits = limits or Limits()
     refuse_large_document(data, limits, "View")
-    metadata = decode_stored_view_metadata(codec.encode(codec.canonical_object(data)))
+    metadata = decode_stored_view_metadata(codec.encode(view_as_stored(codec.canonical_object(data))))
     refuse_growth(limits, metadata.measured, None)
     try:
         UUID(metadata.view_uuid)

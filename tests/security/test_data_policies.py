@@ -199,7 +199,7 @@ def test_a_user_that_may_only_describe_sees_no_summaries(world: World, table: Ta
     snapshot = {
         "snapshot-id": 7,
         "sequence-number": 1,
-        "timestamp-ms": 1_800_000_000_000,
+        "timestamp-ms": 1_700_000_000_000,
         "manifest-list": f"{table.location}/metadata/snap.avro",
         "summary": {"operation": "append", "total-records": "12345"},
         "schema-id": 0,
@@ -295,7 +295,7 @@ def test_an_append_is_allowed_only_by_policies_that_allow_it(world: World, table
             "snapshot-id": id,
             **({} if parent is None else {"parent-snapshot-id": parent}),
             "sequence-number": id,
-            "timestamp-ms": 1_800_000_000_000 + id,
+            "timestamp-ms": 1_700_000_000_000 + id,
             "manifest-list": f"{table.location}/metadata/snap-{id}.avro",
             "summary": {"operation": "append"},
             "schema-id": 0,

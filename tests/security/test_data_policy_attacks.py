@@ -47,7 +47,7 @@ def with_summary(world: World, owner: Person) -> Table:
     snapshot = {
         "snapshot-id": 7,
         "sequence-number": 1,
-        "timestamp-ms": 1_800_000_000_000,
+        "timestamp-ms": 1_700_000_000_000,
         "manifest-list": f"{table.location}/metadata/snap.avro",
         "summary": {"operation": "append", "total-records": "12345"},
         "schema-id": 0,

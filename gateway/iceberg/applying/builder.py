@@ -17,8 +17,9 @@ from gateway.iceberg.partition import (
     UNSORTED,
     PartitionSpec,
     SortOrder,
+    check_bindable,
+    check_default_spec,
     check_order,
-    check_spec_sources,
 )
 from gateway.iceberg.properties import previous_versions_kept
 from gateway.iceberg.schema import Schema
@@ -254,8 +255,9 @@ def _check_defaults(builder: TableBuilder, schema: Schema) -> None:
         builder.base.default_sort_order_id,
     ) == (builder.schema_id, builder.spec_id, builder.order_id)
     if not unchanged:
-        check_spec_sources(spec, schema)
+        check_default_spec(spec, schema)
         check_order(order, schema)
+        check_bindable(builder.specs, schema)
 
 
 def _cleaned_snapshot_log(builder: TableBuilder) -> Parts[SnapshotLogEntry]:

@@ -18,6 +18,7 @@ from gateway.iceberg.snapshots import (
     Snapshot,
     SnapshotRef,
     StatisticsFile,
+    check_retention,
     log_entry,
     read_snapshot,
 )
@@ -122,9 +123,7 @@ def set_snapshot_ref(builder: TableBuilder, update: SetSnapshotRef, at: str) -> 
         raise InvalidTableUpdate("Cannot set main to a tag: main must be a branch")
     if not update.ref_name:
         raise BadRequestException(f"Malformed request: the name of a ref is empty at `{at}.ref-name`")
-    if ref.type == "tag" and (ref.min_snapshots_to_keep is not None or ref.max_snapshot_age_ms is not None):
-        member = "minSnapshotsToKeep" if ref.min_snapshots_to_keep is not None else "maxSnapshotAgeMs"
-        raise InvalidTableUpdate(f"Tags do not support setting {member}")
+    check_retention(ref)
     existing = builder.refs.get(update.ref_name)
     if existing is not None and existing.same_as(ref):
         return

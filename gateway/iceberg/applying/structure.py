@@ -161,7 +161,7 @@ def add_spec(builder: TableBuilder, update: AddSpec, at: str) -> None:
     spec = read_spec(update.spec, at=f"{at}.spec")
     found = next((known.spec_id for known in builder.specs if known.compatible_with(spec)), None)
     if found is not None:
-        builder.last_added_spec = found if found in builder.added_specs else None
+        builder.last_added_spec = found if builder.last_added_spec is not None else None
         return
     fields = assign_field_ids(
         spec, builder.specs, last_id=builder.last_partition_id, format_version=builder.format_version
@@ -202,7 +202,7 @@ def add_sort_order(builder: TableBuilder, update: AddSortOrder, at: str) -> None
         order = UNSORTED
     found = next((known.order_id for known in builder.orders if known.fields == order.fields), None)
     if found is not None:
-        builder.last_added_order = found if found in builder.added_orders else None
+        builder.last_added_order = found if builder.last_added_order is not None else None
         return
     if order.fields:
         check_order(order, builder.schema())

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 from uuid import UUID
 
 from msgspec import Raw
@@ -30,6 +31,9 @@ from gateway.iceberg.views import (
     ViewVersion,
     read_version,
 )
+
+LARGEST_CHOSEN_ID: Final = 2**30
+"""The highest version id of a client that is kept."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -200,10 +204,10 @@ def add_schema(builder: ViewBuilder, update: AddSchema, at: str) -> None:
 
 
 def add_view_version(builder: ViewBuilder, update: AddViewVersion, at: str) -> None:
-    """Add a version. An equal version keeps its id; a new one gets the highest id plus one.
+    """Add a version. An equal version keeps its id. A new one keeps the id of the request if that is higher than all
+    others, and gets the highest id plus one otherwise: two concurrent writers may send the same one.
 
-    The client's id is ignored: two concurrent writers may send the same one. Raises `InvalidTableUpdate` for an unknown
-    schema.
+    Raises `InvalidTableUpdate` for an unknown schema.
     """
     version = read_version(update.view_version, at=f"{at}.view-version")
     schema_id = or_last_added(
@@ -214,7 +218,9 @@ def add_view_version(builder: ViewBuilder, update: AddViewVersion, at: str) -> N
     version = version.with_ids(version_id=version.version_id, schema_id=schema_id)
     found = next((known.version_id for known in builder.versions if known.content == version.content), None)
     if found is None:
-        found = max((known.version_id for known in builder.versions), default=0) + 1
+        following = max((known.version_id for known in builder.versions), default=0) + 1
+        # A higher id is not kept: the versions after it would need ids above 32 bits.
+        found = version.version_id if following < version.version_id <= LARGEST_CHOSEN_ID else following
         builder.versions = builder.versions.append(version.with_ids(version_id=found, schema_id=schema_id))
         builder.added_versions.add(found)
         builder.changed = True

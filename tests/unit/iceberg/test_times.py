@@ -145,9 +145,9 @@ def test_documents_without_such_times_are_served_as_they_are() -> None:
 def test_an_adopted_document_keeps_the_order_of_its_times(log: str) -> None:
     document = json.loads(encode_table_metadata(append(append(make_table(), NOW), NOW + 1)))
     document["metadata-log"] = [{"timestamp-ms": NOW, "metadata-file": each} for each in "ab"]
-    assert decode_table_metadata(json.dumps(document).encode())
+    decode_table_metadata(json.dumps(document).encode())
     document[log][0]["timestamp-ms"] = document[log][1]["timestamp-ms"] + CLOCK_TOLERANCE_MS
-    assert decode_table_metadata(json.dumps(document).encode())
+    decode_table_metadata(json.dumps(document).encode())
     document[log][0]["timestamp-ms"] += 1
     with pytest.raises(BadRequestException, match=f"the times of {log} and last-updated-ms must not decrease"):
         decode_table_metadata(json.dumps(document).encode())

@@ -271,3 +271,12 @@ def test_inconsistent_documents_are_refused(change: dict[str, Any], message: str
 def test_view_documents_have_a_size_limit() -> None:
     with pytest.raises(MetadataTooLarge, match="at most 10 are allowed"):
         decode_view_metadata(encode_view_metadata(make()), limits=Limits(document_bytes=10))
+
+
+def test_a_version_keeps_the_id_of_the_client_if_it_is_higher_than_all_others() -> None:
+    new = commit(make(), *add(query("select 2"), **{"version-id": 7})).metadata
+    assert new.current_version_id == 7
+    later = commit(new, *add(query("select 3"), **{"version-id": 7})).metadata
+    assert later.current_version_id == 8
+    highest = commit(later, *add(query("select 4"), **{"version-id": 2**31 - 1})).metadata
+    assert highest.current_version_id == 9

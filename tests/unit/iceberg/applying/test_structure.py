@@ -158,11 +158,17 @@ def test_dropping_a_column_of_the_default_spec_is_refused(table: Any, commit: An
         commit(base, add_schema(w.schema(w.column(1, "id", required=True))), CURRENT)
 
 
-def test_a_column_named_like_a_partition_field_is_no_conflict_for_an_existing_spec(
-    table: Any, commit: Any, w: Any
-) -> None:
-    base = table(**{"partition-spec": {"fields": [part(2, "day", "d")]}})
-    assert commit(base, add_schema(w.schema(*w.schema()["fields"], w.column(3, "d"))), CURRENT).changed
+@pytest.mark.parametrize("transform", ["day", "identity", "void"])
+def test_a_column_must_not_get_the_name_of_a_partition_field(table: Any, commit: Any, w: Any, transform: str) -> None:
+    base = table(**{"partition-spec": {"fields": [part(2, transform, "d")]}})
+    named = add_schema(w.schema(*w.schema()["fields"], w.column(3, "d")))
+    with pytest.raises(BadRequestException, match="sourced from different field in schema: d"):
+        commit(base, named, CURRENT)
+    unpartitioned = [{"action": "add-spec", "spec": {"fields": []}}, {"action": "set-default-spec", "spec-id": -1}]
+    with pytest.raises(BadRequestException, match="sourced from different field in schema: d"):
+        commit(base, *unpartitioned, named, CURRENT)
+    removed = {"action": "remove-partition-specs", "spec-ids": [0]}
+    assert commit(base, *unpartitioned, removed, named, CURRENT).changed
 
 
 def test_schemas_no_longer_used_can_be_removed_but_not_the_current_one(table: Any, commit: Any, w: Any) -> None:
