@@ -50,9 +50,10 @@ class StoreSettings(SystemIdentities, frozen=True, kw_only=True):
     sign_with_warehouse_keys: Annotated[
         bool,
         Meta(
-            description="Sign requests of clients with the access keys of warehouses without `sts-enabled` also for "
-            "stores other than AWS. A key signs for its whole bucket, so a store that reads a signed request in "
-            "another way than the gateway gives access to other tables. Tried only with SeaweedFS 4.48."
+            description="Sign requests of clients with the access keys of warehouses without `sts-enabled`, for "
+            "S3-compatible stores that have no sessions (not AWS, Cloudflare R2 or Alibaba Cloud OSS). A key signs for "
+            "its whole bucket, so a store that reads a signed request in another way than the gateway gives access to "
+            "other tables. Tried only with SeaweedFS 4.48."
         ),
     ] = False
     storage_local_directories: Annotated[

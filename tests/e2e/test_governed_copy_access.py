@@ -72,7 +72,7 @@ def test_no_other_table_is_emptied(site: Site) -> None:
     other = site.world.table(site.namespace)
     site.world.grant("modify", site.world.etl, "table", other.uuid)
     assert take(site.world, site.table, "name", site.world.carol).status_code == 204
-    with pytest.raises(GovernedReadRefused, match="no copy"):
+    with pytest.raises(GovernedReadRefused, match="not created by this service"):
         site.copy(other.name)
     with pytest.raises(ReaderLostAccess, match="not created"):
         site.copy(unique("copy"))

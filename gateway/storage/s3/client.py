@@ -119,7 +119,7 @@ def open_client(options: ClientOptions) -> StorageClient:
         route=route,
     )
     files = ObjectFiles(stores, total_seconds=options.total_seconds)
-    signer = S3Signer(own_keys_anywhere=options.own_keys_sign_anywhere)
+    signer = S3Signer(own_keys_allowed=options.own_keys_sign_anywhere)
     calls = SignedCalls(
         route=options.route,
         ca_bundle=options.ca_bundle,

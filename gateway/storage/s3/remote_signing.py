@@ -27,6 +27,7 @@ from gateway.storage.s3.credential import S3AccessKey, S3TemporaryCredential, s3
 from gateway.storage.s3.profile import S3Profile, s3_profile
 from gateway.storage.s3.signed_request import read_request
 from gateway.storage.s3.signer import sign
+from gateway.storage.s3.store_kinds import StoreKind
 
 __all__ = ["S3Signer"]
 
@@ -35,10 +36,10 @@ _NEVER_FORWARDED: Final = {"x-forwarded-host": "", "x-forwarded-prefix": ""}
 
 
 class S3Signer:
-    """`Signer` of S3 stores. `own_keys_anywhere`: True if warehouse keys may sign for stores other than AWS."""
+    """`Signer` of S3 stores. `own_keys_allowed`: True if warehouse keys may sign for stores without other sessions."""
 
-    def __init__(self, *, own_keys_anywhere: bool) -> None:
-        self._own_keys_anywhere = own_keys_anywhere
+    def __init__(self, *, own_keys_allowed: bool) -> None:
+        self._own_keys_allowed = own_keys_allowed
 
     def offered(self, profile: StorageProfile) -> bool:
         """Return True if requests of clients are signed: the profile allows it, and has a key that may sign."""
@@ -87,8 +88,6 @@ class S3Signer:
             raise SignWithoutCredentials(
                 "The warehouse has no access key that can sign by itself. Set sts-enabled in its storage profile"
             )
-        if _is_aws(found):
-            return sign(request, key, found.region)
         if request.checks_body:
             raise UnsupportedSignRequest(
                 "A deletion of several objects is not signed with the warehouse's own key, because its store may not "
@@ -97,9 +96,5 @@ class S3Signer:
         return sign(request, key, found.region, guards=_NEVER_FORWARDED)
 
     def _own_key_signs(self, profile: S3Profile) -> bool:
-        return self._own_keys_anywhere or _is_aws(profile)
-
-
-def _is_aws(profile: S3Profile) -> bool:
-    """Return True for AWS itself: it refuses unsigned x-amz headers and compares bodies with their signed hashes."""
-    return profile.escapes_known
+        """Return True for other S3-compatible stores, which may have no sessions. AWS, R2 and OSS have them."""
+        return self._own_keys_allowed and profile.kind is StoreKind.COMPATIBLE
