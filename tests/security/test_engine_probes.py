@@ -112,3 +112,5 @@ def test_open_probe_gives_an_untrusted_engine_its_canary_and_no_other_table(
     assert carol.get(table.path, headers=DELEGATION).status_code == 403
     posted(world, challenge, "")
     assert carol.get(canary.path, headers=DELEGATION).status_code == 403, "the canary is closed with its probe"
+    for each in (canary, other):
+        assert world.admin.send("DELETE", each.path).status_code == 204
