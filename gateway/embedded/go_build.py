@@ -7,7 +7,8 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from gateway.embedded.errors import StackError
@@ -38,15 +39,26 @@ def build_missing(tools: Sequence[GoTool], kept: Cache, steps: Steps, locked: En
     missing = [tool for tool in tools if not kept.go_tool(tool).is_file()]
     if not missing:
         return
+    with go_program(kept, steps, locked) as (go, environment):
+        for number, tool in enumerate(missing, 1):
+            with steps.step(f"Building {tool.name} {tool.version}, once ({number} of {len(missing)})") as step:
+                _build(tool, go, kept, environment, step)
+
+
+@contextmanager
+def go_program(kept: Cache, steps: Steps, locked: Environment) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield (path of a Go, environment of its builds). A Go that is installed for this purpose is removed afterwards.
+
+    Raises:
+        StackError: Go cannot be installed.
+    """
     go, own = _go(steps, locked)
     environment = tool_environment(GOTOOLCHAIN="local", GOFLAGS="-trimpath -modcacherw", CGO_ENABLED="0")
     kept.root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="go-build-", dir=kept.root) as scratch:
         if own:  # a user without Go does not need Go's module and build caches, which take two gigabytes
             environment |= {"GOPATH": scratch, "GOMODCACHE": f"{scratch}/mod", "GOCACHE": f"{scratch}/cache"}
-        for number, tool in enumerate(missing, 1):
-            with steps.step(f"Building {tool.name} {tool.version}, once ({number} of {len(missing)})") as step:
-                _build(tool, go, kept, environment, step)
+        yield go, environment
     if own:
         shutil.rmtree(kept.environment("go"), ignore_errors=True)  # nothing else uses it
 
