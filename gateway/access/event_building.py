@@ -266,9 +266,13 @@ def _of_new(operation: Operation, declared: ChangeEvent, parent: Resolved | None
     kind = declared.kind or declared.new.removesuffix("_id")
     named = attrgetter(declared.named)(operation) if declared.named else ""
     attributes = {"objecttype": kind, "objectid": id, **_place(parent)}
-    if isinstance(named, Namespace):
-        return attributes | {"namespace": ".".join(named.levels)}
-    return attributes | {"name": str(named)} | tabular_of(kind, id)
+    match named:
+        case Namespace(levels=levels):
+            return attributes | {"namespace": ".".join(levels)}
+        case str():
+            return attributes | {"name": named} | tabular_of(kind, id)
+        case _:
+            raise TypeError(f"{declared.named} of {operation.name()} is neither a name nor a namespace")
 
 
 def _of_row(row: Resolved) -> dict[str, str]:

@@ -39,7 +39,7 @@ class CreateNamespace(ChangeOperation):
     """Create a namespace below an existing parent. The creator owns it."""
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces"
-    event: ClassVar[EventDeclaration] = ChangeEvent(on="warehouse", new="namespace_id", named="request.namespace")
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="warehouse", new="namespace_id", named="namespace")
     warehouse: InPath[WarehouseRef]
     request: InBody[CreateNamespaceRequest]
 

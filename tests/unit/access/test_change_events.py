@@ -40,6 +40,7 @@ from gateway.access.operations.warehouses import (
 )
 from gateway.access.refs import WarehouseRef
 from gateway.access.request_context import RequestContext
+from gateway.iceberg.wire import CreateNamespaceRequest
 from tests.access import world
 from tests.access.examples import EXAMPLES
 from tests.access.world import DoorFixture, request_context
@@ -81,6 +82,23 @@ async def test_each_change_names_its_object(operation: ChangeOperation) -> None:
         assert all(re.fullmatch(r"[a-z0-9]{1,20}", name) and value for name, value in event.attributes.items())
         assert json.loads(event.attributes["actor"]) == {"type": "principal", "principal": world.ALICE.id}
         json.loads(event.data)
+
+
+@pytest.mark.parametrize("operation", CHANGES, ids=lambda each: type(each).__name__)
+async def test_names_in_events_are_texts_of_the_request_or_the_rows(operation: ChangeOperation) -> None:
+    """A representation of a Python value is no name."""
+    for event in await events_of_example(operation, **NEW):
+        for attribute in ("name", "namespace"):
+            found = event.attributes.get(attribute, "")
+            assert not re.search(r"[(){}\[\]'\"]|^None$|=", found), (event.type, attribute, found)
+
+
+async def test_new_namespace_is_announced_with_its_levels_and_without_a_name() -> None:
+    nested = dataclasses.replace(
+        _example(CreateNamespace), request=CreateNamespaceRequest(namespace=("sales", "new"), properties={})
+    )
+    (event,) = await events_of_example(nested, namespace_id=NEW["namespace_id"])
+    assert (event.attributes["namespace"], "name" in event.attributes) == ("sales.new", False)
 
 
 async def test_all_events_of_the_reference_exist() -> None:
