@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ids of principals in paths. They may contain slashes, as those of SPIFFE do: `oidc~spiffe://cluster/job`.
+"""Ids of principals in paths. They may contain slashes (`oidc~spiffe://cluster/job`) and backslashes (`oidc~D\\ann`).
 
-The client encodes the slash as `%2F`. The router splits the decoded path, so each slash of such an id is U+001F until
-the reference is read. No id contains U+001F: subjects and role sources have no control characters.
+The client encodes them as `%2F` and `%5C`. The router splits the decoded path, and names have neither. So each slash of
+such an id is U+001F, and each backslash U+001E, until the reference is read. No id contains these characters: subjects
+and role sources have no control characters.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from typing import Final
 
 from gateway.iceberg.errors import BadRequestException
 
-_STAND_IN: Final = "\x1f"
+_STAND_INS: Final = {"/": "\x1f", "\\": "\x1e"}
+_PROTECTED: Final = str.maketrans(_STAND_INS)
+_RESTORED: Final = str.maketrans({stand_in: character for character, stand_in in _STAND_INS.items()})
 _USER: Final = ("", "management", "v1", "user")
 _ROLE: Final = ("", "management", "v1", "role")
 #: Segments before the member in `/management/v1/role/{role_id}/members/{member_type}/{member_id}`.
@@ -30,12 +33,12 @@ def is_principal_next(before: Sequence[str]) -> bool:
 
 
 def protect_slashes(id: str) -> str:
-    """Return the decoded id of a principal as one segment for the router. Raises 400 for an id with U+001F."""
-    if _STAND_IN in id:
+    """Return the decoded id of a principal as one segment for the router. Raises 400 for U+001E and U+001F in it."""
+    if any(stand_in in id for stand_in in _STAND_INS.values()):
         raise BadRequestException("The id of a principal in the path must not contain control characters.")
-    return id.replace("/", _STAND_IN)
+    return id.translate(_PROTECTED)
 
 
 def principal_in_path(segment: str) -> str:
     """Return the id of a principal from its path parameter, the inverse of `protect_slashes`."""
-    return segment.replace(_STAND_IN, "/")
+    return segment.translate(_RESTORED)

@@ -58,7 +58,8 @@ def decode_path(raw: bytes) -> str:
     """Return the path with each segment decoded once.
 
     Raises BadRequestException for invalid UTF-8, for `.` and `..` as a segment, and for a slash, a backslash or U+0000
-    inside a segment. A decoded slash would split a name; only the ids of principals may have one (`principal_ids`).
+    inside a segment. A decoded slash would split a name. Only the ids of principals may have slashes and backslashes
+    (`principal_ids`).
     Columns may have such names, so the message mentions field ids. An empty column name is rejected too: the router
     would skip it, and the request would apply to all columns.
     """

@@ -143,8 +143,9 @@ def test_the_column_list_of_a_table_has_a_path_without_a_column_name() -> None:
     assert decode_path(path.encode()) == path
 
 
-ids = st.text(
-    alphabet=st.characters(exclude_characters="\\", exclude_categories=["Cs", "Cc"]), min_size=1, max_size=30
+ids = (
+    st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=30)
+    | st.text(alphabet="/\\a", min_size=1, max_size=8)
 ).map(lambda subject: f"oidc~{subject}")
 
 
@@ -175,7 +176,10 @@ def test_an_id_is_decoded_once(id: str) -> None:
     [
         "/management/v1/user/oidc~a%1Fb",
         "/management/v1/user/oidc~a%00b",
-        "/management/v1/user/oidc~a%5Cb",
+        "/management/v1/user/oidc~a%1Eb",
+        "/management/v1/users/oidc~a%5Cb",
+        "/management/v1/role/r/member/user/oidc~a%5Cb",
+        "/management/v1/warehouse/a%5Cb",
         "/management/v1/user/%2e%2e",
         "/management/v1/user/oidc~a/ro%2Fles",
         "/management/v1//user/oidc~a%2Fb",
