@@ -83,11 +83,11 @@ def dropped_object(files: str) -> Response[None]:
     return EmptyResponse(None, headers={"X-Lakegate-Files": files})
 
 
-def changed_grants(live_credentials: str | None) -> Response[None]:
+def changed_grants(live_credentials: str | None, *, exempts_caller: bool = False) -> Response[None]:
     """Return the response to a change of grants.
 
-    `live_credentials` is the value of `LiveCredentials.after_revocation` for the header.
+    `live_credentials` is the value of `LiveCredentials.after_revocation` for the header. With `exempts_caller`, another
+    header says that the data policy does not restrict the caller any more.
     """
-    return EmptyResponse(
-        None, headers={} if live_credentials is None else {"X-Lakegate-Live-Credentials": live_credentials}
-    )
+    headers = {} if live_credentials is None else {"X-Lakegate-Live-Credentials": live_credentials}
+    return EmptyResponse(None, headers=headers | ({"X-Lakegate-Exempt": "caller"} if exempts_caller else {}))

@@ -187,6 +187,8 @@ def exempt(
     api = Management.of(gateway, token, project)
     api.send("POST", f"{policy_path(api, policy)}/grants", body={"deletes" if remove else "writes": entries})
     click.echo("removed" if remove else "exempt")
+    if roles and not remove:
+        click.echo("the owners of a role are its members: the creator of the role is exempt too", err=True)
 
 
 @data_policy.command()

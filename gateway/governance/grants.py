@@ -23,6 +23,7 @@ from gateway.access.operations.roles import ChangeRoleMembers
 from gateway.access.permit import Permit
 from gateway.access.privileges import Privilege
 from gateway.access.refs import ObjectKey, ObjectType, Ref, field_of
+from gateway.access.relations import Can
 from gateway.access.resolved import (
     Resolved,
     ResolvedGenericTable,
@@ -53,6 +54,7 @@ from gateway.governance.grant_lists import limits_of_row
 from gateway.governance.grant_requests import LAST_END, require_future
 from gateway.governance.role_escalation_guard import refuse_escalation
 from gateway.governance.role_members import refuse_circles, refuse_provisioned_members
+from gateway.iceberg.errors import CatalogError
 from gateway.obligations.columns import Columns
 from gateway.protocol.delegation import limits_text
 from gateway.protocol.grants import AssignmentEntry, AssignmentsAnswer
@@ -107,6 +109,21 @@ class Grants:
         TupleAlreadyExists and TupleNotFound, and AmbiguousColumn.
         """
         await self._apply(permit, permit.operation, strict=False)
+
+    async def exempts_caller(self, permit: Permit[WriteAssignments | ChangeGrants]) -> bool:
+        """Return True if an admitted change grants `exempt`, and the caller holds it now, by a role too.
+
+        The creator of a role is its member, and may not expect to be exempt by a grant to the role. During an outage
+        the result is False: the change is made already.
+        """
+        operation = permit.operation
+        key = _row(permit, operation.on).key
+        if not any(each.privilege is Privilege.EXEMPT for each in operation.writes):
+            return False
+        try:
+            return all(await self._door.visible(permit, Can.SKIP_POLICY, [key]))
+        except CatalogError:
+            return False
 
     async def _apply(self, permit: Permit[Operation], change: WritingGrants, *, strict: bool) -> None:
         """Apply a change of grants and respond when it is in force.

@@ -333,3 +333,18 @@ def test_bindings_are_listed_in_pages_that_are_complete(world: World, ns: str) -
     assert [each["id"] for each in world.admin.get(path).json()["bindings"]] == found
     assert world.admin.get(path, params={"pageToken": "x"}).status_code == 400
     world.admin.send("DELETE", f"{POLICY}/{policy['id']}", params={"force": "true"})
+
+
+def test_creator_of_an_exempt_role_reads_in_the_answer_that_it_is_exempt(world: World) -> None:
+    """The creator of a role is its member."""
+    security, policy = world.stranger(), make(world)
+    world.grant("security_admin", security, "project", world.project)
+    made = security.post("/management/v1/role", {"name": unique("exempt")})
+    assert made.status_code == 201, made.text
+    role, auditor = {"role": made.json()["id"]}, {"user": world.stranger().id}
+    path = f"{POLICY}/{policy['id']}/grants"
+    for principal, header in ((auditor, None), (role, "caller")):
+        body = {"writes": [{"privilege": "exempt", "principal": principal}]}
+        answer = send_until_decided(lambda body=body: security.post(path, body))  # type: ignore[misc]  # a lambda of the loop
+        assert answer.status_code == 204, answer.text
+        assert answer.headers.get("x-lakegate-exempt") == header

@@ -32,7 +32,8 @@ def _serve_changing(operation: type[ChangeGrants]) -> None:
         writes, deletes = require_writable(unbound.on, parse_grants(request.writes), parse_grants(request.deletes))
         permit = await ctx.admit(replace(unbound, writes=writes, deletes=deletes))
         await ctx.services.grants.change(permit)
-        return changed_grants(await ctx.services.live_credentials.after_revocation(permit))
+        exempts = await ctx.services.grants.exempts_caller(permit)
+        return changed_grants(await ctx.services.live_credentials.after_revocation(permit), exempts_caller=exempts)
 
 
 serve(ListPrincipalGrants, GrantLists.of_principal)

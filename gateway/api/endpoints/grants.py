@@ -32,7 +32,8 @@ def _serve_writing(operation: type[WriteAssignments]) -> None:
         writes, deletes = require_writable(unbound.on, parse_entries(request.writes), parse_entries(request.deletes))
         permit = await ctx.admit(replace(unbound, writes=writes, deletes=deletes))
         await ctx.services.grants.write(permit)
-        return changed_grants(await ctx.services.live_credentials.after_revocation(permit))
+        exempts = await ctx.services.grants.exempts_caller(permit)
+        return changed_grants(await ctx.services.live_credentials.after_revocation(permit), exempts_caller=exempts)
 
 
 for reading in READ_ASSIGNMENTS:
