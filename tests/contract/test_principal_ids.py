@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from urllib.parse import quote
 
 import pytest
@@ -41,7 +42,7 @@ def test_a_user_is_read_changed_searched_and_deleted(world: World, job: Person) 
         "and convert_from(record, 'UTF8') like '%' || $1 || '%'",
         deleted.headers["x-request-id"],
     )
-    assert job.id in row["text"]
+    assert json.dumps(job.id)[1:-1] in row["text"]
 
 
 def test_a_path_of_an_id_is_not_another_route(world: World, job: Person) -> None:
