@@ -15,11 +15,11 @@ from gateway.iceberg.wire import CatalogConfig
 from gateway.obligations.application import hidden_operations
 from gateway.storage.registry import catalog_defaults, soft_deletion_defaults, stored_profile
 
-#: Endpoints that are served and deliberately not advertised: the configuration itself, tokens, and the signer of staged
-#: tables, which clients get with the table.
+#: Endpoints that are served and deliberately not advertised: the configuration itself, tokens, and the signer and
+#: the credentials of staged tables, which clients get with the table.
 #: Clients get their tokens from the identity provider. Engines that act for users are configured with the token
 #: endpoint.
-_NOT_OFFERED = frozenset({"GetConfig", "ExchangeToken", "SignCreation"})
+_NOT_OFFERED = frozenset({"GetConfig", "ExchangeToken", "SignCreation", "VendStagedCredentials"})
 
 
 class Configurations:

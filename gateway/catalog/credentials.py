@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from urllib.parse import quote
 from uuid import UUID
 
 import structlog
@@ -16,7 +15,11 @@ import structlog
 from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.access.door import Door
 from gateway.access.issued_credential import IssuedCredential
-from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
+from gateway.access.operations.credentials import (
+    VendCreationCredentials,
+    VendCredentials,
+    VendStagedCredentials,
+)
 from gateway.access.operations.generic_tables import (
     AdoptGenericTable,
     CreateGenericTable,
@@ -27,12 +30,14 @@ from gateway.access.operations.tables import CreateTable
 from gateway.access.permit import Permit
 from gateway.access.relations import Can
 from gateway.access.resolved import Resolution, ResolvedWarehouse
+from gateway.catalog.credential_terms import creation_level, level_of, load_level, refresh_endpoint
+from gateway.db import tables
 from gateway.db.credentials import StorageCredentials
 from gateway.db.engine import Database
 from gateway.iceberg.errors import ForbiddenException
-from gateway.iceberg.identifiers import SEPARATOR, TableIdentifier
+from gateway.iceberg.identifiers import TableIdentifier
 from gateway.iceberg.wire import LoadCredentialsResponse, RemoteSigningConfig, StorageCredential
-from gateway.obligations.application import VendingTerms, vending_terms
+from gateway.obligations.application import vending_terms
 from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
 from gateway.scope.profile import Downscoping, StorageProfile, longest_life
@@ -47,6 +52,7 @@ from gateway.vending.vendor import NoCredentials, Vendor
 Vending = (
     Permit[VendCredentials]
     | Permit[VendCreationCredentials]
+    | Permit[VendStagedCredentials]
     | Permit[VendGenericTableCredentials]
     | Permit[VendGenericTableCreationCredentials]
 )
@@ -118,6 +124,35 @@ class Credentials:
             return _require_credentials(refused)
         return _require_credentials(await self.for_load(permit))
 
+    async def vend_staged(self, permit: Permit[VendStagedCredentials]) -> LoadCredentialsResponse | None:
+        """Return new credentials of a table that the caller has staged; None if the caller has not staged it under this
+        name in this namespace, or has created it since.
+
+        Raises NoCredentialsVended (403) if the warehouse or a policy allows none.
+        """
+        operation = permit.operation
+        namespace = permit.namespace(operation.namespace)
+        async with self._database.read() as connection:
+            found = await tables.staged_location(
+                connection,
+                operation.table_id,
+                namespace_id=namespace.id,
+                # The one about which the policies were asked.
+                name=operation.table,
+                staged_by=permit.actor.id,
+            )
+        if found is None:
+            permit.pending_audit.add_details(vended="nothing", reason="not staged")
+            permit.pending_audit.keep_as_read()
+            return None
+        identifier = TableIdentifier(namespace.namespace, operation.table)
+        refresh = refresh_endpoint(namespace.warehouse.id, identifier, staged=operation.table_id)
+        location, level = parse_location(found), creation_level(permit)
+        vended_result = await self._vend(permit, namespace.warehouse, location, level, refresh, operation.table_id)
+        permit.pending_audit.add_details(**dict(vended_result.audit_details))
+        await permit.pending_audit.commit(vended_result.issued)
+        return _require_credentials(vended_result)
+
     async def for_load(self, permit: Permit[VendCredentials]) -> VendResult:
         """Return the credentials for a load. The result has none if none may be vended; no error is raised for that."""
         ref = permit.operation.table
@@ -126,7 +161,7 @@ class Credentials:
         profile = stored_profile(table.warehouse.profile)
         location = parse_location(table.location)
         unrestricted = not permit.restricted(ref)
-        refresh = refresh_endpoint(table.warehouse.id, ref.identifier) if unrestricted else None
+        refresh = refresh_endpoint(table.warehouse.id, table.identifier) if unrestricted else None
         offer = self._signing.for_table(table) if unrestricted else None
         vended_result = await self._vend_or_sign(
             permit, table.warehouse, location, level, refresh, table.id, offer, permit.operation.signing
@@ -167,7 +202,9 @@ class Credentials:
         )
         identifier = TableIdentifier(operation.namespace.namespace, name)
         try:
-            refresh = refresh_endpoint(warehouse.id, identifier, generic=generic)
+            stages = isinstance(permit.operation, CreateTable) and permit.operation.request.stage_create
+            staged = table_id if stages else None
+            refresh = refresh_endpoint(warehouse.id, identifier, generic=generic, staged=staged)
             offer, preferred = None, False
             if isinstance(operation, VendCreationCredentials):
                 offer = self._signing.for_created(warehouse, identifier.namespace, identifier.name, table_id)
@@ -188,9 +225,9 @@ class Credentials:
         """Return the credentials for a load of a generic table, as `for_load` does."""
         ref = permit.operation.table
         row = permit.generic_table(ref)
-        level = _level(permit.holds(Can.WRITE_DATA, ref), vending_terms(permit.obligations))
+        level = level_of(permit.holds(Can.WRITE_DATA, ref), vending_terms(permit.obligations))
         location = parse_location(row.location)
-        refresh = refresh_endpoint(row.warehouse.id, ref.identifier, generic=True)
+        refresh = refresh_endpoint(row.warehouse.id, row.identifier, generic=True)
         vended_result = await self._vend(permit, row.warehouse, location, level, refresh, row.id)
         permit.pending_audit.add_details(**dict(vended_result.audit_details))
         await permit.pending_audit.commit(vended_result.issued)
@@ -335,23 +372,6 @@ def require_vendable(profile: StorageProfile, location: Location) -> None:
         downscoping.policy(location, AccessLevel.READ_WRITE_DELETE)
 
 
-def load_level(permit: Permit[VendCredentials]) -> AccessLevel:
-    """Return the access level of a load's credentials."""
-    table = permit.operation.table
-    # A caller that does not read all of the table gets no write access: it could write back held-back values, or
-    # overwrite rows without them. If its data policies allow appends, it may add files and delete none.
-    terms = vending_terms(permit.obligations)
-    may_write = permit.holds(Can.WRITE_DATA, table) and (terms.whole or terms.appends)
-    return _level(may_write, terms)
-
-
-def creation_level(
-    permit: Permit[VendCreationCredentials] | Permit[VendGenericTableCreationCredentials],
-) -> AccessLevel:
-    """Return the access level of the credentials of a table's creator."""
-    return _level(True, vending_terms(permit.obligations))
-
-
 def _is_generic(permit: Vending) -> bool:
     return isinstance(permit.operation, VendGenericTableCredentials | VendGenericTableCreationCredentials)
 
@@ -369,23 +389,3 @@ def _no_credentials(reason: str) -> VendResult:
 def _location_only(profile: StorageProfile, reason: str) -> VendResult:
     """Return the region and endpoint of the store, without keys."""
     return VendResult(profile.client_properties(None, refresh_endpoint=None), (), reason)
-
-
-def _level(may_write: bool, terms: VendingTerms) -> AccessLevel:
-    """Return the access level: without `may_write` read-only, else read, write and delete, unless an obligation forbids
-    deletion.
-    """
-    if not may_write:
-        return AccessLevel.READ
-    return AccessLevel.READ_WRITE_DELETE if terms.may_delete and terms.whole else AccessLevel.READ_WRITE
-
-
-def refresh_endpoint(warehouse_id: UUID, identifier: TableIdentifier, *, generic: bool = False) -> str:
-    """Return the endpoint from which a client refreshes credentials.
-
-    For a table it is relative to the catalog's URI, as Iceberg clients expect. For a generic table it is relative to
-    the root of this server.
-    """
-    namespace = quote(SEPARATOR.join(identifier.namespace.levels), safe="")
-    top, kind = ("/lakekeeper/v1", "generic-tables") if generic else ("v1", "tables")
-    return f"{top}/{warehouse_id}/namespaces/{namespace}/{kind}/{quote(identifier.name, safe='')}/credentials"

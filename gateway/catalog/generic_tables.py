@@ -97,7 +97,7 @@ class GenericTables(TableCollection):
         validate_new_name(request.name, noun="generic table")
         if isinstance(permit.operation, AdoptGenericTable):
             await self._door.require_endless(permit, Can.ADOPT_FILES, WarehouseRef(namespace.warehouse.id))
-        identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
+        identifier = TableIdentifier(namespace.namespace, request.name)
         await refuse_taken_name(permit, self._database, namespace, identifier, _name_taken_error)
         profile = stored_profile(namespace.warehouse.profile)
         id = uuid7()
@@ -145,7 +145,7 @@ class GenericTables(TableCollection):
             vended_result = self._credentials.without_credentials(row.warehouse)
         else:
             vended_result = VendResult({})
-        return _answer(ref.identifier, row.format, row.location, document, vended_result)
+        return _answer(row.identifier, row.format, row.location, document, vended_result)
 
     async def exists(self, permit: Permit[GenericTableExists]) -> None:
         """Do nothing: the permit proves that the generic table exists and is visible to the caller."""

@@ -13,7 +13,7 @@ from gateway.access.operations.tables import CreateTable, LoadTable
 from gateway.access.permit import Permit
 from gateway.access.relations import Can
 from gateway.access.resolved import Excerpt, ResolvedWarehouse
-from gateway.catalog.credentials import creation_level, load_level
+from gateway.catalog.credential_terms import creation_level, load_level
 from gateway.catalog.etags import CLIENT_MANAGED, METADATA_ONLY, REMOTE_SIGNING, Representation
 from gateway.catalog.offloading import offload
 from gateway.db.documents import Document

@@ -97,6 +97,8 @@ class Namespaces:
         namespace = operation.namespace
         validate_new_namespace(namespace, reserved=self._reserved)
         parent = permit.namespace(operation.parent) if isinstance(operation.parent, NamespaceRef) else None
+        if parent is not None:
+            namespace = parent.namespace.child(namespace.levels[-1])
         warehouse = parent.warehouse if parent is not None else permit.warehouse(operation.warehouse)
         requested = operation.request.properties or {}
         properties = {key: value for key, value in requested.items() if key not in _SYNTHETIC}
@@ -140,13 +142,13 @@ class Namespaces:
         return NamespaceResponse(namespace=namespace.levels, properties={**properties, "namespace_id": str(id)})
 
     async def load(self, permit: Permit[LoadNamespace]) -> NamespaceResponse:
-        """Return the properties, under the spelling of the request."""
+        """Return the properties, under the spelling of the creators."""
         row = permit.namespace(permit.operation.namespace)
         properties = await namespaces.read_properties(self._database, row.id)
         if properties is None:
             raise NoSuchNamespaceException(f"Namespace does not exist: {row.namespace.dotted}")
         return NamespaceResponse(
-            namespace=permit.operation.namespace.namespace.levels,
+            namespace=row.namespace.levels,
             properties={**properties, "namespace_id": str(row.id)},
         )
 

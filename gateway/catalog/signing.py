@@ -14,7 +14,7 @@ from gateway.access.operations.credentials import VendCreationCredentials, VendC
 from gateway.access.operations.signing import SignCreation, SignRequest, SignWrite
 from gateway.access.permit import Permit
 from gateway.access.resolved import ResolvedWarehouse
-from gateway.catalog.credentials import creation_level, load_level
+from gateway.catalog.credential_terms import creation_level, load_level
 from gateway.catalog.offloading import offload
 from gateway.db import tables
 from gateway.db.credentials import StorageCredentials

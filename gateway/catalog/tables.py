@@ -84,7 +84,7 @@ class Tables(TableCollection):
         validate_new_name(request.name)
         profile = stored_profile(warehouse.profile)
         id = uuid7()
-        identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
+        identifier = TableIdentifier(namespace.namespace, request.name)
         await refuse_taken_name(permit, self._database, namespace, identifier)
         location = location_of_new(profile, namespace, identifier.name, id, request.location)
         require_vendable(profile, location)
@@ -195,7 +195,7 @@ class Tables(TableCollection):
         """
         request = permit.operation.request
         namespace = permit.namespace(permit.operation.namespace)
-        identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
+        identifier = TableIdentifier(namespace.namespace, request.name)
         location = parse_location(recorded_success.detail["location"])
         async with self._database.read() as connection:
             row = await tables.find_staged(

@@ -108,7 +108,7 @@ class Views:
         request = permit.operation.request
         namespace = permit.namespace(permit.operation.namespace)
         validate_new_name(request.name, noun="view")
-        identifier = TableIdentifier(permit.operation.namespace.namespace, request.name)
+        identifier = TableIdentifier(namespace.namespace, request.name)
         await refuse_taken_name(permit, self._database, namespace, identifier, view_name_taken_error)
         profile = stored_profile(namespace.warehouse.profile)
         id = uuid7()

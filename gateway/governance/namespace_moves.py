@@ -85,7 +85,7 @@ class NamespaceMoves:
             await self._door.require_endless(permit, Can.MOVE, operation.namespace)
         # Use the parent's stored spelling, as namespace lists return it.
         name = operation.destination.name
-        to = Namespace((name,) if parent is None else (*parent.namespace.levels, name))
+        to = Namespace((name,)) if parent is None else parent.namespace.child(name)
         use_approval = await self._approve(permit, permit.namespace(operation.namespace), parent, to)
         try:
             steps = await retry_serialization(lambda: self._record(permit, warehouse, parent, to, use_approval))
@@ -101,7 +101,7 @@ class NamespaceMoves:
             for step in steps:
                 await self._delivery.deliver(step)
         return MovedNamespace(
-            namespace=operation.destination.levels,
+            namespace=to.levels,
             namespace_id=operation.namespace.namespace_id,
             parent_namespace_id=None if parent is None else parent.id,
         )
@@ -115,9 +115,8 @@ class NamespaceMoves:
         row = permit.namespace(operation.namespace)
         permit.pending_audit.add_details(repeated="true")
         await permit.pending_audit.commit()
-        there = row.namespace.key == operation.destination.key
         return MovedNamespace(
-            namespace=operation.destination.levels if there else row.namespace.levels,
+            namespace=row.namespace.levels,
             namespace_id=row.id,
             parent_namespace_id=row.ancestors[-1] if row.ancestors else None,
         )

@@ -76,6 +76,10 @@ class Namespace(Struct, frozen=True):
                 raise NamespacePartEmpty(f"Namespace parts cannot be empty: {_shown('.'.join(self.levels))}")
             _refuse_categories(level, _UNSTORABLE, InvalidNamespace, "Namespace level")
 
+    def child(self, name: str) -> Namespace:
+        """Return the namespace of this name below this one."""
+        return Namespace((*self.levels, name))
+
     @classmethod
     def parse(cls, raw: str, separator: str = SEPARATOR) -> Namespace:
         """Parse a percent-decoded path segment or query value.

@@ -220,6 +220,11 @@ def _tables() -> list[Example]:
             body=_PUT,
         ),
         Example(
+            "refresh the credentials of a creation",
+            credentials.VendStagedCredentials(world.NAMESPACE, "returns", world.TABLE_ID),
+            {**_N, "table": "returns", "table_id": str(world.TABLE_ID)},
+        ),
+        Example(
             "report scan",
             tables.ReportMetrics(world.TABLE, decode(_body(_SCANNED), ScanReport)),
             _T,

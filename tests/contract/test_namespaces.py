@@ -43,10 +43,10 @@ def test_one_of_many_concurrent_namespace_creations_succeeds(world: World) -> No
     assert sorted(answer.status_code for answer in answers) == [200] + [409] * 15
 
 
-def test_names_are_case_insensitive_returned_as_requested_listed_as_created(world: World) -> None:
+def test_names_are_case_insensitive_and_returned_as_created(world: World) -> None:
     name = unique("MixedCase")
     world.namespace(name)
-    assert world.admin.get(f"{world.root}/namespaces/{name.lower()}").json()["namespace"] == [name.lower()]
+    assert world.admin.get(f"{world.root}/namespaces/{name.lower()}").json()["namespace"] == [name]
     assert [name] in world.admin.get(f"{world.root}/namespaces").json()["namespaces"]
 
 
@@ -163,6 +163,24 @@ def test_only_an_empty_namespace_is_dropped(world: World, ns: str) -> None:
     dropped = world.admin.delete(f"{world.root}/namespaces/{ns}")
     assert (dropped.status_code, dropped.content) == (204, b"")
     assert world.admin.head(f"{world.root}/namespaces/{ns}").status_code == 404
+
+
+def test_answers_have_the_spelling_of_the_creator_in_any_letter_case_of_the_request(world: World, ns: str) -> None:
+    made = world.admin.post(f"{world.root}/namespaces", {"namespace": [ns.upper(), "Inner"]})
+    assert (made.status_code, made.json()["namespace"]) == (200, [ns, "Inner"])
+    made = world.admin.post(f"{world.root}/namespaces", {"namespace": [ns.upper(), "INNER", "Leaf"]})
+    assert (made.status_code, made.json()["namespace"]) == (200, [ns, "Inner", "Leaf"])
+    path = f"{world.root}/namespaces/{ns.upper()}%1FiNNer"
+    assert world.admin.get(path).json()["namespace"] == [ns, "Inner"]
+    listed = world.admin.get(f"{world.root}/namespaces", params={"parent": f"{ns.upper()}\x1fINNER"})
+    assert listed.json()["namespaces"] == [[ns, "Inner", "Leaf"]]
+    world.table(f"{ns}%1Fin%4EER", name="Tab")
+    tables = world.admin.get(f"{path}/tables").json()["identifiers"]
+    assert tables == [{"namespace": [ns, "Inner"], "name": "Tab"}]
+    wanted = {"X-Iceberg-Access-Delegation": "vended-credentials"}
+    [keys] = world.admin.get(f"{path}/tables/TAB", headers=wanted).json()["storage-credentials"]
+    endpoint = keys["config"]["client.refresh-credentials-endpoint"]
+    assert endpoint.endswith(f"/namespaces/{ns}%1FInner/tables/Tab/credentials")
 
 
 def test_child_namespace_needs_its_parent_and_at_most_five_levels(world: World, ns: str) -> None:

@@ -239,6 +239,27 @@ def test_staged_table_is_invisible_until_committed(world: World, ns: str) -> Non
     assert loaded.get("metadata-log", []) == [], "a table after its first commit has no previous metadata"
 
 
+def test_creator_refreshes_the_keys_of_a_staged_table_before_and_after_its_commit(world: World, ns: str) -> None:
+    """A long CREATE TABLE AS SELECT outlives its first keys."""
+    staged = _stage(world, ns, "long")
+    [keys] = staged["storage-credentials"]
+    address = f"/catalog/{keys['config']['client.refresh-credentials-endpoint']}"
+    for _ in range(2):
+        answer = world.bob.get(address)
+        assert answer.status_code == 200, answer.text
+        [fresh] = answer.json()["storage-credentials"]
+        assert fresh["prefix"] == keys["prefix"] and fresh["config"]["s3.session-token"]
+        path = f"{world.root}/namespaces/{ns}/tables/long"
+        assert world.carol.get(address).status_code == 404
+        if world.bob.head(path).status_code == 404:
+            assert world.admin.get(address).status_code == 404, "only its creator gets keys of a staged table"
+            assert world.bob.post(path, _creation(staged["metadata"])).status_code == 200
+    loaded = world.bob.get(path, headers={"X-Iceberg-Access-Delegation": "vended-credentials"}).json()
+    assert loaded["storage-credentials"][0]["config"]["client.refresh-credentials-endpoint"].endswith(
+        "/long/credentials"
+    )
+
+
 def test_one_of_many_commits_of_a_staged_table_succeeds(world: World, ns: str) -> None:
     creations = [_creation(_stage(world, ns, "finish")["metadata"]) for _ in range(6)]
     path = f"{world.root}/namespaces/{ns}/tables/finish"

@@ -6,11 +6,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
+from uuid import UUID
 
 from gateway.access.change_event import EventDeclaration, NoEvent
 from gateway.access.demand import Demand
 from gateway.access.operation import ChangeOperation, VendingOperation
-from gateway.access.refs import NamespaceRef, TableRef
+from gateway.access.refs import NamespaceRef, Table, TableRef, TabularRef
 from gateway.access.relations import Can
 from gateway.access.request import InPath
 from gateway.obligations.application import EnforcementPoint
@@ -57,3 +58,25 @@ class VendCreationCredentials(ChangeOperation):
 
     def new_table(self) -> str | None:
         return self.table
+
+
+@dataclass(frozen=True)
+class VendStagedCredentials(VendingOperation):
+    """Vend new credentials for a table that its creator has staged and not yet committed.
+
+    `can_create_table` on the namespace is demanded, as for the commit. The path contains the id of the staged table. A
+    client keeps the address after the commit: the request is then decided like any other (`of_table`).
+    """
+
+    endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces/{namespace}/created/{table}/{table_id}/credentials"
+    enforcement_point: ClassVar[EnforcementPoint | None] = EnforcementPoint.VEND
+    namespace: InPath[NamespaceRef]
+    table: InPath[str]
+    table_id: InPath[UUID]
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.CREATE_TABLE, self.namespace),)
+
+    def of_table(self) -> VendCredentials:
+        """Return the operation for the table after its creation."""
+        return VendCredentials(TabularRef(Table, self.namespace.warehouse_id, self.table_id))

@@ -23,7 +23,7 @@ from gateway.access.operations.tables import CommitTable, CreateTable, DropTable
 from gateway.access.ports import Pin, Question
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.relations import Can
-from gateway.catalog.credentials import load_level
+from gateway.catalog.credential_terms import load_level
 from gateway.catalog.loads import load_representation, require_same_columns, shows_data
 from gateway.db.documents import Document
 from gateway.iceberg.errors import CatalogError, ForbiddenException

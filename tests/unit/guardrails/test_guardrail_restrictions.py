@@ -13,7 +13,7 @@ from gateway.access.operations.tables import LoadTable
 from gateway.access.operations.views import LoadView
 from gateway.access.policy import PolicyAnswer
 from gateway.access.relations import Can
-from gateway.catalog.credentials import load_level
+from gateway.catalog.credential_terms import load_level
 from gateway.db.policy_alerts import PolicyAlerts
 from gateway.iceberg.errors import ForbiddenException
 from gateway.obligations.application import restrictions_for_load
