@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from types import MappingProxyType
@@ -134,7 +134,7 @@ class Operation:
         `audit_facts` limits their size and removes each value whose name looks like that of a secret. Replace secrets
         under other names here.
         """
-        return {each.name: getattr(self, each.name) for each in fields(self)} if is_dataclass(self) else {}
+        return {name: getattr(self, name) for name in getattr(self, "__dataclass_fields__", {})}
 
     @classmethod
     def name(cls) -> str:

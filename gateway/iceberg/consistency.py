@@ -33,12 +33,13 @@ def check_consistency(metadata: TableMetadata) -> None:
             )
     # These properties raise if the default does not exist.
     schema, spec, order = (metadata.schema, metadata.default_spec, metadata.default_sort_order)
-    for part in (*metadata.partition_specs, *metadata.sort_orders):
-        for field in part.fields:
-            check_transform(field.transform)
     for each in metadata.partition_specs:
+        for field in each.fields:
+            check_transform(field.transform)
         check_partition_names(each)
     for found in metadata.sort_orders:
+        for sorted_by in found.fields:
+            check_transform(sorted_by.transform)
         if bool(found.fields) != bool(found.order_id):
             raise _inconsistent(f"sort order {found.order_id} is wrong: order 0, and no other, has no fields")
     check_default_spec(spec, schema)

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from gateway.cli import main
-from gateway.cli.data_policy_preview import _reader, _text
+from gateway.cli.data_policy_preview import _opened, _text
 from gateway.cli.management import Management
 
 
@@ -31,7 +31,7 @@ def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(click.ClickException, match=r"lakegate\[reader\]"):
-        _reader(Management("http://localhost:1", "t"), "w", "ann")
+        _opened(Management("http://localhost:1", "t"), "w", "n.t")
 
 
 def test_command_line_starts_without_the_packages_of_the_extra() -> None:

@@ -100,7 +100,8 @@ def test_defaults_of_the_wrong_type_or_range_are_refused_everywhere(kind: Any, d
 
 
 def test_whole_numbers_as_defaults_of_doubles_are_stored_with_a_decimal_point() -> None:
-    made = encode_table_metadata(make_table(3, fields=schema(column(1, "a", "double", **{"write-default": 1}))))
+    default: dict[str, Any] = {"write-default": 1}
+    made = encode_table_metadata(make_table(3, fields=schema(column(1, "a", "double", **default))))
     assert b'"write-default":1.0' in made
 
 
