@@ -122,7 +122,7 @@ EXCEPTIONS: Final[Mapping[str, Callable[[Case], bool]]] = {
             "but no such version exists",
             "Cannot set default partition spec to unknown spec",
         ),
-        *("Cannot add version with unknown schema", "The table has no current schema"),
+        *("Cannot add version with unknown schema", "The table has no current schema", "does not match main branch"),
     ),
     "last-column-id too low": refused_here("has the higher field id"),
     "reserved or negative field id": refused_here("Invalid schema: field id"),
