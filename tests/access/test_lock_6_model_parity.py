@@ -173,7 +173,7 @@ class _Schema:
 
     def _check(self, value: Any, schema: dict[str, Any], at: str) -> None:
         known = {"$schema", "$defs", "$ref", "anyOf", "type", "properties", "required", "items", "additionalProperties"}
-        assert set(schema) <= known | {"description"}, (
+        assert set(schema) <= known | {"description", "enum"}, (
             f"the schema uses keywords that this validator does not know: {sorted(set(schema) - known)}"
         )
         if "$ref" in schema:
@@ -186,6 +186,7 @@ class _Schema:
         kinds = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool, "null": type(None)}
         if "type" in schema:
             assert type(value) is kinds[schema["type"]], f"{at}: {value!r} is not of type {schema['type']}"
+        assert value in schema.get("enum", (value,)), f"{at}: {value!r} is none of the enumerated values"
         if isinstance(value, dict):
             self._object(value, schema, at)
         for index, each in enumerate(value if isinstance(value, list) else ()):
