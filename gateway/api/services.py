@@ -26,6 +26,7 @@ from gateway.catalog.reports import Reports
 from gateway.catalog.signing import Signing
 from gateway.catalog.tables import Tables
 from gateway.catalog.token_exchange import TokenExchange
+from gateway.catalog.view_commits import ViewCommits
 from gateway.catalog.views import Views
 from gateway.governance.change_tickets import ChangeTickets
 from gateway.governance.checks import Checks
@@ -99,6 +100,7 @@ class Services:
     tables: Tables
     commits: Commits
     views: Views
+    view_commits: ViewCommits
     renames: Renames
     generic_tables: GenericTables
     registrations: Registrations

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from gateway.access.door import Door
 from gateway.assembly.adapters import Stores
-from gateway.assembly.probed_engines import probe_rules
+from gateway.assembly.engines import probe_rules
 from gateway.assembly.traced_tasks import traced_handlers
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Database

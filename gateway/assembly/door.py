@@ -10,7 +10,7 @@ from gateway.access.door import Door
 from gateway.access.grant_expiry import ExpiryCache
 from gateway.access.ports import Policies, Relationships
 from gateway.assembly.authorizers import WITHOUT_AUTHORIZERS, Authorizers
-from gateway.assembly.probed_engines import probe_rules
+from gateway.assembly.engines import probe_rules
 from gateway.assembly.traced_door import TracedDoor
 from gateway.audit.sink import BufferedAudit
 from gateway.db.desired_tuples import RecordedGrants

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recognize tokens of trusted engines by the identities in the settings."""
+"""Build the parts that know engines from the settings: which tokens prove an engine, and how engines are probed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gateway.access.engine_probes import ProbeRules
 from gateway.identity.tokens import VerifiedToken
+from gateway.settings import certificate_sources
+from gateway.settings.engine_probes import EngineProbes
 from gateway.settings.engines import TrustedEngine
+from gateway.tls import trusted
+from gateway.verification.engine_reads import EngineAddress, EngineReads, Reader
 
 
 def owner_properties(engines: Mapping[str, TrustedEngine]) -> frozenset[str]:
@@ -33,3 +38,25 @@ class EnginesByToken:
             if known is not None and subject in known.subjects:
                 properties.add(engine.owner_property.casefold())
         return tuple(sorted(properties))
+
+
+def probe_rules(settings: EngineProbes) -> ProbeRules:
+    """Return which engines need a probe."""
+    return ProbeRules(required=settings.required, vouched=frozenset(settings.vouched))
+
+
+def engine_reads(settings: EngineProbes) -> EngineReads:
+    """Return the reader of canaries, with the addresses of the settings."""
+    addresses = [
+        EngineAddress(
+            engine=each.identity,
+            url=each.url,
+            kind=each.kind,
+            user=Reader(each.user, each.user_token.reveal() if each.user_token else None),
+            control=Reader(each.control, each.control_token.reveal() if each.control_token else None),
+            catalog=each.catalog,
+            warehouse_id=each.warehouse,
+        )
+        for each in settings.engines.values()
+    ]
+    return EngineReads(addresses, trusted(*certificate_sources()).context if addresses else None)

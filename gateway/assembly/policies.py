@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gateway.embedded.errors import ToolMissing
-from gateway.embedded.toolchain import OPA, locate_opa
 from gateway.opa.bundle import InvalidSigningKey, SigningAlgorithm, SigningKey
 from gateway.opa.policy_files import PolicySource
 from gateway.settings import Settings, SettingsError
@@ -33,6 +31,11 @@ def policy_source(settings: Settings) -> tuple[PolicySource | None, SigningKey |
 
 
 def _source(settings: Settings) -> PolicySource:
+    # Imported here: the toolchain of the embedded stack imports large packages, which workers without a directory of
+    # policies must not load.
+    from gateway.embedded.errors import ToolMissing
+    from gateway.embedded.toolchain import OPA, locate_opa
+
     directory = Path(settings.policy_directory or "")
     if not directory.is_dir():
         raise SettingsError(f"{PREFIX}POLICY_DIRECTORY must be an existing directory, and {directory} is not one")

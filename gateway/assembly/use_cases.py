@@ -15,11 +15,10 @@ from gateway.api.authentication import Authentication
 from gateway.api.services import Services
 from gateway.assembly.adapters import Stores, delegated_tokens
 from gateway.assembly.change_approval import open_change_approval
-from gateway.assembly.engines import EnginesByToken, owner_properties
+from gateway.assembly.engines import EnginesByToken, engine_reads, owner_properties, probe_rules
 from gateway.assembly.identity import Identity, actor_of_token
 from gateway.assembly.limits import metadata_limits, open_shares
 from gateway.assembly.policies import policy_source
-from gateway.assembly.probed_engines import engine_reads, probe_rules
 from gateway.audit.refused_logins import RefusedLogins
 from gateway.catalog.chosen_locations import ChosenLocations
 from gateway.catalog.commits import Commits
@@ -37,6 +36,7 @@ from gateway.catalog.reports import Reports
 from gateway.catalog.signing import Signing
 from gateway.catalog.tables import Tables
 from gateway.catalog.token_exchange import TokenExchange
+from gateway.catalog.view_commits import ViewCommits
 from gateway.catalog.view_owners import ViewOwners
 from gateway.catalog.views import Views
 from gateway.db.advisory_locks import AdvisoryLocks
@@ -151,17 +151,17 @@ def build_services(
     )
     locks = AdvisoryLocks(database)
     providers = list(settings.identity_providers())
+    owners = ViewOwners(
+        sole_provider=providers[0] if len(providers) == 1 else None,
+        protected=owner_properties(settings.trusted_engines),
+    )
     views = Views(
         labels=labels,
         database=database,
         delivery=delivery,
         files=metadata_files,
-        locks=locks,
         lists=lists,
-        owners=ViewOwners(
-            sole_provider=providers[0] if len(providers) == 1 else None,
-            protected=owner_properties(settings.trusted_engines),
-        ),
+        owners=owners,
         documents=documents,
         chosen=chosen,
         approval=approval,
@@ -245,6 +245,15 @@ def build_services(
             approval=approval,
         ),
         views=views,
+        view_commits=ViewCommits(
+            database=database,
+            files=metadata_files,
+            locks=locks,
+            owners=owners,
+            documents=documents,
+            chosen=chosen,
+            approval=approval,
+        ),
         renames=Renames(database=database, door=door, delivery=delivery, documents=documents, approval=approval),
         generic_tables=GenericTables(
             database=database,

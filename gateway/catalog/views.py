@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of views: list, create, load, commit, drop. Registration is in `registrations.py`.
+"""Use cases of views: list, create, load, drop. Commits are in `view_commits.py`, registration in `registrations.py`.
 
 Views and tables share their names and the warehouse's store. A view's only files are its metadata files.
 """
@@ -7,32 +7,25 @@ Views and tables share their names and the warehouse's store. A view's only file
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 from uuid import UUID
 
 import msgspec
 from uuid_utils.compat import uuid7
 
-from gateway.access.dependency_errors import CommitUnknown
 from gateway.access.operations.registrations import AdoptView, RegisterView
-from gateway.access.operations.views import CommitView, CreateView, DropView, ListViews, LoadView, ViewExists
+from gateway.access.operations.views import CreateView, DropView, ListViews, LoadView, ViewExists
 from gateway.access.permit import Permit
 from gateway.access.refs import ObjectType
-from gateway.access.resolved import ResolvedNamespace, ResolvedView
+from gateway.access.resolved import ResolvedNamespace
 from gateway.access.tuples import Principal
-from gateway.catalog.approved_commits import ApprovedStateChanged, actions_of, commit_approved
-from gateway.catalog.change_approval import UNCONDITIONAL, Approval, ChangeApproval
-from gateway.catalog.change_proposals import of_object
+from gateway.catalog.change_approval import Approval, ChangeApproval
 from gateway.catalog.chosen_locations import ChosenLocations
-from gateway.catalog.commit_retry import CommitConflict, CommitQueue, determine_outcome, retry_conflicts
 from gateway.catalog.drops import Files, drop_tabular
 from gateway.catalog.labels import Labels
 from gateway.catalog.lists import Lists
-from gateway.catalog.metadata_files import MetadataFiles, own_files
-from gateway.catalog.offloading import extent, offload
+from gateway.catalog.metadata_files import MetadataFiles
 from gateway.catalog.tables import now_ms
 from gateway.catalog.tabular_creation import (
-    claim_location,
     creation_transaction,
     location_of_new,
     name_taken_error,
@@ -43,28 +36,21 @@ from gateway.catalog.tabular_creation import (
     release_claims,
 )
 from gateway.catalog.view_owners import ViewOwners
-from gateway.db import pending_files, retired_locations, tables, tabular_writes, views
-from gateway.db.advisory_locks import AdvisoryLocks
+from gateway.db import tabular_writes
 from gateway.db.delivery import TupleDelivery
-from gateway.db.documents import Document, Documents
+from gateway.db.documents import Documents
 from gateway.db.engine import Connection, Database
-from gateway.db.resolver import reread_view
-from gateway.iceberg.commit import ViewCommitOutcome, commit_view
 from gateway.iceberg.creation import new_view_metadata
 from gateway.iceberg.errors import (
     AlreadyExistsException,
-    LocationAlreadyTaken,
-    NoSuchViewException,
-    TableIdentifierMismatch,
 )
 from gateway.iceberg.identifiers import TableIdentifier, validate_new_name
 from gateway.iceberg.locations import location_properties
-from gateway.iceberg.views import decode_stored_view_metadata, encode_view_metadata
-from gateway.iceberg.wire import CommitViewRequest, ListTablesResponse, LoadViewResult
+from gateway.iceberg.views import encode_view_metadata
+from gateway.iceberg.wire import ListTablesResponse, LoadViewResult
 from gateway.scope.location import Location
 from gateway.scope.location_bounds import require_inside
-from gateway.storage.registry import parse_location, stored_profile
-from gateway.verification.port import ChangeKind
+from gateway.storage.registry import stored_profile
 
 
 class Views:
@@ -76,7 +62,6 @@ class Views:
         database: Database,
         delivery: TupleDelivery,
         files: MetadataFiles,
-        locks: AdvisoryLocks,
         lists: Lists,
         owners: ViewOwners,
         documents: Documents,
@@ -90,7 +75,6 @@ class Views:
         self._documents = documents
         self.owners = owners
         self._lists = lists
-        self._queue = CommitQueue(locks)
         self._database = database
         self._delivery = delivery
         self._files = files
@@ -120,7 +104,9 @@ class Views:
         require_inside(profile, location, location_properties(metadata.properties))
         if request.location is not None:
             await self._chosen.require_allowed(permit, profile.base_location(), namespace, location)
-            await self._refuse_taken_location_and_empty(namespace, location)
+            async with self._database.read() as connection:
+                await refuse_taken_location(connection, location)
+            await self._files.require_empty(namespace.warehouse, location)
         permit.pending_audit.add_details(view_id=str(id), location=location.text)
         approval = await self.approval.of_creation(
             permit,
@@ -148,38 +134,6 @@ class Views:
 
     async def exists(self, permit: Permit[ViewExists]) -> None:
         """Do nothing: the permit proves that the view exists and is visible to the caller."""
-
-    async def commit(self, permit: Permit[CommitView]) -> LoadViewResult:
-        """Apply the updates to the view's current state. After a lost race the new version gets the next free number.
-
-        Raises:
-        - CommitFailedException (409): a requirement does not hold, or too many races were lost.
-        - Errors of status 400: an update is invalid.
-        - LocationAlreadyTaken.
-        - ViewActionForbidden: the view would run as another user.
-        - CommitStateUnknownException: the database connection failed during COMMIT.
-        """
-        operation = permit.operation
-        _require_same_identifier(operation.request, operation.view.identifier)
-        first = permit.view(operation.view)
-        permit.pending_audit.add_details(view_id=str(first.id))
-
-        async def committed(view: ResolvedView, approval: Approval | None) -> LoadViewResult:
-            async def attempt(must_reread: bool) -> LoadViewResult:
-                now = await self._reread(permit, view) if must_reread else view
-                if approval is not None and now.metadata_location != view.metadata_location:
-                    raise ApprovedStateChanged
-                return await self._attempt(permit, now, approval)
-
-            return await retry_conflicts(self._queue, [view.id], attempt)
-
-        if not self.approval.concerns(
-            ChangeKind.COMMIT, ObjectType.VIEW, updates=actions_of(operation.request.updates)
-        ):
-            return await committed(first, None)
-        return await commit_approved(
-            first, reread=partial(self._reread, permit), approve=partial(self._approve, permit), commit=committed
-        )
 
     async def drop(self, permit: Permit[DropView]) -> str:
         """Drop the view (`drops.drop_tabular`). Its name is free at once, its location after its files are deleted.
@@ -253,128 +207,6 @@ class Views:
             pending = await record_ownership(connection, permit.actor, ObjectType.VIEW, id, namespace, owner=owner)
         await self._delivery.deliver_or_defer(pending)
 
-    async def _approve(self, permit: Permit[CommitView], view: ResolvedView) -> Approval:
-        document, outcome = await self._outcome(permit, view)
-        if not outcome.changed:
-            return UNCONDITIONAL
-        proposal = of_object(
-            permit,
-            ChangeKind.COMMIT,
-            view,
-            updates=permit.operation.request.updates,
-            before=document.text,
-            after=encode_view_metadata(outcome.metadata),
-        )
-        return await self.approval.require(permit, [proposal])
-
-    async def _outcome(self, permit: Permit[CommitView], view: ResolvedView) -> tuple[Document, ViewCommitOutcome]:
-        """Return (current document, outcome of the commit). Raises CommitConflict for a newer document."""
-        request = permit.operation.request
-        document = await self._documents.read(view)
-        if document is None:
-            raise NoSuchViewException.of(permit.operation.view.identifier)
-        if document.metadata_location != view.metadata_location:
-            raise CommitConflict
-
-        def applied() -> ViewCommitOutcome:
-            before = decode_stored_view_metadata(document.text)
-            outcome = commit_view(
-                before, request.requirements, request.updates, now_ms=now_ms(permit), limits=self._files.limits
-            )
-            self.owners.require(permit.actor, outcome.metadata, before)
-            return outcome
-
-        return document, await offload(applied, size=len(document.text) + extent(request.updates))
-
-    async def _attempt(
-        self, permit: Permit[CommitView], view: ResolvedView, approval: Approval | None
-    ) -> LoadViewResult:
-        document, outcome = await self._outcome(permit, view)
-        if not outcome.changed:
-            async with self._database.change(permit):
-                pass
-            return answer(document.metadata_location, document.text)
-        location = await self._new_location(permit, view, outcome)
-        async with self._files.write_one(view.warehouse, outcome.metadata, view.metadata_location) as written:
-            try:
-                await self._swap(permit, view, location, written, approval)
-            except tables.Clash as clash:
-                raise LocationAlreadyTaken(
-                    f"Location is taken by another table or view, or by files of one: {location.text}. Choose "
-                    "another location."
-                ) from clash
-            except CommitUnknown as unknown:
-                await determine_outcome(
-                    self._database, permit, view.id, from_version=view.version, written=written[0], unknown=unknown
-                )
-        return answer(*written)
-
-    async def _swap(
-        self,
-        permit: Permit[CommitView],
-        view: ResolvedView,
-        location: Location,
-        written: tuple[str, bytes],
-        approval: Approval | None,
-    ) -> None:
-        async with self._database.change(permit) as connection:
-            if approval is not None:
-                await approval.use(connection)
-            await pending_files.hold(connection, [written[0]])
-            if location.text != view.location:
-                permit.pending_audit.add_details(location=location.text)
-                await claim_location(connection, location)
-            if not await views.swap(
-                connection,
-                view.id,
-                from_version=view.version,
-                location=location.text,
-                location_key=location.overlap_key,
-                metadata_location=written[0],
-                metadata=written[1],
-            ):
-                raise CommitConflict
-            await _record_for_cleanup(connection, view)
-            if location.text != view.location:
-                await retired_locations.retired_by(connection, view.id, permit.actor.id)
-
-    async def _new_location(
-        self, permit: Permit[CommitView], view: ResolvedView, outcome: ViewCommitOutcome
-    ) -> Location:
-        """Return the location of the view after the commit. Raises an error unless a new location is below the base,
-        free and empty, and path properties lie inside the location.
-        """
-        profile = stored_profile(view.warehouse.profile)
-        location = parse_location(view.location)
-        if outcome.metadata.location != view.location:
-            location = profile.parse_location(outcome.metadata.location)
-            if location.text != view.location:
-                await self._chosen.require_allowed(permit, profile.base_location(), view.namespace, location)
-                await self._refuse_taken_location_and_empty(view.namespace, location)
-        require_inside(profile, location, location_properties(outcome.metadata.properties))
-        return location
-
-    async def _refuse_taken_location_and_empty(self, namespace: ResolvedNamespace, location: Location) -> None:
-        async with self._database.read() as connection:
-            await refuse_taken_location(connection, location)
-        await self._files.require_empty(namespace.warehouse, location)
-
-    async def _reread(self, permit: Permit[CommitView], view: ResolvedView) -> ResolvedView:
-        async with self._database.read() as connection:
-            now = await reread_view(connection, view.id)
-        if now is None or now.namespace.id != view.namespace.id or now.identifier.key != view.identifier.key:
-            raise NoSuchViewException.of(permit.operation.view.identifier)
-        return now
-
-
-async def _record_for_cleanup(connection: Connection, view: ResolvedView) -> None:
-    """Record the view's previous metadata file for cleanup: a view has no metadata log, so nothing names this file any
-    more. The file of a registered view may lie outside of its location; then it is kept.
-    """
-    last = own_files(parse_location(view.location), [view.metadata_location])
-    if last:
-        await pending_files.add(connection, view.warehouse.id, last)
-
 
 def view_name_taken_error(kind: str, identifier: TableIdentifier) -> AlreadyExistsException:
     """Return the error for a taken view name, with the text of Iceberg's REST compatibility kit."""
@@ -388,14 +220,3 @@ def view_name_taken_error(kind: str, identifier: TableIdentifier) -> AlreadyExis
 def answer(metadata_location: str, metadata: bytes) -> LoadViewResult:
     """Build the answer of a load. The metadata is included as stored, without decoding."""
     return LoadViewResult(metadata_location=metadata_location, metadata=msgspec.Raw(metadata))
-
-
-def _require_same_identifier(request: CommitViewRequest, identifier: TableIdentifier) -> None:
-    """Refuse a body whose identifier, if present, differs from the path: the decision was made on the path. Raises
-    TableIdentifierMismatch.
-    """
-    named = None if request.identifier is None else request.identifier.identifier
-    if named is not None and named.key != identifier.key:
-        raise TableIdentifierMismatch(
-            f"The body names {named.dotted} and the path names {identifier.dotted}. They must name the same view."
-        )

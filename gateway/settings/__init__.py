@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All settings of a Lakegate process. No other module reads the environment.
+"""All settings of a Lakegate process. Only `process_environment.py` reads the environment.
 
 A setting is a variable ``LAKEGATE__NAME``; a double underscore nests (``LAKEGATE__OPENFGA__ENDPOINT``). A setting that
 exists in Lakekeeper has the same name after the prefix, so existing configurations need only the other prefix. A
@@ -12,7 +12,6 @@ and ``false``.
 
 from __future__ import annotations
 
-import os
 import typing
 import uuid
 from collections.abc import Mapping
@@ -32,6 +31,17 @@ from gateway.settings.env import SettingsError as SettingsError
 from gateway.settings.events import Events
 from gateway.settings.identity import KubernetesCluster
 from gateway.settings.memory import Memory
+from gateway.settings.process_environment import cache_directory as cache_directory
+from gateway.settings.process_environment import certificate_sources as certificate_sources
+from gateway.settings.process_environment import export_metrics_directory as export_metrics_directory
+from gateway.settings.process_environment import hadoop_environment as hadoop_environment
+from gateway.settings.process_environment import java_home as java_home
+from gateway.settings.process_environment import kubernetes_service, process_variables
+from gateway.settings.process_environment import metrics_directory as metrics_directory
+from gateway.settings.process_environment import search_path as search_path
+from gateway.settings.process_environment import state_directory as state_directory
+from gateway.settings.process_environment import tool_environment as tool_environment
+from gateway.settings.process_environment import variable as variable
 from gateway.settings.secret_files import with_files
 from gateway.settings.sections import (
     Count,
@@ -273,8 +283,7 @@ class Settings(StoreSettings, frozen=True, kw_only=True):
         Raises:
             SettingsError: the gateway's own cluster is enabled, but the gateway runs in none or no audience is set.
         """
-        host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT", "443")
-        return self.clusters_from(host, port)
+        return self.clusters_from(*kubernetes_service())
 
     def require_serving(self) -> None:
         """Require all settings that `serve` needs to be safe.
@@ -315,7 +324,7 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
         SettingsError: lists all removed variables with their replacements, unknown variables with the nearest known
             name, required variables that are missing, and invalid values; or the files that cannot be read.
     """
-    return read(Settings, with_files(os.environ if environment is None else environment), REMOVED)
+    return read(Settings, with_files(process_variables() if environment is None else environment), REMOVED)
 
 
 def rows() -> list[SettingRow]:
@@ -342,60 +351,3 @@ def table() -> str:
         f"| `{row.variable}` | {row.description} | {f'`{row.default}`' if row.default else ''} |" for row in rows()
     ]
     return "\n".join([*head, *lines]) + "\n"
-
-
-def export_metrics_directory(directory: str) -> None:
-    """Set the directory of the workers' metrics. The Prometheus client reads it only from the environment."""
-    os.environ["PROMETHEUS_MULTIPROC_DIR"] = directory
-
-
-def metrics_directory() -> str | None:
-    """Return the directory that ``export_metrics_directory`` set; None if it was not called."""
-    return os.environ.get("PROMETHEUS_MULTIPROC_DIR")
-
-
-def certificate_sources() -> tuple[str | None, str | None]:
-    """Return ``SSL_CERT_FILE`` and ``SSL_CERT_DIR``, which all programs that use OpenSSL read; None if not set."""
-    return os.environ.get("SSL_CERT_FILE") or None, os.environ.get("SSL_CERT_DIR") or None
-
-
-def cache_directory(settings: Settings) -> str:
-    """Return the directory for tools: the setting, ``$XDG_CACHE_HOME/lakegate`` or ``~/.cache/lakegate``."""
-    if settings.embedded.cache_dir is not None:
-        return settings.embedded.cache_dir
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(base, "lakegate")
-
-
-def state_directory() -> str:
-    """Return the directory for the logins of a user: ``$XDG_STATE_HOME/lakegate`` or ``~/.local/state/lakegate``."""
-    base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
-    return os.path.join(base, "lakegate")
-
-
-def variable(name: str) -> str | None:
-    """Return an environment variable that a file of `lakegate apply` names for a secret; None if it is empty."""
-    return os.environ.get(name) or None
-
-
-def search_path() -> str:
-    """Return the ``PATH`` in which programs are searched."""
-    return os.environ.get("PATH", os.defpath)
-
-
-def java_home() -> str | None:
-    """Return the JDK directory from ``JAVA_HOME``; None if it is not set."""
-    return os.environ.get("JAVA_HOME") or None
-
-
-def tool_environment(**changes: str) -> dict[str, str]:
-    """Return the environment for package managers and compilers, with `changes`.
-
-    It is the user's own without the settings, so that the user's mirrors and proxies apply.
-    """
-    return {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)} | changes
-
-
-def hadoop_environment() -> dict[str, str]:
-    """Return the variables that name the Hadoop and Kerberos configuration of this process."""
-    return {name: value for name, value in os.environ.items() if name.startswith(("HADOOP_", "KRB5"))}

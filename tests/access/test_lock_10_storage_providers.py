@@ -44,7 +44,7 @@ ALLOWED = {
     "governance/servers.py": "a field of GET /info that clients know",
     "iceberg/types.py": "the partition transform of the specification",
     "scope/endpoint.py": "the addresses of metadata services, whose clouds are named for the reader",
-    "settings/__init__.py": "the variables of Hadoop and Kerberos, which the embedded stack passes on",
+    "settings/process_environment.py": "the variables of Hadoop and Kerberos, which the embedded stack passes on",
     "settings/stores.py": "a setting tells which fields and profiles it is about",
     "settings/storage.py": "as above",
     "settings/system_identities.py": "as above",

@@ -19,9 +19,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from gateway.fga.client import FgaClient, FgaTuple
+from gateway.fga.client import FgaClient
 from gateway.fga.compiled import compiled_model
 from gateway.fga.model import push_model
+from gateway.fga.wire import FgaTuple
 from tests.openfga_server import KEY, openfga_in_memory
 
 _ROUNDS: Final = 12

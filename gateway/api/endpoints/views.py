@@ -12,6 +12,7 @@ from gateway.access.request import Query
 from gateway.api.answers import dropped_object
 from gateway.api.context import Ctx
 from gateway.api.serves import replay_by, serve, serves
+from gateway.catalog.view_commits import ViewCommits
 from gateway.catalog.views import Views
 from gateway.iceberg.identifiers import TableIdentifier
 from gateway.iceberg.wire import CreateViewRequest, LoadViewResult
@@ -34,7 +35,7 @@ async def load_view(ctx: Ctx) -> LoadViewResult:
 serve(ListViews, Views.list)
 serve(CreateView, Views.create, replay=replay_create)
 serve(ViewExists, Views.exists)
-serve(CommitView, Views.commit, replay=replay_by(LoadView, Views.load))
+serve(CommitView, ViewCommits.commit, replay=replay_by(LoadView, Views.load))
 
 
 @serves(DropView)
