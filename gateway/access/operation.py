@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
 from functools import cache
 from types import MappingProxyType
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from gateway.access.authz_errors import not_found
 from gateway.access.change_event import EventDeclaration, NoEvent
@@ -134,7 +134,8 @@ class Operation:
         `audit_facts` limits their size and removes each value whose name looks like that of a secret. Replace secrets
         under other names here.
         """
-        return {name: getattr(self, name) for name in getattr(self, "__dataclass_fields__", {})}
+        declared: Any = self
+        return {each.name: getattr(self, each.name) for each in fields(declared)} if is_dataclass(declared) else {}
 
     @classmethod
     def name(cls) -> str:

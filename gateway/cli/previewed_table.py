@@ -22,6 +22,8 @@ class Preview:
 
 def preview_of(management: Management, warehouse: str, table: tuple[str, ...], principal: str) -> Preview:
     """Return the preview for a user. A refusal, and a user that may not read the table, end the command."""
+    if not all(principal.partition("~")):
+        raise click.UsageError("--as must be the id of a user, such as oidc~ann")
     if len(table) < 2 or not all(table):
         raise click.UsageError("--table must have the form NAMESPACE.TABLE")
     id = warehouse_named(management, f"warehouse/{warehouse}", warehouse).id

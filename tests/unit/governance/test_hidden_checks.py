@@ -75,7 +75,7 @@ def test_the_shipped_model_gives_each_holder_of_a_relation_a_prerequisite(type: 
     above`.
     """
     model = compiled_model()
-    implied = {"approves above", "selects above", "modifies above", "creates above", "describes above"}
+    implied = {"approves above", "selects above", "modifies above", "creates above", "describes above", "secures above"}
     for relation in ACTIONS[type] - {Can.ENFORCE}:
         ways = openings(relation, REFS[type])
         assert ways, relation
