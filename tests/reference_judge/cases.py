@@ -15,6 +15,9 @@ JSON = dict[str, Any]
 #: Members that hold the clock of the side that wrote them, or a random id.
 _OWN = frozenset({"last-updated-ms", "table-uuid", "view-uuid"})
 
+#: Names that the catalog does not store because they describe the metadata, and what the library adds to staged tables.
+_OWN_PROPERTIES = RESERVED_PROPERTIES | {"created-at"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
@@ -51,8 +54,8 @@ def normal(document: JSON | None) -> JSON:
     for each in ("statistics", "partition-statistics", "encryption-keys"):
         if each in kept:
             kept[each] = sorted(kept[each], key=lambda file: json.dumps(file, sort_keys=True))
-    if "properties" in kept:  # Names that describe the metadata itself are not stored by the catalog.
-        kept["properties"] = {n: v for n, v in kept["properties"].items() if n not in RESERVED_PROPERTIES}
+    if "properties" in kept:
+        kept["properties"] = {n: v for n, v in kept["properties"].items() if n not in _OWN_PROPERTIES}
     if "versions" in kept:
         kept["versions"] = sorted(kept["versions"], key=lambda version: version["version-id"])
     return kept
