@@ -142,7 +142,7 @@ async def test_success_with_an_unsettled_audit_record_is_withheld_and_logged(ope
     _assert_withheld(await _send(hasty, type(operation), door_fixture=door_fixture))
     [record] = door_fixture.audit.buffered
     assert (record.operation, record.outcome) == (operation.name(), "allowed")
-    assert record.detail == {"result": "failed", "error": "answered 500"}
+    assert {**record.detail, "facts": None} == {"result": "failed", "error": "answered 500", "facts": None}
 
 
 async def test_one_unsettled_audit_record_withholds_the_response() -> None:
@@ -183,7 +183,11 @@ async def test_the_audit_records_the_outcome_of_an_admitted_request_that_fails(e
     assert answer.status_code == status
     assert SECRET not in answer.text
     [record] = door_fixture.audit.buffered
-    assert record.detail == {"result": "failed", "error": f"answered {status}"}
+    assert record.detail == {
+        "result": "failed",
+        "error": f"answered {status}",
+        "facts": '{"drop_table":{"force":false}}',
+    }
 
 
 async def test_a_failed_request_does_not_repeat_settled_audit_records() -> None:

@@ -64,6 +64,11 @@ def _count(world: World, times: int = 1) -> tuple[Counted, list[str]]:
 def test_only_an_enforcer_is_counted_and_its_ending_trust_is_logged_once(world: World) -> None:
     challenge = opened(world, world.etl)
     assert posted(world, challenge, shown(challenge)).status_code == 200
+    # The result of a probe by the gateway. `test_required_probes.py` runs one; a posted output gives no trust.
+    world.sql(
+        "update engine_probes set verdict = 'passed', probed_at = clock_timestamp(), "
+        "valid_until = clock_timestamp() + interval '7 days'"
+    )
     assert _count(world)[0].by_standing == {}, "an engine without `enforcer` must raise no alert"
     world.grant("enforcer", world.etl, "warehouse", world.warehouse)
     counted, logged = _count(world)

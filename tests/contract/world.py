@@ -481,6 +481,11 @@ class World:
         return Snapshot(rows=self.rows(), objects=self.objects(), tuple_changes=self.tuple_changes())
 
 
+def without_facts(detail: dict[str, Any]) -> dict[str, Any]:
+    """Return the detail of an audit record without the fields of its operations."""
+    return {name: value for name, value in detail.items() if name != "facts"}
+
+
 def send_until_decided(send: Callable[[], httpx.Response], *, unless: int = 0) -> httpx.Response:
     """Send a request that a test needs but does not check; retry after 429 and 503, unless `unless` is that status.
 
