@@ -131,6 +131,9 @@ class Tags:
                 row = await tags.held(connection, ref.tag_id)
                 if row is None:
                     raise not_found(ref)
+                if await tags.named_by_policy(connection, row.project_id, row.name):
+                    # A later tag of this name, with another owner, would stand for it in the policy.
+                    raise TagDefinitionInUse("A data policy refers to the tag by its name. Change the policy first.")
                 await tags.delete(connection, ref.tag_id)
                 gone, parent = ObjectKey(ObjectType.TAG, str(row.id)), ObjectKey(ObjectType.PROJECT, row.project_id)
                 pending = await record_deleted(

@@ -128,6 +128,10 @@ def test_the_owner_of_a_tag_does_not_lift_a_policy_by_another_name(world: World,
     other = {"name": unique("other"), "scope": tag["scope"]}
     refused = owner.post(f"{TAG}/{tag['id']}", other)
     assert error_triple(refused)[:2] == (409, "TagDefinitionInUse")
+    unused = define(world)
+    make(world, {**definition, "columns": [{"tag": unused["name"]}]})
+    gone = world.admin.delete(f"{TAG}/{unused['id']}")
+    assert error_triple(gone)[:2] == (409, "TagDefinitionInUse"), "no later tag stands for it"
     assert loads(owner, table) == 403
     late = define(world)
     world.grant("ownership", owner, "tag", late["id"])
