@@ -22,6 +22,9 @@ class Commands(click.Group):
         """Run the command."""
         try:
             return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            # It states what did not answer.
+            raise
         except Exception as error:
             from gateway.db.connection_errors import connection_fault
 

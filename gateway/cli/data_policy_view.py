@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from gateway.cli.common import trust
 from gateway.cli.management import Management, at_a_gateway, printable
@@ -58,6 +57,8 @@ def _text(
     management: Management, warehouse: str, principal: str, table: tuple[str, ...], dialect: Dialect, source: str | None
 ) -> str:
     """Load the schema and return the text. A refusal ends the command with its message."""
+    import msgspec
+
     from gateway.obligations.columns import RestrictionNotExpressible
     from gateway.obligations.compilers.masks import view_text
     from gateway.pipeline.catalog_client import CatalogClient

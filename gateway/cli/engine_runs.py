@@ -13,7 +13,6 @@ from typing import Any, Final
 import click
 
 from gateway.cli.common import trust
-from gateway.verification.engine_reads import STATEMENTS
 
 SECONDS: Final = 300.0
 """The time limit of one run of an engine."""
@@ -126,4 +125,6 @@ class Trino:
 
 def statements(table: str) -> Sequence[str]:
     """Return the statements of a probe for SQL engines. `table` is its quoted name. Errors are expected."""
+    from gateway.verification.engine_reads import STATEMENTS
+
     return [each.format(table) for each in STATEMENTS]

@@ -358,7 +358,7 @@ def test_the_documented_example_is_applied_as_it_is(desk: Desk, world: World) ->
     text = block("docs/apply.md", "own-regions").text.replace("id: shop", f"id: {project}")
     content = yaml.safe_load(text.replace("oidc~", f"oidc~{user}").replace("name: Shop", f"name: {project}"))
     policies = Desk(world, desk.file, content)
-    assert "12 changes were made" in policies.applied()
+    assert "13 changes were made" in policies.applied()
     assert policies.agrees("--prune")
 
 

@@ -208,7 +208,7 @@ async def test_failed_start_names_its_component_and_leaves_nothing(
         **{name: getattr(plan.tools, name) for name in plan.tools.__slots__} | {"policies": tmp_path / "policies"}
     )
     before = {process.pid for process in family(psutil.Process())}
-    with pytest.raises(StackError, match="OPA cannot read the policies in"):
+    with pytest.raises(StackError, match="OPA cannot read the policies"):
         async with stack.running(Plan(data=plan.data, tools=tools, fast=True, with_gateway=False)):
             pass
     assert at_work(process for process in family(psutil.Process()) if process.pid not in before) == []

@@ -187,7 +187,7 @@ def test_restoration_waits_and_is_used_once(scene: Scene) -> None:
     assert admin.delete(one.path).status_code == 204
     [id] = [each["id"] for each in deleted(admin, scene.world).values() if each["name"] == one.name]
     carol = scene.world.stranger("carol")
-    for privilege in ("manage_grants", "describe"):
+    for privilege in ("approve_changes", "describe"):
         scene.world.grant(privilege, carol, "warehouse", scene.world.warehouse)
     with scene.site.answering("restore:table", "pending", "its retention ended"):
         refused = undrop(admin, scene.world, ("table", id))
@@ -205,7 +205,7 @@ def test_restoration_waits_and_is_used_once(scene: Scene) -> None:
 def test_approved_deletion_of_a_warehouse_goes_through(site: Site) -> None:
     world = soft_world(site.world)
     carol = world.stranger("carol")
-    for privilege in ("manage_grants", "describe"):
+    for privilege in ("approve_changes", "describe"):
         world.grant(privilege, carol, "warehouse", world.warehouse)
     one = f"/management/v1/warehouse/{world.warehouse}"
     try:

@@ -47,8 +47,8 @@ def listed(repository: Path, *users: str) -> None:
     file.write_text(json.dumps(json.loads(file.read_text()) | {"users": list(users)}))
 
 
-def built(directory: Path, key: SigningKey | None = None) -> PolicyBundle:
-    return policy_bundle(policy_files(source(directory)), BundleName.GATEWAY, key)
+def built(directory: Path, key: SigningKey | None = None, *, complete: bool = False) -> PolicyBundle:
+    return policy_bundle(policy_files(source(directory, complete=complete)), BundleName.GATEWAY, key)
 
 
 def _failed_more(opa: PollingOpa, failures: int) -> bool:
@@ -107,7 +107,7 @@ def test_data_of_the_bundle_cannot_be_replaced_by_a_request(
 def test_missing_policy_data_denies_every_request(server: BundleServer, tmp_path: Path) -> None:
     policies = shutil.copytree(POLICIES, tmp_path / "policies")
     shutil.rmtree(policies / "policy_data")
-    server.files[FILE] = built(policies).content
+    server.files[FILE] = built(policies, complete=True).content
     with polling(tmp_path / "opa", config(server.url)) as opa:
         until(lambda: opa.codes(MIRA) is not None, lambda: opa.log)
         assert set(opa.codes(MIRA) or []) == {"contractors_unknown", "credential_rules_unreadable"}
