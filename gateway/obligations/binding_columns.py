@@ -136,9 +136,10 @@ class TableColumns:
         had = self._ids.get(name, set()) & self.current.keys()
         now = {id for id in had if fold(self.current[id].name) == name}
         candidates = had & set(recorded) or now or had
-        exact = {id for id in candidates if self.current[id].name == reference.name}
-        found = exact or candidates
-        return [self.current[id] for id in found] if len(found) == 1 else []
+        if candidates <= now:
+            # Of recorded columns that exchanged names, the one with this name now need not be the one that was meant.
+            candidates = {id for id in candidates if self.current[id].name == reference.name} or candidates
+        return [self.current[id] for id in candidates] if len(candidates) == 1 else []
 
 
 def unambiguous_names(columns: Columns, inputs: PolicyInputs) -> dict[int, str]:

@@ -69,11 +69,13 @@ class Table:
         tag of a mask that covers all columns.
         """
         kept, tests = list(range(len(self.rows))), []
+        written: list[dict[int, str]] = []
         self._round += 1
         self._rename(rnd)
         for policy in self.filters:
             test, kept = self._random_filter(rnd, kept)
             tests.append(test)
+            written.append({id: self.names[id] for id in field_ids(test)})
             self._put(policy, {"kind": "row-filter", "test": written_test(test, self.names)})
         chosen: list[tuple[str, Action]] = []
         for policy in self.masks:
@@ -82,11 +84,17 @@ class Table:
             chosen.append((self.names[id], action))
             self._put(policy, {"kind": "mask", "action": action, "columns": [{"name": self.names[id]}]})
         self._rename(rnd)
+        if any(map(self._is_ambiguous, written)):
+            kept = []
         actions = self._actions(chosen)
         if self._cover():
             fixed = dict.fromkeys((*self.shape.fields, KEY_ID), Action.MASK_TO_FIXED_VALUE)
             actions = {id: merged(actions.get(id, each), each) for id, each in fixed.items()}
         return Expected(tuple(tests), actions, self._masked(kept, actions), self.shape)
+
+    def _is_ambiguous(self, written: Mapping[int, str]) -> bool:
+        """Return True if two columns of a filter had one of its names: then it keeps no row. `written`: names by id."""
+        return any(len(self.holders[name] & written.keys()) > 1 for name in written.values())
 
     def _actions(self, chosen: Sequence[tuple[str, Action]]) -> dict[int, Action]:
         """Return the mask of each column. A mask covers all columns that ever had its name."""

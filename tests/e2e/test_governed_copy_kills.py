@@ -131,7 +131,7 @@ class Copies:
                 "engine": {"jars": jars(), "work_dir": str(self.home / "work"), "cores": 1, "shuffle_partitions": 1},
                 "source": self.site.source,
                 "target": f"{self.site.namespace}.{self.target}",
-                "on_behalf_of": {"user": world.carol.id.partition("~")[2]},
+                "on_behalf_of": {"token": world.carol.token},
             }
             config = self.home / "copy.json"
             config.touch(mode=0o600)

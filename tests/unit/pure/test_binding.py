@@ -208,6 +208,12 @@ def test_exact_name_wins_among_columns_whose_names_differ_in_letter_case() -> No
     assert [each.id for each in table.meant("case", one=False)] == [1, 2]
 
 
+def test_filter_keeps_no_row_if_two_of_its_columns_exchanged_a_name() -> None:
+    """The column that has the name now need not be the one that the author meant."""
+    table = columns([field(1, "region"), field(2, "area")], [field(1, "old"), field(2, "region")])
+    assert filter_of(bind(bound(RowFilter(equals("region", "EU")), recorded=(1, 2)), table=table)) == NEVER
+
+
 def test_filter_finds_the_only_column_that_formerly_had_the_name() -> None:
     table = columns([field(1, "region")], [field(1, "area")])
     only = bind(bound(RowFilter(equals("region", "EU"))), table=table)
