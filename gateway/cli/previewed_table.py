@@ -14,7 +14,7 @@ from gateway.cli.management import Management, printable, warehouse_named
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a user may see: the JSON of `read-restrictions`, and the metadata file to whose schemas they belong."""
+    """Hold the `read-restrictions` of a user as JSON, and the metadata file to whose schemas they belong."""
 
     read_restrictions: Any
     metadata_location: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the rules of a policy repository may use: an allow-list of built-in functions and of documents below `data`.
+"""List the built-in functions and the documents below `data` that the rules of a policy repository may use.
 
 OPA's environment contains its tokens, and `data.system.authz` reads them. The message of a denial reaches the caller,
 and a function such as `http.send` sends what it is given. Rego cannot make a rule private, so each file is checked

@@ -27,7 +27,7 @@ _MOST_ROUNDS = 20
 
 
 class Kinds:
-    """What the rules of one package hold: a part of the input, or constants."""
+    """Hold the parts of the input and the constants of the rules of one package."""
 
     def __init__(self, modules: Sequence[Module]) -> None:
         self.package = modules[0].package
@@ -71,7 +71,7 @@ class Kinds:
 
 
 class Names:
-    """What the variables of one rule hold."""
+    """Hold the values of the variables of one rule."""
 
     def __init__(self, package: Kinds, rule: dict[str, Any]) -> None:
         self._package = package

@@ -20,7 +20,7 @@ SOURCE = Path(__file__).with_name("Judge.java")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What the library says: the document that it stores or its error, and its reading of our document or its error.
+    """Hold the document that the library stores or its error, and its reading of our document or its error.
 
     `document` and `ours` are the documents as the library writes them.
     """
