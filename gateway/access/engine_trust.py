@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decide on which tables the engine that acts for a caller is trusted to enforce restrictions.
 
-Whoever receives keys of a restricted table reads all of it. So three things must be proven: the engine, the caller, and
+An engine with keys of a restricted table reads all of it. So three things must be proven: the engine, the caller, and
 that the engine enforces. The engine's own token, the caller's own token, and `enforcer` with the probes prove them.
 """
 
