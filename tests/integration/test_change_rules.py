@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from gateway.conformance.verifiers import VerifierSubject, check_verifier
+from gateway.conformance.verifiers import VERIFIER_RULES, VerifierSubject, check_verifier
 from gateway.verification.opa_rule import OpaRule
 from gateway.verification.panel import VerifierFailed
 from gateway.verification.port import Approved, ChangeKind, Pending, ProposedChange, Rejected
@@ -103,4 +103,6 @@ async def test_undefined_wrong_erroneous_or_refused_rule_is_a_failure(
 
 
 async def test_rule_conforms(opa: str) -> None:
-    await check_verifier(VerifierSubject("o", lambda: rule(opa), seconds=60))
+    kept: list[str] = []
+    await check_verifier(VerifierSubject("o", lambda: rule(opa), seconds=60), passed=kept.append)
+    assert len(kept) == len(VERIFIER_RULES)

@@ -384,6 +384,8 @@ async def test_concurrent_migrations_all_reach_the_current_schema(empty: str) ->
     """One that waits has no transaction: the other one waits for the end of all of them while it builds an index."""
     await asyncio.gather(*(run_migrations(empty) for _ in range(3)))
     await require_current_schema(empty)
+    revisions = "select count(*) from alembic_version"
+    assert await _on(empty, lambda connection: connection.scalar(text(revisions))) == 1
 
 
 _SIGNATURE_OF_BEFORE = (

@@ -142,34 +142,20 @@ def test_delegate_on_one_warehouse_has_no_effect_in_another(world: World, table:
         assert person.get(f"/catalog/v1/{other}/namespaces").status_code == 200
 
 
-@pytest.mark.parametrize(
-    "subject",
-    [
-        "",
-        " ",
-        "*",
-        "carol ",
-        "user:*",
-        "carol#member",
-        "role:0#assignee",
-        "carol\n",
-        "carol\x00",
-        "c" * 128,
-        None,
-        1,
-        ["carol"],
-    ],
-)
-def test_subject_with_relationship_syntax_has_no_rights(
-    world: World, engine: Person, table: Table, subject: object
+@pytest.mark.parametrize("subject", ["", " ", "carol ", "carol\n", "carol\x00", "c" * 128, None, 1, ["carol"]])
+def test_subject_that_is_no_user_id_is_refused(world: World, engine: Person, subject: object) -> None:
+    kept(send(world, engine.token, subject_token=unsigned(subject)), 400)
+
+
+@pytest.mark.parametrize("subject", ["*", "user:*", "carol#member", "role:0#assignee"])
+def test_subject_with_relationship_syntax_is_a_user_without_rights(
+    world: World, engine: Person, table: Table, subject: str
 ) -> None:
+    """The name is an ordinary user id without grants: never a wildcard, never a userset."""
     answer = send(world, engine.token, subject_token=unsigned(subject))
-    if answer.status_code == 200:
-        # The name is an ordinary user id without grants: never a wildcard, never a userset.
-        person = Person("odd", "", answer.json()["access_token"], world.base)
-        assert error_triple(person.get(table.path))[0] == 404
-    else:
-        kept(answer, 400)
+    assert answer.status_code == 200, answer.text
+    person = Person("odd", "", answer.json()["access_token"], world.base)
+    assert error_triple(person.get(table.path))[0] == 404
 
 
 def test_modified_exchanged_token_is_refused(world: World, engine: Person, table: Table) -> None:

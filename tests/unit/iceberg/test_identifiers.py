@@ -161,10 +161,20 @@ def test_an_invalid_new_namespace_is_refused(levels: tuple[str, ...], error: typ
 
 
 @pytest.mark.parametrize(
-    "levels", [("a",), ("a", "b", "c", "d", "e"), ("a", "system"), ("Ünïcode 名",), ("a*b$c'",), ("ü" * 127,)]
+    ("levels", "reserved"),
+    [
+        (("a",), "a"),
+        (("a", "b", "c", "d", "e"), "A"),
+        (("a", "system"), "a"),
+        (("Ünïcode 名",), "ünïcode 名"),
+        (("a*b$c'",), "a*b$c'"),
+        (("ü" * 127,), "ü" * 127),
+    ],
 )
-def test_a_valid_new_namespace_is_accepted(levels: tuple[str, ...]) -> None:
+def test_a_new_namespace_is_accepted_unless_its_first_level_is_reserved(levels: tuple[str, ...], reserved: str) -> None:
     validate_new_namespace(Namespace(levels), reserved=RESERVED)
+    with pytest.raises(ReservedNamespace):
+        validate_new_namespace(Namespace(levels), reserved=frozenset({reserved.casefold()}))
 
 
 @pytest.mark.parametrize(
@@ -181,8 +191,10 @@ def test_a_new_name_must_not_be_empty_and_the_message_names_the_noun() -> None:
 
 
 @pytest.mark.parametrize("name", ["orders", "v1.2", "...", "100%", "50%off", "a b", "x" * 255])
-def test_a_valid_new_table_name_is_accepted(name: str) -> None:
+def test_a_new_table_name_is_accepted_and_refused_with_a_slash(name: str) -> None:
     validate_new_name(name)
+    with pytest.raises(InvalidTableName):
+        validate_new_name(f"{name}/")
 
 
 def test_messages_contain_no_terminal_control_characters() -> None:

@@ -39,8 +39,10 @@ KEY = "encryption.key-id"
         "write.database.path",
     ],
 )
-def test_supported_and_unrelated_properties_may_be_set(name: str) -> None:
+def test_supported_and_unrelated_properties_may_be_set_on_tables(name: str) -> None:
     check_settable({}, {name: "x"})
+    with pytest.raises(FailedToSetProperties, match="write.metadata.new"):
+        check_settable({}, {name: "x", "write.metadata.new": "x"})
 
 
 @pytest.mark.parametrize("name", ["write.metadata.new", "write.metadata", "write.metadata.metrics", "write.data.path2"])

@@ -47,7 +47,7 @@ def test_waiting_for_the_file_lock_has_a_timeout(tmp_path: Path, other: subproce
 def test_the_file_lock_of_a_killed_process_is_released(tmp_path: Path, other: subprocess.Popen[str]) -> None:
     other.send_signal(signal.SIGKILL)
     with file_lock(tmp_path / "made" / "lock", seconds=60):
-        pass
+        assert other.wait(60) == -signal.SIGKILL
 
 
 def test_the_lock_file_has_owner_permissions_and_follows_no_symlink(tmp_path: Path) -> None:

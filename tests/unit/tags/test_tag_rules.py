@@ -24,8 +24,10 @@ def test_empty_segments_and_reserved_names_are_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["pii", "pii.email", "systems", "my.system", "a b"])
-def test_other_names_are_accepted(name: str) -> None:
+def test_other_names_are_accepted_and_refused_below_a_reserved_one(name: str) -> None:
     require_name(name)
+    with pytest.raises(InvalidTagDefinition):
+        require_name(f"system.{name}")
 
 
 def test_allowed_values_belong_to_enumerated_tags_alone() -> None:

@@ -123,8 +123,12 @@ def test_a_duplicate_check_name_is_refused() -> None:
         monitor.register("auth", "openfga", Dependency())
 
 
-def test_a_short_interval_shortens_the_check_timeout() -> None:
-    HealthMonitor(interval_seconds=1)
+async def test_a_short_interval_shortens_the_check_timeout() -> None:
+    monitor, hanging = HealthMonitor(interval_seconds=0.05), Dependency()
+    hanging.hangs = True
+    monitor.register("auth", "openfga", hanging)
+    report = await asyncio.wait_for(monitor.check_now(), 4)  # the timeout of a long interval is 5 seconds
+    assert not report.healthy
 
 
 def test_inconsistent_health_timings_are_refused() -> None:

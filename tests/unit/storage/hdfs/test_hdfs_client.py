@@ -163,7 +163,15 @@ async def test_a_call_that_nobody_waits_for_stops_at_its_next_step() -> None:
 def test_no_ticket_is_required_without_a_principal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KRB5CCNAME", f"FILE:{tmp_path / 'none'}")
     monkeypatch.setenv("KRB5_CLIENT_KTNAME", f"FILE:{tmp_path / 'none'}")
+    acquire, acquired = kerberos._acquired, list[bool]()
+
+    def record(library: object) -> bool:
+        acquired.append(acquire(library))
+        return acquired[-1]
+
+    monkeypatch.setattr(kerberos, "_acquired", record)
     require_ticket()
+    assert acquired in ([], [False])  # nothing is asked on a machine without the library
 
 
 def test_a_ticket_that_does_not_come_in_time_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -212,9 +212,11 @@ def test_metadata_and_link_local_addresses_are_refused_in_allowed_networks(host:
         )
 
 
-def test_public_addresses_need_no_allowed_network() -> None:
-    for address in ("93.184.216.34", "2606:4700::1"):
-        refuse_address(address, "endpoint", EndpointRules())
+@pytest.mark.parametrize(("public", "private"), [("93.184.216.34", "10.0.0.1"), ("2606:4700::1", "fd00::1")])
+def test_public_addresses_alone_need_no_allowed_network(public: str, private: str) -> None:
+    refuse_address(public, "endpoint", EndpointRules())
+    with pytest.raises(InvalidStorageProfile):
+        refuse_address(private, "endpoint", EndpointRules())
 
 
 @pytest.mark.parametrize("text", ["10.0.0.1/8", "private", "10.0.0.0/33", ""])

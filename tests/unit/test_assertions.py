@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Find tests that compare nothing. Such a test fails only if the code raises an error that nobody expected."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+#: Calls of pytest that fail a test.
+_EXPECTING = frozenset({"raises", "warns", "fail"})
+
+
+def without_assertion(sources: Iterable[tuple[str, str]]) -> list[str]:
+    """Return `file::test` of each test that neither asserts nor calls a function of the tests that does.
+
+    `sources` are (file, text). Functions are compared by their last name, so the result may miss a test, but names none
+    wrongly.
+    """
+    functions = [
+        (file, node) for file, text in sources for node in ast.walk(ast.parse(text)) if isinstance(node, _Function)
+    ]
+    bodies: dict[str, list[tuple[bool, set[str]]]] = defaultdict(list)
+    for _, node in functions:
+        bodies[node.name].append(_found(node))
+    asserting = set(_EXPECTING)
+    while added := {
+        name
+        for name, parts in bodies.items()
+        if name not in asserting and any(asserts or calls & asserting for asserts, calls in parts)
+    }:
+        asserting |= added
+    tests = ((file, node.name, _found(node)) for file, node in functions if node.name.startswith("test_"))
+    return sorted(f"{file}::{name}" for file, name, (asserts, calls) in tests if not asserts and not calls & asserting)
+
+
+def _found(node: ast.AST) -> tuple[bool, set[str]]:
+    """Return (the function asserts or raises, the last names of what it calls)."""
+    inside = list(ast.walk(node))
+    called = (each.func for each in inside if isinstance(each, ast.Call))
+    names = {each.attr if isinstance(each, ast.Attribute) else getattr(each, "id", "") for each in called}
+    return any(isinstance(each, ast.Assert | ast.Raise) for each in inside), names
+
+
+def test_every_test_asserts_something() -> None:
+    sources = [(str(file.relative_to(TESTS)), file.read_text()) for file in sorted(TESTS.rglob("*.py"))]
+    assert without_assertion(sources) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ("accept(1)", True),
+        ("assert accept(1)", False),
+        ("with pytest.raises(ValueError): accept(1)", False),
+        ("check(1)", False),
+        ("outer.check(1)", False),
+    ],
+)
+def test_a_test_without_assertion_is_named(body: str, named: bool) -> None:
+    helpers = "def inner(x):\n    assert x\n\ndef check(x):\n    inner(x)\n"
+    sources = [("helpers.py", helpers), ("test_a.py", f"def test_it():\n    {body}\n")]
+    assert without_assertion(sources) == (["test_a.py::test_it"] if named else [])
