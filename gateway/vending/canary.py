@@ -214,7 +214,7 @@ class Canary:
         async def made(name: str, call: Callable[[], Awaitable[Outcome]]) -> None:
             async with self._slots:
                 result = await call()
-            self._note(session, result, name, "control-plane", f"use the control plane of the store ({name})")
+            self._note(session, result, name, "control-plane", f"have the store carry out `{name}`")
 
         await _all([made(name, call) for name, call in calls])
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests of the canary to the control plane of an S3 store: settings, buckets, identities and sessions.
+"""Requests of the canary to the control plane of an S3 store: settings, buckets, identities, sessions, signatures.
 
 None of them changes a setting of the bucket: a store without protection would carry it out on the files of a customer.
 The proof (`proof.py`) covers those actions. What a request creates has a new name and is removed at once.
@@ -15,6 +15,7 @@ from typing import Final
 from gateway.storage.s3.credential import S3TemporaryCredential
 from gateway.storage.s3.profile import Flavor, S3Profile
 from gateway.storage.s3.signed_calls import Reply, SignedCalls, Unanswered
+from gateway.storage.s3.unsigned_calls import UNSIGNED, send_unsigned
 from gateway.storage.trials import ControlCall, Outcome
 
 __all__ = ["control_calls"]
@@ -74,6 +75,9 @@ def control_calls(
     made += [
         (f"get-bucket-{name}", partial(_setting, partial(bucket, "GET", "", query={name: ""}))) for name in _SETTINGS
     ]
+    for name in UNSIGNED:
+        send = partial(send_unsigned, calls, store, keys, name, sentinel=sentinel, inside=inside)
+        made.append((name, partial(_call, send, _always)))
     made.append(("create-bucket", partial(_create_bucket, calls, store, keys, unique)))
     if store.endpoint is not None:
         made.append(("create-user", partial(_create_user, calls, store, keys, unique)))

@@ -78,7 +78,7 @@ class SignedCalls:
     async def object(
         self,
         profile: S3Profile,
-        keys: S3TemporaryCredential,
+        keys: S3TemporaryCredential | None,
         method: str,
         key: str,
         *,
@@ -86,7 +86,10 @@ class SignedCalls:
         headers: Mapping[str, str] | None = None,
         body: bytes = b"",
     ) -> Reply:
-        """Send a request about an object, or about the bucket if `key` is empty. Raises Unanswered."""
+        """Send a request about an object, or about the bucket if `key` is empty. Raises Unanswered.
+
+        Without `keys`, it is sent as it is, without a signature.
+        """
         endpoint, virtual_host = address(profile)
         path = "/" if virtual_host else f"/{profile.bucket}" + ("/" if key else "")
         url = endpoint + path + quote(key, safe="/-_.~") + _query(query)
@@ -112,7 +115,7 @@ class SignedCalls:
     async def _send(
         self,
         profile: S3Profile,
-        keys: S3TemporaryCredential,
+        keys: S3TemporaryCredential | None,
         method: str,
         endpoint: str,
         url: str,
@@ -122,7 +125,7 @@ class SignedCalls:
     ) -> Reply:
         client = self._client(profile, endpoint)
         for attempt in range(1, _ATTEMPTS + 1):
-            signed = _signed(profile, keys, method, url, headers, body, service)
+            signed = headers if keys is None else _signed(profile, keys, method, url, headers, body, service)
             try:
                 async with (
                     asyncio.timeout(self._seconds),

@@ -13,6 +13,7 @@ from gateway.storage.provider import StorageClients
 from gateway.storage.s3.credential import S3AccessKey
 from gateway.storage.s3.profile import Flavor, S3Profile
 from gateway.storage.s3.sts import Sts
+from gateway.storage.s3.unsigned_calls import UNSIGNED
 from gateway.storage.trials import Act
 from gateway.vending.canary import run_canary
 from gateway.vending.scope_verdict import ScopeReport, Verdict
@@ -38,6 +39,7 @@ CONTROL = {
     "get-federation-token",
     "list-users",
     "create-user",
+    *UNSIGNED,
 }
 #: `abort` and `delete-user` remove what such a store lets a session make.
 LEAKS = (ACTS - {"overwrite"}) | CONTROL | {"assume-role", "abort", "delete-user"}
@@ -126,6 +128,7 @@ async def test_every_attempt_is_found_on_a_store_without_protection() -> None:
         ("write", {"write", "overwrite"}),
         ("delete-batch", {"delete-batch"}),
         ("assume-role", {"assume-role"}),
+        ("forged-write-by-query", {"forged-write-by-query"}),
         ("get-bucket-policy", {"get-bucket-policy"}),
     ],
 )
