@@ -96,6 +96,8 @@ def create_app(settings: Settings | None = None) -> Application:
         max_body_bytes=settings.max_request_body_size,
         max_seconds=settings.max_request_time,
         max_silence=settings.max_request_silence,
+        compress=settings.compress_responses,
+        allowed_origins=settings.allow_origin,
     )
     return traced_application(application, tracer)
 

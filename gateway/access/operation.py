@@ -153,6 +153,11 @@ class Operation:
         return cls.is_open(Audience.ALL)
 
     @classmethod
+    def returns_secret(cls) -> bool:
+        """Return True if its answer may contain a credential, a token or a signature. It is then never compressed."""
+        return cls.enforcement_point is EnforcementPoint.VEND
+
+    @classmethod
     def changes(cls) -> bool:
         """Return True if it changes anything except the audit.
 
@@ -304,6 +309,10 @@ class VendingOperation(HttpOperation, abstract=True):
 
     methods: ClassVar[tuple[str, ...]] = ("GET", "POST")
     durability: ClassVar[Durability] = Durability.BEFORE_ANSWER
+
+    @classmethod
+    def returns_secret(cls) -> bool:
+        return True
 
 
 class ChangeOperation(HttpOperation, abstract=True):

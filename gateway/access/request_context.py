@@ -164,6 +164,10 @@ class RequestContext:
         )
         return answers and all(pending_audit.settled for pending_audit in self.pending_audits)
 
+    def holds_secret(self) -> bool:
+        """Return True if an admitted operation may have put a secret into the answer."""
+        return any(operation.returns_secret() for operation in self.admitted)
+
     def abandon(self, error: str) -> None:
         """Buffer the audit records of admitted operations that failed, with the error."""
         for pending_audit in self.pending_audits:

@@ -16,6 +16,7 @@ from litestar.types import ASGIApp, ControllerRouterHandler
 import gateway.api.endpoints  # noqa: F401 - importing the package registers all routes
 from gateway.access.operation import OPERATIONS, HttpOperation
 from gateway.api.context import provide_ctx
+from gateway.api.cors import Cors
 from gateway.api.early_refusal import EarlyRefusal
 from gateway.api.latch import Latch, RequestObserver
 from gateway.api.raw_path import RawPath
@@ -41,13 +42,16 @@ def build_api(
     max_seconds: float | None = None,
     max_silence: float | None = None,
     calls: Calls | None = None,
+    compress: bool = False,
+    allowed_origins: tuple[str, ...] = (),
     extra_handlers: Sequence[ControllerRouterHandler] = (),
 ) -> tuple[Application, Litestar]:
     """Return the ASGI application and the Litestar application inside. Raises UndeclaredRoute.
 
     `assemble` creates the services in the running event loop and registers their cleanup on the stack. `max_body_bytes`
     limits request bodies. `max_seconds` and `max_silence` are the limits of `Latch`; `observer` and `calls` receive its
-    metrics and statistics. `extra_handlers` is for tests of `require_declared`.
+    metrics and statistics. `compress` is that of `Latch` too. `allowed_origins` are those of `Cors`, which is left out
+    without any. `extra_handlers` is for tests of `require_declared`.
     """
 
     @asynccontextmanager
@@ -59,7 +63,7 @@ def build_api(
     app = Litestar(
         route_handlers=[*dict.fromkeys(SERVED.values()), *extra_handlers],
         dependencies={"ctx": Provide(provide_ctx)},
-        middleware=[Latch(observer, max_seconds=max_seconds, max_silence=max_silence, calls=calls)],
+        middleware=[Latch(observer, max_seconds=max_seconds, max_silence=max_silence, calls=calls, compress=compress)],
         exception_handlers={HTTPException: answer_and_count, Exception: answer_and_count},
         lifespan=[running],
         request_max_body_size=max_body_bytes,
@@ -67,7 +71,8 @@ def build_api(
         logging_config=None,
     )
     require_declared(app)
-    return RawPath(app, EarlyRefusal(app).of), app
+    raw = RawPath(app, EarlyRefusal(app).of)
+    return Cors(raw, allowed_origins) if allowed_origins else raw, app
 
 
 def require_declared(app: Litestar) -> None:

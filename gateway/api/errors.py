@@ -44,7 +44,7 @@ _log = structlog.get_logger("api.errors")
 _SCIM_TYPES = {400: "invalidValue", 413: "tooMany"}
 
 #: Statuses that close the connection. The body was not read completely, and its rest could be parsed as a request.
-_UNREAD = frozenset({408, 413})
+_UNREAD = frozenset({408, 413, 415})
 
 _encoder = msgspec.json.Encoder()
 
@@ -201,6 +201,9 @@ def _headers(error: CatalogError) -> dict[str, str]:
         headers["Retry-After"] = str(retry_after)
     if error.code in _UNREAD:
         headers["Connection"] = "close"
+    if error.code == 415:
+        # RFC 9110 section 15.5.16: the codings that are read.
+        headers["Accept-Encoding"] = "gzip"
     if error.code == 401:
         headers["WWW-Authenticate"] = getattr(error, "challenge", "Bearer")
     return headers

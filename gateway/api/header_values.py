@@ -5,39 +5,31 @@ from __future__ import annotations
 
 from gateway.iceberg.errors import BadRequestException
 
-_KNOWN = frozenset({"vended-credentials", "remote-signing", "client-managed"})
+_VENDED, _SIGNED = "vended-credentials", "remote-signing"
 
 
 def client_manages_storage(header: str | None) -> bool:
-    """Return True if `client-managed` is the only value: the client needs no vended credentials.
+    """Return True if the header names values, but none by which this server gives access: the client needs no
+    credentials.
 
-    Raises 400 for an unknown value, which must not grant more than a known one (LG-DEC-08).
+    Unknown values are ignored, because the header only says what a client supports. A header of unknown values alone
+    is not an absent one, so it never gives more than a known value (LG-DEC-08).
     """
-    return _delegations(header) == {"client-managed"}
+    asked = _delegations(header)
+    return bool(asked) and asked.isdisjoint((_VENDED, _SIGNED))
 
 
 def prefers_signing(header: str | None) -> bool:
     """Return True if the client asks for signed requests and not for credentials.
 
-    Without the header, and if it names both, credentials are vended by warehouses that can, as in Lakekeeper. Raises
-    400 for an unknown value.
+    Without the header, and if it names both, credentials are vended by warehouses that can, as in Lakekeeper.
     """
     asked = _delegations(header)
-    return "remote-signing" in asked and "vended-credentials" not in asked
+    return _SIGNED in asked and _VENDED not in asked
 
 
 def _delegations(header: str | None) -> set[str]:
-    if header is None or not header.strip():
-        return set()
-    tokens = {part.strip().lower() for part in header.split(",") if part.strip()}
-    unknown = sorted(tokens - _KNOWN)
-    if unknown:
-        known = ", ".join(sorted(_KNOWN))
-        raise BadRequestException(
-            f"The header X-Iceberg-Access-Delegation contains the unknown value {', '.join(unknown)[:80]!r}. "
-            f"Possible values: {known}"
-        )
-    return tokens
+    return {part.strip().lower() for part in (header or "").split(",") if part.strip()}
 
 
 def parse_adopt_header(header: str | None) -> bool:

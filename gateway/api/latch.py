@@ -23,7 +23,9 @@ from gateway.access.dependency_errors import AuditUnavailable
 from gateway.access.operation import HttpOperation
 from gateway.access.request_context import Deadline, RequestContext, RequestLocation
 from gateway.access.shares import Lease
+from gateway.api.compression import CompressedResponse
 from gateway.api.errors import RequestTooSlow, body_of, catalog_error, is_catalog_mutation, request_timeout, send_error
+from gateway.api.request_encoding import decoded_body
 from gateway.api.serves import OPERATIONS_OF
 from gateway.iceberg.errors import InternalServerError
 from gateway.telemetry.calls import Call, Calls
@@ -60,17 +62,20 @@ class Latch(ASGIMiddleware):
         max_seconds: float | None = None,
         max_silence: float | None = None,
         calls: Calls | None = None,
+        compress: bool = False,
     ) -> None:
         """Configure the limits, in seconds; None means no limit.
 
         `max_seconds` limits a request until its first commit. `max_silence` limits each wait for a part of the body.
-        `observer` receives the metrics of each response, and `calls` the endpoint statistics.
+        `observer` receives the metrics of each response, and `calls` the endpoint statistics. With `compress`,
+        responses without secrets are compressed for clients that accept it.
         """
         self._observer = observer
         self._calls = calls
         self._clock = clock
         self._max_seconds = max_seconds
         self._max_silence = max_silence
+        self._compress = compress
 
     async def handle(self, scope: Scope, receive: Receive, send: Send, next_app: ASGIApp) -> None:
         """Call the application and check the first message of its response. Raises RuntimeError for other protocols."""
@@ -83,6 +88,8 @@ class Latch(ASGIMiddleware):
         state = scope["state"]
         state[REQUEST_ID], state[CLIENT_REQUEST_ID] = request_id, client_request_id
         started = self._clock()
+        if self._compress:
+            send = CompressedResponse(scope, send, lambda: _holds_secret(state, operations)).send
         status = 500
         shut = begun = False
 
@@ -105,7 +112,7 @@ class Latch(ASGIMiddleware):
                 body = _Body(receive, self._max_silence, scope)
                 # A context manager instead of a wrapper function, which would add a stack frame to every request.
                 async with self._in_time(scope, body, watched, lambda: begun):
-                    await next_app(scope, body.receive, watched)
+                    await next_app(scope, decoded_body(scope, body.receive, body.charge), watched)
             finally:
                 location = _release(state, status)
                 self._observer.request_answered(
@@ -201,6 +208,12 @@ class _Body:
         self._complete = message["type"] != "http.request" or not message.get("more_body", False)
         return message
 
+    def charge(self, size: int) -> None:
+        """Charge inflated bytes of the body to the caller's share. Raises ShareExceeded."""
+        lease: Lease | None = self._state.get(LEASE)
+        if lease is not None:
+            lease.take_bytes(size)
+
 
 def announced_bytes(scope: Scope) -> int:
     """Return the `content-length` of a request in bytes; 0 if it is absent or malformed."""
@@ -233,6 +246,12 @@ def _may_be_sent(method: str, state: dict[str, Any], operations: frozenset[type[
         return True
     context: RequestContext | None = state.get(REQUEST_CONTEXT)
     return context is not None and context.may_answer(operations)
+
+
+def _holds_secret(state: dict[str, Any], operations: frozenset[type[HttpOperation]] | None) -> bool:
+    """Return True if a response may contain a secret: by its route, or by what was admitted for the request."""
+    context: RequestContext | None = state.get(REQUEST_CONTEXT)
+    return any(each.returns_secret() for each in operations or ()) or (context is not None and context.holds_secret())
 
 
 async def _send_withheld(send: Send) -> None:

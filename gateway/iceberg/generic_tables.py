@@ -29,7 +29,7 @@ def _left_out() -> Raw:
 Format = Annotated[str, Meta(min_length=1, max_length=128)]
 
 
-class CreateGenericTableRequest(Struct, frozen=True, rename="kebab", kw_only=True, forbid_unknown_fields=True):
+class CreateGenericTableRequest(Struct, frozen=True, rename="kebab", kw_only=True):
     """`POST …/namespaces/{ns}/generic-tables`."""
 
     name: str
@@ -94,7 +94,7 @@ class ListGenericTablesResponse(Struct, frozen=True, rename="kebab", kw_only=Tru
     protection_status: tuple[bool, ...] | UnsetType = UNSET
 
 
-class RenameGenericTableRequest(Struct, frozen=True, rename="kebab", kw_only=True, forbid_unknown_fields=True):
+class RenameGenericTableRequest(Struct, frozen=True, rename="kebab", kw_only=True):
     """`POST …/generic-tables/rename`."""
 
     source: TableIdentifierBody

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Updates of a commit: one struct per `action`, for tables and views.
 
-Unknown members of an update are rejected, because ignoring them would change the meaning of the request. The documents
-inside (schemas, snapshots, …) stay JSON with their unknown members. The package `applying` parses them.
+Unknown members of an update are ignored, as in the reference implementation; an unknown action is rejected. The
+documents inside (schemas, snapshots, …) stay JSON with their unknown members. The package `applying` parses them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ class _Update(
     frozen=True,
     rename="kebab",
     kw_only=True,
-    forbid_unknown_fields=True,
     omit_defaults=True,
     tag_field="action",
 ):

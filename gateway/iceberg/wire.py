@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Request and response bodies of `/catalog/v1`, with the members of the protocol's OpenAPI document.
 
-Unknown members at the top level of a request, in an update or in a requirement are rejected with 400. The catalog would
-otherwise ignore an instruction. The documents inside (schemas, specs, orders, snapshots, view versions) stay raw JSON
-with the members of newer specifications. The functions that apply them parse them. Optional members may be null.
-`decode` reports errors as 400 with the JSON path.
+Unknown members of requests and updates are ignored, as the protocol grows by new members. They are rejected with 400
+where ignoring one is not safe: in a requirement, which would be an unchecked condition, and in the identifier of a
+table, which would name another table than the decided one. The documents inside (schemas, specs, orders, snapshots,
+view versions) stay raw JSON with the members of newer specifications. The functions that apply them parse them.
+Optional members may be null. `decode` reports errors as 400 with the JSON path.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ def decode(data: bytes, kind: type[T]) -> T:
         return codec.decode(codec.encode({name: v for name, v in members.items() if v is not None}), kind)
 
 
-class _Request(Struct, frozen=True, rename="kebab", kw_only=True, forbid_unknown_fields=True):
-    """Base of request bodies."""
+class _Request(Struct, frozen=True, rename="kebab", kw_only=True):
+    """Base of request bodies. Unknown members are ignored."""
 
 
 class _Response(Struct, frozen=True, rename="kebab", kw_only=True, omit_defaults=True):
@@ -54,7 +55,7 @@ class _Response(Struct, frozen=True, rename="kebab", kw_only=True, omit_defaults
 
 
 class TableIdentifierBody(Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
-    """The namespace and name of a table or view in a request or response body."""
+    """The namespace and name of a table or view in a request or response body. Unknown members are rejected."""
 
     namespace: tuple[str, ...]
     name: str

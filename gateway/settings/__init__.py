@@ -120,8 +120,27 @@ class Settings(StoreSettings, frozen=True, kw_only=True):
         tuple[str, ...], Meta(description="Names of top-level namespaces that no principal can create.")
     ] = ("system", "examples", "information_schema")
     max_request_body_size: Annotated[
-        Count, Meta(description="Maximum size of a request body in bytes. Larger bodies get 413.")
+        Count,
+        Meta(description="Maximum size of a request body in bytes, also after decompression. Larger bodies get 413."),
     ] = 33_554_432
+    compress_responses: Annotated[
+        bool,
+        Meta(
+            description="Compress responses of at least 2 KiB with zstd or gzip for clients that accept it. Responses "
+            "with credentials, tokens or signatures are never compressed."
+        ),
+    ] = True
+    allow_origin: Annotated[
+        tuple[
+            Annotated[str, Meta(pattern=r"^(\*|https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?)$")],
+            ...,
+        ],
+        Meta(
+            description="Origins whose pages may call the gateway from a browser (CORS), as "
+            "`https://console.example.com`; `*` for all. By default none. Cookies and other credentials of the browser "
+            "are never allowed; pages send a token."
+        ),
+    ] = ()
     max_request_time: Annotated[
         float,
         Meta(

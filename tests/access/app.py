@@ -170,8 +170,9 @@ async def running(
     *,
     extra_handlers: Sequence[ControllerRouterHandler] = (),
     calls: Calls | None = None,
+    allowed_origins: tuple[str, ...] = (),
 ) -> AsyncIterator[Running]:
-    """Run the application; `extra_handlers` adds routes, `calls` counts requests."""
+    """Run the application; `extra_handlers` adds routes, `calls` counts requests, `allowed_origins` enables CORS."""
     door_fixture = door_fixture or DoorFixture()
     spy = Spy()
 
@@ -179,7 +180,13 @@ async def running(
         return parts(door_fixture, spy)
 
     asgi, app = build_api(
-        assemble, observer=door_fixture.watcher, max_body_bytes=1_000_000, extra_handlers=extra_handlers, calls=calls
+        assemble,
+        observer=door_fixture.watcher,
+        max_body_bytes=1_000_000,
+        extra_handlers=extra_handlers,
+        calls=calls,
+        compress=True,
+        allowed_origins=allowed_origins,
     )
     transport = httpx.ASGITransport(app=cast(Any, asgi), raise_app_exceptions=False)
     async with app.lifespan(), httpx.AsyncClient(transport=transport, base_url="http://gateway") as client:

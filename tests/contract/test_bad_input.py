@@ -80,7 +80,6 @@ def _refused(answer: httpx.Response, *codes: int) -> dict[str, Any]:
         b'{"namespace": {"a": 1}}',
         b'{"namespace": ["a"], "properties": {"a": 1}}',
         b'{"namespace": ["a"], "properties": ["a"]}',
-        b'{"namespace": ["a"], "bogus": true}',
         b'{"Namespace": ["a"]}',
         b'{"namespace": []}',
         b'{"namespace": ["\xff\xfe"]}',
@@ -224,7 +223,6 @@ def test_invalid_table_or_namespace_name_is_refused(world: World, lake_location:
 @pytest.mark.parametrize(
     "more",
     [
-        {"bogus": 1},
         {"schema": None},
         {"schema": []},
         {"schema": {"type": "struct"}},
@@ -449,7 +447,6 @@ def _creation(location: str | None, properties: dict[str, str]) -> list[dict[str
         {},
         {"updates": []},
         {"requirements": [], "updates": {}},
-        {"requirements": [], "updates": [], "bogus": 1},
         {"requirements": [], "updates": [{}]},
         {"requirements": [], "updates": [{"action": "launch"}]},
         {"requirements": [], "updates": [{"action": 5}]},
@@ -460,7 +457,6 @@ def _creation(location: str | None, properties: dict[str, str]) -> list[dict[str
         {"requirements": [], "updates": [{"action": "set-properties"}]},
         {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": 1}}]},
         {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": _NUL}}]},
-        {"requirements": [], "updates": [{"action": "set-properties", "updates": {}, "bogus": 1}]},
         {"requirements": [], "updates": [{"action": "assign-uuid", "uuid": "00000000-0000-0000-0000-000000000000"}]},
         {"requirements": [], "updates": [{"action": "upgrade-format-version", "format-version": 9}]},
         {"requirements": [], "updates": [{"action": "upgrade-format-version", "format-version": 1}]},

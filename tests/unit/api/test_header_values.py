@@ -6,7 +6,6 @@ from __future__ import annotations
 import pytest
 
 from gateway.api.header_values import client_manages_storage, prefers_signing
-from gateway.iceberg.errors import BadRequestException
 
 
 @pytest.mark.parametrize(
@@ -22,9 +21,14 @@ from gateway.iceberg.errors import BadRequestException
         (" Client-Managed ", True),
         ("client-managed,client-managed", True),
         ("client-managed, vended-credentials", False),
+        ("vended-credential", True),
+        ("*", True),
+        ("client-managed, later", True),
+        ("later, vended-credentials", False),
+        ("later, remote-signing", False),
     ],
 )
-def test_only_client_managed_alone_requests_no_credentials(header: str | None, managed: bool) -> None:
+def test_a_header_without_a_known_way_of_access_requests_no_credentials(header: str | None, managed: bool) -> None:
     assert client_manages_storage(header) is managed
 
 
@@ -38,21 +42,9 @@ def test_only_client_managed_alone_requests_no_credentials(header: str | None, m
         ("vended-credentials,remote-signing", False),
         ("client-managed", False),
         ("client-managed, remote-signing", True),
+        ("later, remote-signing", True),
+        ("later", False),
     ],
 )
 def test_only_remote_signing_without_vended_credentials_prefers_signatures(header: str | None, signing: bool) -> None:
     assert prefers_signing(header) is signing
-
-
-@pytest.mark.parametrize("header", ["true", "vended_credentials", "vended-credentials;q=1", "client-managed, x", "*"])
-def test_an_unknown_value_is_400(header: str) -> None:
-    with pytest.raises(BadRequestException, match="unknown value"):
-        client_manages_storage(header)
-    with pytest.raises(BadRequestException, match="unknown value"):
-        prefers_signing(header)
-
-
-def test_a_long_unknown_value_is_not_repeated_in_full() -> None:
-    with pytest.raises(BadRequestException) as raised:
-        client_manages_storage("x" * 10_000)
-    assert len(raised.value.message) < 300

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Request and response bodies: kebab-case, strict parsing, and errors with a path."""
+"""Request and response bodies: kebab-case, members of later versions, and errors with a path."""
 
 import json
 from typing import Any
@@ -27,15 +27,24 @@ def commit_body(*changes: Any) -> dict[str, Any]:
     return {"requirements": [], "updates": list(changes)}
 
 
-def test_an_unknown_member_of_a_request_is_refused_by_name() -> None:
-    assert "`colour` at `$`" in refusal({"namespace": ["a"], "colour": 1}, wire.CreateNamespaceRequest)
+def test_unknown_members_of_requests_and_updates_are_ignored() -> None:
+    request = decode({"namespace": ["a"], "colour": 1}, wire.CreateNamespaceRequest)
+    assert request == decode({"namespace": ["a"]}, wire.CreateNamespaceRequest)
+    update = {"action": "set-location", "location": "s3://a"}
+    request = decode(commit_body({**update, "force": True}), wire.CommitTableRequest)
+    assert request == decode(commit_body(update), wire.CommitTableRequest)
 
 
-def test_an_unknown_member_of_an_update_is_refused_with_its_path() -> None:
-    message = refusal(
-        commit_body({"action": "set-location", "location": "s3://a", "force": True}), wire.CommitTableRequest
-    )
-    assert "`force` at `$.updates[0]`" in message
+def test_an_unknown_member_of_a_requirement_is_refused_with_its_path() -> None:
+    requirement = {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 1, "within-ms": 5}
+    message = refusal({"requirements": [requirement], "updates": []}, wire.CommitTableRequest)
+    assert "`within-ms` at `$.requirements[0]`" in message
+
+
+def test_an_unknown_member_of_a_table_identifier_is_refused() -> None:
+    table = {"namespace": ["a"], "name": "t"}
+    body = {"source": table, "destination": {**table, "catalog": "other"}}
+    assert "`catalog` at `$.destination`" in refusal(body, wire.RenameRequest)
 
 
 def test_an_unknown_update_is_refused_naming_it_and_the_known_ones() -> None:
@@ -91,7 +100,8 @@ def test_null_counts_as_absent() -> None:
 
 
 def test_a_null_member_does_not_hide_another_error() -> None:
-    assert "`x` at `$`" in refusal({"namespace": ["a"], "properties": None, "x": 1}, wire.CreateNamespaceRequest)
+    body = {"namespace": ["a", 1], "properties": None}
+    assert "`$.namespace[1]`" in refusal(body, wire.CreateNamespaceRequest)
     assert "`namespace`" in refusal({"namespace": None}, wire.CreateNamespaceRequest)
 
 

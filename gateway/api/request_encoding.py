@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decode request bodies by `Content-Encoding`: gzip is read, every other coding is refused with 415.
+
+A body is inflated in small pieces, which count as the bytes of a plain body: for the size limit of the application and
+for the share of the caller. A bomb is therefore refused at the limit, and never inflated further.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+from litestar.types import Receive, Scope
+
+from gateway.iceberg.errors import BadRequestException, CatalogError
+
+_GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
+_PIECE: Final = 64 * 1024
+
+
+class UnsupportedMediaType(CatalogError, code=415, type="UnsupportedMediaTypeException"):
+    """The request body has a content coding that is not read."""
+
+
+def decoded_body(scope: Scope, receive: Receive, charge: Callable[[int], None]) -> Receive:
+    """Return a function that receives the decoded body.
+
+    `charge` is called with the number of inflated bytes. The function raises UnsupportedMediaType for another coding
+    than gzip, BadRequestException for damaged data, and the errors of `charge`.
+    """
+    given = [value for name, value in scope["headers"] if name.lower() == b"content-encoding"]
+    coding = b", ".join(given).decode("latin-1").strip().lower()
+    if coding in ("", "identity"):
+        return receive
+    if coding in ("gzip", "x-gzip"):
+        return cast(Receive, _GzipBody(receive, charge).receive)
+
+    async def refuse() -> Any:
+        raise UnsupportedMediaType(
+            f"The request body has the content-encoding {coding[:40]!r}, which is not read here. Send it with "
+            "content-encoding gzip, or without that header."
+        )
+
+    return cast(Receive, refuse)
+
+
+class _GzipBody:
+    """A request body in one gzip member."""
+
+    def __init__(self, receive: Receive, charge: Callable[[int], None]) -> None:
+        self._receive, self._charge = receive, charge
+        self._inflater = zlib.decompressobj(_GZIP_WINDOW)
+        self._packed = b""
+        self._is_empty = True
+        self._arrived = False
+        """True once the last packed bytes have been received."""
+        self._complete = False
+
+    async def receive(self) -> Any:
+        """Return the next message, with at most `_PIECE` inflated bytes."""
+        if self._complete:
+            return await self._receive()
+        if not self._packed and not self._arrived:
+            message: Any = await self._receive()
+            if message["type"] != "http.request":
+                return message
+            self._packed, self._arrived = message.get("body", b""), not message.get("more_body", False)
+            self._is_empty = self._is_empty and not self._packed
+        else:
+            # Pieces of one message need no waiting, and would hold up the other requests of the process.
+            await asyncio.sleep(0)
+        piece = self._inflate()
+        self._charge(len(piece))
+        # A full piece may have more output behind it, without any packed bytes left.
+        self._complete = self._arrived and not self._packed and len(piece) < _PIECE
+        if self._complete and not self._inflater.eof and not self._is_empty:
+            raise _damaged("it ends too early")
+        return {"type": "http.request", "body": piece, "more_body": not self._complete}
+
+    def _inflate(self) -> bytes:
+        if self._is_empty:
+            return b""
+        try:
+            piece = self._inflater.decompress(self._packed, _PIECE)
+        except zlib.error:
+            raise _damaged("it is not valid gzip") from None
+        if self._inflater.unused_data:
+            raise _damaged("bytes follow its end")
+        self._packed = self._inflater.unconsumed_tail
+        return piece
+
+
+def _damaged(reason: str) -> BadRequestException:
+    return BadRequestException(
+        f"Malformed request: the body has the content-encoding gzip, but {reason}. Send one complete gzip member."
+    )
