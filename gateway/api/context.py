@@ -32,6 +32,7 @@ from gateway.api.path_refs import read_path, referenced_views
 from gateway.api.raw_path import refuse_in_body
 from gateway.api.serves import INPUTS, OPERATIONS_OF
 from gateway.api.services import Services
+from gateway.api.unknown_parameters import refuse_unknown_parameters
 from gateway.api.warehouse_names import resolve_prefix
 from gateway.governance.errors import ProjectIdMissing
 from gateway.governance.principals import other_principal, principal_of
@@ -335,7 +336,8 @@ class Ctx:
 async def provide_ctx(request: Request[Any, Any, Any]) -> Ctx:
     """Authenticate the caller, take a slot of its share, assume the requested role, and return the handler's context.
 
-    Raises 401 and 503 of authentication, ShareExceeded, and the errors of `_assume` and `resolve_prefix`.
+    Raises 401 and 503 of authentication, ShareExceeded, 400 for unknown query parameters, and the errors of `_assume`
+    and `resolve_prefix`.
     """
     services: Services = request.app.state.services
     operations = request.route_handler.opt.get(OPERATIONS_OF, frozenset())
@@ -360,6 +362,8 @@ async def provide_ctx(request: Request[Any, Any, Any]) -> Ctx:
     state[REQUEST_CONTEXT] = request_context
     add_to_context(actor=actor.id or None)
     lease = None if actor.kind is ActorKind.ANONYMOUS else await enter(request, services, actor)
+    inputs: Inputs = request.route_handler.opt.get(INPUTS, Inputs())
+    refuse_unknown_parameters(operations, inputs.query, request.query_params)
     role_headers = request.headers.getall("x-assume-role", [])
     if role_headers and lease is not None:
         await lease.charge_questions(1)

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
 
 from gateway.access.actor import Actor
 from gateway.access.demand import Fact, Facts
-from gateway.access.operations.checks import BatchCheck, Check, CheckPermission
+from gateway.access.operations.checks import BatchCheck, Check, CheckPermission, UnknownAction
 from gateway.access.refs import (
     GenericTable,
     NamespaceIdRef,
@@ -29,7 +29,14 @@ from gateway.governance.errors import TooManyChecks
 from gateway.governance.principals import other_principal, principal_of
 from gateway.iceberg.errors import BadRequestException
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
-from gateway.protocol.checks import MAX_CHECKS, BatchCheckRequest, CheckRequest
+from gateway.protocol.checks import (
+    MAX_CHECKS,
+    BatchCheckAnswer,
+    BatchCheckRequest,
+    CheckItem,
+    CheckRequest,
+    CheckResult,
+)
 from gateway.protocol.rights import Identity
 
 #: Maximum number of principals in one batch. Each costs a query of its roles and a call to each engine, so this limit
@@ -47,22 +54,46 @@ def parse_check(request: CheckRequest, *, caller: Actor, default_project_id: str
     return CheckPermission(check)
 
 
-def parse_batch(request: BatchCheckRequest, *, caller: Actor, default_project_id: str | None) -> BatchCheck:
-    """Return the operation for a batch. Raise 400 that names the invalid part, or TooManyChecks."""
+def parse_batch(
+    request: BatchCheckRequest, *, caller: Actor, default_project_id: str | None
+) -> tuple[BatchCheck, list[bool]]:
+    """Return (operation of the checks with known actions, True for each of the request's checks that is among them).
+
+    Raise 400 that names the invalid part, or TooManyChecks.
+    """
     if len(request.checks) > MAX_CHECKS:
         raise TooManyChecks(
             f"The request contains {len(request.checks)} checks; at most {MAX_CHECKS} are allowed. Send them in "
             "several requests."
         )
-    checks = tuple(
-        _check(each.operation, each.identity, each.id, caller, default_project_id) for each in request.checks
-    )
+    parsed = [_known_check(each, caller, default_project_id) for each in request.checks]
+    checks = tuple(each for each in parsed if each is not None)
     if len({check.principal for check in checks}) > MAX_PRINCIPALS:
         raise TooManyChecks(
             f"The checks of one request may name at most {MAX_PRINCIPALS} different principals. Send them in several "
             "requests."
         )
-    return BatchCheck(checks, request.error_on_not_found, request.delegated)
+    operation = BatchCheck(checks, request.error_on_not_found, request.delegated)
+    return operation, [each is not None for each in parsed]
+
+
+def add_unknown(answer: BatchCheckAnswer, checks: Sequence[CheckItem], is_known: Sequence[bool]) -> BatchCheckAnswer:
+    """Add the results of checks of unknown actions, which are not allowed, in the order of the request."""
+    results = iter(answer.results)
+    return BatchCheckAnswer(
+        results=[
+            next(results) if known else CheckResult(allowed=False, id=each.id)
+            for each, known in zip(checks, is_known, strict=True)
+        ]
+    )
+
+
+def _known_check(item: CheckItem, caller: Actor, default_project_id: str | None) -> Check | None:
+    """Return the check; None if this server does not have the action, as a client of another version may send it."""
+    try:
+        return _check(item.operation, item.identity, item.id, caller, default_project_id)
+    except UnknownAction:
+        return None
 
 
 def _check(
@@ -135,7 +166,8 @@ def _action(action: object) -> tuple[Can, Facts]:
         for name in (action, f"can_{action}"):
             if name in _RELATIONS:
                 return Can(name), {key.replace("-", "_"): _fact(key, value) for key, value in context.items()}
-    raise BadRequestException(f"`action` {action!r} is not an action of this server.")
+        raise UnknownAction(f"`action` {action!r} is not an action of this server.")
+    raise BadRequestException("`action` must be the name of an action, or an object with the name in `action`.")
 
 
 _RELATIONS = frozenset(Can)

@@ -14,6 +14,7 @@ from gateway.access.operations.deleted import Kept, kept
 from gateway.access.refs import TABULARS, ObjectKey, ObjectType
 from gateway.db.rows import AnyRow
 from gateway.db.tasks import Status
+from gateway.iceberg.errors import BadRequestException
 from gateway.protocol.tasks import (
     Entity,
     EntityFilter,
@@ -54,11 +55,11 @@ def entity_of(row: AnyRow) -> TaskEntity | None:
     key = ObjectKey(ObjectType(row.entity_type), str(row.entity_id))
     match row.entity_type:
         case "table":
-            return TaskEntity(key, TableEntity(table_id=row.entity_id))
+            return TaskEntity(key, TableEntity(table_id=row.entity_id, warehouse_id=row.warehouse_id))
         case "view":
-            return TaskEntity(key, ViewEntity(view_id=row.entity_id))
+            return TaskEntity(key, ViewEntity(view_id=row.entity_id, warehouse_id=row.warehouse_id))
         case _:
-            return TaskEntity(key, GenericTableEntity(generic_table_id=row.entity_id))
+            return TaskEntity(key, GenericTableEntity(generic_table_id=row.entity_id, warehouse_id=row.warehouse_id))
 
 
 def entity_ref(row: AnyRow) -> Kept | None:
@@ -68,8 +69,16 @@ def entity_ref(row: AnyRow) -> Kept | None:
     return kept(ObjectType(row.entity_type), row.warehouse_id, row.entity_id)
 
 
-def filter_of(entity: EntityFilter) -> tuple[str, UUID | None]:
-    """Return (entity type, id) to filter task rows by. The id is None for tasks of the warehouse itself."""
+def filter_of(entity: EntityFilter, warehouse_id: UUID) -> tuple[str, UUID | None]:
+    """Return (entity type, id) to filter task rows by. The id is None for tasks of the warehouse itself.
+
+    Raise BadRequestException for an entity of another warehouse.
+    """
+    if entity.warehouse_id not in (None, warehouse_id):
+        raise BadRequestException(
+            f"The entity is in the warehouse {entity.warehouse_id}, and the path names {warehouse_id}. Send a "
+            "request for each warehouse."
+        )
     match entity:
         case TableEntity(table_id=id):
             return ObjectType.TABLE.value, id

@@ -104,7 +104,8 @@ class Tasks:
         all_seen = permit.holds(Can.GET_ALL_TASKS, operation.warehouse)
         filter = _task_filter(operation.request, warehouse_id=warehouse.id)
         if operation.request.entities is not None:
-            filter = replace(filter, entities=tuple(filter_of(each) for each in operation.request.entities))
+            entities = tuple(filter_of(each, warehouse.id) for each in operation.request.entities)
+            filter = replace(filter, entities=entities)
         if not all_seen:
             filter = replace(filter, of_existing_only=True, holders=await self._holders(permit))
         rows, token = await self._page(permit, operation.request, filter, None if all_seen else Can.GET_TASKS)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Common types of the management API's bodies: names, ids and the two base classes.
+"""Common types of the management API's bodies: names, ids and the base classes.
 
-Request bodies with unknown fields are rejected, so a mistyped option is an error.
+The base class of a body decides about members that this server does not know (docs/protocol.md, "Unknown members and
+parameters"). `tests/access/test_unknown_inputs.py` compares each body with the operations that read it.
 """
 
 from __future__ import annotations
@@ -28,8 +29,16 @@ ManagedBy = Literal["self-managed", "instance-admin"]
 FormatVersions = Annotated[tuple[Literal[1, 2, 3], ...], msgspec.Meta(min_length=1)]
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
-    """A request body."""
+class Request(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+    """A request body, or a part of one. Unknown members are ignored, so clients of newer versions work."""
+
+
+class StrictRequest(Request, frozen=True, forbid_unknown_fields=True):
+    """A body, or a part of one, that gives, limits or selects something: rights, policies, trust, retention, filters.
+
+    An unknown member is an error: it may be a limit, such as a mistyped expiry, or a filter. The rest would give or
+    affect more than the client means.
+    """
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import msgspec
 
-from gateway.protocol.base import Answer, Request
+from gateway.protocol.base import Answer, StrictRequest
 
 Comment = Annotated[str, msgspec.Meta(max_length=1000, pattern=r"^[^\x00]*(?![\s\S])$")]
 
@@ -68,7 +68,7 @@ class ChangeTicketList(Answer, frozen=True, omit_defaults=True):
     next_page_token: str | None = None
 
 
-class DecideChangeRequest(Request, frozen=True):
+class DecideChangeRequest(StrictRequest, frozen=True):
     """Request of `POST …/approve` and `POST …/reject`. The requester sees the comment of a rejection."""
 
     comment: Comment | None = None

@@ -46,6 +46,9 @@ class BatchCheckRequest(Request, frozen=True):
     `identity` needs the right to read the assignments of its object. A caller that could get an answer only with
     `delegated` and does not send it gets 403 `CannotInspectPermissions`, and so does one that sends it without such a
     privilege.
+
+    An action that this server does not have, or not on objects of this type, is not allowed. Unknown members of a check
+    are ignored, except in its `operation`: there they could change the question.
     """
 
     checks: tuple[CheckItem, ...]

@@ -11,13 +11,13 @@ import msgspec
 
 from gateway.iceberg.name_patterns import MAX_PATTERN_LENGTH, MAX_PATTERN_LEVELS, NamePattern
 from gateway.obligations.data_policies import AppliesTo, Definition
-from gateway.protocol.base import Answer, Name, ProjectId, Request
+from gateway.protocol.base import Answer, Name, ProjectId, StrictRequest
 from gateway.protocol.roles import Description
 
 Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=1024, pattern=r"^[^\x00]*(?![\s\S])$")]
 
 
-class CreateDataPolicyRequest(Request, frozen=True):
+class CreateDataPolicyRequest(StrictRequest, frozen=True):
     """Request of `POST /data-policy`."""
 
     name: Name
@@ -28,7 +28,7 @@ class CreateDataPolicyRequest(Request, frozen=True):
     project_id: ProjectId | None = None
 
 
-class UpdateDataPolicyRequest(Request, frozen=True):
+class UpdateDataPolicyRequest(StrictRequest, frozen=True):
     """Request of `PUT /data-policy/{id}`: all fields of the new version.
 
     With `if-version`, the request fails if the policy has another version. `reason` is kept in the history.
@@ -92,7 +92,7 @@ class DataPolicyVersionList(Answer, frozen=True, omit_defaults=True):
     next_page_token: str | None = None
 
 
-class BindingTarget(Request, frozen=True):
+class BindingTarget(StrictRequest, frozen=True):
     """An object that a policy is bound to. A table or generic table needs the id of its warehouse too."""
 
     # The generated example has no warehouse, so it must be an object that needs none.
@@ -119,7 +119,7 @@ Targets = Annotated[tuple[BindingTarget, ...], msgspec.Meta(max_length=100)]
 _Level = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_PATTERN_LENGTH)]
 
 
-class BoundName(Request, frozen=True):
+class BoundName(StrictRequest, frozen=True):
     """Full names of tables that a policy is bound to, also of tables that do not exist yet.
 
     Each level of `namespace` and the `name` may contain the wildcards `*` (any characters) and `?` (one character). A
@@ -144,7 +144,7 @@ class BoundName(Request, frozen=True):
 Names = Annotated[tuple[BoundName, ...], msgspec.Meta(max_length=20)]
 
 
-class ChangeBindingsRequest(Request, frozen=True):
+class ChangeBindingsRequest(StrictRequest, frozen=True):
     """Request of `POST /data-policy/{id}/bindings`. Existing bindings stay as they are."""
 
     add: Targets = ()
@@ -247,7 +247,7 @@ class AlertList(Answer, frozen=True):
     alerts: list[AlertAnswer]
 
 
-class ReleaseColumnRequest(Request, frozen=True):
+class ReleaseColumnRequest(StrictRequest, frozen=True):
     """Request of `POST /data-policy/{id}/release`."""
 
     table_id: UUID

@@ -10,12 +10,12 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from gateway.protocol.base import Answer, Request, UserId
+from gateway.protocol.base import Answer, StrictRequest, UserId
 
 Network = Annotated[str, Meta(min_length=3, max_length=49, pattern=r"^[0-9a-fA-F:.]+/[0-9]{1,3}(?![\s\S])$")]
 
 
-class ActsFor(Request, frozen=True):
+class ActsFor(StrictRequest, frozen=True):
     """Limits of a grant of `delegate`. Without `users` and `roles` the holder acts for every user, else for these users
     and the members of these roles. Users that could grant `delegate` there are administrators, and are excluded unless
     `administrators` is true. With `networks` (CIDR) requests must come from one of them.

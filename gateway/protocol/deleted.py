@@ -37,7 +37,7 @@ class DeletedTabulars(Answer, frozen=True, omit_defaults=True):
     next_page_token: str | None = None
 
 
-class UndropTarget(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
+class UndropTarget(Request, frozen=True):
     """A table or view to restore."""
 
     type: Literal["table", "view", "generic-table"]

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import msgspec
 
-from gateway.protocol.base import Answer, Request, UserId
+from gateway.protocol.base import Answer, StrictRequest, UserId
 
 MAX_OUTPUT = 65_536
 """The largest number of characters of an engine's output. A canary has a few short rows."""
@@ -17,7 +17,7 @@ MAX_OUTPUT = 65_536
 Restriction = Literal["data-policies"]
 
 
-class CreateEngineProbeRequest(Request, frozen=True):
+class CreateEngineProbeRequest(StrictRequest, frozen=True):
     """Request of `POST …/engine-probe`.
 
     `restriction` is the kind of restriction that the engine has to enforce: a column grant, a mask and a row filter.
@@ -64,7 +64,7 @@ class EngineProbeChallenge(Answer, frozen=True, omit_defaults=True):
     control: str | None = None
 
 
-class EngineProbeResultRequest(Request, frozen=True):
+class EngineProbeResultRequest(StrictRequest, frozen=True):
     """Request of `POST …/engine-probe/{probe_id}/result`: everything that the engine returned, as text. It is a
     self-test, because the caller knows the values: a pass gives no trust, and a failure ends it.
     """

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import msgspec
 
-from gateway.protocol.base import Answer, Name, Request
+from gateway.protocol.base import Answer, Name, StrictRequest
 
 
 class EventSinkState(Answer, frozen=True):
@@ -47,7 +47,7 @@ class EventDeadLetterList(Answer, frozen=True, omit_defaults=True):
     next_page_token: str | None = None
 
 
-class ReplayEventsRequest(Request, frozen=True):
+class ReplayEventsRequest(StrictRequest, frozen=True):
     """Request of `POST /events/replay`: exactly one of `from-sequence` and `from-time`. Without `sink`, all sinks."""
 
     from_sequence: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] | None = None
@@ -55,7 +55,7 @@ class ReplayEventsRequest(Request, frozen=True):
     sink: Name | None = None
 
 
-class RetryDeadLettersRequest(Request, frozen=True):
+class RetryDeadLettersRequest(StrictRequest, frozen=True):
     """Request of `POST /events/dead-letters/retry`."""
 
     sink: Name

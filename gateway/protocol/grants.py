@@ -9,7 +9,7 @@ from uuid import UUID
 
 import msgspec
 
-from gateway.protocol.base import Answer, Request, UserId
+from gateway.protocol.base import Answer, StrictRequest, UserId
 from gateway.protocol.delegation import ActsFor
 from gateway.protocol.rights import Identity
 
@@ -17,9 +17,7 @@ from gateway.protocol.rights import Identity
 MAX_ENTRIES = 100
 
 
-class AssignmentEntry(
-    msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True, omit_defaults=True
-):
+class AssignmentEntry(StrictRequest, frozen=True, omit_defaults=True):
     """An assignment, such as `{"type": "select", "user": "oidc~alice"}`. Exactly one of `user` and `role` is given.
     `acts-for` limits `delegate`.
     """
@@ -44,14 +42,14 @@ class AssignmentsAnswer(Answer, frozen=True, omit_defaults=True):
 Entries = Annotated[tuple[AssignmentEntry, ...], msgspec.Meta(max_length=MAX_ENTRIES)]
 
 
-class WriteAssignmentsRequest(Request, frozen=True):
+class WriteAssignmentsRequest(StrictRequest, frozen=True):
     """Request of `POST …/assignments`."""
 
     writes: Entries = ()
     deletes: Entries = ()
 
 
-class GrantWrite(Request, frozen=True):
+class GrantWrite(StrictRequest, frozen=True):
     """A privilege to grant. `expires-at` needs a time zone. `reason` is a text for reviewers of the grant. `acts-for`
     limits `delegate`.
     """
@@ -63,14 +61,14 @@ class GrantWrite(Request, frozen=True):
     acts_for: ActsFor | None = None
 
 
-class GrantDelete(Request, frozen=True):
+class GrantDelete(StrictRequest, frozen=True):
     """A privilege to revoke."""
 
     privilege: str
     principal: Identity
 
 
-class WriteGrantsRequest(Request, frozen=True):
+class WriteGrantsRequest(StrictRequest, frozen=True):
     """Request of `POST …/grants`."""
 
     writes: Annotated[tuple[GrantWrite, ...], msgspec.Meta(max_length=MAX_ENTRIES)] = ()

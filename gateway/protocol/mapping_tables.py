@@ -9,13 +9,13 @@ from uuid import UUID
 
 import msgspec
 
-from gateway.protocol.base import Answer, Name, ProjectId, Request, UserId
+from gateway.protocol.base import Answer, Name, ProjectId, StrictRequest, UserId
 from gateway.protocol.roles import Description
 
 Value = Annotated[str, msgspec.Meta(min_length=1, max_length=1024, pattern=r"^[^\x00]*(?![\s\S])$")]
 
 
-class CreateMappingTableRequest(Request, frozen=True):
+class CreateMappingTableRequest(StrictRequest, frozen=True):
     """Request of `POST /mapping-table`."""
 
     name: Name
@@ -40,7 +40,7 @@ class MappingTableList(Answer, frozen=True, omit_defaults=True):
     next_page_token: str | None = None
 
 
-class MappedPrincipal(Request, frozen=True, omit_defaults=True):
+class MappedPrincipal(StrictRequest, frozen=True, omit_defaults=True):
     """A user or a role. Exactly one of the two is set."""
 
     user: UserId | None = None
@@ -61,14 +61,14 @@ class MappedPrincipal(Request, frozen=True, omit_defaults=True):
         return str(self.role) if self.user is None else self.user
 
 
-class MappingEntry(Request, frozen=True):
+class MappingEntry(StrictRequest, frozen=True):
     """The values of one principal."""
 
     principal: MappedPrincipal
     values: Annotated[tuple[Value, ...], msgspec.Meta(min_length=1, max_length=1_000)]
 
 
-class ChangeEntriesRequest(Request, frozen=True):
+class ChangeEntriesRequest(StrictRequest, frozen=True):
     """Request of `POST /mapping-table/{id}/entries`. `set` replaces all values of a principal."""
 
     set: Annotated[tuple[MappingEntry, ...], msgspec.Meta(max_length=1_000)] = ()

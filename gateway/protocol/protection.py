@@ -7,10 +7,10 @@ from datetime import datetime
 
 import msgspec
 
-from gateway.protocol.base import Request
+from gateway.protocol.base import StrictRequest
 
 
-class SetProtectionRequest(Request, frozen=True):
+class SetProtectionRequest(StrictRequest, frozen=True):
     """Request of `POST …/protection`."""
 
     protected: bool

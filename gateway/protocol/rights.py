@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from gateway.protocol.base import Answer, Request, UserId
+from gateway.protocol.base import Answer, StrictRequest, UserId
 
 
 class ActionsAnswer(Answer, frozen=True, omit_defaults=True):
@@ -36,14 +36,14 @@ class CatalogActionsAnswer(Answer, frozen=True):
     allowed_actions: list[AllowedAction]
 
 
-class Identity(Request, frozen=True):
+class Identity(StrictRequest, frozen=True):
     """A principal: exactly one of `user` and `role` is given."""
 
     user: UserId | None = None
     role: UUID | None = None
 
 
-class ManagedAccessRequest(Request, frozen=True):
+class ManagedAccessRequest(StrictRequest, frozen=True):
     """Request of `POST …/managed-access`."""
 
     managed_access: bool

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import msgspec
 
-from gateway.protocol.base import Answer, Name, ProjectId, Request
+from gateway.protocol.base import Answer, Name, ProjectId, Request, StrictRequest
 
 #: The provider of roles whose members this server manages.
 OWN_PROVIDER = "lakekeeper"
@@ -42,7 +42,7 @@ class UpdateRoleRequest(Request, frozen=True):
     description: Description | None = None
 
 
-class RoleSourceRequest(Request, frozen=True):
+class RoleSourceRequest(StrictRequest, frozen=True):
     """Request of `PUT /role/{id}/source-system`."""
 
     provider_id: ProviderId
@@ -95,14 +95,14 @@ class NamedRoleList(Answer, frozen=True):
     roles: list[NamedRole]
 
 
-class RoleMember(Request, frozen=True):
+class RoleMember(StrictRequest, frozen=True):
     """A member: a user by `<provider>~<subject>`, a role by its UUID."""
 
     type: Literal["user", "role"]
     id: Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
 
 
-class RoleMembersRequest(Request, frozen=True):
+class RoleMembersRequest(StrictRequest, frozen=True):
     """Request of `POST /role/{id}/members`."""
 
     members: Annotated[tuple[RoleMember, ...], msgspec.Meta(max_length=100)]

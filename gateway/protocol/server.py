@@ -8,7 +8,7 @@ from uuid import UUID
 
 import msgspec
 
-from gateway.protocol.base import Answer, Name, Request, UserType
+from gateway.protocol.base import Answer, Name, StrictRequest, UserType
 
 
 class LicenseStatus(Answer, frozen=True):
@@ -34,7 +34,7 @@ class ServerInfo(Answer, frozen=True, omit_defaults=True):
     default_project_id: str | None = None
 
 
-class BootstrapRequest(Request, frozen=True):
+class BootstrapRequest(StrictRequest, frozen=True):
     """Request of `POST /bootstrap`."""
 
     accept_terms_of_use: bool

@@ -9,18 +9,18 @@ from uuid import UUID
 
 import msgspec
 
-from gateway.protocol.base import Answer
+from gateway.protocol.base import Answer, StrictRequest
 
 
-class AllWarehouses(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="all"):
+class AllWarehouses(StrictRequest, frozen=True, tag_field="type", tag="all"):
     """All requests of the project."""
 
 
-class NoWarehouse(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="unmapped"):
+class NoWarehouse(StrictRequest, frozen=True, tag_field="type", tag="unmapped"):
     """Requests that concern none of the project's warehouses."""
 
 
-class OneWarehouse(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="warehouse-id"):
+class OneWarehouse(StrictRequest, frozen=True, tag_field="type", tag="warehouse-id"):
     """Requests that concern one warehouse."""
 
     id: UUID
@@ -29,20 +29,20 @@ class OneWarehouse(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_
 _Status = Annotated[int, msgspec.Meta(ge=100, le=599)]
 
 
-class Window(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="window"):
+class Window(StrictRequest, frozen=True, tag_field="type", tag="window"):
     """The time of length `interval` before `end`. `interval` is an ISO 8601 duration, such as `P1D`."""
 
     end: Annotated[datetime, msgspec.Meta(tz=True)]
     interval: timedelta
 
 
-class PageOfHours(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="page-token"):
+class PageOfHours(StrictRequest, frozen=True, tag_field="type", tag="page-token"):
     """The window of a page token from an earlier response."""
 
     token: Annotated[str, msgspec.Meta(max_length=256)]
 
 
-class EndpointStatisticsRequest(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
+class EndpointStatisticsRequest(StrictRequest, frozen=True):
     """Request of `POST /endpoint-statistics`."""
 
     warehouse: AllWarehouses | NoWarehouse | OneWarehouse

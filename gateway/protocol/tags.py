@@ -9,7 +9,7 @@ from uuid import UUID
 
 import msgspec
 
-from gateway.protocol.base import Answer, Name, Request
+from gateway.protocol.base import Answer, Name, StrictRequest
 from gateway.protocol.roles import Description
 
 #: The types of objects that can carry tags.
@@ -26,7 +26,7 @@ Scope = Annotated[tuple[TagTarget, ...], msgspec.Meta(min_length=1, max_length=6
 TagValues = Annotated[tuple[TagValue, ...], msgspec.Meta(max_length=100)]
 
 
-class CreateTagRequest(Request, frozen=True):
+class CreateTagRequest(StrictRequest, frozen=True):
     """Request of `POST /tag-definition`. `allowed-values` is required for `enumerated`, and refused otherwise."""
 
     name: Name
@@ -36,7 +36,7 @@ class CreateTagRequest(Request, frozen=True):
     allowed_values: TagValues | None = None
 
 
-class UpdateTagRequest(Request, frozen=True):
+class UpdateTagRequest(StrictRequest, frozen=True):
     """Request of `POST /tag-definition/{id}`. `scope` is the whole new scope, which contains the present one.
 
     Without a `description`, the existing description is removed.
@@ -68,7 +68,7 @@ class TagDefinitionList(Answer, frozen=True, omit_defaults=True):
     next_page_token: str | None = None
 
 
-class SetTagRequest(Request, frozen=True):
+class SetTagRequest(StrictRequest, frozen=True):
     """Request of `PUT …/tags/{name}`. A marker has no value; all other tags need one."""
 
     value: TagValue | None = None

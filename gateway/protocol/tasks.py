@@ -9,7 +9,7 @@ from uuid import UUID
 
 import msgspec
 
-from gateway.protocol.base import Answer, Request
+from gateway.protocol.base import Answer, StrictRequest
 
 #: The states of a task in the API. The database uses other names (`gateway/db/tasks.py`).
 TaskStatus = Literal["RUNNING", "SCHEDULED", "STOPPING", "CANCELLED", "SUCCESS", "FAILED"]
@@ -19,25 +19,31 @@ _QueueName = Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"
 _PageToken = Annotated[str, msgspec.Meta(max_length=256)]
 
 
-class TableEntity(Request, frozen=True, tag_field="type", tag="table"):
+class _Entity(StrictRequest, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
+    """The object of a task. In requests, `warehouse-id` may only repeat the warehouse of the path."""
+
+    warehouse_id: UUID | None = None
+
+
+class TableEntity(_Entity, frozen=True, tag="table"):
     """A table."""
 
     table_id: UUID
 
 
-class ViewEntity(Request, frozen=True, tag_field="type", tag="view"):
+class ViewEntity(_Entity, frozen=True, tag="view"):
     """A view."""
 
     view_id: UUID
 
 
-class GenericTableEntity(Request, frozen=True, tag_field="type", tag="generic-table"):
+class GenericTableEntity(_Entity, frozen=True, tag="generic-table"):
     """A generic table."""
 
     generic_table_id: UUID
 
 
-class WarehouseEntity(Request, frozen=True, tag_field="type", tag="warehouse"):
+class WarehouseEntity(_Entity, frozen=True, tag="warehouse"):
     """The warehouse itself, for tasks that concern no single table or view."""
 
 
@@ -46,7 +52,7 @@ Entity = TableEntity | ViewEntity | GenericTableEntity
 EntityFilter = TableEntity | ViewEntity | GenericTableEntity | WarehouseEntity
 
 
-class ListProjectTasksRequest(Request, frozen=True):
+class ListProjectTasksRequest(StrictRequest, frozen=True):
     """Request of `POST /project/task/list`. An absent field does not filter. The server limits `page-size`."""
 
     status: Annotated[tuple[TaskStatus, ...], msgspec.Meta(max_length=100)] | None = None
@@ -63,7 +69,7 @@ class ListTasksRequest(ListProjectTasksRequest, frozen=True):
     entities: Annotated[tuple[EntityFilter, ...], msgspec.Meta(max_length=100)] | None = None
 
 
-class _Action(Request, frozen=True):
+class _Action(StrictRequest, frozen=True):
     """A control action for tasks. `name` is the value of `action-type`."""
 
     @property
@@ -92,7 +98,7 @@ class RunAt(_Action, frozen=True, tag_field="action-type", tag="run-at"):
 ControlAction = Stop | Cancel | RunNow | RunAt
 
 
-class ControlTasksRequest(Request, frozen=True):
+class ControlTasksRequest(StrictRequest, frozen=True):
     """Request of `POST …/task/control`."""
 
     action: ControlAction
@@ -170,7 +176,7 @@ class ProjectTaskList(Answer, frozen=True):
     next_page_token: str | None = None
 
 
-class PlainSettings(Request, frozen=True):
+class PlainSettings(StrictRequest, frozen=True):
     """The configuration of a queue without settings of its own. `queue-name`, which responses contain, is accepted if
     it is the name of the queue.
     """
@@ -195,7 +201,7 @@ class QueueConfigValues(Answer, frozen=True, omit_defaults=True):
     retention_period: timedelta | None = None
 
 
-class SetQueueConfigRequest(Request, frozen=True):
+class SetQueueConfigRequest(StrictRequest, frozen=True):
     """Request of `POST …/task-queue/{q}/config`, which replaces the configuration. After
     `max-seconds-since-last-heartbeat` seconds without a heartbeat another worker process takes over a task; null
     selects the server's default.
@@ -214,7 +220,7 @@ class QueueConfig(Answer, frozen=True):
     max_seconds_since_last_heartbeat: int | None = None
 
 
-class ScheduleTaskRequest(Request, frozen=True):
+class ScheduleTaskRequest(StrictRequest, frozen=True):
     """Request of `POST …/task-queue/{q}/schedule`."""
 
     entity: EntityFilter | None = None

@@ -6,10 +6,10 @@ from __future__ import annotations
 import msgspec
 
 from gateway.iceberg.codec import absent
-from gateway.protocol.base import Answer, Request
+from gateway.protocol.base import Answer, StrictRequest
 
 
-class UpdateStorageRequest(Request, frozen=True):
+class UpdateStorageRequest(StrictRequest, frozen=True):
     """Request of `POST /warehouse/{warehouse_id}/storage` and `…/storage/validate-profile`. Without a
     `storage-credential`, the warehouse has no credential afterwards.
     """
@@ -18,7 +18,7 @@ class UpdateStorageRequest(Request, frozen=True):
     storage_credential: msgspec.Raw = msgspec.field(default_factory=absent)
 
 
-class UpdateCredentialRequest(Request, frozen=True):
+class UpdateCredentialRequest(StrictRequest, frozen=True):
     """Request of `POST /warehouse/{warehouse_id}/storage-credential` and `…/storage/validate-credential`."""
 
     new_storage_credential: msgspec.Raw = msgspec.field(default_factory=absent)

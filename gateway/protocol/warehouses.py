@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 
 from gateway.iceberg.codec import absent
-from gateway.protocol.base import Answer, FormatVersions, ManagedBy, ProjectId, Request, WarehouseName
+from gateway.protocol.base import Answer, FormatVersions, ManagedBy, ProjectId, Request, StrictRequest, WarehouseName
 
 
 class RenameWarehouseRequest(Request, frozen=True):
@@ -19,19 +19,19 @@ class RenameWarehouseRequest(Request, frozen=True):
     new_name: WarehouseName
 
 
-class SetManagedByRequest(Request, frozen=True):
+class SetManagedByRequest(StrictRequest, frozen=True):
     """Request of `POST /warehouse/{warehouse_id}/managed-by`."""
 
     managed_by: ManagedBy
 
 
-class DeleteProfileRequest(Request, frozen=True):
+class DeleteProfileRequest(StrictRequest, frozen=True):
     """Request of `POST /warehouse/{warehouse_id}/delete-profile`."""
 
     delete_profile: HardDelete | SoftDelete
 
 
-class FormatVersionPolicyRequest(Request, frozen=True):
+class FormatVersionPolicyRequest(StrictRequest, frozen=True):
     """Request of `POST /warehouse/{warehouse_id}/format-version-policy`. Without a `default-format-version`, a new
     table without a stated version has version 2, or the highest allowed version if 2 is not allowed.
     """
@@ -40,9 +40,7 @@ class FormatVersionPolicyRequest(Request, frozen=True):
     default_format_version: Literal[1, 2, 3] | None = None
 
 
-class _DeleteProfile(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="kebab", forbid_unknown_fields=True
-):
+class _DeleteProfile(StrictRequest, frozen=True, kw_only=True, omit_defaults=True):
     """`absent-purge-requested` determines whether a drop without `purgeRequested` deletes the files."""
 
     absent_purge_requested: Literal["purge", "keep"] = "purge"
@@ -60,7 +58,7 @@ class SoftDelete(_DeleteProfile, frozen=True, tag_field="type", tag="soft"):
     expiration_seconds: Annotated[int, msgspec.Meta(ge=0, le=31_536_000)]
 
 
-class CreateWarehouseRequest(Request, frozen=True):
+class CreateWarehouseRequest(StrictRequest, frozen=True):
     """Request of `POST /warehouse` and `POST /warehouse-creation-validation`."""
 
     warehouse_name: WarehouseName

@@ -489,7 +489,7 @@ def test_invalid_commit_is_refused(world: World, table: Table, body: dict[str, A
         ("/management/v1/user", {"id": "oidc~"}),
         ("/management/v1/user", {"id": "oidc~x", "email": _NUL}),
         ("/management/v1/user", {"id": "oidc~x", "user-type": "robot"}),
-        ("/management/v1/user", {"id": "oidc~x", "bogus": 1}),
+        ("/management/v1/permissions/server/assignments", {"writes": [], "bogus": 1}),
         ("/management/v1/user", {"id": f"oidc~{'x' * 200}"}),
         ("/management/v1/project", {"project-name": ""}),
         ("/management/v1/project", {"project-name": "x" * 129}),

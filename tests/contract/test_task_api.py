@@ -111,7 +111,8 @@ def test_task_is_returned_with_all_fields(world: World, root: str) -> None:
         world.warehouse,
         world.ready.project_id,
     )
-    assert (task["entity"], task["entity-name"]) == (about(table), ["ns", "t"])
+    assert task["entity"] == about(table) | {"warehouse-id": world.warehouse}
+    assert task["entity-name"] == ["ns", "t"]
     assert (task["queue-name"], task["status"], task["attempt"]) == ("soft_deletion", "SCHEDULED", 2)
     assert (task["progress"], task["parent-task-id"], task["picked-up-at"]) == (0.25, str(parent), None)
     assert datetime.fromisoformat(task["scheduled-for"]) > datetime.now(UTC)
@@ -168,6 +169,7 @@ def test_task_filters_apply_singly_and_combined(world: World, root: str) -> None
         {"status": ["succeeded"]},
         {"entities": [{"type": "namespace", "namespace-id": str(uuid4())}]},
         {"entities": [{"type": "table", "table-id": str(uuid4())}] * 101},
+        {"entities": [{"type": "table", "table-id": str(uuid4()), "warehouse-id": str(uuid4())}]},
         {"created-after": "yesterday"},
         {"created-after": "0001-01-01T00:00:00+14:00"},
         {"page-size": 0},

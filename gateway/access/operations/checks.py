@@ -27,6 +27,10 @@ from gateway.iceberg.errors import BadRequestException
 _A_LIST = 10
 
 
+class UnknownAction(BadRequestException, type="BadRequestException"):
+    """This server has no such action, or not on objects of this type."""
+
+
 @dataclass(frozen=True)
 class Check:
     """A check of `relation` on `on` for `principal` (the caller if None). Policies receive `facts`.
@@ -52,14 +56,14 @@ class Check:
     applies_restrictions: bool = False
 
     def __post_init__(self) -> None:
-        """Raise BadRequestException for a relation that the model does not define on this type.
+        """Raise UnknownAction for a relation that the model does not define on this type.
 
         OpenFGA would return an error for it, which the caller would receive as an outage.
         """
         for on in self.may_mean:
             known = ACTIONS[on.type]
             if self.relation not in known:
-                raise BadRequestException(
+                raise UnknownAction(
                     f"The action {self.relation} does not apply to a {on.type}. Possible actions: "
                     f"{', '.join(sorted(known))}"
                 )

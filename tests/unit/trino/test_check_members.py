@@ -21,7 +21,7 @@ def _parsed(kind: str, **members: Any) -> Check:
     """Return the check of a batch of one."""
     fields = {**(_TABLE if kind == "table" else _VIEW), **members}
     request = BatchCheckRequest(checks=(CheckItem(operation={kind: fields}),))
-    (check,) = parse_batch(request, caller=request_context().actor, default_project_id=None).checks
+    (check,) = parse_batch(request, caller=request_context().actor, default_project_id=None)[0].checks
     return check
 
 
