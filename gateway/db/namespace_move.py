@@ -164,7 +164,7 @@ async def move(connection: AsyncConnection, subtree: Subtree, *, project_id: str
         "ids": list(subtree.ids),
         "parent": None if parent is None else parent.id,
         "above": list(above),
-        "levels": list(to.levels),
+        "name": to.levels[-1],
         "key": to.key,
         "depth": len(subtree.levels),
         "key_length": len(subtree.path_key),
@@ -189,13 +189,14 @@ async def move(connection: AsyncConnection, subtree: Subtree, *, project_id: str
 
 
 # A row keeps the end of its path: its levels after the first `depth`, its ancestors from the moved namespace on, and
-# its folded path after that of the moved namespace.
+# its folded path after that of the moved namespace. The new path begins with the present spelling of the new parent.
 _MOVE = text(
     """
     update namespaces set
         parent_id = case when id = :id then cast(:parent as uuid) else parent_id end,
         ancestors = cast(:above as uuid[]) || ancestors[cast(:depth as int):],
-        levels = cast(:levels as text[]) || levels[cast(:depth as int) + 1:],
+        levels = coalesce((select above.levels from namespaces above where above.id = cast(:parent as uuid)), '{}')
+            || cast(:name as text) || levels[cast(:depth as int) + 1:],
         path_key = cast(:key as text) || substr(path_key, cast(:key_length as int) + 1),
         updated_at = clock_timestamp()
     where id = any(cast(:ids as uuid[]))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy import bindparam, delete, exists, func, literal, or_, select, text, update
+from sqlalchemy import ColumnElement, bindparam, delete, exists, func, literal, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -47,7 +47,8 @@ async def create(
     properties: Mapping[str, str],
 ) -> bool:
     """Insert the namespace. Return False if its name is taken. The parent's row is locked, so it cannot be dropped
-    meanwhile.
+    meanwhile. Its path begins with the spelling that the parent has now: a rename that only changes letter case may
+    have run since the parent was resolved.
 
     Raises NamespaceGone if the parent was dropped or moved after it was resolved, WarehouseGone if the warehouse was
     deleted.
@@ -61,7 +62,7 @@ async def create(
             warehouse_id=warehouse_id,
             parent_id=None if parent is None else parent.id,
             ancestors=[] if parent is None else [*parent.ancestors, parent.id],
-            levels=list(namespace.levels),
+            levels=list(namespace.levels) if parent is None else _below(parent.id, namespace.levels[-1]),
             path_key=namespace.key,
             properties=dict(properties),
         )
@@ -73,6 +74,11 @@ async def create(
         if "warehouse_id_fkey" in str(error.orig):
             raise WarehouseGone(str(warehouse_id)) from error
         raise
+
+
+def _below(parent_id: UUID, name: str) -> ColumnElement[list[str]]:
+    above = select(namespaces.c.levels).where(namespaces.c.id == parent_id).scalar_subquery()
+    return func.array_append(above, name, type_=namespaces.c.levels.type)
 
 
 async def lock_shared(connection: AsyncConnection, *at: ResolvedNamespace) -> None:

@@ -271,6 +271,37 @@ def _warned(connection: Connection) -> list[tuple[str, float]]:
     return [(engine, float(remaining)) for engine, remaining in rows]
 
 
+async def test_paths_below_a_namespace_get_its_spelling(empty: str) -> None:
+    await to(empty, "0051")
+    await _on(empty, _with_spellings)
+    await run_migrations(empty)
+    expected = [["SALES2"], ["Sales"], ["Sales", "EU"], ["Sales", "EU", "Raw"], ["Sales", "us"]]
+    assert await _on(empty, _levels) == expected
+
+
+def _with_spellings(connection: Connection) -> None:
+    """Insert namespaces whose paths spell the namespaces above them in another way."""
+    written = fill(connection)
+    reflected = Table("namespaces", MetaData(), autoload_with=connection)
+    top, below, rest = uuid4(), uuid4(), {"warehouse_id": written["warehouses"]["id"], "properties": {}}
+    rows = [
+        {"id": top, "parent_id": None, "ancestors": [], "levels": ["Sales"]},
+        {"id": below, "parent_id": top, "ancestors": [top], "levels": ["SALES", "EU"]},
+        {"id": uuid4(), "parent_id": below, "ancestors": [top, below], "levels": ["sales", "eu", "Raw"]},
+        {"id": uuid4(), "parent_id": top, "ancestors": [top], "levels": ["Sales", "us"]},
+        {"id": uuid4(), "parent_id": None, "ancestors": [], "levels": ["SALES2"]},
+    ]
+    for row in rows:
+        key = "\x1f".join(str(each).lower() for each in row["levels"] or ())
+        connection.execute(insert(reflected).values({**rest, **row, "path_key": key}))
+
+
+def _levels(connection: Connection) -> list[list[str]]:
+    query = """select levels from namespaces where path_key like 'sales%' order by levels collate "C" """
+    rows = connection.execute(text(query))
+    return [row.levels for row in rows]
+
+
 def test_first_schema_never_changes() -> None:
     """Databases with this revision exist, so a change must be a new migration that they receive too."""
     schema = (files("gateway.db") / "migrations" / "versions" / "first_schema.sql").read_bytes()

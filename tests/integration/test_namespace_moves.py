@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.privileges import Privilege
 from gateway.access.refs import ObjectKey, ObjectType
-from gateway.db import grants, namespace_move
+from gateway.db import grants, namespace_move, namespaces
 from gateway.db.engine import Database
 from gateway.iceberg.identifiers import Namespace
 from tests.integration.parts import Parts, Rows, add_table, resolved_inner, resolved_outer, running_parts
@@ -118,3 +118,36 @@ async def _require_paths(
         assert tuple(row.levels[:-1]) == levels
         assert row.path_key == "\x1f".join(row.levels)
         assert list(row.ancestors) == ancestors
+
+
+async def test_a_path_begins_with_the_spelling_that_the_parent_has_when_the_change_commits(running: Parts) -> None:
+    database = Database(running.database_url, pool_size=2, acquire_timeout=30)
+    try:
+        rows = await _world(database, 0)
+        parent, warehouse = resolved_outer(rows), rows.warehouses[0]
+        spelled = str(rows.outer).upper()
+        async with database.transaction() as connection:
+            # A rename that changes letter case only, after the parent was resolved.
+            await connection.execute(
+                text("update namespaces set levels = array[cast(:name as text)] where id = :id"),
+                {"name": spelled, "id": rows.outer},
+            )
+            made = uuid4()
+            assert await namespaces.create(
+                connection,
+                id=made,
+                warehouse_id=warehouse,
+                parent=parent,
+                namespace=parent.namespace.child("new"),
+                properties={},
+            )
+            at = await resolved_inner(connection, rows)
+            subtree = await namespace_move.lock(connection, at, parent=parent)
+            assert subtree is not None
+            to = parent.namespace.child("Renamed")
+            await namespace_move.move(connection, subtree, project_id=rows.project, to=to)
+            query = "select levels from namespaces where id = any(:ids) order by levels"
+            found = await connection.execute(text(query), {"ids": [made, rows.inner]})
+            assert [list(row.levels) for row in found] == [[spelled, "Renamed"], [spelled, "new"]]
+    finally:
+        await database.close()
