@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from gateway.access.demand import Demand
@@ -86,7 +86,7 @@ class Decision:
 
     `held` are the demanded relations that hold, required or optional. `obligations` come from column grants, data
     policies and guardrails; None for a refusal without any. `policies` are the effects of data policies, at most one
-    for each object.
+    for each object. `outage` is the error of the engine that could not decide, for commands.
     """
 
     outcome: Outcome
@@ -97,6 +97,7 @@ class Decision:
     obligations: Obligations | None = None
     held: frozenset[tuple[Can, Ref]] = frozenset()
     policies: tuple[PolicyVerdict, ...] = ()
+    outage: Exception | None = field(default=None, compare=False)
 
     @property
     def allowed(self) -> bool:
@@ -223,6 +224,6 @@ def refused(failure: Failure) -> Decision:
     return Decision(Outcome.FORBIDDEN, DeterminedBy.NONE, failure)
 
 
-def undecided(failure: Failure) -> Decision:
-    """Return the refusal for an operation that no engine could decide."""
-    return Decision(Outcome.UNAVAILABLE, DeterminedBy.NONE, failure)
+def undecided(failure: Failure, outage: Exception | None = None) -> Decision:
+    """Return the refusal for an operation that no engine could decide, because of `outage`."""
+    return Decision(Outcome.UNAVAILABLE, DeterminedBy.NONE, failure, outage=outage)

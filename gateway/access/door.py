@@ -376,8 +376,8 @@ class Door:
             judged = await self._engines.judge(context, operations, demands, resolution)
             judged = await self._restrictions.settle(context.actor, judged, resolution)
             judged = await self._data.settle(context.actor, operations, judged, resolution, own_roles)
-        except DecisionEngineUnavailable:
-            return [undecided(Failure.ENGINE_UNAVAILABLE) for _ in operations]
+        except DecisionEngineUnavailable as outage:
+            return [undecided(Failure.ENGINE_UNAVAILABLE, outage) for _ in operations]
         verdicts = []
         for operation, (answers, policy, undelegated_by) in zip(operations, judged, strict=True):
             shut = in_inactive_warehouse(operation, resolution)

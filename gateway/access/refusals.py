@@ -21,7 +21,10 @@ from gateway.iceberg.errors import CatalogError
 def refusal_of(context: RequestContext, operation: Operation, decision: Decision) -> CatalogError:
     """Return the error for a decision that does not allow. It names an object only to callers that may see it."""
     if decision.outcome is Outcome.UNAVAILABLE:
-        return unavailable(operation.is_catalog_mutation())
+        refusal = unavailable(operation.is_catalog_mutation())
+        # Callers over HTTP do not see it. A command of the operator prints it.
+        refusal.__cause__ = decision.outage
+        return refusal
     ref = decision.refused.on if decision.refused is not None else None
     if decision.failure is Failure.TOO_MANY_GROUPS:
         return too_many_groups()

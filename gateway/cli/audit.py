@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from gateway.cli.common import settings_for, start_failures
+from gateway.cli.common import command_fault, settings_for
+from gateway.cli.services import run_on_services
 
 if TYPE_CHECKING:
     from gateway.access.audit_chain import Anchor, Fault
@@ -46,10 +46,8 @@ def verify(anchor: str | None, file: Path | None) -> None:
     if file is not None:
         _verify_file(file, expected)
         return
-    try:
-        found = asyncio.run(audit_log.verify_audit(settings_for(Settings.write_url), expected))
-    except start_failures() as error:
-        raise click.ClickException(str(error)) from None
+    settings = settings_for(Settings.write_url)
+    found = run_on_services(settings, audit_log.verify_audit(settings, expected))
     click.echo(f"verified blocks: {found.blocks}, records: {found.records}, not sealed yet: {found.unsealed}")
     if found.removed_until is not None:
         click.echo(f"retention removed the records before {found.removed_until:%Y-%m-%d}, blocks: {found.removed}")
@@ -78,11 +76,14 @@ def export(output: Path, after: int) -> None:
     from gateway.telemetry.logs import configure_logging
 
     configure_logging(level="WARNING", stream=sys.stderr.buffer)
-    failures: tuple[type[Exception], ...] = (RecordsGone, OSError, *start_failures())
+    settings = settings_for(Settings.write_url)
     try:
-        done = asyncio.run(audit_log.export_audit(settings_for(Settings.write_url), output, after))
-    except failures as error:
-        raise click.ClickException(f"{output} is not complete: {error}") from None
+        done = run_on_services(settings, audit_log.export_audit(settings, output, after))
+    except Exception as error:
+        fault = str(error) if isinstance(error, RecordsGone) else command_fault(error)
+        if fault is None:
+            raise
+        raise click.ClickException(f"{output} is not complete: {fault}") from None
     click.echo(f"exported records: {done.records}")
     # Without new records after `--after`, an export is complete.
     if not done.last:

@@ -16,22 +16,26 @@ if TYPE_CHECKING:
 
 
 class Commands(click.Group):
-    """A group of commands. A database that refuses the connection ends each with one line, not with a traceback."""
+    """A group of commands. A service that does not answer or refuses ends each with one line, not with a traceback."""
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command."""
         try:
             return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
-            # It states what did not answer.
             raise
         except Exception as error:
-            from gateway.db.connection_errors import connection_fault
-
-            message = connection_fault(error)
+            message = command_fault(error)
             if message is None:
                 raise
             raise click.ClickException(message) from None
+
+
+def command_fault(error: Exception) -> str | None:
+    """Return the message for an error of PostgreSQL or a decision engine, or for a refusal; None for other errors."""
+    from gateway.db.connection_errors import connection_fault
+
+    return connection_fault(error) or (str(error) if isinstance(error, start_failures()) else None)
 
 
 DIFFERS = 3

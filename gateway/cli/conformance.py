@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gateway.cli.common import settings_for, start_failures, trust
+from gateway.cli.common import settings_for, trust
 
 if TYPE_CHECKING:
     from gateway.settings import Settings
@@ -214,8 +214,6 @@ def _run(checks: Coroutine[Any, Any, None]) -> None:
 
     try:
         asyncio.run(checks)
-    except start_failures() as error:
-        raise click.ClickException(str(error)) from None
     except ConformanceError as error:
         click.echo(f"BROKEN  {error.rule}")
         click.echo(f"        {error.detail}", err=True)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gateway.cli.common import postgres_tls, settings_for, trust
+from gateway.cli.common import command_fault, postgres_tls, settings_for, trust
 from gateway.cli.models import about_models, opened_models, operator
+from gateway.cli.services import postgres_address, run_on_services
 
 if TYPE_CHECKING:
     from gateway.settings import Settings
@@ -49,13 +50,16 @@ def migrate(only_check: bool, seconds: float) -> None:
 
     settings = settings_for(Settings.write_url)
 
-    async def run() -> str:
-        await run_migrations(asyncpg_url(settings.write_url()), tls=postgres_tls(settings))
+    def waits() -> None:
+        click.echo("waiting for another `lakegate migrate`, which migrates this database now …", err=True)
+
+    async def run(settings: Settings) -> str:
+        await run_migrations(asyncpg_url(settings.write_url()), tls=postgres_tls(settings), waits=waits)
         async with opened_models(settings) as models:
             return await models.upgrade(by=operator())
 
     try:
-        model = about_models(run())
+        model = about_models(run, settings)
     except SchemaMismatch as refused:
         raise click.ClickException(str(refused)) from None
     click.echo(f"the database has the newest schema; the relationship model is {model}")
@@ -72,20 +76,25 @@ def _check(seconds: float) -> None:
     deadline = time.monotonic() + seconds
 
     async def check() -> None:
+        waited = False
         while True:
             try:
                 await require_current_schema(asyncpg_url(settings.write_url()), tls=postgres_tls(settings))
                 return
-            except (SchemaBehind, DatabaseUnavailable):
+            except (SchemaBehind, DatabaseUnavailable) as refused:
+                notice = command_fault(refused) or str(refused)
                 # A newer schema ends the wait at once: no migration by this version can mend it.
                 if time.monotonic() >= deadline:
                     raise
+                if not waited:
+                    click.echo(f"waiting for up to {seconds:.0f} seconds: {notice}", err=True)
+                    waited = True
             await asyncio.sleep(_SECONDS_BETWEEN_CHECKS)
 
     try:
-        asyncio.run(check())
+        run_on_services(settings, check())
     except (DatabaseUnavailable, SchemaMismatch) as refused:
-        raise click.ClickException(f"this version cannot serve: {refused}") from None
+        raise click.ClickException(f"this version cannot serve: {command_fault(refused) or refused}") from None
     click.echo("the database has the schema of this version")
     _list_former_grants(settings)
 
@@ -100,9 +109,9 @@ def _list_former_grants(settings: Settings) -> None:
             return [each.line() for each in await models.former_grants()]
 
     try:
-        lines = asyncio.run(read())
+        lines = run_on_services(settings, read())
     except (DatabaseUnavailable, DecisionEngineUnavailable, SettingsError) as outage:
-        click.echo(f"the grants were not checked: {outage}", err=True)
+        click.echo(f"the grants were not checked: {command_fault(outage) or outage}", err=True)
         return
     if lines:
         click.echo(
@@ -120,18 +129,17 @@ def _list_former_grants(settings: Settings) -> None:
 )
 def wait_for_db(retries: int, backoff: float) -> None:
     """Wait until the primary database accepts connections. Exit with 1 if it does not."""
-    from urllib.parse import urlsplit
-
     from gateway.embedded.pg_ready import accepts_connections
     from gateway.settings import Settings
 
-    url = urlsplit(settings_for(Settings.write_url).write_url().reveal())
-    host, port = url.hostname or "127.0.0.1", url.port or 5432
+    host, port = postgres_address(settings_for(Settings.write_url))
 
     async def wait() -> bool:
         for attempt in range(retries + 1):
             if await accepts_connections(host, port, timeout=backoff):
                 return True
+            if attempt == 0 and retries:
+                click.echo(f"waiting for PostgreSQL at {host}:{port} …", err=True)
             if attempt < retries:
                 await asyncio.sleep(backoff)
         return False

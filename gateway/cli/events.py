@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -12,7 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from gateway.cli.common import settings_for, start_failures
+from gateway.cli.common import settings_for
+from gateway.cli.services import run_on_services
 
 if TYPE_CHECKING:
     from gateway.access.door import Door
@@ -112,23 +112,17 @@ def _settings() -> Settings:
 
 
 def _run(settings: Settings, work: Callable[[Database], Awaitable[_Result]]) -> _Result:
-    """Return the result of `work` on the database. Errors of its start end the command with a message."""
+    """Return the result of `work` on the database."""
     from gateway.assembly.events import on_database
 
-    try:
-        return asyncio.run(on_database(settings, work))
-    except start_failures() as error:
-        raise click.ClickException(str(error)) from None
+    return run_on_services(settings, on_database(settings, work))
 
 
 def _change(settings: Settings, work: Callable[[Database, Door], Awaitable[int]]) -> int:
-    """Return the result of a change, which the audit records. Errors of its start end the command with a message."""
+    """Return the result of a change, which the audit records."""
     from gateway import app
 
-    try:
-        return asyncio.run(app.change_events(settings, work))
-    except start_failures() as error:
-        raise click.ClickException(str(error)) from None
+    return run_on_services(settings, app.change_events(settings, work))
 
 
 def _chosen(settings: Settings, sink: str | None) -> tuple[str, ...]:

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 
 import click
 
-from gateway.cli.common import settings_for, start_failures
+from gateway.cli.common import settings_for
+from gateway.cli.services import run_on_services
 
 
 @click.command("live-credentials")
@@ -29,10 +29,10 @@ def live_credentials(warehouse: str | None, table: str | None, user: str | None)
     from gateway.telemetry.logs import configure_logging
 
     configure_logging(level="WARNING", stream=sys.stderr.buffer)
-    failures: tuple[type[Exception], ...] = (NotFound, *start_failures())
+    settings = settings_for(Settings.write_url)
     try:
-        found = asyncio.run(app.live_credentials(settings_for(Settings.write_url), warehouse, table, user))
-    except failures as error:
+        found = run_on_services(settings, app.live_credentials(settings, warehouse, table, user))
+    except NotFound as error:
         raise click.ClickException(str(error)) from None
     for each in found:
         until = each.live_until.isoformat(timespec="seconds")

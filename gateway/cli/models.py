@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from gateway.cli.common import postgres_tls, settings_for, trust
+from gateway.cli.services import run_on_services
 
 if TYPE_CHECKING:
     from gateway.settings import Settings
@@ -60,15 +60,15 @@ def model_test(directory: Path | None) -> None:
 def model_status() -> None:
     """List the recorded models; `*` marks the active one."""
 
-    async def run() -> None:
-        async with opened_models(settings_for()) as models:
+    async def run(settings: Settings) -> None:
+        async with opened_models(settings) as models:
             active, recorded = await models.known()
         for each in recorded:
             mark = "*" if active and active.model_id == each.model_id else " "
             when = each.recorded_at.strftime("%Y-%m-%d %H:%M")
             click.echo(f"{mark} {each.version:8} {each.model_id}  {each.content_hash[:12]}  {when}  {each.recorded_by}")
 
-    about_models(run())
+    about_models(run)
 
 
 @model.command("push")
@@ -81,11 +81,11 @@ def model_push(directory: Path | None, by: str | None) -> None:
     """
     own = checked(directory) if directory else None
 
-    async def run() -> str:
-        async with opened_models(settings_for()) as models:
+    async def run(settings: Settings) -> str:
+        async with opened_models(settings) as models:
             return await models.push(by=by or operator(), own=own)
 
-    pushed = about_models(run())
+    pushed = about_models(run)
     click.echo(f"recorded the relationship model {pushed}; activate it with `lakegate model migrate --to {pushed}`")
 
 
@@ -101,8 +101,8 @@ def model_push(directory: Path | None, by: str | None) -> None:
 def model_migrate(target: str | None, by: str | None, dry_run: bool, newest: int) -> None:
     """Write the tuples that a recorded model needs, then activate it. A repeated run continues an interrupted one."""
 
-    async def run() -> str:
-        async with opened_models(settings_for()) as models:
+    async def run(settings: Settings) -> str:
+        async with opened_models(settings) as models:
             chosen = await models.chosen(target)
             compared = await models.compare(chosen, limit=newest)
             for heading, changes in (("may now", compared.allowed_after), ("may no longer", compared.denied_after)):
@@ -115,7 +115,7 @@ def model_migrate(target: str | None, by: str | None, dry_run: bool, newest: int
                 return f"{chosen} was not activated: this was a dry run"
             return f"{await models.migrate(by=by or operator(), target=chosen)} is active"
 
-    click.echo(f"the relationship model {about_models(run())}")
+    click.echo(f"the relationship model {about_models(run)}")
 
 
 @model.command("rollback")
@@ -123,11 +123,11 @@ def model_migrate(target: str | None, by: str | None, dry_run: bool, newest: int
 def model_rollback(by: str | None) -> None:
     """Activate the previous model. A second rollback undoes the first."""
 
-    async def run() -> str:
-        async with opened_models(settings_for()) as models:
+    async def run(settings: Settings) -> str:
+        async with opened_models(settings) as models:
             return await models.rollback(by=by or operator())
 
-    click.echo(f"the relationship model {about_models(run())} is active")
+    click.echo(f"the relationship model {about_models(run)} is active")
 
 
 @asynccontextmanager
@@ -157,18 +157,18 @@ async def opened_models(settings: Settings) -> AsyncIterator[Models]:
         await database.close()
 
 
-def about_models(work: Coroutine[Any, Any, Answer]) -> Answer:
-    """Return the result of `work` on models. A refusal or an unreachable service ends the command with a message."""
-    from gateway.access.dependency_errors import DatabaseUnavailable, DecisionEngineUnavailable
+def about_models(work: Callable[[Settings], Coroutine[Any, Any, Answer]], settings: Settings | None = None) -> Answer:
+    """Return the result of `work` on models, with these settings or those of the environment. A refusal ends the
+    command with a message.
+    """
     from gateway.db.models import SwitchedMeanwhile
-    from gateway.fga.model import ModelNotReady
     from gateway.settings import SettingsError
     from gateway.tasks.model_changes import NoSuchModel, TuplesNotWritten
 
-    outages = (DatabaseUnavailable, DecisionEngineUnavailable)
+    settings = settings or settings_for()
     try:
-        return asyncio.run(work)
-    except (ModelNotReady, NoSuchModel, SettingsError, SwitchedMeanwhile, TuplesNotWritten, *outages) as error:
+        return run_on_services(settings, work(settings))
+    except (NoSuchModel, SettingsError, SwitchedMeanwhile, TuplesNotWritten) as error:
         raise click.ClickException(str(error)) from None
 
 

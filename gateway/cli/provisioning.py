@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from uuid import UUID
 
 import click
 
-from gateway.cli.common import settings_for, start_failures
+from gateway.cli.common import settings_for
+from gateway.cli.services import run_on_services
 
 _DAYS = 180
 _MOST_DAYS = 730
@@ -44,10 +44,9 @@ def issue(provider: str, project: str, days: int) -> None:
         raise click.ClickException(
             f"the provider {provider!r} is unknown or has no SCIM_SUBJECT; set SCIM_SUBJECT of this provider first"
         )
-    failures: tuple[type[Exception], ...] = (NoSuchProject, *start_failures())
     try:
-        text, issued = asyncio.run(app.issue_scim_token(settings, made, provider, project, days))
-    except failures as error:
+        text, issued = run_on_services(settings, app.issue_scim_token(settings, made, provider, project, days))
+    except NoSuchProject as error:
         raise click.ClickException(str(error)) from None
     click.echo(f"token {issued.id} of {issued.user_id}, valid until {issued.expires_at.isoformat()}:", err=True)
     click.echo(text)
@@ -60,10 +59,8 @@ def list_tokens() -> None:
     from gateway.settings import Settings
 
     _quiet()
-    try:
-        found = asyncio.run(app.scim_tokens(settings_for(Settings.write_url)))
-    except start_failures() as error:
-        raise click.ClickException(str(error)) from None
+    settings = settings_for(Settings.write_url)
+    found = run_on_services(settings, app.scim_tokens(settings))
     for each in found:
         click.echo(f"{each.id}  {each.state:<8} {each.expires_at.isoformat()}  {each.provider_id} -> {each.project_id}")
 
@@ -76,10 +73,8 @@ def revoke(id: UUID) -> None:
     from gateway.settings import Settings
 
     _quiet()
-    try:
-        ended = asyncio.run(app.revoke_scim_token(settings_for(Settings.write_url), id))
-    except start_failures() as error:
-        raise click.ClickException(str(error)) from None
+    settings = settings_for(Settings.write_url)
+    ended = run_on_services(settings, app.revoke_scim_token(settings, id))
     if not ended:
         raise click.ClickException(
             "no valid token has this id; list the tokens with `lakegate secrets scim-token list`"

@@ -6,17 +6,14 @@ Each command runs an operation, for which the door decides as for a request.
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import click
 
-from gateway.cli.common import DIFFERS, settings_for, start_failures
+from gateway.cli.common import DIFFERS, settings_for
 from gateway.cli.provisioning import scim_token
-
-if TYPE_CHECKING:
-    pass
+from gateway.cli.services import run_on_services
 
 
 @click.group()
@@ -48,12 +45,8 @@ def reconcile(dry_run: bool, restored: Literal["revoke", "give-back"] | None) ->
     def report(finding: Finding) -> None:
         click.echo(f"{finding.kind:<16} {finding.text}")
 
-    try:
-        compared = asyncio.run(
-            app.reconcile(settings_for(Settings.write_url), repair=not dry_run, report=report, restored=restored)
-        )
-    except start_failures() as error:
-        raise click.ClickException(str(error)) from None
+    settings = settings_for(Settings.write_url)
+    compared = run_on_services(settings, app.reconcile(settings, repair=not dry_run, report=report, restored=restored))
     click.echo(compared.summary())
     if compared.drift and (dry_run or compared.left):
         sys.exit(DIFFERS)
@@ -80,10 +73,9 @@ def rotate_secrets(dry_run: bool) -> None:
 
     configure_logging(level="WARNING", stream=sys.stderr.buffer)
     settings = settings_for(Settings.require_encryption_key)
-    failures: tuple[type[Exception], ...] = (NotAllReadable, *start_failures())
     try:
-        changed = asyncio.run(app.change_keys(settings, seal=not dry_run))
-    except failures as error:
+        changed = run_on_services(settings, app.change_keys(settings, seal=not dry_run))
+    except NotAllReadable as error:
         raise click.ClickException(str(error)) from None
     except ValueError as unfit:
         raise click.ClickException(f"PG_ENCRYPTION_KEY is invalid: {unfit}") from None
@@ -110,12 +102,11 @@ def move_secrets(dry_run: bool) -> None:
 
     configure_logging(level="WARNING", stream=sys.stderr.buffer)
     settings = settings_for(Settings.require_secret_stores)
-    failures: tuple[type[Exception], ...] = (NoSuchSecretStore, SecretUnreadable, *start_failures())
     try:
-        moved = asyncio.run(app.move_secrets(settings, move=not dry_run))
+        moved = run_on_services(settings, app.move_secrets(settings, move=not dry_run))
     except SecretStoreRefused as refused:
         raise click.ClickException(f"a secret store refuses the gateway: {refused.reason}") from None
-    except failures as error:
+    except (NoSuchSecretStore, SecretUnreadable) as error:
         raise click.ClickException(str(error)) from None
     click.echo(moved.summary())
     if not moved.complete:
@@ -137,10 +128,8 @@ def withdraw_signing_keys(yes: bool) -> None:
             "this revokes every token that this server issued to engines for their users; confirm with --yes"
         )
     configure_logging(level="WARNING", stream=sys.stderr.buffer)
-    try:
-        ended = asyncio.run(app.revoke_own_signing_keys(settings_for(Settings.write_url)))
-    except start_failures() as error:
-        raise click.ClickException(str(error)) from None
+    settings = settings_for(Settings.write_url)
+    ended = run_on_services(settings, app.revoke_own_signing_keys(settings))
     click.echo(f"revoked signing keys: {ended}")
 
 
@@ -168,10 +157,8 @@ def reopen_bootstrap(user_id: str | None, yes: bool) -> None:
         claimant = "whoever bootstraps next" if user_id is None else user_id
         raise click.UsageError(f"{claimant} administers the server then; confirm with --yes")
     configure_logging(level="WARNING", stream=sys.stderr.buffer)
-    try:
-        managed = asyncio.run(app.reopen_bootstrap(settings_for(Settings.write_url), user_id=user_id))
-    except start_failures() as error:
-        raise click.ClickException(str(error)) from None
+    settings = settings_for(Settings.write_url)
+    managed = run_on_services(settings, app.reopen_bootstrap(settings, user_id=user_id))
     if managed:
         click.echo("note: this server still has an administrator")
     by = "" if user_id is None else f" by {user_id}"

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 from typing import TYPE_CHECKING
 
 import click
 
-from gateway.cli.common import DIFFERS, settings_for, start_failures
+from gateway.cli.common import DIFFERS, settings_for
+from gateway.cli.services import run_on_services
 
 if TYPE_CHECKING:
     from gateway.vending.scope_proof import ProofReport
@@ -48,14 +48,12 @@ def verify_scope(warehouse: str, locations: int, seed: int, as_json: bool) -> No
     from gateway.telemetry.logs import configure_logging
 
     configure_logging(level="CRITICAL" if as_json else "ERROR", stream=sys.stderr.buffer)
-    failures: tuple[type[Exception], ...] = (NoSuchWarehouse, *start_failures())
+    settings = settings_for(Settings.require_encryption_key)
     try:
-        name, report, proof = asyncio.run(
-            app.verify_scope(
-                settings_for(Settings.require_encryption_key), warehouse=warehouse, locations=locations, seed=seed
-            )
+        name, report, proof = run_on_services(
+            settings, app.verify_scope(settings, warehouse=warehouse, locations=locations, seed=seed)
         )
-    except failures as error:
+    except NoSuchWarehouse as error:
         raise click.ClickException(str(error)) from None
     click.echo(_json(name, report, proof) if as_json else _text(name, report, proof))
     sys.exit(exit_code(report, proof))

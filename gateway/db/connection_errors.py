@@ -1,29 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Describe why PostgreSQL refuses a connection: what is wrong, and which setting corrects it."""
+"""Describe why PostgreSQL or a decision engine failed a command: what is wrong, and which setting corrects it."""
 
 from __future__ import annotations
 
-import errno
+import socket
+import ssl
 from collections.abc import Iterator
 
 import asyncpg
+
+from gateway.access.dependency_errors import DatabaseUnavailable, DecisionEngineUnavailable
 
 _SETTING = "LAKEGATE__PG_DATABASE_URL_WRITE"
 
 
 def connection_fault(error: BaseException) -> str | None:
-    """Return one line with the fault and its remedy; None if the error is another one. It contains no password."""
+    """Return one line with the fault and its remedy; None if the error is another one. It contains no password.
+
+    The errors of decision engines name the engine, its address and its setting already.
+    """
+    outage: str | None = None
     for each in _causes(error):
         match each:
+            case DecisionEngineUnavailable():
+                return str(each)
             case asyncpg.InvalidPasswordError() | asyncpg.InvalidAuthorizationSpecificationError():
                 return f"PostgreSQL refused the user name or the password. Correct them in {_SETTING}."
             case asyncpg.InvalidCatalogNameError():
                 return f"PostgreSQL has no database of this name. Create it, or correct the name in {_SETTING}."
             case asyncpg.InsufficientPrivilegeError():
                 return f"PostgreSQL refused a statement: {each}. Give the user of {_SETTING} this right."
-            case OSError() if each.errno == errno.ECONNREFUSED or isinstance(each, ConnectionRefusedError):
-                return f"nothing listens at the address of the service: {each}. Start it, or correct its address."
-    return None
+            case asyncpg.CannotConnectNowError() | asyncpg.TooManyConnectionsError():
+                return f"PostgreSQL accepts no connection now: {each}. Try again, or check the server of {_SETTING}."
+            case ConnectionRefusedError():
+                return f"nothing listens at the address of PostgreSQL: {each}. Start it, or correct {_SETTING}."
+            case socket.gaierror():
+                return f"the host of PostgreSQL is unknown: {each.strerror}. Correct {_SETTING}."
+            case ssl.SSLError():
+                return f"the TLS connection to PostgreSQL failed: {each}. Correct LAKEGATE__PG_SSL_MODE."
+            case DatabaseUnavailable():
+                outage = f"PostgreSQL failed: {each}. Check the server of {_SETTING}, and the network to it."
+    return outage
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Callable
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
@@ -39,36 +40,49 @@ def _config() -> Config:
     return config
 
 
-async def run_migrations(url: str, *, tls: ssl.SSLContext | str = "prefer") -> None:
+async def run_migrations(
+    url: str, *, tls: ssl.SSLContext | str = "prefer", waits: Callable[[], None] = lambda: None
+) -> None:
     """Migrate to the newest schema. Several processes may call it at once: one migrates, the others wait.
 
-    `url` is a SQLAlchemy URL for asyncpg. Raises SchemaMismatch for a database of a newer version, and for a schema
-    older than the first one of this version.
+    `url` is a SQLAlchemy URL for asyncpg. `waits` is called once if another process migrates. Raises SchemaMismatch for
+    a database of a newer version, and for a schema older than the first one of this version, and DatabaseUnavailable
+    if the database does not answer.
     """
-    engine = create_async_engine(url, connect_args={"ssl": tls})
+    engine = create_async_engine(url, connect_args={"timeout": _CONNECT_SECONDS, "ssl": tls})
     try:
-        async with engine.connect() as connection:
-            await _lock(connection)
-            try:
-                await connection.run_sync(_upgrade)
-                await connection.commit()
-                await fill_excerpts(connection)
-                await connection.commit()
-            finally:
-                await connection.execute(text("select pg_advisory_unlock(:key)"), {"key": _ONE_MIGRATION_AT_A_TIME})
-                await connection.commit()
+        with outages():
+            async with engine.connect() as connection:
+                await _migrate(connection, waits)
     finally:
         await engine.dispose()
 
 
-async def _lock(connection: AsyncConnection) -> None:
+async def _migrate(connection: AsyncConnection, waits: Callable[[], None]) -> None:
+    """Migrate under the lock of migrations."""
+    await _lock(connection, waits)
+    try:
+        await connection.run_sync(_upgrade)
+        await connection.commit()
+        await fill_excerpts(connection)
+        await connection.commit()
+    finally:
+        await connection.execute(text("select pg_advisory_unlock(:key)"), {"key": _ONE_MIGRATION_AT_A_TIME})
+        await connection.commit()
+
+
+async def _lock(connection: AsyncConnection, waits: Callable[[], None]) -> None:
     """Wait for the lock of migrations without a transaction.
 
     A waiting statement is a transaction. The migration would wait for its end before it can use a new index.
     """
     key = {"key": _ONE_MIGRATION_AT_A_TIME}
+    waited = False
     while not await connection.scalar(text("select pg_try_advisory_lock(:key)"), key):
         await connection.commit()
+        if not waited:
+            waits()
+            waited = True
         await asyncio.sleep(_RETRY_SECONDS)
     await connection.commit()
 

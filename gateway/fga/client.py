@@ -31,8 +31,10 @@ from gateway.fga.wire import (
     decoded,
     holds,
     lines_of,
+    origin,
     refuse,
     refuse_write,
+    unreachable,
 )
 
 #: OpenFGA's default limits: tuples in one write, and contextual tuples of one check.
@@ -234,7 +236,7 @@ class FgaClient:
         except TimeoutError:
             return found
         except (aiohttp.ClientError, OSError) as error:
-            raise _unreachable(error) from None
+            raise unreachable(self._url, type(error)) from None
         return found
 
     async def write(self, writes: Sequence[FgaTuple] = (), deletes: Sequence[FgaTuple] = ()) -> None:
@@ -267,7 +269,7 @@ class FgaClient:
             async with asyncio.timeout(self._timeout_s):
                 status, answer = await self._send("POST", "/write", body)
         except aiohttp.ClientConnectorError as error:
-            raise _unreachable(error) from None
+            raise unreachable(self._url, type(error)) from None
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise WriteOutcomeUnknown(f"OpenFGA did not answer a write ({type(error).__name__}).") from None
         if status != 200:
@@ -362,9 +364,11 @@ class FgaClient:
                         raise
                     status, answer = await self._send(method, path, body)
         except TimeoutError:
-            raise DecisionEngineUnavailable(f"OpenFGA did not answer within {self._timeout_s} s.") from None
+            raise DecisionEngineUnavailable(
+                f"OpenFGA at {origin(self._url)} did not answer within {self._timeout_s} s."
+            ) from None
         except (aiohttp.ClientError, OSError) as error:
-            raise _unreachable(error) from None
+            raise unreachable(self._url, type(error)) from None
         if status != 200:
             refuse(status, answer)
         return answer
@@ -394,7 +398,3 @@ def _chunks(checks: Sequence[FgaTuple], size: int) -> list[Sequence[FgaTuple]]:
 def _require_ulid(name: str, value: str) -> None:
     if _STORE_ID.fullmatch(value) is None:
         raise ValueError(f"The id of a {name} of OpenFGA must be a ULID of 26 characters, not {value!r}.")
-
-
-def _unreachable(error: Exception) -> DecisionEngineUnavailable:
-    return DecisionEngineUnavailable(f"OpenFGA cannot be reached ({type(error).__name__}).")

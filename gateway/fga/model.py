@@ -19,6 +19,7 @@ from openfga_sdk.exceptions import NotFoundException, OpenApiException
 
 from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.fga.compiled import compiled_model, missing_from, same_model
+from gateway.fga.wire import require_accepted_key, unreachable
 
 # The SDK has a `py.typed` marker, but most of its functions have no type annotations.
 _sdk: Any = openfga_sdk
@@ -143,11 +144,12 @@ async def _connected(endpoint: str, api_key: str | None, ca_bundle: str | None) 
             yield client
     except OpenApiException as error:
         status = getattr(error, "status", None)
+        require_accepted_key(status)
         raise DecisionEngineUnavailable(
             f"OpenFGA rejected the request with status {status} ({type(error).__name__})."
         ) from None
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        raise DecisionEngineUnavailable(f"OpenFGA cannot be reached ({type(error).__name__}).") from None
+        raise unreachable(endpoint, type(error)) from None
 
 
 async def _store_named(client: Any, name: str) -> str | None:

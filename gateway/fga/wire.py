@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, NoReturn, TypeVar
+from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
@@ -119,6 +120,7 @@ def holds(item: Item | None, check: FgaTuple) -> bool:
 def refuse(status: int, answer: bytes) -> NoReturn:
     """Raise DecisionEngineUnavailable for a response to a read or check whose status is not 200."""
     refusal = _refusal(answer)
+    require_accepted_key(status)
     raise DecisionEngineUnavailable(f"OpenFGA answered with status {status}: {refusal.code} {refusal.message}")
 
 
@@ -134,7 +136,30 @@ def refuse_write(status: int, answer: bytes) -> NoReturn:
         raise TuplesRefused(f"{refusal.code}: {refusal.message}")
     if status >= 500:
         raise WriteOutcomeUnknown(f"OpenFGA answered a write with status {status}: {refusal.code} {refusal.message}")
+    require_accepted_key(status)
     raise DecisionEngineUnavailable(f"OpenFGA rejected a write with status {status}: {refusal.code} {refusal.message}")
+
+
+def require_accepted_key(status: int | None) -> None:
+    """Raise DecisionEngineUnavailable with the remedy if the status of a response means a wrong API key."""
+    if status in (401, 403):
+        raise DecisionEngineUnavailable(
+            f"OpenFGA rejected the API key with status {status}. Correct LAKEGATE__OPENFGA__API_KEY."
+        )
+
+
+def unreachable(url: str, kind: type[Exception]) -> DecisionEngineUnavailable:
+    """Return the error for an OpenFGA that accepts no connection. `kind` is the error of the HTTP client."""
+    return DecisionEngineUnavailable(
+        f"OpenFGA at {origin(url)} cannot be reached ({kind.__name__}). Start it, or correct "
+        "LAKEGATE__OPENFGA__ENDPOINT."
+    )
+
+
+def origin(url: str) -> str:
+    """Return the address in a URL, without user names, passwords and paths."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
 def decoded(answer: bytes, kind: type[Answer]) -> Answer:

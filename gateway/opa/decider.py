@@ -134,14 +134,17 @@ class OpaDecider:
             async with asyncio.timeout(self._timeout_s):
                 status, media_type, answer = await self._send_twice(path, body)
         except TimeoutError:
-            reason = f"OPA did not answer within {self._timeout_s} s."
+            reason = f"OPA at {self._url} did not answer within {self._timeout_s} s."
         except (aiohttp.ClientError, OSError) as error:
-            reason = f"OPA cannot be reached ({type(error).__name__})."
+            kind = type(error).__name__
+            reason = f"OPA at {self._url} cannot be reached ({kind}). Start it, or correct LAKEGATE__OPA__URL."
         else:
             if status == 200 and media_type == "application/json":
                 return answer
             location = _failed_at(status, answer)
-            if location is None:
+            if status in (401, 403):
+                reason = f"OPA rejected the gateway's token with status {status}. Correct LAKEGATE__OPA__TOKEN."
+            elif location is None:
                 reason = f"OPA answered with status {status}, or with a body that is not JSON."
             else:
                 reason = f"A policy failed for this input: {location}."

@@ -18,12 +18,15 @@ from gateway.access.decision import (
     undecided,
 )
 from gateway.access.demand import Demand
+from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.access.operation import Durability
 from gateway.access.operations.tables import LoadTable
 from gateway.access.pending_audit import PendingAudit
 from gateway.access.permit import Permit
 from gateway.access.policy import PolicyAnswer, Reason
+from gateway.access.refusals import refusal_of
 from gateway.access.relations import Can
+from gateway.access.request_context import RequestContext
 from gateway.access.resolved import Resolution
 from gateway.obligations.kinds import NoVending
 from gateway.obligations.merging import Obligations
@@ -121,6 +124,16 @@ def test_a_missing_answer_is_a_refusal() -> None:
     decision = undecided(Failure.ENGINE_UNAVAILABLE)
     assert not decision.allowed
     assert decision.outcome is Outcome.UNAVAILABLE
+
+
+def test_the_engine_that_failed_is_named_to_commands_and_not_to_callers() -> None:
+    outage = DecisionEngineUnavailable("OPA rejected the gateway's token")
+    refusal = refusal_of(
+        RequestContext(actor=world.ALICE, request_id="r"),
+        LoadTable(world.TABLE),
+        undecided(Failure.ENGINE_UNAVAILABLE, outage),
+    )
+    assert refusal.__cause__ is outage and "OPA" not in refusal.message
 
 
 # ---- permits ----
