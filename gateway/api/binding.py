@@ -219,7 +219,12 @@ def _all_of(name: str, kind: Any, given: list[str]) -> tuple[Any, ...]:
     try:
         return tuple(kind(each) for each in given)
     except ValueError:
-        raise BadRequestException(f"Each value of {name} must be a {kind.__name__}.") from None
+        raise BadRequestException(f"Each value of {name} must be {_form(kind)}.") from None
+
+
+def _form(kind: Any) -> str:
+    """Return the values that a query accepts, in words."""
+    return " or ".join(each.value for each in kind) if issubclass(kind, Enum) else f"a {kind.__name__}"
 
 
 def _one_of(name: str, kind: Any, text: str | None) -> Any:
@@ -229,9 +234,7 @@ def _one_of(name: str, kind: Any, text: str | None) -> Any:
         return kind(text)
     except ValueError:
         pass
-    if issubclass(kind, Enum):
-        raise BadRequestException(f"{name} must be {' or '.join(each.value for each in kind)}, not {text[:20]!r}.")
-    raise BadRequestException(f"{name} must be a {kind.__name__}.")
+    raise BadRequestException(f"{name} must be {_form(kind)}, not {text[:20]!r}.")
 
 
 def _number(name: str, text: str | None, default: int | None, max_value: int | None) -> int | None:

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from gateway.apply.source import InvalidSource, Path, Source
+from gateway.iceberg.value_messages import in_words
 from gateway.obligations.data_policies import AppliesTo, Definition
 from gateway.protocol.base import FormatVersions, ManagedBy, Name, ProjectId, UserId, UserType, WarehouseName
 from gateway.protocol.delegation import ActsFor
@@ -235,7 +236,7 @@ def read_document(source: Source) -> Document:
     try:
         return msgspec.convert(source.value, Document)
     except msgspec.ValidationError as error:
-        raise _explained(source, str(error)) from None
+        raise _explained(source, in_words(error, Document)) from None
 
 
 def _explained(source: Source, message: str) -> InvalidSource:

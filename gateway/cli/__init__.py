@@ -111,10 +111,14 @@ def healthcheck() -> None:
     settings = settings_for()
     # A wildcard address can be listened on, but not connected to.
     host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.bind_ip, settings.bind_ip)
+    address = f"http://{host}:{settings.listen_port}/health"
     try:
-        answer = httpx2.get(f"http://{host}:{settings.listen_port}/health", timeout=5.0, trust_env=False)
+        answer = httpx2.get(address, timeout=5.0, trust_env=False)
     except httpx2.TransportError as error:
-        raise click.ClickException(f"the gateway did not answer: {error}") from None
+        raise click.ClickException(
+            f"the gateway did not answer at {address}: {error}. The address is that of LAKEGATE__BIND_IP and "
+            "LAKEGATE__LISTEN_PORT"
+        ) from None
     click.echo(answer.text)
     if answer.status_code != httpx2.codes.OK:
         sys.exit(_FAILED)

@@ -63,6 +63,7 @@ def check_authorizers(name: str, expected: Path) -> None:
     from gateway.conformance.authorizers import AuthorizerSubject, Expected, check_authorizer
     from gateway.extensions import NoSuchExtension
     from gateway.fga.row_authorizer import ROWS
+    from gateway.iceberg.value_messages import in_words
 
     own = name in (ROWS, OPENFGA)
     try:
@@ -72,7 +73,9 @@ def check_authorizers(name: str, expected: Path) -> None:
     except NoSuchExtension as missing:
         raise click.ClickException(str(missing)) from None
     except (OSError, msgspec.MsgspecError) as error:
-        raise click.ClickException(f"the file {expected} has no expected answers: {error}") from None
+        raise click.ClickException(
+            f"the file {expected} has no expected answers: {in_words(error, list[Expected])}"
+        ) from None
 
     async def check_own(settings: Settings) -> None:
         async with own_authorizer(name, settings) as open:

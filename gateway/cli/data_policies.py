@@ -313,6 +313,7 @@ def _definition(file: Path) -> Mapping[str, Any]:
     """Read a definition. An unreadable or invalid file ends the command with the positions of its problems."""
     import msgspec
 
+    from gateway.iceberg.value_messages import in_words
     from gateway.obligations.data_policies import Definition
     from gateway.obligations.validation import problems_of
 
@@ -323,7 +324,7 @@ def _definition(file: Path) -> Mapping[str, Any]:
     try:
         definition = msgspec.json.decode(text, type=Definition)
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise click.ClickException(f"{file}: {error}") from None
+        raise click.ClickException(f"{file}: {in_words(error, Definition)}") from None
     problems = problems_of(definition, None)
     if problems:
         places = "\n".join(printable(f"{each.pointer or '/'}: {each.problem}") for each in problems)

@@ -23,6 +23,7 @@ from gateway.db.task_queues import CLEANUP_PERIOD, RETENTION, QueueSettings
 from gateway.db.tasks import Queue
 from gateway.governance.errors import QueueNotFound, TaskNotSchedulable
 from gateway.iceberg.errors import BadRequestException
+from gateway.iceberg.value_messages import in_words
 from gateway.protocol.tasks import CleanupSettings, PlainSettings, QueueConfig, QueueConfigValues
 
 _OF_PROJECTS: Final = frozenset({Queue.TASK_LOG_CLEANUP})
@@ -98,7 +99,7 @@ def _decoded(queue: Queue, config: msgspec.Raw, kind: type[Settings]) -> Setting
     try:
         settings = msgspec.json.decode(config, type=kind)
     except (msgspec.ValidationError, msgspec.DecodeError) as wrong:
-        raise BadRequestException(f"Malformed queue-config of {queue}: {wrong}") from None
+        raise BadRequestException(f"Malformed queue-config of {queue}: {in_words(wrong, kind)}") from None
     if settings.queue_name is not None and named_queue(settings.queue_name) is not queue:
         raise BadRequestException(f"The queue-config names another queue than the path, {queue}.")
     return settings

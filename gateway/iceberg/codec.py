@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from gateway.iceberg.errors import BadRequestException
+from gateway.iceberg.value_messages import in_words
 
 Int = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 """`integer` of the specification: 32 bits, so that every reader can represent it."""
@@ -40,6 +41,7 @@ MAX_NESTING: Final = 200
 # The backslash begins an escape only if it is not itself escaped.
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _AT = re.compile(r" - at `\$?(?P<path>[^`]*)`")
+_UNKNOWN_TAG = re.compile(r"Invalid value (?P<value>.*?) - at ", re.DOTALL)
 _TAG_PATH = re.compile(r"\.(?P<list>updates|requirements)\[\d+\]\.(?:action|type)$")
 
 
@@ -113,14 +115,14 @@ def _placed(error: msgspec.ValidationError, kind: type[object], at: str) -> str:
 
     If the tag of an update or requirement is unknown, the message lists the known ones.
     """
-    text = str(error)
+    text = in_words(error, kind)
     path = "".join(reversed([match["path"] for match in _AT.finditer(text)]))
     reason = _AT.sub("", text)
     where = f"{at}{path}"
-    if (tag := _TAG_PATH.search(where)) and reason.startswith("Invalid value"):
+    if (tag := _TAG_PATH.search(where)) and (unknown := _UNKNOWN_TAG.match(str(error))):
         known = getattr(kind, "UPDATE_KINDS" if tag["list"] == "updates" else "REQUIREMENT_KINDS", ())
         noun = tag["list"].removesuffix("s")
-        return f"unknown {noun} {reason.removeprefix('Invalid value ')} at `{where}`; known are: {', '.join(known)}"
+        return f"unknown {noun} {unknown['value']} at `{where}`; known are: {', '.join(known)}"
     return f"{reason[:1].lower()}{reason[1:]} at `{where}`"
 
 

@@ -11,6 +11,7 @@ from typing import BinaryIO, Literal, TypeVar
 
 import msgspec
 
+from gateway.iceberg.value_messages import in_words
 from gateway.pipeline.errors import ConfigError
 
 
@@ -146,7 +147,7 @@ def parse_config(document: bytes, kind: type[Config]) -> Config:
     try:
         return msgspec.json.decode(document, type=kind)
     except (msgspec.ValidationError, msgspec.DecodeError) as error:
-        raise ConfigError(f"pipeline configuration: {error}") from None
+        raise ConfigError(f"pipeline configuration: {in_words(error, kind)}") from None
 
 
 def read_config(source: str, stdin: BinaryIO, kind: type[Config]) -> Config:

@@ -15,6 +15,7 @@ from typing import BinaryIO
 import msgspec
 from pyspark.sql import SparkSession
 
+from gateway.iceberg.value_messages import in_words
 from gateway.pipeline.config import RestCatalog, StatementsConfig
 from gateway.pipeline.errors import cause_of
 from gateway.pipeline.session import as_principal, start_engine
@@ -73,7 +74,7 @@ def serve(config: StatementsConfig, questions: BinaryIO, answers: BinaryIO) -> i
             try:
                 question = msgspec.json.decode(line, type=Question)
             except msgspec.MsgspecError as error:
-                _reply(answers, Answer(seconds=0.0, error="MalformedQuestion", message=str(error)))
+                _reply(answers, Answer(seconds=0.0, error="MalformedQuestion", message=in_words(error, Question)))
                 continue
             _reply(answers, evaluate(root, config, question))
     finally:

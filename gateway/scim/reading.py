@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gateway.iceberg.limits import count_values
+from gateway.iceberg.value_messages import in_words
 from gateway.scim.errors import InvalidSyntax, InvalidValue, TooMany
 from gateway.scim.texts import MAX_NAME, boolean, describing, identifying
 from gateway.scim.wire import EmailBody, GroupRequest, UserRequest
@@ -102,7 +103,7 @@ def read(raw: bytes, kind: type[Body]) -> Body:
     try:
         return msgspec.convert(_spelled(msgspec.json.decode(raw), 0), kind)
     except msgspec.ValidationError as wrong:
-        raise InvalidSyntax(f"Malformed request: {wrong}") from None
+        raise InvalidSyntax(f"Malformed request: {in_words(wrong, kind)}") from None
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise InvalidSyntax("Malformed request: the body is not valid JSON.") from None
     except RecursionError:

@@ -26,6 +26,7 @@ import msgspec
 from msgspec import Meta
 
 PREFIX: Final = "LAKEGATE__"
+LAKEKEEPER: Final = "LAKEKEEPER__"
 
 _DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>ms|s|m|h|d)?")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, None: 1.0}
@@ -202,16 +203,31 @@ def read(
         try:
             value = _parse(field, source[variable])
         except (ValueError, msgspec.ValidationError) as error:
-            problems.append(f"{variable}: {error}")
+            # Only a rejected value needs the room, which the command line does not import.
+            from gateway.iceberg.value_messages import in_words
+
+            problems.append(f"{variable}: {in_words(error, field.hint)}")
             continue
         branch = tree
         for part in field.path[:-1]:
             branch = branch.setdefault(part, {})
         branch[field.path[-1]] = value
     problems += _missing(struct, tree, PREFIX)
+    problems += _of_lakekeeper(source, fields)
     if problems:
         raise SettingsError("\n".join(problems))
     return _build(struct, tree)
+
+
+def _of_lakekeeper(source: Mapping[str, str], fields: Mapping[str, _Field]) -> Iterator[str]:
+    """Yield one line for each variable of Lakekeeper whose counterpart is not set: it would have no effect."""
+    for variable in sorted(name for name in source if name.startswith(LAKEKEEPER)):
+        name = PREFIX + variable.removeprefix(LAKEKEEPER)
+        if name in source:
+            continue
+        known = name in fields or any(each.at(name) for each in fields.values())
+        remedy = f"its name is {name} here; rename it" if known else "no setting here has its name; remove it"
+        yield f"{variable} is a variable of Lakekeeper and has no effect: {remedy}"
 
 
 def _id_spelled_otherwise(field: _Field, variable: str, spelled: dict[tuple[str, ...], str]) -> bool:

@@ -18,6 +18,7 @@ from msgspec import Meta
 from gateway.iceberg.errors import BadRequestException
 from gateway.iceberg.identifiers import fold
 from gateway.iceberg.types import check_primitive
+from gateway.iceberg.value_messages import in_words
 
 MOST_FILES: Final = 10_000
 MOST_BYTES: Final = 1_048_576
@@ -145,7 +146,7 @@ def load_contracts(directory: Path) -> ContractSet:
             text = _read(path)
             contract = msgspec.json.decode(text, type=Contract, strict=True)
         except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError, ContractInvalid) as error:
-            problems.append(f"{path.name}: {error}")
+            problems.append(f"{path.name}: {in_words(error, Contract)}")
             continue
         if contract.name in contracts:
             problems.append(f"{path.name}: another file has a contract with the name {contract.name}")

@@ -24,9 +24,31 @@ _SERVING = {
 
 
 def test_settings_without_variables_have_their_defaults() -> None:
-    read = settings.load({"PATH": "/bin", "LAKEKEEPER__LISTEN_PORT": "1"})
+    read = settings.load({"PATH": "/bin"})
     assert (read.bind_ip, read.listen_port, read.metrics.port) == ("127.0.0.1", 8181, 9000)
     assert read.openid_subject_claim == ("oid", "sub")
+
+
+@pytest.mark.parametrize(
+    ("variable", "remedy"),
+    [
+        ("LAKEKEEPER__LISTEN_PORT", "its name is LAKEGATE__LISTEN_PORT here; rename it"),
+        (
+            "LAKEKEEPER__OPENID_PROVIDERS__HOME__URI",
+            "its name is LAKEGATE__OPENID_PROVIDERS__HOME__URI here; rename it",
+        ),
+        ("LAKEKEEPER__KAFKA_TOPIC", "no setting here has its name; remove it"),
+    ],
+)
+def test_a_variable_of_lakekeeper_is_named_with_its_name_here(variable: str, remedy: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        settings.load({variable: "1"})
+    assert str(refused.value) == f"{variable} is a variable of Lakekeeper and has no effect: {remedy}"
+
+
+def test_a_variable_of_lakekeeper_beside_its_counterpart_is_ignored() -> None:
+    read = settings.load({"LAKEKEEPER__LISTEN_PORT": "1", "LAKEGATE__LISTEN_PORT": "2"})
+    assert read.listen_port == 2
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
+from gateway.iceberg.value_messages import in_words
 from gateway.scope.credential import TemporaryCredential
 from gateway.scope.errors import InvalidLocation, InvalidStorageProfile
 from gateway.scope.layout import DefaultLayout, StorageLayout
@@ -229,7 +230,7 @@ def decode_adls_profile(fields: dict[str, Any], rules: StorageRules) -> AdlsProf
     try:
         profile = msgspec.convert(fields, type=AdlsProfile)
     except msgspec.ValidationError as error:
-        raise InvalidStorageProfile(f"Invalid storage profile: {error}") from None
+        raise InvalidStorageProfile(f"Invalid storage profile: {in_words(error, AdlsProfile)}") from None
     profile.check(rules)
     return profile
 

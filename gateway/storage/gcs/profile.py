@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
+from gateway.iceberg.value_messages import in_words
 from gateway.scope.credential import TemporaryCredential
 from gateway.scope.errors import InvalidLocation, InvalidStorageProfile
 from gateway.scope.layout import DefaultLayout, StorageLayout
@@ -154,7 +155,7 @@ def decode_gcs_profile(fields: dict[str, Any], rules: StorageRules) -> GcsProfil
     try:
         return msgspec.convert(fields, type=GcsProfile)
     except msgspec.ValidationError as error:
-        raise InvalidStorageProfile(f"Invalid storage profile: {error}") from None
+        raise InvalidStorageProfile(f"Invalid storage profile: {in_words(error, GcsProfile)}") from None
 
 
 def _prove(profile: StorageProfile, location: Location, level: AccessLevel, other_keys: Sequence[str]) -> list[str]:

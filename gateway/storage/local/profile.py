@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
+from gateway.iceberg.value_messages import in_words
 from gateway.scope.credential import TemporaryCredential
 from gateway.scope.errors import InvalidLocation, InvalidStorageProfile, StorageTypeNotSupported
 from gateway.scope.layout import DefaultLayout, StorageLayout
@@ -164,7 +165,7 @@ def decode_local_profile(fields: dict[str, Any], rules: StorageRules) -> LocalPr
     try:
         profile = msgspec.convert(fields, type=LocalProfile)
     except msgspec.ValidationError as error:
-        raise InvalidStorageProfile(f"Invalid storage profile: {error}") from None
+        raise InvalidStorageProfile(f"Invalid storage profile: {in_words(error, LocalProfile)}") from None
     profile.check(rules)
     return profile
 

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from gateway.iceberg.value_messages import in_words
 from gateway.scope.credential import TemporaryCredential
 from gateway.scope.endpoint import check_endpoint
 from gateway.scope.errors import InvalidLocation, InvalidStorageProfile
@@ -279,7 +280,7 @@ def decode_s3_profile(fields: dict[str, Any], rules: StorageRules) -> S3Profile:
     try:
         return msgspec.convert(fields, type=S3Profile)
     except msgspec.ValidationError as error:
-        raise InvalidStorageProfile(f"Invalid storage profile: {error}") from None
+        raise InvalidStorageProfile(f"Invalid storage profile: {in_words(error, S3Profile)}") from None
 
 
 def _is_address(endpoint: str | None) -> bool:

@@ -139,3 +139,10 @@ def test_an_audit_without_sealed_records_is_no_verified_audit(monkeypatch: pytes
         done = run("audit", *arguments)
         assert done.exit_code == 3
         assert "Nothing is sealed" in done.output and "LAKEGATE__AUDIT__SEAL_INTERVAL" in done.output
+
+
+def test_a_health_check_names_the_address_that_it_queried() -> None:
+    port = free_port()
+    done = run("healthcheck", LAKEGATE__LISTEN_PORT=str(port))
+    assert done.exit_code == 1
+    assert f"did not answer at http://127.0.0.1:{port}/health" in done.output and "LAKEGATE__LISTEN_PORT" in done.output
