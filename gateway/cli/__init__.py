@@ -13,6 +13,7 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -124,6 +125,15 @@ def healthcheck() -> None:
         sys.exit(_FAILED)
 
 
+def _redirect_uris(context: click.Context, parameter: click.Parameter, uris: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the addresses. Raise BadParameter for one that no browser could return to (RFC 6749 section 3.1.2)."""
+    for uri in uris:
+        parts = urlsplit(uri)
+        if parts.scheme not in ("http", "https") or not parts.hostname or "#" in uri:
+            raise click.BadParameter(f"{uri} is no address such as http://localhost:3001/ui/callback.")
+    return uris
+
+
 @main.command()
 @click.option(
     "--ready-file",
@@ -143,7 +153,14 @@ def healthcheck() -> None:
     type=click.Path(file_okay=False, path_type=Path, resolve_path=True),
     help="Policy repository whose policies are added. Restart after a change.",
 )
-def up(ready_file: Path | None, data: Path, empty: bool, policies: Path | None) -> None:
+@click.option(
+    "--redirect-uri",
+    "redirect_uris",
+    multiple=True,
+    callback=_redirect_uris,
+    help="Page of another program, such as a console, in which users may sign in. May be repeated.",
+)
+def up(ready_file: Path | None, data: Path, empty: bool, policies: Path | None, redirect_uris: tuple[str, ...]) -> None:
     """Run the gateway and all services that it needs on this machine, until Ctrl-C.
 
     The first start installs the missing programs, as `lakegate setup` does.
@@ -151,7 +168,16 @@ def up(ready_file: Path | None, data: Path, empty: bool, policies: Path | None) 
     _install()
     from gateway.embedded import up as embedded
 
-    _embedded(embedded.run(settings_for(), data=data.resolve(), ready_file=ready_file, empty=empty, policies=policies))
+    _embedded(
+        embedded.run(
+            settings_for(),
+            data=data.resolve(),
+            ready_file=ready_file,
+            empty=empty,
+            policies=policies,
+            redirect_uris=redirect_uris,
+        )
+    )
 
 
 @main.command()

@@ -29,25 +29,46 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
     verified: bool
 
 
+class Profile(msgspec.Struct, frozen=True, kw_only=True):
+    """The name and the type of a user. What is not known is None, and a new record gets the fallback in its place."""
+
+    name: str | None
+    user_type: str | None
+    fallback_name: str = ""
+    fallback_type: str = "application"
+
+
 async def upsert(
     connection: AsyncConnection,
     *,
     id: str,
-    name: str,
+    profile: Profile,
     address: Address | None,
-    user_type: str,
     by: str,
     update_if_exists: bool,
 ) -> tuple[AnyRow, bool]:
     """Insert or update a user. Return (its row, True if it was inserted).
 
-    An existing user changes only with `update_if_exists`, and keeps its address without an `address`.
+    An existing user changes only with `update_if_exists`. It keeps its address without an `address`, and its name and
+    type unless the profile knows them. The type of a record that has the fallback name was a guess, like its name: with
+    the name it gets the fallback type of the profile.
     """
     first: dict[str, Any] = {} if address is None else {"email": address.email}
     if address is not None and address.verified:
         first["verified_email"] = address.email
-    new = insert(users).values(id=id, name=name, user_type=user_type, last_updated_with=by, **first)
-    change = {"name": name, "user_type": user_type, "last_updated_with": by}
+    new = insert(users).values(
+        id=id,
+        name=profile.name or profile.fallback_name,
+        user_type=profile.user_type or profile.fallback_type,
+        last_updated_with=by,
+        **first,
+    )
+    change: dict[str, Any] = {"last_updated_with": by}
+    if profile.name is not None:
+        guessed = case((users.c.name == profile.fallback_name, profile.fallback_type), else_=users.c.user_type)
+        change |= {"name": profile.name, "user_type": guessed}
+    if profile.user_type is not None:
+        change["user_type"] = profile.user_type
     change |= {} if address is None else _columns(address)
     values: dict[str, Any] = (
         {**change, "updated_at": func.clock_timestamp()} if update_if_exists else {"id": users.c.id}

@@ -10,7 +10,9 @@ of the request (`identity_provider_app`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -36,9 +38,15 @@ _CALL_SECONDS = 10.0
 class IdentityProvider:
     """One provider. Its signing key is stored in ``data``, so that tokens stay valid after a restart."""
 
-    def __init__(self, binary: Path, data: Path, port: int, secrets: Secrets, *, pages: str) -> None:
-        """`pages` is the origin of the gateway, which serves the sign-in pages."""
+    def __init__(
+        self, binary: Path, data: Path, port: int, secrets: Secrets, *, pages: str, redirect_uris: Sequence[str] = ()
+    ) -> None:
+        """`pages` is the origin of the gateway, which serves the sign-in pages.
+
+        `redirect_uris` are pages of further programs in which users sign in, as the same client.
+        """
         self._pages = pages
+        self._redirect_uris = redirect_uris
         self._binary = binary
         self._data = data
         self._port = port
@@ -89,7 +97,7 @@ class IdentityProvider:
             {"client_id": name, "client_secret": secret, "token_endpoint_auth_method": "client_secret_basic"}
             for name, secret in self._secrets.clients.items()
         ]
-        back_to = [f"{self._pages}/ui", f"{self._pages}/swagger-ui/oauth2-redirect.html"]
+        back_to = [f"{self._pages}/ui", f"{self._pages}/swagger-ui/oauth2-redirect.html", *self._redirect_uris]
         clients.append(
             {"client_id": PUBLIC_CLIENT, "token_endpoint_auth_method": "none", "redirect_uris": back_to},
         )
@@ -104,7 +112,7 @@ class IdentityProvider:
                 "require_ui_login": True,
                 "enforce_password_check": True,
             },
-            "cors_allowed_origins": [self.issuer, self._pages],
+            "cors_allowed_origins": [self.issuer, self._pages, *origins_of(self._redirect_uris)],
             "jwt": {"keys_dir": str(self._data / "keys")},
             "logging": {"level": "WARNING", "verbose_logging": False},
             "oauth": {
@@ -128,3 +136,9 @@ class IdentityProvider:
                 return (await oauth.fetch_token(self.token_endpoint, "client_credentials")).access_token
         except LoginFailed as failed:
             raise StackError(f"the identity provider issued no token to {user}: {failed}") from failed
+
+
+def origins_of(uris: Iterable[str]) -> list[str]:
+    """Return the different origins of addresses."""
+    parts = [urlsplit(uri) for uri in uris]
+    return list(dict.fromkeys(f"{each.scheme}://{each.netloc}" for each in parts))

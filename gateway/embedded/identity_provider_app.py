@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Start the identity provider so that its clients may also send their secret in the body of the request.
+"""Start the identity provider with two additions: secrets in bodies, and names in access tokens.
 
 The provider registers one authentication method for each client. Spark, Trino, PyIceberg and Lakekeeper's Python client
 send `client_secret_post`; command lines and the gateway send `client_secret_basic`. Here a secret in the body becomes
 the header of HTTP Basic before the provider reads the request, so that every client can use both.
+
+The provider's access tokens contain no name of their user. Here they get the claim `name`, as most providers send it.
 
 This file runs in the environment of the provider. It imports nothing of the gateway.
 """
@@ -75,14 +77,27 @@ def _is_form(environ: dict[str, Any]) -> bool:
     )
 
 
+def name_subjects(create_jwt: Callable[..., str]) -> Callable[..., str]:
+    """Return `create_jwt` of the provider with the claim `name` in access tokens: the subject, unless it is set."""
+
+    def named(*arguments: Any, sub: str, extra: dict[str, Any] | None = None, **more: Any) -> str:
+        if extra is not None and extra.get("token_use") == "access":
+            extra = {"name": sub, **extra}
+        return create_jwt(*arguments, sub=sub, extra=extra, **more)
+
+    return named
+
+
 def main() -> None:
     """Serve the configuration directory that `--config` names, until the process is ended."""
     from nanoidp.app import create_app  # type: ignore[import-not-found]  # it is in the provider's environment only
     from nanoidp.config import get_config  # type: ignore[import-not-found]  # as above
+    from nanoidp.services.crypto import CryptoService  # type: ignore[import-not-found]  # as above
 
     parser = argparse.ArgumentParser(prog="identity-provider")
     parser.add_argument("--config", required=True)
     directory = parser.parse_args().config
+    CryptoService.create_jwt = name_subjects(CryptoService.create_jwt)
     app = create_app(directory, strict_config=True)
     settings = get_config().settings
     app.wsgi_app = accept_secret_in_body(app.wsgi_app)

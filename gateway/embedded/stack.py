@@ -17,7 +17,7 @@ from gateway.embedded import lock, object_store, openfga, ports, postgres
 from gateway.embedded.children import Child, Children
 from gateway.embedded.errors import ChildFailed, StackError
 from gateway.embedded.gateway import Gateway
-from gateway.embedded.identity_provider import AUDIENCE, PUBLIC_CLIENT, IdentityProvider
+from gateway.embedded.identity_provider import AUDIENCE, PUBLIC_CLIENT, IdentityProvider, origins_of
 from gateway.embedded.object_store import ObjectStore
 from gateway.embedded.opa import Opa
 from gateway.embedded.openfga import OpenFga
@@ -41,7 +41,7 @@ class Plan:
     ``fast``: PostgreSQL does not wait for the disk. ``with_gateway``: False leaves the gateway out, for tests of the
     other parts. ``free_ports``: False prefers the ports of ``ports.FIRST_CHOICES``. ``keep_dropped_days``: the time for
     which the created warehouse keeps dropped tables; 0 for none. ``gateway_settings``: settings of the gateway without
-    the prefix ``LAKEGATE__``; they have precedence.
+    the prefix ``LAKEGATE__``; they have precedence. ``redirect_uris``: further pages in which users may sign in.
     """
 
     data: Path
@@ -51,6 +51,7 @@ class Plan:
     free_ports: bool = True
     keep_dropped_days: int = 0
     gateway_settings: Mapping[str, str] = field(default_factory=dict)
+    redirect_uris: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -162,6 +163,7 @@ def _gateway_variables(plan: Plan, chosen: Ports, secrets: Secrets) -> dict[str,
         "SIGN_WITH_WAREHOUSE_KEYS": "true",
         # The embedded Trino is configured by this package, and a probe would need it running before the first query.
         "ENGINE_PROBES__REQUIRED": "false",
+        "ALLOW_ORIGIN": ",".join(origins_of(plan.redirect_uris)),
     }
     return {f"LAKEGATE__{name}": value for name, value in (variables | dict(plan.gateway_settings)).items()}
 
@@ -179,6 +181,7 @@ def _assemble(plan: Plan, chosen: Ports, secrets: Secrets, children: Children, s
             chosen.identity_provider,
             secrets,
             pages=f"http://{LOOPBACK}:{chosen.gateway}",
+            redirect_uris=plan.redirect_uris,
         ),
         object_store=ObjectStore(tools.weed, plan.data / "object-store", sockets, chosen, secrets),
         openfga=OpenFga(tools.openfga, chosen, secrets),

@@ -23,12 +23,19 @@ from gateway.settings import Settings
 
 
 async def run(
-    settings: Settings, *, data: Path, ready_file: Path | None, empty: bool, policies: Path | None = None
+    settings: Settings,
+    *,
+    data: Path,
+    ready_file: Path | None,
+    empty: bool,
+    policies: Path | None = None,
+    redirect_uris: tuple[str, ...] = (),
 ) -> None:
     """Run the stack until SIGINT, SIGTERM or SIGHUP.
 
     ``data``: directory of all data. ``ready_file``: written when the stack is ready, removed at the end. ``empty``:
     leave the server un-bootstrapped. ``policies``: a policy repository, whose policies are added to the package's.
+    ``redirect_uris``: further pages in which users may sign in.
 
     Raises:
         StackError: the stack could not be started, or a signal arrived before it was ready.
@@ -44,6 +51,7 @@ async def run(
         free_ports=settings.embedded.free_ports,
         keep_dropped_days=settings.embedded.keep_dropped_days,
         gateway_settings={name: listed for name, listed in allowed.items() if listed} | settings.storage.variables(),
+        redirect_uris=redirect_uris,
     )
     up = asyncio.Event()
     try:

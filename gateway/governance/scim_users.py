@@ -210,9 +210,8 @@ def _merged(user: User, active: bool | None) -> User:
 def _record(user_id: str, user: User) -> dict[str, Any]:
     return {
         "id": user_id,
-        "name": user.shown,
+        "profile": users.Profile(name=user.shown, user_type="human"),
         "address": users.Address(email=user.address, verified=True),
-        "user_type": "human",
         "by": "scim",
     }
 

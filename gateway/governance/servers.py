@@ -18,7 +18,7 @@ from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
 from gateway.db.tasks import Queue
 from gateway.governance.errors import BootstrapForbidden, CatalogAlreadyBootstrapped, TermsOfUseNotAccepted
-from gateway.governance.users import display_name, guessed_type
+from gateway.governance.users import own_profile
 from gateway.protocol.server import LicenseStatus, ServerInfo
 
 DEFAULT_PROJECT_NAME = "Default Project"
@@ -87,9 +87,8 @@ class Servers:
             await users.upsert(
                 connection,
                 id=actor.id,
-                name=request.user_name or display_name(actor),
+                profile=own_profile(actor, request.user_name, request.user_type),
                 address=None if actor.email is None else users.Address(email=actor.email, verified=True),
-                user_type=request.user_type or guessed_type(actor),
                 by="create-endpoint",
                 update_if_exists=True,
             )

@@ -82,9 +82,8 @@ class Users:
             row, created = await users.upsert(
                 connection,
                 id=actor.id,
-                name=operation.display_name or display_name(actor),
+                profile=own_profile(actor, operation.display_name, operation.user_type),
                 address=None,
-                user_type=operation.user_type or guessed_type(actor),
                 by=operation.by,
                 update_if_exists=operation.update_if_exists,
             )
@@ -99,9 +98,12 @@ class Users:
             row, created = await users.upsert(
                 connection,
                 id=operation.user_id,
-                name=operation.display_name or f"Nameless App with ID {operation.user_id}",
+                profile=users.Profile(
+                    name=operation.display_name,
+                    user_type=operation.user_type,
+                    fallback_name=_nameless(operation.user_id),
+                ),
                 address=users.Address(email=operation.email, verified=False),
-                user_type=operation.user_type or "application",
                 by="create-endpoint",
                 update_if_exists=operation.update_if_exists,
             )
@@ -237,14 +239,22 @@ async def _with_address(connection: Connection, actor: Actor, row: AnyRow) -> An
     return await users.get(connection, actor.id) or row
 
 
-def display_name(actor: Actor) -> str:
-    """Return the caller's name in the token, or a generic name that contains the user's id."""
-    return actor.name or f"Nameless App with ID {actor.id.partition('~')[2]}"
+def own_profile(actor: Actor, name: str | None, user_type: str | None) -> users.Profile:
+    """Return the profile of the caller: what the request states, then the name in the token.
+
+    The type in the token is a guess, so it is only the fallback.
+    """
+    return users.Profile(
+        name=name or actor.name,
+        user_type=user_type,
+        fallback_name=_nameless(actor.id),
+        fallback_type="application" if actor.application else "human",
+    )
 
 
-def guessed_type(actor: Actor) -> str:
-    """Return `application` or `human`, derived from the token."""
-    return "application" if actor.application else "human"
+def _nameless(user_id: str) -> str:
+    """Return the name of a user that nothing names. It contains the subject."""
+    return f"Nameless App with ID {user_id.partition('~')[2]}"
 
 
 def _wire(row: ResolvedUser) -> User:

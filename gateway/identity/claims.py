@@ -193,16 +193,16 @@ def client_id_of(claims: Claims) -> str | None:
     return _first_text(claims, "azp", "client_id", "appid", "cid")
 
 
-def display_name_of(claims: Claims, subject: str, template: str | None) -> str:
-    """Return the display name of the user, from the first source that has a value.
+def display_name_of(claims: Claims, template: str | None) -> str | None:
+    """Return the display name of the user, from the first source that has a value. None if no source has one.
 
-    The sources in order: `name`, given and family name, `app_displayname`, `preferred_username`, the configured
-    `template`, and last a text with the subject.
+    The sources in order: `name`, given and family name, `app_displayname`, `preferred_username`, and the configured
+    `template`.
     """
     first, last = _first_text(claims, "given_name", "first_name"), _first_text(claims, "family_name", "last_name")
     whole = " ".join(part for part in (first, last) if part) or None
     named = _first_text(claims, "name") or whole or _first_text(claims, "app_displayname", "preferred_username")
-    return named or _from_template(claims, template) or f"Nameless App with ID {subject}"
+    return named or _from_template(claims, template)
 
 
 def _from_template(claims: Claims, template: str | None) -> str | None:

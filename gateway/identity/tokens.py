@@ -119,7 +119,7 @@ class VerifiedToken(msgspec.Struct, frozen=True, kw_only=True):
     audiences: tuple[str, ...]
     expires_at: float
     issued_at: float | None
-    name: str
+    name: str | None
     email: str | None
     kind: UserKind
     project_id: str | None
@@ -230,7 +230,7 @@ class TokenVerifier:
             audiences=audiences,
             expires_at=expires_at,
             issued_at=issued_at,
-            name=read.display_name_of(claims, subject, rules.display_name_template),
+            name=read.display_name_of(claims, rules.display_name_template),
             email=read.email_of(claims),
             kind=read.kind_of(claims, subject),
             project_id=project_id,

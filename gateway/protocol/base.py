@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Common types of the management API's bodies: names, ids and the base classes.
 
-The base class of a body decides about members that this server does not know (docs/protocol.md, "Unknown members and
-parameters"). `tests/access/test_unknown_inputs.py` compares each body with the operations that read it.
+The base class of a body decides about members that this server does not know (docs/protocol.md, "Members and values of
+later versions"). `tests/access/test_unknown_inputs.py` compares each body with the operations that read it.
 """
 
 from __future__ import annotations

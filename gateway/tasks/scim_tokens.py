@@ -61,9 +61,8 @@ async def issue(
         await users.upsert(
             connection,
             id=user_id,
-            name=f"Directory of {provider_id} (SCIM)",
+            profile=users.Profile(name=f"Directory of {provider_id} (SCIM)", user_type="application"),
             address=None,
-            user_type="application",
             by="scim",
             update_if_exists=False,
         )

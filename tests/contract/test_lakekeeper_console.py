@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.contract.signing_in import PUBLIC_CLIENT, claims_of, signed_in
 from tests.contract.test_checks import BATCH
-from tests.contract.world import World, error_of
+from tests.contract.world import World, error_of, unique
 
 MANAGEMENT = "/management/v1"
 
@@ -55,3 +56,30 @@ def test_an_unknown_parameter_of_a_list_is_refused(world: World) -> None:
     refused = world.admin.get(path, params={"grantedBy": "oidc~bob"})
     assert refused.status_code == 400, refused.text
     assert "'grantedBy'" in error_of(refused)["message"]
+
+
+def test_sign_in_keeps_the_name_and_the_type_of_a_known_user(world: World) -> None:
+    for person in (signed_in(world, "carol"), world.carol):
+        assert claims_of(person.token)["name"] == "carol"
+        answer = person.post(f"{MANAGEMENT}/user", {"update-if-exists": True})
+        assert answer.status_code == 200, answer.text
+        assert (answer.json()["name"], answer.json()["user-type"]) == ("carol", "human")
+
+
+def test_no_fallback_replaces_a_name_or_type_and_a_name_replaces_the_fallback(world: World) -> None:
+    subject = unique("zoe")
+    nameless = world.person_with(subject, name=None)
+    named = world.person_with(subject, name="Zoe", client_id=PUBLIC_CLIENT)
+    update = {"update-if-exists": True}
+    created = nameless.post(f"{MANAGEMENT}/user", update).json()
+    assert (created["name"], created["user-type"]) == (f"Nameless App with ID {subject}", "application")
+    for person in (named, nameless):
+        user = person.post(f"{MANAGEMENT}/user", update).json()
+        assert (user["name"], user["user-type"]) == ("Zoe", "human"), person
+    kept = world.admin.post(f"{MANAGEMENT}/user", {"id": nameless.id, **update}).json()
+    assert (kept["name"], kept["user-type"]) == ("Zoe", "human")
+    stated = world.admin.post(f"{MANAGEMENT}/user", {"id": nameless.id, "user-type": "application", **update}).json()
+    assert (stated["name"], stated["user-type"]) == ("Zoe", "application")
+    assert named.post(f"{MANAGEMENT}/user", update).json()["user-type"] == "application", (
+        "a guess changes no stated type"
+    )

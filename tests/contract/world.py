@@ -203,7 +203,7 @@ class World:
         The token has the form of the stack's provider, a subject of its own, and a signature with the provider's key.
         """
         issued = joserfc.jws.extract_compact(self.admin.token.encode())
-        own = {"sub": subject, "client_id": subject, "jti": str(uuid.uuid4())}
+        own = {"sub": subject, "name": subject, "client_id": subject, "jti": str(uuid.uuid4())}
         header = {name: value for name, value in issued.headers().items() if name in ("alg", "kid", "typ")}
         key = joserfc.jwk.RSAKey.import_key(self.provider_key())
         body = json.dumps(json.loads(issued.payload) | own | claims)

@@ -13,8 +13,9 @@ from urllib.parse import parse_qsl
 import pytest
 
 from gateway.embedded import identity_provider_app
-from gateway.embedded.identity_provider import IdentityProvider
-from gateway.embedded.identity_provider_app import accept_secret_in_body, split_secret
+from gateway.embedded.identity_provider import PUBLIC_CLIENT, IdentityProvider
+from gateway.embedded.identity_provider_app import accept_secret_in_body, name_subjects, split_secret
+from gateway.embedded.secrets import generate
 
 FORM = "application/x-www-form-urlencoded"
 POSTED = b"grant_type=client_credentials&client_id=job&client_secret=a%2Bb%26c"
@@ -99,3 +100,35 @@ def test_provider_starts_with_the_interpreter_of_its_environment(tmp_path: Path)
     assert provider._program() == [str(tmp_path / "nanoidp"), "--strict-config"]
     (tmp_path / "python").touch()
     assert provider._program() == [str(tmp_path / "python"), "-I", "-u", identity_provider_app.__file__]
+
+
+def test_access_tokens_get_the_name_of_their_subject_and_other_tokens_do_not() -> None:
+    made: list[dict[str, Any]] = []
+
+    def create_jwt(signer: str, *, sub: str, extra: dict[str, Any] | None = None, **more: Any) -> str:
+        made.append({"signer": signer, "sub": sub, "extra": extra, **more})
+        return "token"
+
+    named = name_subjects(create_jwt)
+    assert named("key", sub="alice", extra={"token_use": "access", "scope": "x"}, issuer="i") == "token"
+    named("key", sub="alice", extra={"token_use": "access", "name": "Alice"})
+    named("key", sub="alice", extra={"token_use": "id"})
+    named("key", sub="alice")
+    assert [each["extra"] for each in made] == [
+        {"token_use": "access", "scope": "x", "name": "alice"},
+        {"token_use": "access", "name": "Alice"},
+        {"token_use": "id"},
+        None,
+    ]
+    assert made[0]["issuer"] == "i"
+
+
+def test_further_pages_for_sign_ins_are_allowed_by_the_provider(tmp_path: Path) -> None:
+    consoles = ("http://localhost:3001/ui/callback", "https://console.example.com/cb")
+    provider = IdentityProvider(
+        tmp_path / "nanoidp", tmp_path, 8183, generate(), pages="http://127.0.0.1:8181", redirect_uris=consoles
+    )
+    settings = cast(Any, provider._settings())
+    (public,) = (each for each in settings["oauth"]["clients"] if each["client_id"] == PUBLIC_CLIENT)
+    assert set(consoles) < set(public["redirect_uris"])
+    assert {"http://localhost:3001", "https://console.example.com"} < set(settings["cors_allowed_origins"])
