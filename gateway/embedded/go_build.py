@@ -19,6 +19,8 @@ from gateway.settings import search_path, tool_environment
 
 _GO_VERSION = re.compile(r"go(\d+)\.(\d+)")
 _PACKAGE = re.compile(r"[\w.\-~/]+")
+#: The module of a build has no complete list of hashes for itself, and Go may add to it.
+_MODULE_MODE = "-mod=mod"
 
 Environment = Callable[[str, Step], Path]
 """Returns the virtual environment for a lock file of this name."""
@@ -86,29 +88,38 @@ def _build(tool: GoTool, go: str, kept: Cache, environment: dict[str, str], step
         f"LAKEGATE__EMBEDDED__{tool.name.upper()}_BIN to its path."
     )
     step.notify("downloading the sources")
-    directory = _module_directory(tool, go, environment, hint)
-    package = tool.package if tool.module is not None else f".{tool.package.removeprefix(tool.module_path)}"
-    if total := _packages(go, directory, package, environment):
-        step.expect(total)
+    source = _module_directory(tool, go, environment, hint)
     with tempfile.TemporaryDirectory(prefix="part-", dir=target.parent) as part:
-        options = ["-v", "-ldflags=-s -w"]
-        if tool.module is None:
-            command = [go, "install", *options, f"{tool.package}@{tool.version}"]
-        else:
-            command = [go, "build", "-C", directory, *options, "-o", f"{part}/{tool.name}", tool.package]
+        _write_module(Path(part), Path(source), tool)
+        if total := _packages(go, part, tool, environment):
+            step.expect(total)
 
         def show(line: str) -> None:
             step.count(line) if _PACKAGE.fullmatch(line) else step.notify(line)
 
-        run(command, environment | {"GOBIN": part}, show, hint)
+        command = [go, "build", "-C", part, _MODULE_MODE, "-v", "-ldflags=-s -w", "-o", f"{part}/{tool.name}"]
+        run([*command, tool.package], environment, show, hint)
         os.replace(Path(part) / tool.name, target)
 
 
-def _packages(go: str, directory: str, package: str, environment: dict[str, str]) -> int:
+def _write_module(directory: Path, source: Path, tool: GoTool) -> None:
+    """Write a module that requires what the module in `source` requires, and that module itself.
+
+    So Go selects the same versions, checks the same hashes, and replaces what the stack does not use. `go install`
+    could do none of it.
+    """
+    lines = [line for line in (source / "go.mod").read_text().splitlines() if not line.startswith("module ")]
+    lines[:0] = ["module lakegate.build", "", f"require {tool.module_path} {tool.version}"]
+    lines += [f"replace {module} => {folder}" for module, folder in tool.substitutes().items()]
+    (directory / "go.mod").write_text("\n".join(lines) + "\n")
+    shutil.copyfile(source / "go.sum", directory / "go.sum")
+
+
+def _packages(go: str, directory: str, tool: GoTool, environment: dict[str, str]) -> int:
     """Return the number of packages that a build compiles at most, or 0 if Go does not list them."""
     lines: list[str] = []
     try:
-        run([go, "list", "-C", directory, "-deps", package], environment, lines.append, "")
+        run([go, "list", "-C", directory, _MODULE_MODE, "-deps", tool.package], environment, lines.append, "")
     except StackError:
         return 0
     return sum(_PACKAGE.fullmatch(line) is not None for line in lines)

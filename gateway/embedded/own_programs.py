@@ -78,7 +78,7 @@ def _go_tool_version(path: Path, tool: GoTool) -> str | None:
     printed = re.search(r"[Vv]ersion:?\s+`?v?(\d+\.\d+\.\d+)", output_of([str(path), "version"], tool_environment()))
     if printed:
         return printed[1]
-    module = re.compile(rb"mod\t" + re.escape(tool.module_path.encode()) + rb"\tv(\d+\.\d+\.\d+)[\t\n]")
+    module = re.compile(rb"(?:mod|dep)\t" + re.escape(tool.module_path.encode()) + rb"\tv(\d+\.\d+\.\d+)[\t\n]")
     try:
         with path.open("rb") as file:
             tail = b""

@@ -28,8 +28,7 @@ pytestmark = [
     ),
 ]
 
-#: The module replaces others, which `go install` refuses.
-PROMTOOL = GoTool("promtool", "v0.305.0", "./cmd/promtool", module="github.com/prometheus/prometheus")
+PROMTOOL = GoTool("promtool", "v0.305.0", "github.com/prometheus/prometheus/cmd/promtool")
 DIRECTORY = Path(__file__).resolve().parents[2] / "deploy" / "observability"
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -98,25 +99,47 @@ case "$1" in
 version) echo "go version go1.26.8 linux/amd64" ;;
 list) printf 'example.com/a\nexample.com/b\n' ;;
 mod) test "$4" = "example.com/module@v1.2.3" && printf '{\n\t"Dir": "{directory}",\n\t"Sum": "h1:x"\n}\n' ;;
-build) test "$2 $3" = "-C {directory}" && test "$8" = ./cmd/tool && echo built > "$7" ;;
-install) exit 1 ;;
+build) test "$4" = "-mod=mod" && cat "$3/go.mod" "$3/go.sum" > "$8" && echo "$9" >> "$8" ;;
 esac
 """
 
 
-def test_a_module_that_replaces_others_is_built_in_its_own_directory(
+def test_a_program_is_built_without_the_modules_it_does_not_need(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`go install` refuses such a module, as this `go` does."""
-    program = tmp_path / "bin" / "go"
+    """The module of the build keeps the versions, replacements and hashes of the program's own module."""
+    program, module = tmp_path / "bin" / "go", tmp_path / "module"
     program.parent.mkdir()
-    program.write_text(_GO.replace("{directory}", str(tmp_path / "module")))
+    program.write_text(_GO.replace("{directory}", str(module)))
     program.chmod(0o755)
+    module.mkdir()
+    (module / "go.mod").write_text("module example.com/module\n\nrequire example.com/a v1.0.0\n")
+    (module / "go.sum").write_text("example.com/a v1.0.0 h1:a\n")
     monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
     kept = Cache(tmp_path / "cache")
-    tool = toolchain.GoTool("tool", "v1.2.3", "./cmd/tool", module="example.com/module")
+    tool = toolchain.GoTool(
+        "tool", "v1.2.3", "example.com/module/cmd/tool", without=(("modernc.org/sqlite", "sqlite"),)
+    )
     install.build_go_tools([tool], kept, Console(stderr=True))
-    assert kept.go_tool(tool).read_text() == "built\n"
+    substitute = Path(toolchain.__file__).parent / "go_substitutes" / "sqlite"
+    assert kept.go_tool(tool).read_text().split("\n") == [
+        "module lakegate.build",
+        "",
+        "require example.com/module v1.2.3",
+        "",
+        "require example.com/a v1.0.0",
+        f"replace modernc.org/sqlite => {substitute}",
+        "example.com/a v1.0.0 h1:a",
+        "example.com/module/cmd/tool",
+        "",
+    ]
+
+
+def test_another_way_to_build_is_another_program_in_the_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    whole = toolchain.GoTool("tool", "v1.2.3", "example.com/module")
+    small = replace(whole, without=(("modernc.org/sqlite", "sqlite"),))
+    assert whole.build == "v1.2.3"
+    assert small.build.startswith("v1.2.3-") and small.build != replace(small, without=()).build
 
 
 _LOCKS = (
