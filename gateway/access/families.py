@@ -61,6 +61,8 @@ GENERIC_TABLE: Final = Target(
 DATA_POLICY: Final = Target("DataPolicy", "a data policy", "data-policy/{policy_id}", InPath[DataPolicyRef])
 ROLE: Final = Target("Role", "a role", "role/{role_id}", InPath[RoleRef])
 TAG: Final = Target("Tag", "a tag", "tag-definition/{tag_id}", InPath[TagRef])
+#: The permissions API has a shorter path.
+TAG_PERMISSIONS: Final = replace(TAG, path="tag/{tag_id}")
 
 TABULARS: Final = (TABLE, VIEW, GENERIC_TABLE)
 #: These targets also find dropped tables that can be restored: their grants are restored with them.

@@ -92,7 +92,12 @@ class PageSizeOf:
 
 @dataclass(frozen=True, slots=True)
 class PrincipalParameters:
-    """The query parameters `principalUser` and `principalRole`; None for the caller."""
+    """The query parameters `principalUser` and `principalRole`; None without both.
+
+    The caller's own id is None too, unless `own`: a filter must not be lost.
+    """
+
+    own: bool = False
 
 
 Source = Path | Query | Header | Body | Form | RequestProject | PageSizeOf | PrincipalParameters
@@ -104,3 +109,4 @@ OfRequest = Annotated[ProjectRef, RequestProject()]
 PageToken = Annotated[str | None, Query("pageToken")]
 PageSize = Annotated[int | None, PageSizeOf()]
 About = Annotated[Principal | None, PrincipalParameters()]
+OfPrincipal = Annotated[Principal | None, PrincipalParameters(own=True)]

@@ -165,8 +165,8 @@ def _reader(operation: type[HttpOperation], field_name: str, source: Source, kin
             return lambda ctx, body: ctx.project()
         case PageSizeOf(name=name, after=after):
             return lambda ctx, body: ctx.page_size(name, after)
-        case PrincipalParameters():
-            return lambda ctx, body: ctx.principal()
+        case PrincipalParameters(own=own):
+            return lambda ctx, body: ctx.principal(own=own)
         case Form():
             raise TypeError(f"{operation.__name__}.{field_name}: forms are read by handlers")
 

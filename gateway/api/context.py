@@ -274,10 +274,10 @@ class Ctx:
         given = ",".join(self._request.query_params.getall(name, []))
         return [part.strip() for part in given.split(",") if part.strip()]
 
-    def principal(self) -> Principal | None:
-        """Return the principal that `principalUser` or `principalRole` names; None without both, or for the caller.
+    def principal(self, *, own: bool = False) -> Principal | None:
+        """Return the principal that `principalUser` or `principalRole` names; None without both.
 
-        Raises 400 for both, and for malformed ids.
+        Without `own`, None also for the caller. Raises 400 for both, and for malformed ids.
         """
         user, role = self.query("principalUser"), self.query("principalRole")
         if user is None and role is None:
@@ -289,7 +289,8 @@ class Ctx:
             raise BadRequestException(
                 "Give principalUser as `<provider>~<subject>`, or principalRole as a UUID."
             ) from None
-        return other_principal(principal_of(identity), self.actor)
+        principal = principal_of(identity)
+        return principal if own else other_principal(principal, self.actor)
 
     def flag(self, name: str, default: Default) -> bool | Default:
         """Return a boolean query parameter, or `default` if it is absent. Raises 400 for another value."""

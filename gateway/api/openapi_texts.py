@@ -36,8 +36,9 @@ PARAMETERS: Final[Mapping[str, str]] = {
     "parent": "The namespace of the listed children, in the form of a path.",
     "prefix": "The id of the warehouse, as `GET /catalog/v1/config` returns it, or its name in the project of "
     "the header `x-project-id`.",
-    "principalRole": "The role to check instead of the caller.",
-    "principalUser": "The user to check instead of the caller: `<provider>~<subject>`.",
+    "principalRole": "The role to check instead of the caller, or the role whose grants are listed.",
+    "principalUser": "The user to check instead of the caller, or the user whose grants are listed: "
+    "`<provider>~<subject>`.",
     "project-id": "As `projectId`.",
     "projectId": "As the header x-project-id. A request with two different projects is refused.",
     "purgeRequested": "`true` to delete the files too. Default: `true` for tables, unless the warehouse keeps them.",

@@ -9,6 +9,8 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Text, func, literal_column, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from gateway.access.tuples import Principal
+from gateway.db.grants import held_by
 from gateway.db.rows import AnyRow
 from gateway.db.schema.grants import grants
 
@@ -18,13 +20,18 @@ ON_A_COLUMN = grants.c.object_type == literal_column("'column'", Text)
 
 
 async def granted_on(
-    connection: AsyncConnection, table_id: UUID, *, after: UUID | None, limit: int
+    connection: AsyncConnection, table_id: UUID, *, of: Principal | None = None, after: UUID | None, limit: int
 ) -> Sequence[AnyRow]:
     """Return the live grants on all columns of a table as rows of `grants`, oldest first, starting after the id
-    `after`.
+    `after`. With `of`, return those of one principal.
     """
     live = or_(grants.c.expires_at.is_(None), grants.c.expires_at > func.clock_timestamp())
-    statement = select(grants).where(ON_A_COLUMN, _table == str(table_id), live).order_by(grants.c.id).limit(limit)
+    statement = (
+        select(grants)
+        .where(ON_A_COLUMN, _table == str(table_id), live, *held_by(of))
+        .order_by(grants.c.id)
+        .limit(limit)
+    )
     if after is not None:
         statement = statement.where(grants.c.id > after)
     return (await connection.execute(statement)).all()

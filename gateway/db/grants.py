@@ -225,17 +225,30 @@ async def set_expiry(
 
 
 async def on_object(
-    connection: AsyncConnection, on: ObjectKey, *, after: UUID | None = None, limit: int | None = None
+    connection: AsyncConnection,
+    on: ObjectKey,
+    *,
+    of: Principal | None = None,
+    after: UUID | None = None,
+    limit: int | None = None,
 ) -> Sequence[AnyRow]:
     """Return the live grants on one object, oldest first, starting after the id `after`; all without a `limit`.
 
-    Rows have the columns of `grants`. A privilege that several grantors gave to one principal has several rows.
+    With `of`, return those of one principal. Rows have the columns of `grants`. A privilege that several grantors gave
+    to one principal has several rows.
     """
     here = and_(grants.c.object_type == on.type.value, grants.c.object_id == on.id)
-    statement = select(grants).where(here, _live()).order_by(grants.c.id).limit(limit)
+    statement = select(grants).where(here, _live(), *held_by(of)).order_by(grants.c.id).limit(limit)
     if after is not None:
         statement = statement.where(grants.c.id > after)
     return (await connection.execute(statement)).all()
+
+
+def held_by(principal: Principal | None) -> tuple[ColumnElement[bool], ...]:
+    """Return the conditions on rows of `grants` for the grants of one principal; none for all principals."""
+    if principal is None:
+        return ()
+    return grants.c.principal_type == principal.type.value, grants.c.principal_id == principal.id
 
 
 async def held_of(

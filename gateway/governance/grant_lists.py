@@ -13,7 +13,13 @@ from gateway.access.door import Door
 from gateway.access.hypothetical_evaluation import HypotheticalCheck
 from gateway.access.operation import Operation
 from gateway.access.operations.column_grants import ListColumnGrantHistory, ListColumnGrants, ListTableColumnGrants
-from gateway.access.operations.grant_lists import ListGrantHistory, ListGrants, ListPrincipalGrants, ListPrivileges
+from gateway.access.operations.grant_lists import (
+    ListAllPrivileges,
+    ListGrantHistory,
+    ListGrants,
+    ListPrincipalGrants,
+    ListPrivileges,
+)
 from gateway.access.permit import Permit
 from gateway.access.privileges import GRANTABLE, Privilege, granting
 from gateway.access.refs import ObjectKey, ObjectType, Ref, ServerRef, field_of, table_of
@@ -26,11 +32,20 @@ from gateway.db.excerpts import excerpts_of
 from gateway.db.object_locations import ObjectLocation, object_locations
 from gateway.db.read_pool import ReadPool
 from gateway.governance.columns import columns_for, known_columns, object_of
-from gateway.governance.principals import own_principal, principal_answer
+from gateway.governance.principals import actor_of, own_principal, principal_answer
 from gateway.governance.privilege_texts import privilege_answer, type_name
 from gateway.iceberg.errors import InvalidPaginationToken
 from gateway.protocol.delegation import ActsFor, limits_of
-from gateway.protocol.grants import EndedGrant, Grant, GrantablePrivilege, GrantedOn, GrantHistory, GrantList
+from gateway.protocol.grants import (
+    AllPrivileges,
+    EndedGrant,
+    Grant,
+    GrantablePrivilege,
+    GrantablePrivileges,
+    GrantedOn,
+    GrantHistory,
+    GrantList,
+)
 
 _KNOWN = frozenset(Privilege)
 
@@ -55,7 +70,7 @@ class GrantLists:
         async with self._database.read() as connection:
             key = object_of(operation, row, await columns_for(connection, operation, row), dropped=True)
             after = page_token_id(operation.page_token)
-            found = await grants.on_object(connection, key, after=after, limit=limit + 1)
+            found = await grants.on_object(connection, key, of=operation.principal, after=after, limit=limit + 1)
             where = await _whereabouts(connection, [key])
         return _grant_list(found, where, limit)
 
@@ -65,7 +80,11 @@ class GrantLists:
         limit = self._limit(operation.page_size)
         async with self._database.read() as connection:
             found = await columns.granted_on(
-                connection, operation.on.id, after=page_token_id(operation.page_token), limit=limit + 1
+                connection,
+                operation.on.id,
+                of=operation.principal,
+                after=page_token_id(operation.page_token),
+                limit=limit + 1,
             )
             where = await _whereabouts(connection, [_object(row) for row in found])
         return _grant_list(found, where, limit)
@@ -100,7 +119,8 @@ class GrantLists:
             key = object_of(operation, row, await columns_for(connection, operation, row), dropped=True)
             where = await _whereabouts(connection, [key])
         after = _number(operation.page_token)
-        found = await self._reads.run(partial(grants.history, on=key, after=after, limit=limit + 1))
+        read = partial(grants.history, on=key, principal=operation.principal, after=after, limit=limit + 1)
+        found = await self._reads.run(read)
         return GrantHistory(
             grants=[
                 EndedGrant(
@@ -121,16 +141,30 @@ class GrantLists:
             next_page_token=str(found[limit - 1].id) if len(found) > limit else None,
         )
 
-    async def grantable(self, permit: Permit[ListPrivileges]) -> list[GrantablePrivilege]:
-        """Return the privileges that exist for the object type, and whether the caller may grant each."""
-        on = permit.operation.on
+    async def all_privileges(self, permit: Permit[ListAllPrivileges]) -> AllPrivileges:
+        """Return the privileges by object type. Types without privileges are left out."""
+        return AllPrivileges(
+            privileges={
+                type_name(type): [privilege_answer(privilege, type) for privilege in privileges]
+                for type, privileges in GRANTABLE.items()
+                if privileges
+            }
+        )
+
+    async def grantable(self, permit: Permit[ListPrivileges]) -> GrantablePrivileges:
+        """Return the privileges that exist for the object type, and whether the principal may grant each."""
+        operation = permit.operation
+        on = operation.on
+        actor = permit.actor if operation.principal is None else actor_of(operation.principal)
         privileges = GRANTABLE[on.type]
-        hypothetical = [HypotheticalCheck(permit.actor, granting(privilege), on) for privilege in privileges]
+        hypothetical = [HypotheticalCheck(actor, granting(privilege), on) for privilege in privileges]
         answers = await self._door.hypothetical_checks.evaluate(permit, hypothetical)
-        return [
-            GrantablePrivilege(allowed=allowed, privilege=privilege_answer(privilege, on.type))
-            for privilege, allowed in zip(privileges, answers, strict=True)
-        ]
+        return GrantablePrivileges(
+            privileges=[
+                GrantablePrivilege(allowed=allowed, privilege=privilege_answer(privilege, on.type))
+                for privilege, allowed in zip(privileges, answers, strict=True)
+            ]
+        )
 
     def _limit(self, hypothetical: int | None) -> int:
         return min(hypothetical or self._page_size, self._page_size)
@@ -207,6 +241,8 @@ def _resource(key: ObjectKey, where: _Where) -> GrantedOn:
     own: dict[str, Any] = (
         {} if key.type in (ObjectType.PROJECT, ObjectType.WAREHOUSE) else {f"{key.type.value}_id": key.id}
     )
+    if key.type is ObjectType.TAG:
+        own["tag_definition_id"] = key.id
     return GrantedOn(
         type=type_name(key.type),
         project_id=object_location.project_id,

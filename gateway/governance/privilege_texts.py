@@ -97,7 +97,7 @@ _TEXTS: dict[Privilege, tuple[str, str, str]] = {
 
 def type_name(type: ObjectType) -> str:
     """Return the object type as request and response bodies spell it, for example `generic-table`."""
-    return type.value.replace("_", "-")
+    return "tag-definition" if type is ObjectType.TAG else type.value.replace("_", "-")
 
 
 def privilege_answer(privilege: Privilege, type: ObjectType) -> PrivilegeInfo:

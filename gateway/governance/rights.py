@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from gateway.access.actor import Actor
 from gateway.access.authz_errors import not_found
@@ -73,8 +74,8 @@ class Rights:
         )
         allowed = await self._allowed(permit, actor, operation.on, actions)
         return ActionsAnswer(
-            allowed_actions=[_name(each) for each in allowed],
-            restricted_actions=[_name(each) for each, restricted in allowed.items() if restricted],
+            allowed_actions=[_name(each, operation.on.type) for each in allowed],
+            restricted_actions=[_name(each, operation.on.type) for each, restricted in allowed.items() if restricted],
         )
 
     async def catalog_actions(self, permit: Permit[QueryActions]) -> CatalogActionsAnswer:
@@ -83,7 +84,8 @@ class Rights:
         actor = permit.actor if operation.principal is None else actor_of(operation.principal)
         actions = sorted(catalog_actions_of(operation.on.type))
         allowed = await self._allowed(permit, actor, operation.on, actions)
-        return CatalogActionsAnswer([AllowedAction(_name(each), restricted) for each, restricted in allowed.items()])
+        type = operation.on.type
+        return CatalogActionsAnswer([AllowedAction(_name(each, type), limited) for each, limited in allowed.items()])
 
     async def _allowed(
         self, permit: Permit[QueryRights] | Permit[QueryActions], actor: Actor, on: Ref, actions: Sequence[Can]
@@ -136,7 +138,14 @@ def catalog_actions_of(type: ObjectType) -> frozenset[Can]:
     )
 
 
-def _name(action: Can) -> str:
+#: Actions on roles that keep `can_` in the reference system.
+_FULL_NAMES: Final = frozenset({Can.CHANGE_OWNERSHIP, Can.GRANT_ASSIGNEE})
+
+
+def _name(action: Can, type: ObjectType) -> str:
+    """Return the name of an action in lists of allowed actions: without `can_`, except for grants on roles."""
+    if type is ObjectType.ROLE and action in _FULL_NAMES:
+        return action.value
     return action.value.removeprefix("can_")
 
 

@@ -84,7 +84,8 @@ class GrantedTo(Answer, frozen=True, omit_defaults=True):
 
 class GrantedOn(Answer, frozen=True, omit_defaults=True):
     """The object of the grant: its type, and its ids as used in paths. A column is identified by its table and its
-    `field-id`. `column` is its name. If it is `dropped`, this is its last name, and the grant has no effect.
+    `field-id`. `column` is its name. If it is `dropped`, this is its last name, and the grant has no effect. `tag-id`
+    repeats `tag-definition-id` for older clients.
     """
 
     type: str
@@ -100,6 +101,7 @@ class GrantedOn(Answer, frozen=True, omit_defaults=True):
     dropped: bool = False
     role_id: str | None = None
     tag_id: str | None = None
+    tag_definition_id: str | None = None
     data_policy_id: str | None = None
 
 
@@ -163,7 +165,21 @@ class PrivilegeInfo(Answer, frozen=True, omit_defaults=True):
 
 
 class GrantablePrivilege(Answer, frozen=True):
-    """A privilege. `allowed` is true if the caller may grant and revoke it on the object."""
+    """A privilege. `allowed` is true if the caller, or the principal in question, may grant and revoke it on the
+    object.
+    """
 
     allowed: bool
     privilege: PrivilegeInfo
+
+
+class GrantablePrivileges(Answer, frozen=True):
+    """Response of `GET …/grants/grantable-privileges` on an object: all privileges of its type."""
+
+    privileges: list[GrantablePrivilege]
+
+
+class AllPrivileges(Answer, frozen=True):
+    """Response of `GET /grants/grantable-privileges`: the privileges by the type of the object."""
+
+    privileges: dict[str, list[PrivilegeInfo]]

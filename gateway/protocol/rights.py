@@ -9,7 +9,8 @@ from gateway.protocol.base import Answer, StrictRequest, UserId
 
 
 class ActionsAnswer(Answer, frozen=True, omit_defaults=True):
-    """Response of `GET …/access` and `GET …/authorizer-actions`: names without `can_`, in alphabetical order.
+    """Response of `GET …/access` and `GET …/authorizer-actions`: names without `can_`, in alphabetical order. On roles,
+    `can_change_ownership` and `can_grant_assignee` keep it, as in Lakekeeper.
 
     `restricted-actions` are those of them that row filters or masks restrict: the principal reads only through an
     engine that applies them, and writes only by appending.

@@ -716,7 +716,7 @@ def _family(name: str) -> Any:
 def _rights() -> list[Example]:
     of_bob = {"principalUser": world.BOB_ID}
     made: list[Example] = []
-    for name, on, path in _HELD_ON:
+    for name, on, path in (*_HELD_ON, _TAG_HELD):
         for suffix, label in (("Access", "access"), ("AuthorizerActions", "actions")):
             operation = _family(f"Get{name}{suffix}")
             made.append(Example(label, operation(on), path))
@@ -815,7 +815,7 @@ def _actions() -> list[Example]:
     """Return the path parameters of `…/actions`: with the warehouse of a namespace, without a project."""
     of_bob = {"principalUser": world.BOB_ID}
     made: list[Example] = []
-    for name, on, path in _HELD_ON:
+    for name, on, path in (*_HELD_ON, _TAG_HELD):
         if name == "DefaultProject":
             continue
         if name == "Namespace":
@@ -828,7 +828,9 @@ def _actions() -> list[Example]:
 
 def _grant_lists() -> list[Example]:
     """Return the path parameters of the grants API: with the warehouse of a namespace, without a project."""
+    of_bob = {"principalUser": world.BOB_ID}
     made = [
+        Example("all privileges", grant_lists.ListAllPrivileges()),
         Example("own grants", grant_lists.ListPrincipalGrants(world.PROJECT)),
         Example(
             "grants of other",
@@ -852,8 +854,10 @@ def _grant_lists() -> list[Example]:
         change = _family(f"Change{name}Grants")(on, (Assignment(privilege, _BOB),), ())
         made += [
             Example("grants in full", _family(f"List{name}Grants")(on), path),
+            Example("grants of one", _family(f"List{name}Grants")(on, principal=_BOB), path, query=of_bob),
             Example(f"grant {privilege}", change, path, body=body),
             Example("grantable", _family(f"List{name}Privileges")(on), path),
+            Example("grantable by other", _family(f"List{name}Privileges")(on, _BOB), path, query=of_bob),
             Example("grant history", _family(f"List{name}GrantHistory")(on), path),
         ]
     return made

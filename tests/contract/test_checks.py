@@ -318,7 +318,7 @@ def test_every_object_type_lists_its_actions(world: World, ns: str) -> None:
         (f"warehouse/{world.warehouse}", "grant_create"),
         (f"namespace/{namespace}", "grant_create"),
         (f"warehouse/{world.warehouse}/table/{table.uuid}", "grant_select"),
-        (f"role/{role}", "grant_assignee"),
+        (f"role/{role}", "can_grant_assignee"),
     ):
         assert own in _actions(world.admin, f"{path}/authorizer-actions")
         assert own in _actions(world.admin, f"{path}/access")

@@ -319,11 +319,11 @@ def test_grantable_privileges_are_listed_with_text_and_category(world: World, ns
     path = f"{_path(world, 'namespace', id)}/grantable-privileges"
     world.grant("select", world.analyst, "namespace", id)
     world.grant("pass_grants", world.analyst, "namespace", id)
-    privileges = {each["privilege"]["name"]: each for each in world.analyst.get(path).json()}
+    privileges = {each["privilege"]["name"]: each for each in world.analyst.get(path).json()["privileges"]}
     assert {name for name, each in privileges.items() if each["allowed"]} == {"select", "describe"}
     assert privileges["select"]["privilege"]["category"] == "read"
     assert privileges["select"]["privilege"]["resource-type"] == "namespace"
-    assert {each["allowed"] for each in world.admin.get(path).json()} == {True}
+    assert {each["allowed"] for each in world.admin.get(path).json()["privileges"]} == {True}
     assert world.carol.get(path).status_code == 404
 
 

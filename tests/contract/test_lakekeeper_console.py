@@ -7,7 +7,8 @@ from typing import Any
 
 from tests.contract.signing_in import PUBLIC_CLIENT, claims_of, signed_in
 from tests.contract.test_checks import BATCH
-from tests.contract.world import World, error_of, unique
+from tests.contract.world import Person, World, error_of, unique
+from tests.security.test_role_policies import make_role
 
 MANAGEMENT = "/management/v1"
 
@@ -83,3 +84,82 @@ def test_no_fallback_replaces_a_name_or_type_and_a_name_replaces_the_fallback(wo
     assert named.post(f"{MANAGEMENT}/user", update).json()["user-type"] == "application", (
         "a guess changes no stated type"
     )
+
+
+def test_actions_on_roles_have_the_names_of_the_console(world: World) -> None:
+    role = make_role(world)
+    for path in ("authorizer-actions", "access"):
+        answer = world.admin.get(f"{MANAGEMENT}/permissions/role/{role}/{path}").json()
+        names = set(answer["allowed-actions"])
+        assert {"can_grant_assignee", "can_change_ownership", "read_assignments"} <= names
+        assert not names & {"grant_assignee", "change_ownership"}
+
+
+def test_vocabulary_of_privileges_has_every_object_type(world: World) -> None:
+    answer = world.carol.get(f"{MANAGEMENT}/grants/grantable-privileges")
+    assert answer.status_code == 200, answer.text
+    privileges = answer.json()["privileges"]
+    types = {"server", "project", "warehouse", "namespace", "table", "view", "generic-table", "tag-definition"}
+    assert types <= set(privileges)
+    for type, listed in privileges.items():
+        assert listed, type
+        for each in listed:
+            assert set(each) == {"name", "display-name", "description", "category", "resource-type"}
+            assert each["resource-type"] == type
+    assert world.unauthenticated.get(f"{MANAGEMENT}/grants/grantable-privileges").status_code == 401
+
+
+def test_grantable_privileges_of_an_object_are_those_of_the_principal_in_question(world: World, ns: str) -> None:
+    path = f"{MANAGEMENT}/warehouse/{world.warehouse}/namespace/{world.namespace_id(ns)}/grants/grantable-privileges"
+    world.grant("select", world.analyst, "namespace", world.namespace_id(ns))
+    world.grant("pass_grants", world.analyst, "namespace", world.namespace_id(ns))
+
+    def allowed(person: Person, **query: str) -> set[str]:
+        answer = person.get(path, params=query)
+        assert (answer.status_code, set(answer.json())) == (200, {"privileges"}), answer.text
+        listed = answer.json()["privileges"]
+        assert all(set(each) == {"privilege", "allowed"} for each in listed)
+        return {each["privilege"]["name"] for each in listed if each["allowed"]}
+
+    assert allowed(world.analyst) == {"select", "describe"}
+    assert allowed(world.admin, principalUser=world.analyst.id) == {"select", "describe"}
+    assert allowed(world.admin) > {"select", "describe", "manage_grants"}
+    assert world.carol.get(path, params={"principalUser": world.analyst.id}).status_code == 404
+
+
+def test_grants_of_one_principal_are_listed_alone_for_the_caller_too(world: World, ns: str) -> None:
+    id = world.namespace_id(ns)
+    path = f"{MANAGEMENT}/warehouse/{world.warehouse}/namespace/{id}/grants"
+    world.grant("select", world.analyst, "namespace", id)
+    world.grant("describe", world.steward, "namespace", id)
+
+    def holders(suffix: str = "", **query: str) -> set[tuple[str, str]]:
+        answer = world.admin.get(path + suffix, params=query)
+        assert answer.status_code == 200, answer.text
+        return {(each["privilege"], each["principal"]["user"]) for each in answer.json()["grants"]}
+
+    own = ("ownership", world.admin.id)
+    assert holders() == {("select", world.analyst.id), ("describe", world.steward.id), own}
+    assert holders(principalUser=world.analyst.id) == {("select", world.analyst.id)}
+    assert holders(principalUser=world.admin.id) == {own}
+    assert holders(principalRole=make_role(world)) == set()
+    world.revoke("select", world.analyst, "namespace", id)
+    world.revoke("describe", world.steward, "namespace", id)
+    assert holders("/history", principalUser=world.steward.id) == {("describe", world.steward.id)}
+    both = world.admin.get(path, params={"principalUser": world.bob.id, "principalRole": make_role(world)})
+    assert both.status_code == 400
+
+
+def test_grants_on_a_tag_and_its_actions_have_the_names_of_the_console(world: World) -> None:
+    definition = {"name": unique("pii"), "scope": ["table"], "value-kind": "marker"}
+    tag = world.admin.post(f"{MANAGEMENT}/tag-definition", definition).json()["id"]
+    path = f"{MANAGEMENT}/tag-definition/{tag}"
+    [grant] = world.admin.get(f"{path}/grants").json()["grants"]
+    assert grant["resource"]["type"] == "tag-definition"
+    assert grant["resource"]["tag-definition-id"] == grant["resource"]["tag-id"] == tag
+    actions = {each["action"] for each in world.admin.get(f"{path}/actions").json()["allowed-actions"]}
+    assert actions == {"read", "update", "delete", "apply", "remove", "read_attachments", "read_grants"}
+    assert world.carol.get(f"{path}/actions").status_code == 404
+    granting = world.admin.get(f"{MANAGEMENT}/permissions/tag/{tag}/authorizer-actions").json()["allowed-actions"]
+    assert granting == ["change_ownership", "grant_apply", "grant_remove", "read_assignments"]
+    assert world.admin.delete(path).status_code == 204

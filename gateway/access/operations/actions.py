@@ -19,6 +19,7 @@ from gateway.access.families import (
     ROLE,
     SERVER,
     TABULARS,
+    TAG,
     WAREHOUSE,
     declare_for_each,
 )
@@ -37,6 +38,7 @@ _QUERY_RELATION: dict[ObjectType, Can] = {
     ObjectType.GENERIC_TABLE: Can.INCLUDE_IN_LIST,
     ObjectType.ROLE: Can.READ_METADATA,
     ObjectType.DATA_POLICY: Can.READ,
+    ObjectType.TAG: Can.READ,
 }
 
 
@@ -71,7 +73,7 @@ QUERY_ACTIONS: tuple[type[QueryActions], ...] = (
             Audience.SELF, "the caller's own rights; a question about another principal demands can_read_assignments"
         ),
     ),
-    *_ACTIONS((PROJECT_OF_REQUEST, WAREHOUSE, NAMESPACE_IN_WAREHOUSE, *TABULARS, ROLE, DATA_POLICY)),
+    *_ACTIONS((PROJECT_OF_REQUEST, WAREHOUSE, NAMESPACE_IN_WAREHOUSE, *TABULARS, ROLE, DATA_POLICY, TAG)),
 )
 
 

@@ -28,7 +28,7 @@ from gateway.access.operation import Audience, ChangeOperation, PublicAudience, 
 from gateway.access.operations.grants import ReadingGrants, WritingGrants
 from gateway.access.refs import Ref, RoleRef, ServerRef
 from gateway.access.relations import VISIBLE_BY, Can
-from gateway.access.request import About, OfRequest, PageSize, PageToken
+from gateway.access.request import About, OfPrincipal, OfRequest, PageSize, PageToken
 from gateway.access.tuples import PrincipalType
 
 
@@ -42,23 +42,37 @@ class Paged:
 
 @dataclass(frozen=True)
 class ListingGrants(Paged, ReadingGrants):
-    """Mixin of operations that list grants, live or ended."""
+    """Mixin of operations that list grants, live or ended: those of one principal, or of all."""
+
+    principal: OfPrincipal = None
 
 
 @dataclass(frozen=True)
 class ListPrivileges(ReadOperation, abstract=True):
-    """List the privileges of an object type, and which of them the caller may grant.
+    """List the privileges of an object type, and which of them a principal (the caller when None) may grant.
 
-    The caller must see the object or manage its grants.
+    The caller must see the object or manage its grants, and for another principal read the assignments.
     """
 
     on: Ref
+    principal: About = None
 
     def demands(self) -> tuple[Demand, ...]:
+        if self.principal is not None:
+            return (Demand(Can.READ_ASSIGNMENTS, self.on),)
         visible_by = VISIBLE_BY.get(self.on.type)
         if visible_by is None:
             return (Demand(Can.READ_ASSIGNMENTS, self.on),)
         return (Demand(visible_by, self.on, alternative=Can.READ_ASSIGNMENTS),)
+
+
+class ListAllPrivileges(ReadOperation):
+    """List the privileges of all object types."""
+
+    endpoint: ClassVar[str] = "GET /management/v1/grants/grantable-privileges"
+    open_to: ClassVar[PublicAudience] = PublicAudience(
+        Audience.AUTHENTICATED, "the response is the same for all callers and contains no data"
+    )
 
 
 @dataclass(frozen=True)
@@ -132,7 +146,7 @@ LIST_PRIVILEGES: tuple[type[ListPrivileges], ...] = declare_for_each(
     _ALL,
     name="List{noun}Privileges",
     endpoint="GET /management/v1/{path}/grants/grantable-privileges",
-    doc="List the privileges on {words}, and which of them the caller may grant.",
+    doc="List the privileges on {words}, and which of them the caller or another principal may grant.",
 )
 CHANGE_GRANTS: tuple[type[ChangeGrants], ...] = declare_for_each(
     ChangeGrants,

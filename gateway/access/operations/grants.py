@@ -8,7 +8,7 @@ applied. The grants API (`grant_lists.py`) demands the same.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
@@ -22,7 +22,7 @@ from gateway.access.families import (
     PROJECT,
     ROLE,
     SERVER,
-    TAG,
+    TAG_PERMISSIONS,
     WAREHOUSE,
     declare_for_each,
 )
@@ -122,7 +122,7 @@ _ALL = (
     NAMESPACE,
     *KEPT_TABULARS,
     ROLE,
-    replace(TAG, path="tag/{tag_id}"),
+    TAG_PERMISSIONS,
     DATA_POLICY,
 )
 READ_ASSIGNMENTS: tuple[type[ReadAssignments], ...] = declare_for_each(

@@ -21,6 +21,7 @@ from gateway.access.families import (
     ROLE,
     SERVER,
     TABULARS,
+    TAG_PERMISSIONS,
     WAREHOUSE,
     declare_for_each,
 )
@@ -51,7 +52,7 @@ class QueryRights(ReadOperation, abstract=True):
 
 
 _OPEN_TO_SELF = "the caller's own rights; a question about another principal demands can_read_assignments"
-_OTHERS = (DEFAULT_PROJECT, PROJECT, WAREHOUSE, NAMESPACE, *TABULARS, ROLE, DATA_POLICY)
+_OTHERS = (DEFAULT_PROJECT, PROJECT, WAREHOUSE, NAMESPACE, *TABULARS, ROLE, DATA_POLICY, TAG_PERMISSIONS)
 _ACCESS = partial(
     declare_for_each,
     QueryRights,

@@ -13,6 +13,7 @@ from gateway.access.operations.grant_lists import (
     LIST_GRANTS,
     LIST_PRIVILEGES,
     ChangeGrants,
+    ListAllPrivileges,
     ListPrincipalGrants,
 )
 from gateway.access.request import Body
@@ -37,6 +38,7 @@ def _serve_changing(operation: type[ChangeGrants]) -> None:
 
 
 serve(ListPrincipalGrants, GrantLists.of_principal)
+serve(ListAllPrivileges, GrantLists.all_privileges)
 for listing in LIST_GRANTS:
     serve(listing, GrantLists.on_object)
 for ended in LIST_GRANT_HISTORY:
