@@ -49,7 +49,6 @@ SMALL: Mapping[str, str] = {
     "gateway/catalog/offloading.py": "the only place that moves work to a thread",
     "gateway/catalog/table_collection.py": "the constructor that tables and generic tables share",
     "gateway/cli/previewed_table.py": "two commands share it",
-    "gateway/db/connection_errors.py": "errors of the driver, imported only after a command failed",
     "gateway/db/former_names.py": "statements of one table",
     "gateway/db/object_locations.py": "statements that several lists share",
     "gateway/db/rows.py": "types of rows that several statements share",

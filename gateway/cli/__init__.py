@@ -34,13 +34,13 @@ from gateway.cli.mapping_tables import mapping_table
 from gateway.cli.models import model
 from gateway.cli.policies import init, policy
 from gateway.cli.repairs import authz, reopen_bootstrap, secrets
+from gateway.cli.stack_status import DATA, status
 from gateway.cli.tags import tag
 from gateway.cli.trino import trino
 from gateway.cli.verification import verify_scope
 from gateway.cli.verifiers import contracts, require_verifiers
 
 _FAILED = 1
-_DEFAULT_DATA = Path(".lakegate")
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -71,6 +71,7 @@ for _command in (
     policy,
     reopen_bootstrap,
     secrets,
+    status,
     tag,
     token,
     trino,
@@ -140,13 +141,7 @@ def _redirect_uris(context: click.Context, parameter: click.Parameter, uris: tup
     type=click.Path(dir_okay=False, path_type=Path),
     help="File for addresses and keys, written when the stack is ready.",
 )
-@click.option(
-    "--data",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=_DEFAULT_DATA,
-    show_default=True,
-    help="Directory for the data of the stack.",
-)
+@DATA
 @click.option("--empty", is_flag=True, help="Do not bootstrap the server.")
 @click.option(
     "--policies",

@@ -10,6 +10,7 @@ from gateway.embedded import trino_config
 from gateway.embedded.bundle import bridge_bundle
 from gateway.embedded.ready import Ready
 from gateway.embedded.secrets import TRINO, TRINO_BRIDGE, write_private
+from gateway.embedded.spark_jars import ARCHIVES
 from gateway.embedded.toolchain import Tools
 
 SPARK = """\
@@ -35,6 +36,7 @@ CREATE SECRET lakegate (TYPE ICEBERG, TOKEN '<bearer token>');
 ATTACH '{warehouse}' AS lakegate (TYPE ICEBERG, ENDPOINT '{catalog}', SECRET lakegate,
                            ACCESS_DELEGATION_MODE 'vended_credentials');
 """
+_NO_JARS = "# spark.jars: install Iceberg's archives with `lakegate setup --with-spark`, and start the stack again"
 CATALOG_OF_TRINO = "lakegate"
 
 
@@ -47,12 +49,18 @@ class EngineFile:
     text: str
 
 
-def engine_files(ready: Ready, directory: Path, opa: Path) -> list[EngineFile]:
-    """Return the configuration for the running stack, in files below ``directory``. ``opa``: the program of OPA."""
+def engine_files(ready: Ready, directory: Path, tools: Tools) -> list[EngineFile]:
+    """Return the configuration for the running stack, in files below ``directory``."""
+    jars = [tools.jars / archive.file_name for archive in ARCHIVES]
+    installed = all(jar.is_file() for jar in jars)
+    listed = f"spark.jars={','.join(map(str, jars))}" if installed else _NO_JARS
+    gateway = ready.catalog_uri.removesuffix("/catalog")
     fields = {"catalog": ready.catalog_uri, "warehouse": ready.warehouse or "WAREHOUSE"}
-    trino = trino_config.catalog_properties(**fields, endpoint=ready.s3.endpoint, region=ready.s3.region)
+    trino = trino_config.catalog_properties(
+        **fields, endpoint=ready.s3.endpoint, region=ready.s3.region, renewal=trino_config.RENEWING
+    )
     found = [
-        EngineFile("Spark", "spark-defaults.conf", SPARK.format(**fields)),
+        EngineFile("Spark", "spark-defaults.conf", SPARK.format(**fields) + f"{listed}\n"),
         EngineFile("PyIceberg", "lakegate_catalog.py", PYICEBERG.format(**fields)),
         EngineFile("DuckDB", "lakegate.sql", DUCKDB.format(**fields)),
         EngineFile(
@@ -61,7 +69,11 @@ def engine_files(ready: Ready, directory: Path, opa: Path) -> list[EngineFile]:
         EngineFile("Trino", "trino/access-control.properties", trino_config.access_control_properties()),
     ]
     if ready.warehouse_id is not None:
-        found.append(EngineFile("OPA of Trino", "trino/opa.sh", trino_config.opa_command(opa, directory / "trino")))
+        found.append(
+            EngineFile("OPA of Trino", "trino/opa.sh", trino_config.opa_command(tools.opa, directory / "trino"))
+        )
+        tokens = trino_config.tokens_command(gateway, ready.token_endpoint, directory / "trino")
+        found.append(EngineFile("Tokens of Trino", "trino/tokens.sh", tokens))
     return found
 
 
@@ -71,7 +83,7 @@ def write(ready: Ready, directory: Path, tools: Tools) -> list[EngineFile]:
     Raises:
         StackError: the policies for Trino are missing.
     """
-    files = engine_files(ready, directory, tools.opa)
+    files = engine_files(ready, directory, tools)
     (directory / "trino" / "catalog").mkdir(mode=0o700, parents=True, exist_ok=True)
     for file in files:
         write_private(directory / file.path, file.text.encode())
@@ -88,7 +100,9 @@ def _write_bridge(ready: Ready, warehouse_id: str, directory: Path, policies: Pa
     )
     gateway = ready.catalog_uri.removesuffix("/catalog")
     variables = trino_config.bridge_variables(gateway, {CATALOG_OF_TRINO: warehouse_id}, client, ready.bridge_key)
-    own = {trino_config.ENGINE_KEY: ready.bridge_key, trino_config.TOKEN: ready.users[TRINO].token}
+    trino = ready.users[TRINO]
+    own = {trino_config.ENGINE_KEY: ready.bridge_key}
+    own[trino_config.CREDENTIAL] = f"{trino.client_id}:{trino.client_secret}"
     write_private(directory / trino_config.BUNDLE, bridge_bundle(policies)[0])
     write_private(directory / "bridge.env", trino_config.environment_file(variables).encode())
     write_private(directory / "trino.env", trino_config.environment_file(own).encode())

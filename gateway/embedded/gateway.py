@@ -17,13 +17,14 @@ _START_SECONDS = 60.0
 
 
 class Gateway:
-    """One gateway. It is configured by the ``LAKEGATE__`` variables of its environment, and Hadoop's for HDFS."""
+    """One gateway. It is configured by its ``variables`` (``LAKEGATE__…``), and Hadoop's for HDFS."""
 
     def __init__(self, ports: Ports, variables: Mapping[str, str], temporary: Path) -> None:
         self.url = f"http://{LOOPBACK}:{ports.gateway}"
         self._port = ports.gateway
         root = Path(__file__).parents[2]
         own = {"PYTHONPATH": str(root), "LC_ALL": "C.UTF-8", "TMPDIR": str(temporary)}
+        self.variables = variables
         self._environment = {**hadoop_environment(), **own, **variables}
 
     async def migrate(self, children: Children) -> None:

@@ -42,8 +42,8 @@ def build_missing(tools: Sequence[GoTool], kept: Cache, steps: Steps, locked: En
     if not missing:
         return
     with go_program(kept, steps, locked) as (go, environment):
-        for number, tool in enumerate(missing, 1):
-            with steps.step(f"Building {tool.name} {tool.version}, once ({number} of {len(missing)})") as step:
+        for tool in missing:
+            with steps.step(f"Building {tool.name} {tool.version}, once") as step:
                 _build(tool, go, kept, environment, step)
 
 
@@ -65,10 +65,15 @@ def go_program(kept: Cache, steps: Steps, locked: Environment) -> Iterator[tuple
         shutil.rmtree(kept.environment("go"), ignore_errors=True)  # nothing else uses it
 
 
+def installed_go() -> str | None:
+    """Return the path of the machine's own Go of at least ``OLDEST_GO``; None if it has none."""
+    on_path = shutil.which("go", path=search_path())
+    return on_path if on_path is not None and (go_version(on_path) or (0, 0)) >= OLDEST_GO else None
+
+
 def _go(steps: Steps, locked: Environment) -> tuple[str, bool]:
     """Return (path of a Go of at least ``OLDEST_GO``, True if it was installed here for this purpose)."""
-    on_path = shutil.which("go", path=search_path())
-    if on_path is not None and (go_version(on_path) or (0, 0)) >= OLDEST_GO:
+    if (on_path := installed_go()) is not None:
         return on_path, False
     with steps.step("Installing Go (75 MB), to build with") as step:
         environment = locked("go", step)

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text that `lakegate up` prints: addresses, users, and configuration to paste into an engine."""
+"""Text about a running stack: the summary of `lakegate up`, and all of it for `lakegate status`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from rich.console import Console
 from rich.table import Table
@@ -26,12 +27,60 @@ admin administers the server. In the warehouse {warehouse}, alice may read, and 
 trino and trino-bridge have the rights that Trino needs. At first the other users have no right."""
 
 _TRINO = """\
-sh {directory}/opa.sh    # in a terminal of its own
+sh {directory}/opa.sh       # in a terminal of its own
+sh {directory}/tokens.sh    # in another one: it renews Trino's token
 set -a; . {directory}/trino.env; set +a    # before Trino's launcher; copy the two properties files to its etc/"""
 
 _LOGIN = """\
-{variable}=$(curl -s -K {clients}/{user} -d grant_type=client_credentials {endpoint} \\
-  | python3 -c 'import json,sys; print(json.load(sys.stdin)["access_token"])')"""
+{variable}=$(curl -s -K {clients}/{user} -d grant_type=client_credentials {endpoint} | \
+python3 -c 'import json,sys; print(json.load(sys.stdin)["access_token"])')"""
+
+
+_SUMMARY = """\
+catalog {catalog}, warehouse {warehouse}; in a browser {gateway}/ui
+ports on 127.0.0.1: {ports}
+users: admin, alice (reads), bob (writes) and others, each with <name>:<password> in {clients}
+settings for lakegate commands such as migrate, audit and login (user admin or another):
+  set -a; . {data}/gateway.env; set +a; lakegate login
+a token of alice, or of another user:
+  {token}
+engines: the files in {data}/engines configure Spark, PyIceberg, DuckDB and Trino
+data, logs and secrets: {data}
+everything else, with the rights of the users: lakegate status{option}
+Ctrl-C stops everything"""
+
+
+def ports_of(ready: Ready) -> dict[str, int]:
+    """Return the port of each part that users or operators connect to."""
+    addresses = {
+        "gateway": ready.catalog_uri,
+        "metrics": ready.metrics_uri,
+        "identity provider": ready.issuer,
+        "OPA": ready.opa.url,
+        "OpenFGA": ready.openfga.url,
+        "PostgreSQL": ready.postgres,
+        "object store": ready.s3.endpoint,
+    }
+    return {name: urlsplit(address).port or 0 for name, address in addresses.items()}
+
+
+def show(console: Console, ready: Ready, data: Path) -> None:
+    """Print what a user needs first, and write the clients' files. No secret and no token is printed."""
+    clients = data / "clients"
+    write_clients(clients, ready)
+    text = _SUMMARY.format(
+        catalog=ready.catalog_uri,
+        warehouse=ready.warehouse or "none: the server waits for its bootstrap",
+        gateway=ready.catalog_uri.removesuffix("/catalog"),
+        ports=", ".join(f"{name} {port}" for name, port in ports_of(ready).items()),
+        clients=clients,
+        data=data,
+        token=_LOGIN.format(variable="TOKEN", user="alice", clients=clients, endpoint=ready.token_endpoint),
+        option="" if data == Path(".lakegate").resolve() else f" --data {data}",
+    )
+    console.rule("Lakegate is up", style="green")
+    # For copying: no markup, no colours, no line breaks.
+    console.print(Text(text), soft_wrap=True)
 
 
 def write_clients(directory: Path, ready: Ready) -> None:
@@ -52,6 +101,9 @@ def _endpoint_lines(ready: Ready, data: Path) -> Table:
         "object store": f"{ready.s3.endpoint}, bucket {ready.s3.bucket}",
         "OpenFGA": ready.openfga.url,
         "OPA": ready.opa.url,
+        "PostgreSQL": ready.postgres.rpartition("@")[2],
+        "metrics": ready.metrics_uri,
+        "settings of the gateway": f"{data}/gateway.env",
         "data, logs, secrets": str(data),
     }
     for name, value in rows.items():
@@ -65,14 +117,12 @@ def _block(console: Console, title: str, text: str) -> None:
     console.print(Text(text), soft_wrap=True)
 
 
-def show(console: Console, ready: Ready, data: Path, files: Sequence[EngineFile]) -> None:
-    """Print the guide with these files of engines, which are in ``data``, and write the clients' files.
+def show_all(console: Console, ready: Ready, data: Path, files: Sequence[EngineFile]) -> None:
+    """Print the whole guide with these files of engines, which are in ``data``.
 
     No secret and no token is printed, only the path of a password's file.
     """
     clients = data / "clients"
-    write_clients(clients, ready)
-    console.rule("Lakegate is up", style="green")
     console.print(_endpoint_lines(ready, data))
     rights = _NO_RIGHTS if ready.warehouse is None else _RIGHTS.format(warehouse=ready.warehouse)
     users = ", ".join(ready.users)
@@ -87,7 +137,6 @@ def show(console: Console, ready: Ready, data: Path, files: Sequence[EngineFile]
         _block(console, f"{file.engine}: {data / 'engines' / file.path}", file.text.rstrip())
     if ready.warehouse_id is not None:
         _block(console, "Trino with its OPA", _TRINO.format(directory=data / "engines" / "trino"))
-    console.rule("Ctrl-C stops everything", style="dim")
 
 
 def show_replaced_ports(console: Console, replaced: Mapping[str, tuple[int, int]]) -> None:

@@ -12,13 +12,14 @@ import shutil
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 
 from gateway.embedded import spark_jars
 from gateway.embedded.errors import StackError
-from gateway.embedded.go_build import build_missing
+from gateway.embedded.go_build import build_missing, installed_go
 from gateway.embedded.own_programs import check_versions
 from gateway.embedded.programs import Notify, run
 from gateway.embedded.steps import Step, Steps
@@ -51,7 +52,8 @@ def build_go_tools(tools: Sequence[GoTool], kept: Cache, console: Console) -> No
     Raises:
         StackError: a build failed.
     """
-    with Steps(console) as steps:
+    missing = [tool for tool in tools if not kept.go_tool(tool).is_file()]
+    with Steps(console, _builds(missing)) as steps:
         build_missing(tools, kept, steps, lambda name, step: locked_environment(kept, name, step.notify))
 
 
@@ -66,7 +68,8 @@ def install(settings: Settings, console: Console, *, with_spark: bool) -> None:
     kept = cache(settings)
     named = {"opa": settings.embedded.opa_bin, "openfga": settings.embedded.openfga_bin}
     wanted = [tool for tool in GO_TOOLS if named[tool.name] is None and not kept.go_tool(tool).is_file()]
-    with Steps(console) as steps:
+    fetched = _missing(settings, kept, with_spark=with_spark)
+    with Steps(console, _builds(wanted) + len(fetched)) as steps:
 
         def locked(name: str, step: Step) -> Path:
             return locked_environment(kept, name, step.notify)
@@ -75,22 +78,35 @@ def install(settings: Settings, console: Console, *, with_spark: bool) -> None:
             build_missing(wanted, kept, steps, locked)
 
         def fetch() -> None:
-            _fetch(settings, kept, steps, with_spark=with_spark)
+            for title, work in fetched.items():
+                with steps.step(title) as step:
+                    work(step)
 
         _together([build, fetch] if wanted else [fetch])
 
 
-def _fetch(settings: Settings, kept: Cache, steps: Steps, *, with_spark: bool) -> None:
+def _builds(tools: Sequence[GoTool]) -> int:
+    """Return the number of steps that build these tools: one more for Go, if the machine has none."""
+    return len(tools) + (1 if tools and installed_go() is None else 0)
+
+
+def _missing(settings: Settings, kept: Cache, *, with_spark: bool) -> dict[str, Callable[[Step], object]]:
+    """Return the steps that fetch missing packages and archives: the work by the title."""
+    missing: dict[str, Callable[[Step], object]] = {}
     if needs_servers(settings) and not (kept.environment("servers") / "complete").exists():
-        with steps.step("Installing PostgreSQL and the object store (100 MB)") as step:
-            locked_environment(kept, "servers", step.notify)
+        title = "Installing PostgreSQL and the object store (100 MB)"
+        missing[title] = lambda step: locked_environment(kept, "servers", step.notify)
     if settings.embedded.nanoidp_bin is None and not kept.nanoidp().is_file():
-        with steps.step("Installing the development identity provider") as step:
-            locked_environment(kept, "idp", step.notify)
+        title = "Installing the development identity provider"
+        missing[title] = lambda step: locked_environment(kept, "idp", step.notify)
     for archive in spark_jars.ARCHIVES if with_spark else ():
         if not (kept.jars() / archive.file_name).is_file():
-            with steps.step(f"Fetching {archive.file_name} ({archive.megabytes} MB)"):
-                spark_jars.fetch(archive, kept.jars(), java_home=java_home(), environment=tool_environment())
+            missing[f"Fetching {archive.file_name} ({archive.megabytes} MB)"] = partial(_fetch, archive, kept)
+    return missing
+
+
+def _fetch(archive: spark_jars.Archive, kept: Cache, _: Step) -> None:
+    spark_jars.fetch(archive, kept.jars(), java_home=java_home(), environment=tool_environment())
 
 
 def _together(jobs: Sequence[Callable[[], None]]) -> None:

@@ -9,6 +9,9 @@ import msgspec
 
 from gateway.embedded.secrets import write_private
 
+FILE = "ready.json"
+"""The ready file in the data directory, for ``lakegate status``."""
+
 
 class User(msgspec.Struct, frozen=True, kw_only=True):
     """A demonstration user: catalog id, a token valid for one hour, and the client with which to get more tokens."""
@@ -66,6 +69,7 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
 
     ``warehouse`` and ``warehouse_id`` are null if the stack was started empty. ``postgres`` is the URL for the
     gateway's role. ``bridge_key`` is the secret with which Trino proves its identity to the OPA beside it.
+    ``environment`` is the file with the settings of the gateway.
     """
 
     catalog_uri: str
@@ -83,6 +87,7 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
     opa: OpaAccess
     bridge_key: str
     pids: dict[str, list[int]]
+    environment: str = ""
 
     def __repr__(self) -> str:
         return f"Ready(catalog_uri={self.catalog_uri!r})"

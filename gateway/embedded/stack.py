@@ -6,18 +6,19 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
 
-from gateway.embedded import lock, object_store, openfga, ports, postgres
+from gateway.embedded import lock, object_store, ports, postgres
 from gateway.embedded.children import Child, Children
 from gateway.embedded.errors import ChildFailed, StackError
 from gateway.embedded.gateway import Gateway
-from gateway.embedded.identity_provider import AUDIENCE, PUBLIC_CLIENT, IdentityProvider, origins_of
+from gateway.embedded.gateway_settings import ENVIRONMENT_FILE, gateway_variables
+from gateway.embedded.identity_provider import IdentityProvider, origins_of
 from gateway.embedded.object_store import ObjectStore
 from gateway.embedded.opa import Opa
 from gateway.embedded.openfga import OpenFga
@@ -28,6 +29,18 @@ from gateway.embedded.secrets import Secrets, load_or_generate
 from gateway.embedded.toolchain import Tools
 
 DEFAULT_PROJECT = "00000000-0000-0000-0000-000000000000"
+
+MIGRATION = "migration"
+PARTS: Mapping[str, str] = {
+    "identity-provider": "identity provider",
+    "object-store": "object store",
+    "opa": "OPA",
+    "postgres": "PostgreSQL",
+    "openfga": "OpenFGA",
+    MIGRATION: "database schema and relationship model",
+    "gateway": "gateway",
+}
+"""The parts in about the order of their start, with their names for users."""
 
 _STARTS = 3
 _LOCK_PATIENCE_SECONDS = 20.0
@@ -42,6 +55,7 @@ class Plan:
     other parts. ``free_ports``: False prefers the ports of ``ports.FIRST_CHOICES``. ``keep_dropped_days``: the time for
     which the created warehouse keeps dropped tables; 0 for none. ``gateway_settings``: settings of the gateway without
     the prefix ``LAKEGATE__``; they have precedence. ``redirect_uris``: further pages in which users may sign in.
+    ``ready`` is called with each part that is ready (``PARTS``).
     """
 
     data: Path
@@ -52,6 +66,7 @@ class Plan:
     keep_dropped_days: int = 0
     gateway_settings: Mapping[str, str] = field(default_factory=dict)
     redirect_uris: tuple[str, ...] = ()
+    ready: Callable[[str], None] = lambda part: None
 
 
 @dataclass(slots=True)
@@ -92,10 +107,12 @@ class Stack:
         await self._keep(self.openfga.start(self.children))
         if self.plan.with_gateway:
             await self.gateway.migrate(self.children)
+            self.plan.ready(MIGRATION)
 
     async def _keep(self, starting: Coroutine[None, None, Child]) -> None:
         child = await starting
         self.running[child.name] = child
+        self.plan.ready(child.name)
 
     async def ready(self, warehouse: str | None, warehouse_id: str | None = None) -> Ready:
         """Return the description of the stack, with a new token for each user.
@@ -131,6 +148,7 @@ class Stack:
             opa=OpaAccess(url=self.opa.url, token=self.secrets.opa_operator),
             bridge_key=self.secrets.bridge_key,
             pids={name: _with_workers(child) for name, child in self.running.items()},
+            environment=str(self.plan.data / ENVIRONMENT_FILE),
         )
 
 
@@ -139,33 +157,6 @@ def _with_workers(child: Child) -> list[int]:
     if child.name != "gateway":
         return [child.pid]
     return [child.pid, *(worker.pid for worker in psutil.Process(child.pid).children(recursive=True))]
-
-
-def _gateway_variables(plan: Plan, chosen: Ports, secrets: Secrets) -> dict[str, str]:
-    variables = {
-        "BIND_IP": LOOPBACK,
-        "LISTEN_PORT": str(chosen.gateway),
-        "METRICS__PORT": str(chosen.metrics),
-        "BASE_URI": f"http://{LOOPBACK}:{chosen.gateway}",
-        "PG_DATABASE_URL_WRITE": postgres.url(postgres.GATEWAY_ROLE, secrets.postgres_gateway, chosen.postgres),
-        "PG_ENCRYPTION_KEY": secrets.encryption_key,
-        "OPENID_PROVIDER_URI": f"http://{LOOPBACK}:{chosen.identity_provider}",
-        "OPENID_AUDIENCE": AUDIENCE,
-        "UI__OPENID_CLIENT_ID": PUBLIC_CLIENT,
-        "OPENFGA__ENDPOINT": f"http://{LOOPBACK}:{chosen.openfga_http}",
-        "OPENFGA__STORE_NAME": openfga.STORE_NAME,
-        "OPENFGA__API_KEY": secrets.openfga,
-        "OPA__URL": f"http://{LOOPBACK}:{chosen.opa}",
-        "OPA__TOKEN": secrets.opa_gateway,
-        # The embedded object store listens on loopback.
-        "STORAGE_ENDPOINT_NETWORKS": "127.0.0.0/8,::1/128",
-        # The tests have tried this very store.
-        "SIGN_WITH_WAREHOUSE_KEYS": "true",
-        # The embedded Trino is configured by this package, and a probe would need it running before the first query.
-        "ENGINE_PROBES__REQUIRED": "false",
-        "ALLOW_ORIGIN": ",".join(origins_of(plan.redirect_uris)),
-    }
-    return {f"LAKEGATE__{name}": value for name, value in (variables | dict(plan.gateway_settings)).items()}
 
 
 def _assemble(plan: Plan, chosen: Ports, secrets: Secrets, children: Children, sockets: Path) -> Stack:
@@ -189,7 +180,9 @@ def _assemble(plan: Plan, chosen: Ports, secrets: Secrets, children: Children, s
         postgres=Postgres(
             plan.data / "postgres", chosen.postgres, secrets, programs=tools.postgres_directory, fast=plan.fast
         ),
-        gateway=Gateway(chosen, _gateway_variables(plan, chosen, secrets), sockets),
+        gateway=Gateway(
+            chosen, gateway_variables(chosen, secrets, plan.gateway_settings, origins_of(plan.redirect_uris)), sockets
+        ),
     )
 
 

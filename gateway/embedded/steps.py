@@ -8,8 +8,9 @@ every half minute.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import count
 
 from rich.console import Console
 from rich.markup import escape
@@ -65,10 +66,15 @@ class Step:
 
 
 class Steps:
-    """All steps of one installation; use it as a context manager. Steps may run in several threads."""
+    """All steps of one installation; use it as a context manager. Steps may run in several threads.
 
-    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+    ``total`` is the number of steps, in the order of whose starts they are counted.
+    """
+
+    def __init__(self, console: Console, total: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console
+        self._total = total
+        self._numbers = count(1)
         self._clock = clock
         columns = (SpinnerColumn(), TextColumn("{task.description}  [dim]{task.fields[state]}[/dim]"))
         self._progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
@@ -83,6 +89,7 @@ class Steps:
     @contextmanager
     def step(self, title: str) -> Iterator[Step]:
         """Context manager. Show a step with this title until the end of the block, then its duration or its failure."""
+        title = f"Step {next(self._numbers)} of {self._total}: {title}"
         started = self._clock()
         task = self._progress.add_task(escape(title), state="")
         last = [started]
@@ -103,3 +110,46 @@ class Steps:
             self._progress.remove_task(task)
             taken = described(self._clock() - started)
             self._console.print(f"{mark} {escape(title)} [dim]({taken})[/dim]", soft_wrap=True)
+
+
+class Parts:
+    """Progress of parts that start at the same time; use it as a context manager. It prints a line for each ready part.
+
+    A terminal also shows the parts that are missing.
+    """
+
+    def __init__(self, console: Console, parts: Mapping[str, str], clock: Callable[[], float] = time.monotonic) -> None:
+        self.console = console
+        self._missing = dict(parts)
+        self._total = len(parts)
+        self._clock = clock
+        self._started = clock()
+        self._status = console.status("")
+
+    def __enter__(self) -> Parts:
+        self.console.print(f"Starting {self._total} parts: {self._waiting()} …", soft_wrap=True)
+        self._show()
+        self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def ready(self, part: str) -> None:
+        """Report that a part is ready. A part that is started again is counted once."""
+        if (name := self._missing.pop(part, None)) is not None:
+            number, taken = self._total - len(self._missing), described(self._clock() - self._started)
+            missing = "" if self.console.is_terminal or not self._missing else f"; waiting for {self._waiting()}"
+            line = f"[green]✓[/green] {number} of {self._total}: {escape(name)} [dim]({taken})[/dim]{escape(missing)}"
+            self.console.print(line, soft_wrap=True)
+            self._show()
+
+    def stop(self) -> None:
+        """Remove the line of the missing parts."""
+        self._status.stop()
+
+    def _show(self) -> None:
+        self._status.update(escape(f"waiting for {self._waiting()}"))
+
+    def _waiting(self) -> str:
+        return ", ".join(self._missing.values())

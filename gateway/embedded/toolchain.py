@@ -98,6 +98,7 @@ class Tools:
     nanoidp: Path
     policies: Path
     postgres_directory: str | None
+    jars: Path = Path()
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +165,7 @@ def locate(settings: Settings) -> Tools:
         nanoidp=_chosen(embedded.nanoidp_bin, "NANOIDP_BIN", kept.nanoidp),
         policies=shipped() / "policies",
         postgres_directory=embedded.postgres_dir or (None if postgres.is_installed() else str(kept.postgres())),
+        jars=kept.jars(),
     )
 
 

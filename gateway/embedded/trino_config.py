@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 ENGINE_KEY = "LAKEGATE_BRIDGE_ENGINE_KEY"
 TOKEN = "LAKEGATE_TRINO_TOKEN"  # noqa: S105 - the name of a variable
+CREDENTIAL = "LAKEGATE_TRINO_CREDENTIAL"
 BRIDGE = "http://127.0.0.1:8282"
 BUNDLE = "lakegate-trino.tar.gz"
 
@@ -23,8 +25,7 @@ iceberg.catalog.type=rest
 iceberg.rest-catalog.uri={catalog}
 iceberg.rest-catalog.warehouse={warehouse}
 iceberg.rest-catalog.security=OAUTH2
-iceberg.rest-catalog.oauth2.token={token}
-iceberg.rest-catalog.session=USER
+{own}iceberg.rest-catalog.session=USER
 iceberg.rest-catalog.vended-credentials-enabled=true
 iceberg.rest-catalog.view-endpoints-enabled=true
 iceberg.rest-catalog.nested-namespace-enabled=true
@@ -78,14 +79,16 @@ class BridgeClient:
         return f"BridgeClient({self.client_id!r})"
 
 
-def catalog_properties(*, catalog: str, warehouse: str, endpoint: str, region: str, token: str = "") -> str:
+def catalog_properties(
+    *, catalog: str, warehouse: str, endpoint: str, region: str, token: str = "", renewal: str = ""
+) -> str:
     """Return a file `etc/catalog/….properties` without the properties of caches and statistics.
 
     ``catalog``: address of the catalog. ``endpoint``, ``region``: of the object store. ``token``: Trino's own token;
-    empty for the variable ``TOKEN``.
+    empty for the variable ``TOKEN``. ``renewal``: `RENEWING` in place of a token.
     """
-    own = token or f"${{ENV:{TOKEN}}}"
-    text = _CATALOG.format(catalog=catalog, warehouse=warehouse, token=own)
+    own = renewal or f"iceberg.rest-catalog.oauth2.token={token or f'${{ENV:{TOKEN}}}'}\n"
+    text = _CATALOG.format(catalog=catalog, warehouse=warehouse, own=own)
     return text + _STORE.format(endpoint=endpoint, region=region)
 
 
@@ -109,6 +112,13 @@ def bridge_variables(gateway: str, catalogs: Mapping[str, str], client: BridgeCl
 def environment_file(variables: Mapping[str, str]) -> str:
     """Return a file that a shell reads with `set -a; . FILE; set +a`."""
     return "".join(f"{name}={shlex.quote(value)}\n" for name, value in variables.items())
+
+
+def tokens_command(gateway: str, token_endpoint: str, directory: Path) -> str:
+    """Return shell commands that serve Trino's tokens with the variables in ``directory``."""
+    command = [sys.executable, "-m", "gateway.cli", "trino", "tokens", "--gateway", gateway]
+    command += ["--token-endpoint", token_endpoint]
+    return f"set -a; . {shlex.quote(str(directory / 'trino.env'))}; set +a\nexec {shlex.join(command)}\n"
 
 
 def opa_command(opa: Path, directory: Path, address: str = BRIDGE) -> str:

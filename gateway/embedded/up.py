@@ -13,13 +13,18 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
+from gateway import settings as configuration
 from gateway.embedded import bootstrap, engines, guide, ports, ready, stack, toolchain
 from gateway.embedded.children import Child
 from gateway.embedded.errors import StackError
+from gateway.embedded.gateway_settings import passed_on, write_environment
 from gateway.embedded.policy_repository import composed
 from gateway.embedded.stack import Plan, Stack
+from gateway.embedded.steps import Parts
 from gateway.opa.policy_files import PolicySource
 from gateway.settings import Settings
+
+_BOOTSTRAP = "bootstrap"
 
 
 async def run(
@@ -40,20 +45,20 @@ async def run(
     Raises:
         StackError: the stack could not be started, or a signal arrived before it was ready.
     """
-    allowed = {
-        "STORAGE_LOCAL_DIRECTORIES": ",".join(settings.storage_local_directories),
-        "STORAGE_HDFS_ROOTS": ",".join(settings.storage_hdfs_roots),
-    }
+    parts = Parts(Console(stderr=True), stack.PARTS if empty else {**stack.PARTS, _BOOTSTRAP: "warehouse and users"})
     plan = Plan(
         data=data,
         tools=toolchain.locate(settings),
         fast=settings.embedded.fast,
         free_ports=settings.embedded.free_ports,
         keep_dropped_days=settings.embedded.keep_dropped_days,
-        gateway_settings={name: listed for name, listed in allowed.items() if listed} | settings.storage.variables(),
         redirect_uris=redirect_uris,
+        gateway_settings=_user_settings(parts.console),
+        ready=parts.ready,
     )
     up = asyncio.Event()
+    if ready_file is not None:
+        ready_file.unlink(missing_ok=True)  # it may be left from an earlier run
     try:
         with ExitStack() as opened:
             if policies is not None:
@@ -62,11 +67,20 @@ async def run(
                 served = {**plan.gateway_settings, "POLICY_DIRECTORY": str(policies)}
                 served |= {"POLICY_COMPLETE": str(source.complete).lower(), "EMBEDDED__OPA_BIN": str(source.opa)}
                 plan = replace(plan, tools=replace(plan.tools, policies=together), gateway_settings=served)
-            if not await until_signal(_stay(plan, ready_file, empty, up)) and not up.is_set():
+            if not await until_signal(_stay(plan, ready_file, empty, up, parts)) and not up.is_set():
                 raise StackError("stopped before the stack was ready")
     finally:
         if ready_file is not None:
             ready_file.unlink(missing_ok=True)
+
+
+def _user_settings(console: Console) -> dict[str, str]:
+    """Return the user's settings for the gateway, without prefix. Print those that the stack does not use."""
+    used, unused = passed_on(configuration.given())
+    if unused:
+        text = f"Not used, because the stack has its own values of them: {', '.join(unused)}"
+        console.print(escape(text), soft_wrap=True)
+    return used
 
 
 async def until_signal(work: Coroutine[None, None, None]) -> bool:
@@ -98,26 +112,27 @@ async def until_signal(work: Coroutine[None, None, None]) -> bool:
     return True
 
 
-async def _stay(plan: Plan, ready_file: Path | None, empty: bool, up: asyncio.Event) -> None:
-    console = Console(stderr=True)
-    if ready_file is not None:
-        ready_file.unlink(missing_ok=True)  # it may be left from an earlier run
-    status = console.status("Starting the stack …")
-    status.start()
-    try:
+async def _stay(plan: Plan, ready_file: Path | None, empty: bool, up: asyncio.Event, parts: Parts) -> None:
+    """Start the stack, write the files of clients, print the guide, and wait for failures."""
+    with parts:
         async with stack.running(plan) as running:
-            described = await running.ready(*((None, None) if empty else await bootstrap.run(running)))
-            files = engines.write(described, plan.data / "engines", plan.tools)
-            if ready_file is not None:
-                ready.write(ready_file, described)
-            status.stop()
-            up.set()
-            guide.show(Console(), described, plan.data, files)
-            if not plan.free_ports:
-                guide.show_replaced_ports(Console(), ports.replaced(running.ports))
-            await _watch(running, console)
-    finally:
-        status.stop()
+            # The lock of the data directory is held, so its files are those of this process.
+            with ExitStack() as written:
+                described = await running.ready(*((None, None) if empty else await bootstrap.run(running)))
+                if not empty:
+                    parts.ready(_BOOTSTRAP)
+                engines.write(described, plan.data / "engines", plan.tools)
+                write_environment(plan.data, running.gateway.variables)
+                for file in (plan.data / ready.FILE, ready_file):
+                    if file is not None:
+                        written.callback(file.unlink, missing_ok=True)
+                        ready.write(file, described)
+                parts.stop()
+                up.set()
+                guide.show(Console(), described, plan.data)
+                if not plan.free_ports:
+                    guide.show_replaced_ports(Console(), ports.replaced(running.ports))
+                await _watch(running, parts.console)
 
 
 async def _watch(running: Stack, console: Console) -> None:

@@ -25,7 +25,8 @@ from gateway.settings.bound_tokens import BoundTokens
 from gateway.settings.change_tickets import ChangeTickets
 from gateway.settings.engine_probes import EngineProbes
 from gateway.settings.engines import REMOVED, ReferencedBy, TrustedEngine, Ui, owners_of_several_providers
-from gateway.settings.env import PREFIX, SECONDS, SettingRow, read, rows_of
+from gateway.settings.env import PREFIX as PREFIX
+from gateway.settings.env import SECONDS, SettingRow, read, rows_of
 from gateway.settings.env import Secret as Secret
 from gateway.settings.env import SettingsError as SettingsError
 from gateway.settings.events import Events
@@ -344,6 +345,16 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
             name, required variables that are missing, and invalid values; or the files that cannot be read.
     """
     return read(Settings, with_files(process_variables() if environment is None else environment), REMOVED)
+
+
+def given() -> dict[str, str]:
+    """Return the variables of settings in the environment and the settings directory, without the prefix.
+
+    Raises:
+        SettingsError: the directory or a file in it cannot be read.
+    """
+    variables = with_files(process_variables())
+    return {name.removeprefix(PREFIX): value for name, value in variables.items() if name.startswith(PREFIX)}
 
 
 def rows() -> list[SettingRow]:

@@ -39,7 +39,7 @@ def program() -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         with (
             tempfile.TemporaryDirectory(prefix="part-", dir=target.parent) as part,
-            Steps(Console(quiet=True)) as steps,
+            Steps(Console(quiet=True), 1) as steps,
             go_program(kept, steps, lambda name, step: locked_environment(kept, name, step.notify)) as (
                 go,
                 environment,

@@ -146,7 +146,7 @@ _CHECKS: dict[str, Callable[[Sequence[str], bool], None]] = {
     "pg_restore": _elsewhere("tests/integration/test_backup.py::documented"),
     "createdb": _elsewhere("tests/integration/test_backup.py::documented"),
     "curl": _elsewhere("tests/contract/test_docs_requests.py::test_every_documented_request_has_a_test"),
-    **dict.fromkeys(("cd", ".", "grep", "tr", "sed", "openssl", "printf", "base64"), _plain),
+    **dict.fromkeys(("cd", ".", "set", "grep", "tr", "sed", "openssl", "printf", "base64"), _plain),
 }
 
 

@@ -57,7 +57,9 @@ def test_the_readme_contains_what_lakegate_up_prints(holding: str, printed: str)
 
 
 def test_the_readme_shows_the_catalog_of_trino_that_lakegate_up_prints() -> None:
-    assert _properties(block("README.md", "connector.name=iceberg").text) == _properties(_CATALOG)
+    written = trino_config.catalog_properties(**_FIELDS, **_STORE, renewal=trino_config.RENEWING)
+    written += trino_config.CACHES_OFF + trino_config.STATISTICS_OFF
+    assert _properties(block("README.md", "connector.name=iceberg").text) == _properties(written)
 
 
 def test_the_page_of_trino_starts_opa_with_the_options_of_lakegate_up() -> None:

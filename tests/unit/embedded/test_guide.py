@@ -13,7 +13,18 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from gateway.embedded import engines, guide, ready, toolchain
+from gateway import settings
+from gateway.embedded import (
+    engines,
+    gateway_settings,
+    guide,
+    ports,
+    ready,
+    secrets,
+    spark_jars,
+    toolchain,
+    trino_config,
+)
 from gateway.embedded.ready import ObjectStoreAccess, OpaAccess, OpenFgaAccess, Ready, User
 
 
@@ -48,12 +59,29 @@ def described() -> Ready:
     )
 
 
+def _tools(jars: Path = Path("/no/jars")) -> toolchain.Tools:
+    return toolchain.Tools(
+        opa=Path("/opt/opa"),
+        openfga=Path(),
+        weed=Path(),
+        nanoidp=Path(),
+        policies=toolchain.shipped() / "policies",
+        postgres_directory=None,
+        jars=jars,
+    )
+
+
+def _summary(described: Ready, data: Path) -> str:
+    output = io.StringIO()
+    guide.show(Console(file=output, width=100), described, data)
+    return output.getvalue()
+
+
 def _shown(described: Ready, data: Path) -> str:
     output = io.StringIO()
-    guide.show(
-        Console(file=output, width=100), described, data, engines.engine_files(described, data / "e", Path("opa"))
-    )
-    return output.getvalue()
+    files = engines.engine_files(described, data / "e", _tools())
+    guide.show_all(Console(file=output, width=100), described, data, files)
+    return _summary(described, data) + output.getvalue()
 
 
 def test_the_guide_shows_no_secret(described: Ready, tmp_path: Path) -> None:
@@ -80,10 +108,61 @@ def test_the_guide_has_complete_settings_for_every_engine(described: Ready, tmp_
     assert 'load_catalog("lakegate", type="rest", uri="http://127.0.0.1:1/catalog", warehouse="demo"' in text
 
 
+def test_the_summary_has_twelve_lines_with_what_a_user_needs_first(described: Ready, tmp_path: Path) -> None:
+    lines = _summary(described, tmp_path).splitlines()
+    assert len(lines) <= 12
+    assert (
+        "ports on 127.0.0.1: gateway 1, metrics 9000, identity provider 2, OPA 6, OpenFGA 5, PostgreSQL 4" in lines[2]
+    )
+    text = "\n".join(lines)
+    for needed in (
+        f"set -a; . {tmp_path}/gateway.env; set +a; lakegate login",
+        f"TOKEN=$(curl -s -K {tmp_path}/clients/alice",
+        f"lakegate status --data {tmp_path}",
+        "Ctrl-C stops everything",
+        "http://127.0.0.1:1/ui",
+    ):
+        assert needed in text
+
+
+def test_spark_gets_the_installed_archives_or_the_command_that_installs_them(described: Ready, tmp_path: Path) -> None:
+    def conf() -> str:
+        return next(f.text for f in engines.engine_files(described, tmp_path, _tools(tmp_path)) if f.engine == "Spark")
+
+    assert "\nspark.jars=" not in conf() and "lakegate setup --with-spark" in conf()
+    for archive in spark_jars.ARCHIVES:
+        (tmp_path / archive.file_name).touch()
+    assert f"\nspark.jars={','.join(map(str, spark_jars.locate(tmp_path)))}\n" in conf()
+
+
+def test_trino_gets_tokens_that_are_renewed(described: Ready, tmp_path: Path) -> None:
+    engines.write(described, tmp_path, _tools())
+    catalog = (tmp_path / "trino" / "catalog" / "lakegate.properties").read_text()
+    assert trino_config.RENEWING in catalog and "oauth2.token=" not in catalog
+    assert _variables(tmp_path / "trino" / "trino.env")["LAKEGATE_TRINO_CREDENTIAL"] == "trino:s3cret-c"
+    script = (tmp_path / "trino" / "tokens.sh").read_text()
+    assert "trino tokens --gateway http://127.0.0.1:1 --token-endpoint http://127.0.0.1:2/token" in script
+
+
+def test_the_settings_of_the_user_reach_the_gateway_or_are_named() -> None:
+    given = {"EVENTS__SINKS__A__KIND": "log", "OPA__URL": "http://x", "EMBEDDED__FAST": "true", "PG_HOST_W": "h"}
+    used, unused = gateway_settings.passed_on(given)
+    assert used == {"EVENTS__SINKS__A__KIND": "log"}
+    assert unused == ["LAKEGATE__OPA__URL", "LAKEGATE__PG_HOST_W"]
+
+
+def test_the_list_of_the_settings_of_the_stack_is_complete() -> None:
+    own = gateway_settings.stack_settings(ports.FIRST_CHOICES, secrets.generate())
+    assert own.keys() - gateway_settings.REPLACEABLE <= gateway_settings.NOT_USED
+    assert own.keys() >= gateway_settings.REPLACEABLE
+    names = {row.variable.removeprefix("LAKEGATE__") for row in settings.rows()}
+    assert names >= gateway_settings.NOT_USED | gateway_settings.REPLACEABLE
+
+
 def test_the_guide_names_all_users_on_a_narrow_terminal(described: Ready, tmp_path: Path) -> None:
     """Titles are shortened to the width of the terminal, so the names must not be in one."""
     output = io.StringIO()
-    guide.show(Console(file=output, width=40), described, tmp_path, [])
+    guide.show_all(Console(file=output, width=40), described, tmp_path, [])
     assert "Users: alice, trino, trino-bridge\n" in output.getvalue()
 
 
@@ -95,15 +174,7 @@ def test_the_guide_has_a_command_as_the_administrator(described: Ready, tmp_path
 
 
 def test_the_files_of_trino_refer_to_variables_that_are_written(described: Ready, tmp_path: Path) -> None:
-    tools = toolchain.Tools(
-        opa=Path("/opt/opa"),
-        openfga=Path(),
-        weed=Path(),
-        nanoidp=Path(),
-        policies=toolchain.shipped() / "policies",
-        postgres_directory=None,
-    )
-    files = engines.write(described, tmp_path, tools)
+    files = engines.write(described, tmp_path, _tools())
     assert all((tmp_path / file.path).read_text() == file.text for file in files)
     trino = tmp_path / "trino"
     own, bridge = (_variables(trino / name) for name in ("trino.env", "bridge.env"))

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import io
+import re
 
 import pytest
 from rich.console import Console
 
 from gateway.embedded import install
 from gateway.embedded.errors import StackError
-from gateway.embedded.steps import Steps, described, remaining_seconds
+from gateway.embedded.steps import Parts, Steps, described, remaining_seconds
 
 
 class Clock:
@@ -35,25 +36,25 @@ def test_short_times_are_seconds_and_long_ones_minutes() -> None:
 
 def test_a_pipe_gets_a_line_each_half_minute_and_the_end_of_the_step() -> None:
     clock, output = Clock(), io.StringIO()
-    with Steps(Console(file=output), clock) as steps, steps.step("Building opa") as step:
+    with Steps(Console(file=output), 2, clock) as steps, steps.step("Building opa") as step:
         step.expect(400)
         for number in range(200):
             clock.now = number / 2 + 0.5
             step.count(f"package/{number}")
     assert output.getvalue().splitlines() == [
-        "Building opa …",
-        "Building opa: 60 of 400 packages, about 3 min left",
-        "Building opa: 120 of 400 packages, about 2 min left",
-        "Building opa: 180 of 400 packages, about 2 min left",
-        "✓ Building opa (2 min)",
+        "Step 1 of 2: Building opa …",
+        "Step 1 of 2: Building opa: 60 of 400 packages, about 3 min left",
+        "Step 1 of 2: Building opa: 120 of 400 packages, about 2 min left",
+        "Step 1 of 2: Building opa: 180 of 400 packages, about 2 min left",
+        "✓ Step 1 of 2: Building opa (2 min)",
     ]
 
 
 def test_a_failed_step_is_marked() -> None:
     output = io.StringIO()
-    with pytest.raises(StackError), Steps(Console(file=output)) as steps, steps.step("Building [opa]"):
+    with pytest.raises(StackError), Steps(Console(file=output), 2) as steps, steps.step("Building [opa]"):
         raise StackError("no")
-    assert output.getvalue().splitlines() == ["Building [opa] …", "✗ Building [opa] (0 s)"]
+    assert output.getvalue().splitlines() == ["Step 1 of 2: Building [opa] …", "✗ Step 1 of 2: Building [opa] (0 s)"]
 
 
 def test_the_other_steps_finish_when_one_fails() -> None:
@@ -65,3 +66,18 @@ def test_the_other_steps_finish_when_one_fails() -> None:
     with pytest.raises(StackError, match="the index is not reachable"):
         install._together([fail, lambda: finished.append("build")])
     assert finished == ["build"]
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_each_ready_part_has_a_line_in_a_pipe_and_in_a_terminal(terminal: bool) -> None:
+    output = io.StringIO()
+    seconds = iter([0.0, 3.0, 70.0])
+    console = Console(file=output, force_terminal=terminal, width=200)
+    with Parts(console, {"opa": "OPA", "gateway": "the gateway"}, lambda: next(seconds)) as parts:
+        parts.ready("opa")
+        parts.ready("opa")
+        parts.ready("gateway")
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output.getvalue())
+    assert "Starting 2 parts: OPA, the gateway …" in text
+    assert text.count("✓ 1 of 2: OPA (3 s)") == 1 and "✓ 2 of 2: the gateway (70 s)" in text
+    assert ("(3 s); waiting for the gateway" in text) is not terminal
