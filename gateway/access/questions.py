@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import sha256
+from typing import Any
 from uuid import UUID
 
 from gateway.access.decision import DemandAnswer
@@ -14,6 +15,7 @@ from gateway.access.ports import Pin, Question
 from gateway.access.refs import (
     IN_A_WAREHOUSE,
     UNUSED_ID,
+    NamespaceIdRef,
     NamespaceRef,
     ObjectKey,
     ObjectType,
@@ -64,14 +66,29 @@ def above_of(ref: Ref, resolution: Resolution) -> tuple[ObjectKey, ...]:
     OpenFGA then evaluates as many levels as for an invisible object, so the duration distinguishes neither (LG-DIS-01).
     """
     where = resolution.absent.get(ref)
-    if where is None or not isinstance(ref, NamespaceRef | TabularRef):
+    if where is None or not isinstance(ref, _IN_A_WAREHOUSE):
         return ()
-    levels = ref.namespace.levels[:-1] if isinstance(ref, NamespaceRef) else ref.identifier.namespace.levels
-    missing = range(len(levels) - len(where.namespaces), 0, -1)
+    missing = range(_levels_above(ref) - len(where.namespaces), 0, -1)
     placeholder_keys = [ObjectKey(ObjectType.NAMESPACE, f"{UNUSED_ID[:-8]}{level:08x}") for level in missing]
     if where.namespaces:
         return (*placeholder_keys, ObjectKey(ObjectType.NAMESPACE, str(where.namespaces[-1])))
     return (*placeholder_keys, ObjectKey(ObjectType.WAREHOUSE, str(ref.warehouse_id)))
+
+
+_IN_A_WAREHOUSE = NamespaceRef | NamespaceIdRef | TabularRef
+
+
+def _levels_above(ref: NamespaceRef | NamespaceIdRef | TabularRef[Any]) -> int:
+    """Return the number of namespaces above an absent object. By an id it is unknown: most tables are in one, and most
+    namespaces in none.
+    """
+    match ref:
+        case NamespaceRef(namespace=namespace):
+            return len(namespace.levels) - 1
+        case NamespaceIdRef():
+            return 0
+        case _:
+            return len(ref.identifier.namespace.levels) if ref.named else 1
 
 
 def inside_of(ref: Ref, resolution: Resolution) -> tuple[ObjectKey, ...]:
@@ -83,7 +100,7 @@ def inside_of(ref: Ref, resolution: Resolution) -> tuple[ObjectKey, ...]:
     if row is not None:
         return containers_of(row)
     above, where = above_of(ref, resolution), resolution.absent.get(ref)
-    if where is None or not above or not isinstance(ref, NamespaceRef | TabularRef):
+    if where is None or not above or not isinstance(ref, _IN_A_WAREHOUSE):
         return ()
     namespaces = (ObjectKey(ObjectType.NAMESPACE, str(id)) for id in reversed(where.namespaces[:-1]))
     warehouse = ObjectKey(ObjectType.WAREHOUSE, str(ref.warehouse_id))

@@ -126,10 +126,15 @@ class _ResolvedTabular(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResolvedTable(_ResolvedTabular, frozen=True, kw_only=True):
-    """A table row; `version` counts its changes. Documents are read after the decision (`gateway.db.documents`)."""
+    """A table row; `version` counts its changes. Documents are read after the decision (`gateway.db.documents`).
+
+    `purged_by` is None for a live table. Of a dropped one that can be restored, it is the user that dropped it, for a
+    day, and empty afterwards.
+    """
 
     metadata_location: str
     version: int
+    purged_by: str | None = None
 
     @property
     def key(self) -> ObjectKey:

@@ -60,11 +60,16 @@ class Signing:
         """Return the signed request.
 
         `vend` is the permit for the caller's credentials, None if they are refused: signatures allow no more than
-        credentials. Raises SigningForbidden, RemoteSigningDisabled, SignWithoutCredentials, and the errors of status
-        400 for requests that are not signed.
+        credentials. The files of a dropped table are read and deleted by the user that dropped it, with the rights on
+        the table that it still has, and by no other. Raises SigningForbidden, RemoteSigningDisabled,
+        SignWithoutCredentials, and the errors of status 400 for requests that are not signed.
         """
-        table = permit.table(permit.operation.table)
-        return await self._recorded(permit, vend, table.warehouse, table.location)
+        ref = permit.operation.table
+        table = permit.table(ref)
+        if table.purged_by not in (None, permit.actor.id):
+            permit.pending_audit.add_details(signed="nothing", reason="dropped by another user, or too long ago")
+            raise permit.operation.hidden(ref)
+        return await self._recorded(permit, vend, table.warehouse, table.location, writable=table.purged_by is None)
 
     async def sign_staged(
         self, permit: Permit[SignCreation], vend: Permit[VendCreationCredentials] | None
@@ -92,16 +97,16 @@ class Signing:
         return await self._recorded(permit, vend, namespace.warehouse, location)
 
     async def _recorded(
-        self, permit: _Permit, vend: _Vend | None, warehouse: ResolvedWarehouse, location: str
+        self, permit: _Permit, vend: _Vend | None, warehouse: ResolvedWarehouse, location: str, *, writable: bool = True
     ) -> RemoteSignResult:
         try:
-            return await self._signed(permit, vend, warehouse, parse_location(location))
+            return await self._signed(permit, vend, warehouse, parse_location(location), writable=writable)
         except CatalogError as refused:
             permit.pending_audit.add_details(signed="nothing", reason=refused.type)
             raise
 
     async def _signed(
-        self, permit: _Permit, vend: _Vend | None, warehouse: ResolvedWarehouse, location: Location
+        self, permit: _Permit, vend: _Vend | None, warehouse: ResolvedWarehouse, location: Location, *, writable: bool
     ) -> RemoteSignResult:
         if vend is None:
             raise SigningForbidden("No request is signed: you may not have credentials for this table")
@@ -113,6 +118,10 @@ class Signing:
             raise SigningForbidden(f"No request is signed: {unproven}")
         read = await offload(lambda: self._signer.read(profile, location, request), size=len(request.body or ""))
         _require(level, read.action)
+        if read.action is SignedAction.WRITE and not writable:
+            raise SigningForbidden(
+                "No request is signed: the table was dropped. Its files can be read and deleted only"
+            )
 
         async def still_allowed() -> None:
             for each in (permit, vend):

@@ -20,9 +20,9 @@ from gateway.db.schema.warehouses import warehouses
 from gateway.iceberg.identifiers import Namespace
 
 
-def names_its_path(ref: refs.Ref) -> bool:
-    """Return True for a reference by name. Such a reference contains the path of its object."""
-    return isinstance(ref, refs.NamespaceRef) or (isinstance(ref, refs.TabularRef) and ref.named)
+def is_in_a_warehouse(ref: refs.Ref) -> bool:
+    """Return True for a reference to an object in a warehouse. It contains the path of the object, or the warehouse."""
+    return isinstance(ref, refs.NamespaceRef | refs.NamespaceIdRef | refs.TabularRef)
 
 
 async def read_absent_locations(
@@ -30,10 +30,10 @@ async def read_absent_locations(
 ) -> dict[refs.Ref, AbsentLocation]:
     """Return the warehouse and the deepest existing namespace in which each object would be.
 
-    All references are by name; one statement reads all paths. A reference to a warehouse that does not exist is left
-    out.
+    One statement reads all paths. A reference by id has no path: its namespaces are unknown. A reference that names no
+    warehouse, or one that does not exist, is left out.
     """
-    ways = {ref: _above(ref) for ref in some}
+    ways = {ref: way for ref in some if (way := _above(ref)) is not None}
     keys = list(dict.fromkeys((warehouse, key) for warehouse, above in ways.values() for key in above))
     ids = list(dict.fromkeys(warehouse for warehouse, _ in ways.values()))
     rows = (await connection.execute(_PLACES, {"ids": ids, "keys": keys})).all()
@@ -47,9 +47,16 @@ async def read_absent_locations(
     return absent_locations
 
 
-def _above(ref: refs.Ref) -> tuple[UUID, tuple[str, ...]]:
-    """Return the warehouse of a reference and the keys of the namespaces above its object, from the top level down."""
+def _above(ref: refs.Ref) -> tuple[UUID, tuple[str, ...]] | None:
+    """Return the warehouse of a reference and the keys of the namespaces above its object, from the top level down.
+
+    None for a reference without a warehouse.
+    """
     match ref:
+        case refs.TabularRef(key=UUID()):
+            return ref.warehouse_id, ()
+        case refs.NamespaceIdRef():
+            return None if ref.warehouse_id is None else (ref.warehouse_id, ())
         case refs.TabularRef():
             levels = ref.identifier.namespace.levels
         case refs.NamespaceRef():

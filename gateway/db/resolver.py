@@ -34,7 +34,7 @@ from gateway.access.resolved import (
     project_of,
     warehouse_of,
 )
-from gateway.db.absent import names_its_path, read_absent_locations
+from gateway.db.absent import is_in_a_warehouse, read_absent_locations
 from gateway.db.caller import (
     BETWEEN,
     COLUMNS,
@@ -95,7 +95,8 @@ class DatabaseResolver:
                 async with self._database.read() as connection:
                     row, several = await _read_several(connection, kind, some, caller_parameters)
                     # Read also if nothing is absent, so that an absent object takes no more time.
-                    absent_locations = await read_absent_locations(connection, some) if names_its_path(some[0]) else {}
+                    inside = is_in_a_warehouse(some[0])
+                    absent_locations = await read_absent_locations(connection, some) if inside else {}
                 found.update(several)
                 absent.update({ref: where for ref, where in absent_locations.items() if ref not in several})
             clock = clock or row

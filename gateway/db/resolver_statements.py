@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 from uuid import UUID
 
-from sqlalchemy import Boolean, Column, Select, Text, any_, bindparam, case, func, literal_column, select
+from sqlalchemy import Boolean, Column, ColumnElement, Select, Text, any_, bindparam, case, func, literal_column, select
 from sqlalchemy.dialects.postgresql import JSONB
 
 from gateway.access import refs
@@ -58,6 +58,11 @@ _TABLE = (
     tables.c.metadata_location.label("t_metadata_location"),
     tables.c.format.label("t_format"),
     tables.c.version.label("t_version"),
+    # Null for a live table. Only those who dropped it may purge it, and only for a day.
+    case(
+        (tables.c.deleted_at > func.clock_timestamp() - literal_column("interval '1 day'"), tables.c.deleted_by),
+        (tables.c.deleted_at.is_not(None), literal_column("''", Text)),
+    ).label("t_purged_by"),
     former_names_of_table(),
 )
 
@@ -70,7 +75,6 @@ def _named_direct(query: Select[Any], key: str) -> DirectRead:
     """Return a read as `_direct` does, for a reference by path. For an absent object it also reads its would-be
     containers.
     """
-    always = with_database_time(query)
     above = namespaces.c.path_key == any_(func.string_to_array(bindparam("above_keys", type_=Text), BETWEEN))
     path = (
         select(func.to_jsonb(func.array_append(namespaces.c.ancestors, namespaces.c.id)))
@@ -79,9 +83,18 @@ def _named_direct(query: Select[Any], key: str) -> DirectRead:
         .limit(1)
         .scalar_subquery()
     )
+    return _located_direct(query, key, func.coalesce(path, _NO_PATH))
+
+
+_NO_PATH = literal_column("cast('[]' as jsonb)", JSONB)
+
+
+def _located_direct(query: Select[Any], key: str, path: ColumnElement[Any] = _NO_PATH) -> DirectRead:
+    """Return a read as `_direct` does. For an absent object it also reads the project of the warehouse, and `path`."""
+    always = with_database_time(query)
     where = (
-        select(func.jsonb_build_array(warehouses.c.project_id, func.coalesce(path, literal_column("'[]'", JSONB))))
-        .where(warehouses.c.id == bindparam("warehouse_id"))
+        select(func.jsonb_build_array(warehouses.c.project_id, path))
+        .where(warehouses.c.id == bindparam("warehouse_id", type_=warehouses.c.id.type))
         .scalar_subquery()
     )
     missing = always.selected_columns[key].is_(None)
@@ -147,7 +160,7 @@ def _tabulars(make: Callable[[str, str], Read]) -> dict[Lookup, Read]:
 def _tabular_statement(kind: str, key: str) -> DirectRead:
     if key == "name":
         return _named_direct(_named(kind), "t_id")
-    return _direct(_by_id(kind, kept=key == "kept"))
+    return _located_direct(_by_id(kind, kept=key == "kept"), "t_id")
 
 
 #: One statement for each lookup, built once, because building one takes longer than executing it.
@@ -160,7 +173,7 @@ STATEMENTS: dict[Lookup, DirectRead] = {
         ),
         "n_id",
     ),
-    refs.NamespaceIdRef: _direct(
+    refs.NamespaceIdRef: _located_direct(
         _NAMESPACES.where(
             namespaces.c.id == bindparam("id"),
             # Null if the reference names no warehouse.
@@ -168,7 +181,8 @@ STATEMENTS: dict[Lookup, DirectRead] = {
             == func.coalesce(
                 bindparam("warehouse_id", type_=namespaces.c.warehouse_id.type), namespaces.c.warehouse_id
             ),
-        )
+        ),
+        "n_id",
     ),
     refs.WarehouseRef: _direct(_WAREHOUSES.where(warehouses.c.id == bindparam("id"))),
     refs.WarehouseNameRef: _direct(

@@ -57,6 +57,7 @@ def table_from(row: AnyRow) -> ResolvedTable:
         location=row.t_location,
         metadata_location=row.t_metadata_location,
         version=row.t_version,
+        purged_by=row.t_purged_by,
         former=former_from(row.t_former),
     )
 

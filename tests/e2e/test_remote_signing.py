@@ -16,6 +16,7 @@ from pyiceberg.io.fsspec import S3V4RestSigner
 from pyiceberg.utils.concurrent import ExecutorFactory
 
 from tests.contract import warehouses
+from tests.contract.lifecycle import soft_world, undrop, until
 from tests.contract.remote_signing import REMOTE_SIGNING
 from tests.contract.world import Table, World, unique
 from tests.e2e.lake import catalog_of
@@ -102,7 +103,7 @@ def test_pyiceberg_signer_signs_all_operations_of_a_store_client(world: World, t
             attempt()
 
 
-def _signing_catalog(world: World, session: Session, warehouse: str) -> str:
+def _signing_catalog(world: World, session: Session, warehouse: str, name: str = "signing") -> str:
     """Configure a catalog of the session that asks for signatures; return its name."""
     options = {
         "": "org.apache.iceberg.spark.SparkCatalog",
@@ -113,9 +114,9 @@ def _signing_catalog(world: World, session: Session, warehouse: str) -> str:
         ".token-refresh-enabled": "false",
         ".header.X-Iceberg-Access-Delegation": "remote-signing",
     }
-    for name, value in options.items():
-        session.sql(f"SET `spark.sql.catalog.signing{name}`=`{value}`")
-    return "signing"
+    for option, value in options.items():
+        session.sql(f"SET `spark.sql.catalog.{name}{option}`=`{value}`")
+    return name
 
 
 @pytest.mark.timeout(300)
@@ -145,3 +146,32 @@ def test_spark_reads_writes_and_deletes(world: World, spark: Spark, sts: bool) -
     session.sql(f"CALL {lake}.system.expire_snapshots(table => '{namespace}.t', older_than => TIMESTAMP '2100-01-01')")
     assert len(world.objects()) < left or not sts
     assert session.value(f"SELECT count(*) FROM {table}") == 2
+    # No row and no right of the table is left that Spark's own purge could be decided by: the catalog purges.
+    session.sql("SET `spark.sql.catalog.purging.rest-catalog-purge`=`true`")
+    purging = _signing_catalog(world, session, made.name, "purging")
+    prefix = _prefix(world, made.id, namespace)
+    session.sql(f"DROP TABLE {purging}.{namespace}.t PURGE")
+    until(lambda: not world.objects(prefix), "the catalog has deleted the files")
+
+
+@pytest.mark.timeout(300)
+def test_spark_purges_a_table_after_its_drop_and_the_table_can_be_restored(world: World, spark: Spark) -> None:
+    soft = soft_world(world)
+    name = world.admin.get(f"/management/v1/warehouse/{soft.warehouse}").json()["name"]
+    namespace, session = unique("ns"), Session(spark, world.admin, "purging")
+    lake = _signing_catalog(world, session, name, "kept")
+    session.sql(f"CREATE NAMESPACE {lake}.{namespace}")
+    session.sql(f"CREATE TABLE {lake}.{namespace}.t USING iceberg AS SELECT 1 AS id")
+    id = soft.admin.get(f"{soft.root}/namespaces/{namespace}/tables/t").json()["metadata"]["table-uuid"]
+    # Spark drops the table first. Then it reads the metadata by signed requests; the catalog deletes the files later.
+    session.sql(f"DROP TABLE {lake}.{namespace}.t PURGE")
+    assert soft.admin.head(f"{soft.root}/namespaces/{namespace}/tables/t").status_code == 404
+    assert undrop(soft.admin, soft, ("table", id)).status_code == 204
+    assert session.sql(f"SELECT id FROM {lake}.{namespace}.t") == [(1,)]
+    soft.close()
+
+
+def _prefix(world: World, warehouse: str, namespace: str) -> str:
+    """Return the common prefix of the keys of the table `t`."""
+    answer = world.admin.get(f"/catalog/v1/{warehouse}/namespaces/{namespace}/tables/t").json()
+    return str(answer["metadata"]["location"]).removeprefix(f"s3://{world.bucket}/")

@@ -15,7 +15,7 @@ from sqlalchemy import event
 from gateway.access import refs
 from gateway.access.actor import Actor
 from gateway.access.resolved import AbsentLocation, ResolvedNamespace
-from gateway.db.absent import names_its_path
+from gateway.db.absent import is_in_a_warehouse
 from gateway.db.engine import Database
 from gateway.db.resolver import DatabaseResolver
 from gateway.db.resolver_statements import lookup_of
@@ -92,6 +92,11 @@ async def test_absent_object_resolves_to_its_existing_ancestors(database: Databa
         (refs.NamespaceRef(warehouse, Namespace((levels[0].upper(), "no such"))), AbsentLocation(project, (row.id,))),
         (refs.NamespaceRef(warehouse, Namespace(("no such",))), AbsentLocation(project, ())),
         (refs.NamespaceRef(uuid4(), Namespace(("no such",))), None),
+        (refs.TabularRef(refs.Table, warehouse, uuid4()), AbsentLocation(project, ())),
+        (refs.TabularRef(refs.View, warehouse, uuid4(), dropped=True), AbsentLocation(project, ())),
+        (refs.TabularRef(refs.Table, uuid4(), uuid4()), None),
+        (refs.NamespaceIdRef(uuid4(), warehouse), AbsentLocation(project, ())),
+        (refs.NamespaceIdRef(uuid4()), None),
     ]
     for ref, where in cases:
         assert (await resolver.resolve([ref], caller)).absent == ({} if where is None else {ref: where}), ref
@@ -127,6 +132,6 @@ async def test_batched_references_resolve_like_single_ones_by_kind(
     assert found.rows == singly
     # The server is the only reference of its kind and is resolved in another way.
     sent = [each for each in statements if "SELECT" in each and "bootstrapped_at" not in each]
-    named = {lookup_of(ref) for ref in requested if names_its_path(ref)}
+    named = {lookup_of(ref) for ref in requested if is_in_a_warehouse(ref)}
     assert len(sent) == len(kinds) - 1 + len(named), "expected one statement per kind, and one for absent paths"
     assert found.absent == {ref: where for ref, where in would_lie.items() if ref not in singly}

@@ -5,15 +5,19 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
+from uuid import UUID
 
 import httpx
 import pytest
 
 from tests.contract import warehouses
+from tests.contract.lifecycle import soft_world
 from tests.contract.remote_signing import REMOTE_SIGNING, SignedTable
 from tests.contract.world import SCHEMA, Person, Table, World, error_triple, send_until_decided, unique
+from tests.security.test_data_policies import bind as bind_policy
 
 
 def _delete_body(*keys: str) -> str:
@@ -321,6 +325,94 @@ def test_the_files_of_another_table_are_refused_at_the_endpoint_of_this_one(with
     signed, world = with_sessions, with_sessions.world
     other = SignedTable(world, world.warehouse, world.table(signed.table.namespace))
     assert error_triple(signed.ask(world.admin, "GET", other.uri("data/a")))[:2] == (400, "RequestUriMismatch")
+
+
+@pytest.fixture(scope="module")
+def soft(world: World) -> Iterator[World]:
+    """The world in a warehouse with soft deletion."""
+    made = soft_world(world, seconds=3600)
+    yield made
+    made.close()
+
+
+def _dropped_table(soft: World) -> tuple[SignedTable, Person]:
+    """Return a dropped table, and the user with `modify` that dropped it."""
+    table = soft.table(soft.namespace())
+    signed, person = SignedTable(soft, soft.warehouse, table), soft.stranger("dropper")
+    soft.grant("modify", person, "table", table.uuid)
+    soft.s3.put_object(Bucket=soft.bucket, Key=f"{signed.prefix}data/a", Body=b"rows")
+    assert send_until_decided(lambda: person.delete(table.path)).status_code == 204
+    return signed, person
+
+
+@pytest.mark.threat("LG-DIS-25")
+def test_the_user_that_dropped_a_table_reads_and_deletes_its_files_and_writes_none(soft: World) -> None:
+    signed, person = _dropped_table(soft)
+    assert signed.sign(person, "HEAD", signed.uri("data/a")).send().status_code == 200
+    assert signed.sign(person, "GET", signed.uri("data/a")).send().content == b"rows"
+    assert signed.sign(person, "DELETE", signed.uri("data/a")).send().status_code == 204
+    assert signed.sign(person, "HEAD", signed.uri("data/a")).send().status_code == 404
+    status, type, message = error_triple(signed.ask(person, "PUT", signed.uri("data/b")))
+    assert (status, type) == (403, "SigningForbidden")
+    assert "dropped" in message
+
+
+@pytest.mark.threat("LG-DIS-25")
+def test_no_other_user_signs_for_a_dropped_table_whatever_its_rights(soft: World) -> None:
+    signed, _ = _dropped_table(soft)
+    absent = signed.endpoint.replace(signed.table.uuid, "00000000-0000-4000-8000-000000000001")
+    writer = soft.stranger("writer")
+    soft.grant("modify", writer, "namespace", soft.namespace_id(signed.table.namespace))
+    for person in (soft.admin, writer, soft.stranger()):
+        for method in ("GET", "DELETE"):
+            answers = [
+                signed.ask(person, method, signed.uri("data/a"), path=path) for path in (signed.endpoint, absent)
+            ]
+            assert error_triple(answers[0]) == error_triple(answers[1])
+            assert error_triple(answers[0])[:2] == (400, "NoSuchTableLocationException")
+
+
+@pytest.mark.threat("LG-DIS-25")
+def test_signing_for_a_dropped_table_ends_with_the_day_and_with_the_right(soft: World) -> None:
+    signed, person = _dropped_table(soft)
+    uri = signed.uri("data/a")
+    assert signed.ask(person, "DELETE", uri).status_code == 200
+    # Another day.
+    soft.sql(
+        "update tables set deleted_at = deleted_at - interval '25 hours' where id = $1 returning id",
+        UUID(signed.table.uuid),
+    )
+    assert error_triple(signed.ask(person, "DELETE", uri))[:2] == (400, "NoSuchTableLocationException")
+    soft.sql(
+        "update tables set deleted_at = deleted_at + interval '25 hours' where id = $1 returning id",
+        UUID(signed.table.uuid),
+    )
+    assert signed.ask(person, "DELETE", uri).status_code == 200
+    soft.revoke("modify", person, "table", signed.table.uuid)
+    assert error_triple(signed.ask(person, "DELETE", uri))[:2] == (400, "NoSuchTableLocationException")
+
+
+@pytest.mark.threat("LG-DIS-25")
+def test_a_new_table_of_the_name_is_not_reached_through_the_address_of_the_dropped_one(soft: World) -> None:
+    signed, person = _dropped_table(soft)
+    new = SignedTable(soft, soft.warehouse, soft.table(signed.table.namespace, signed.table.name))
+    assert error_triple(signed.ask(person, "DELETE", new.uri("data/a")))[:2] == (400, "RequestUriMismatch")
+    for path in (new.endpoint, f"{new.table.path}/sign"):
+        answer = signed.ask(person, "DELETE", new.uri("data/a"), path=path)
+        assert error_triple(answer)[:2] == (400, "NoSuchTableLocationException")
+
+
+@pytest.mark.threat("LG-DIS-25")
+def test_a_data_policy_holds_for_the_files_of_a_dropped_table(soft: World) -> None:
+    signed, person = _dropped_table(soft)
+    assert signed.ask(person, "GET", signed.uri("data/a")).status_code == 200
+    mask = {"kind": "mask", "action": "replace-with-null", "columns": [{"name": SCHEMA["fields"][1]["name"]}]}
+    policy = bind_policy(soft, mask, "table", signed.table.uuid)
+    try:
+        for method in ("GET", "HEAD", "DELETE"):
+            assert signed.ask(person, method, signed.uri("data/a")).status_code in (400, 403)
+    finally:
+        soft.sql("delete from data_policies where id = $1::uuid returning id", policy)
 
 
 def test_a_warehouse_that_disabled_signing_signs_nothing(world: World) -> None:

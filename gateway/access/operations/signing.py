@@ -8,7 +8,7 @@ refuses it signatures too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 from uuid import UUID
 
@@ -114,5 +114,9 @@ class SignCreation(_Signing):
 
 
 def sign_operation(table: TableRef, request: RemoteSignRequest) -> SignRequest | SignWrite:
-    """Return the operation that signs the request: its method tells whether it changes anything."""
+    """Return the operation that signs the request: its method tells whether it changes anything.
+
+    By its id, a dropped table is found too: engines drop a table before they delete its files, and keep the address.
+    """
+    table = table if table.named else replace(table, dropped=True)
     return SignRequest(table, request) if request.reads else SignWrite(table, request)
