@@ -225,7 +225,11 @@ def test_views_and_generic_tables_are_announced(world: World, announced: Callabl
 def test_namespaces_are_announced(world: World, announced: Callable[[], list[Sent]]) -> None:
     ns, other = world.namespace(), world.namespace()
     inner = moves.make(world, ns, "inner")
-    announced()
+    assert [(each["type"], each["objectid"], each["namespace"], each.get("name")) for each in announced()] == [
+        ("createNamespace", _id(world, ns), ns, None),
+        ("createNamespace", _id(world, other), other, None),
+        ("createNamespace", inner, f"{ns}.inner", None),
+    ]
     path = f"{world.root}/namespaces/{ns}/properties"
     _succeeds(world.admin.post(path, {"updates": {"password": "planted-value"}}))
     _succeeds(moves.move(world.admin, world, inner, [other, "placed"]))
@@ -240,7 +244,13 @@ def test_namespaces_are_announced(world: World, announced: Callable[[], list[Sen
     # Values of properties may be secrets; only their names are announced.
     assert events[0]["data"]["updated_properties"] == ["password"]
     assert "planted-value" not in json.dumps(events)
-    assert (events[1]["namespace"], events[1]["data"]["destination"]) == (f"{ns}.inner", [other, "placed"])
+    assert events[1]["data"]["destination"] == [other, "placed"]
+    assert [(each["namespace"], each.get("name")) for each in events] == [
+        (ns, None),
+        (f"{ns}.inner", None),
+        (f"{other}.placed", None),
+        (f"{other}.placed", None),
+    ]
 
 
 def test_a_moved_namespace_announces_the_new_names_of_its_contents(

@@ -46,6 +46,9 @@ def as_sent(event: NewEvent) -> dict[str, Any]:
         data=event.data,
     )
     sent: dict[str, Any] = json.loads(structured(stored))
+    for attribute in ("name", "namespace"):
+        # A representation of a Python value, as `('ns',)` or `Namespace(levels=…)`, is no name.
+        assert not re.search(r"[(){}\[\]'\"]|^None$|=", sent.get(attribute, "")), sent
     return sent
 
 
