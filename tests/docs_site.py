@@ -4,7 +4,8 @@
 The pages are beside the code, for readers of the repository. The build copies the pages that `mkdocs.yml` names to one
 directory, with the files that they link to, and runs Zensical on the copy. It fails on a broken link or anchor, on a
 page without a place in the navigation, on Markdown that was rendered as plain text, and on a page that loads anything
-from another server. The build itself needs no network.
+from another server. The build needs the network once: for the script that draws the diagrams. It is in a package of
+Maven Central with a pinned checksum, which stays in the cache of the tools.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -21,8 +23,24 @@ from urllib.parse import unquote
 
 import yaml
 
+from gateway import settings
+from gateway.embedded import spark_jars, toolchain
+from gateway.embedded.errors import StackError
+from gateway.embedded.spark_jars import Archive
+
 ROOT = Path(__file__).parent.parent
 CONFIG = "mkdocs.yml"
+
+MERMAID = Archive(
+    "org.webjars.npm",
+    "mermaid",
+    "11.6.0",
+    "b5431370e8cfa44471ec075f4a6002a1f9b9d97ee534c4e4d693c9c85a0ccba7",
+    14,
+)
+"""The package with the script that draws the diagrams."""
+SCRIPT = "assets/mermaid.min.js"
+"""The script in the site. The theme uses it, because it defines `mermaid`, for which the theme looks first."""
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _CODE = re.compile(r"^( *)(```|~~~).*?^\1\2 *$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
@@ -96,6 +114,29 @@ def stage(root: Path, pages: list[str], source: Path) -> None:
         raise BuildFailed("\n".join(faults))
 
 
+def add_diagram_script(source: Path) -> None:
+    """Write the script that draws the diagrams to `source`. It is fetched once. Raises BuildFailed."""
+    kept = toolchain.cache(settings.load()).jars()
+    archive = kept / MERMAID.file_name
+    try:
+        if not spark_jars.is_right(archive, MERMAID):
+            environment = settings.tool_environment()
+            archive = spark_jars.fetch(MERMAID, kept, java_home=settings.java_home(), environment=environment)
+    except StackError as error:
+        raise BuildFailed(str(error)) from None
+    member = f"META-INF/resources/webjars/mermaid/{MERMAID.version}/dist/mermaid.min.js"
+    (source / SCRIPT).parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(archive) as package:
+        (source / SCRIPT).write_bytes(package.read(member))
+
+
+class _Config(yaml.SafeLoader):
+    """A reader of the configuration that returns the names of Python functions as text."""
+
+
+_Config.add_multi_constructor("tag:yaml.org,2002:python/name:", lambda loader, name, node: name)
+
+
 def _copied(path: Path, to: Path) -> None:
     to.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(path, to)
@@ -107,6 +148,8 @@ class _Rendered(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.loaded: list[str] = []
+        self.scripts: list[str] = []
+        self.diagrams = 0
         self.unparsed: list[str] = []
         self._paragraph: list[str] | None = None
         self._code = 0
@@ -117,8 +160,9 @@ class _Rendered(HTMLParser):
         address = values.get(_LOADS.get(tag, ""), "") or ""
         if address.startswith(("http://", "https://", "//")) and values.get("rel") != "canonical":
             self.loaded.append(address)
-        if "mermaid" in (values.get("class") or "").split():
-            self.loaded.append("the script for diagrams")
+        if tag == "script" and address:
+            self.scripts.append(address)
+        self.diagrams += "mermaid" in (values.get("class") or "").split()
         if tag == "p":
             self._paragraph = []
         self._code += tag == "code"
@@ -142,16 +186,24 @@ def faults_of(html: str) -> list[str]:
     """Return the faults of one rendered page."""
     rendered = _Rendered()
     rendered.feed(html)
-    return [f"loads {address}" for address in rendered.loaded] + [
-        f"Markdown became text, an empty line or four spaces are missing: {text.strip()[:120]!r}"
-        for text in rendered.unparsed
-    ]
+    without = rendered.diagrams and not any(address.endswith(SCRIPT) for address in rendered.scripts)
+    diagrams = ["loads the script for diagrams from another server: it has none of its own"] if without else []
+    return (
+        [f"loads {address}" for address in rendered.loaded]
+        + diagrams
+        + [
+            f"Markdown became text, an empty line or four spaces are missing: {text.strip()[:120]!r}"
+            for text in rendered.unparsed
+        ]
+    )
 
 
 def build(root: Path = ROOT) -> Path:
     """Build the site and return its directory. Raises BuildFailed."""
-    config = yaml.safe_load((root / CONFIG).read_text())
+    config = yaml.load((root / CONFIG).read_text(), Loader=_Config)  # noqa: S506 - a safe loader
     stage(root, pages_of(config["nav"]), root / config["docs_dir"])
+    if SCRIPT in config.get("extra_javascript", ()):
+        add_diagram_script(root / config["docs_dir"])
     site = root / str(config["site_dir"])
     shutil.rmtree(site, ignore_errors=True)
     zensical = Path(sys.executable).with_name("zensical")

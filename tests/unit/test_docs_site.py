@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs_site import BuildFailed, build, faults_of, pages_of, shallow_lines
+from tests.docs_site import CONFIG, MERMAID, ROOT, SCRIPT, BuildFailed, build, faults_of, pages_of, shallow_lines
 
 _CONFIG = """
 site_name: test
@@ -60,6 +60,21 @@ def test_a_faulty_page_fails_the_build(root: Path, text: str, fault: str) -> Non
         build(root)
 
 
+def test_a_diagram_is_drawn_by_a_script_of_the_site(root: Path) -> None:
+    shown = (ROOT / CONFIG).read_text()
+    extensions = shown[shown.index("markdown_extensions:") : shown.index("validation:")]
+    (root / "mkdocs.yml").write_text(_CONFIG + extensions)
+    (root / "docs" / "more.md").write_text("# More\n\n## A part\n\n```mermaid\ngraph LR\n  a --> b\n```\n")
+    site = build(root)
+    page = (site / "docs" / "more.html").read_text()
+    assert '<pre class="mermaid"><code>graph LR' in page and 'src="../assets/mermaid.min.js"' in page
+    assert MERMAID.version in (site / SCRIPT).read_text()
+    # The theme's own script draws these elements, and loads another one only without a global `mermaid`.
+    [theme] = (site / "assets" / "javascripts").glob("bundle*.js")
+    assert "pre.mermaid" in theme.read_text() and 'typeof mermaid=="undefined"' in theme.read_text()
+    assert page.index("bundle") < page.index(SCRIPT) and "defer" not in page[page.index("bundle") :]
+
+
 @pytest.mark.parametrize("page", ["NEW.md", "docs/new.md"])
 def test_a_page_without_a_place_in_the_navigation_fails_the_build(root: Path, page: str) -> None:
     (root / page).write_text("# New\n")
@@ -96,7 +111,10 @@ def test_a_block_inside_of_a_list_needs_four_spaces(text: str, lines: list[int])
     [
         ('<script src="https://cdn.example.com/x.js"></script>', "loads https://cdn.example.com/x.js"),
         ('<link rel="stylesheet" href="//fonts.example.com/x.css">', "loads //fonts.example.com/x.css"),
-        ('<pre class="mermaid">graph</pre>', "loads the script for diagrams"),
+        (
+            '<pre class="mermaid">graph</pre><script src="../x.js"></script>',
+            "loads the script for diagrams from another server: it has none of its own",
+        ),
     ],
 )
 def test_a_page_that_loads_from_another_server_has_a_fault(html: str, fault: str) -> None:
@@ -108,6 +126,7 @@ def test_a_page_that_loads_from_another_server_has_a_fault(html: str, fault: str
     [
         '<a href="https://example.com">a link to click</a>',
         '<link rel="canonical" href="https://example.com/">',
+        '<pre class="mermaid">graph</pre><script src="../assets/mermaid.min.js"></script>',
         "<p><code>- </code> is code</p>",
         "<p>the answer is\n404. The next sentence</p>",
     ],
