@@ -15,9 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from tests.docs_site import CONFIG, pages_of
+from tests.docs_site import configuration, pages_of
 
 ROOT = Path(__file__).parent.parent
 
@@ -68,7 +66,7 @@ def _typed(session: str) -> str:
 @cache
 def pages() -> tuple[str, ...]:
     """Return the paths of all pages of the site."""
-    return tuple(pages_of(yaml.safe_load((ROOT / CONFIG).read_text())["nav"]))
+    return tuple(pages_of(configuration()["nav"]))
 
 
 @cache

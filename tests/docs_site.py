@@ -137,6 +137,12 @@ class _Config(yaml.SafeLoader):
 _Config.add_multi_constructor("tag:yaml.org,2002:python/name:", lambda loader, name, node: name)
 
 
+def configuration(root: Path = ROOT) -> dict[str, Any]:
+    """Return the configuration of the site."""
+    found: dict[str, Any] = yaml.load((root / CONFIG).read_text(), Loader=_Config)  # noqa: S506 - a safe loader
+    return found
+
+
 def _copied(path: Path, to: Path) -> None:
     to.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(path, to)
@@ -200,7 +206,7 @@ def faults_of(html: str) -> list[str]:
 
 def build(root: Path = ROOT) -> Path:
     """Build the site and return its directory. Raises BuildFailed."""
-    config = yaml.load((root / CONFIG).read_text(), Loader=_Config)  # noqa: S506 - a safe loader
+    config = configuration(root)
     stage(root, pages_of(config["nav"]), root / config["docs_dir"])
     if SCRIPT in config.get("extra_javascript", ()):
         add_diagram_script(root / config["docs_dir"])
