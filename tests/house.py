@@ -33,7 +33,6 @@ FRAMES = "loadTable functions"
 SMALL: Mapping[str, str] = {
     "gateway/api/early_refusal.py": "the only check of requests before routing",
     "gateway/access/_mint.py": "only the door may import it; the import contract names the file",
-    "gateway/access/policy_verdict.py": "decisions, permits and loads share it",
     "gateway/access/engine_trust.py": "one rule of security, read alone",
     "gateway/access/refusals.py": "the door alone maps decisions to errors",
     "gateway/access/demand.py": "each operation imports it, and it imports no operation",

@@ -10,7 +10,7 @@ from gateway.access.decision import Decision
 from gateway.access.idempotency import Claim
 from gateway.access.operation import Operation
 from gateway.access.pending_audit import PendingAudit
-from gateway.access.permit import DecideAgain, Permit
+from gateway.access.permit import DecideAgain, Permit, ReadStanding
 from gateway.access.request_context import Deadline, DefinerView
 from gateway.access.resolved import Resolution
 
@@ -27,6 +27,7 @@ def mint(
     request_id: str,
     claim: Claim | None = None,
     revalidate: DecideAgain | None = None,
+    standing: ReadStanding | None = None,
     deadline: Deadline | None = None,
     definer_views: tuple[DefinerView, ...] = (),
 ) -> Permit[Op]:
@@ -42,6 +43,7 @@ def mint(
     permit._request_id = request_id
     permit._claim = claim
     permit._revalidate = revalidate
+    permit._standing = standing
     permit._definer_views = definer_views
     permit._deadline = deadline or Deadline()
     return permit

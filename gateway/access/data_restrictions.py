@@ -20,7 +20,7 @@ from gateway.access.column_restrictions import Judged
 from gateway.access.engine_trust import trusted_tables
 from gateway.access.engines import Engines
 from gateway.access.operation import Operation
-from gateway.access.policy_verdict import PolicyVerdict
+from gateway.access.policy_verdict import PolicyStanding, PolicyVerdict
 from gateway.access.ports import Question, Resolver
 from gateway.access.questions import pin_of
 from gateway.access.refs import ObjectKey, ObjectType
@@ -40,7 +40,6 @@ from gateway.obligations.data_policies import (
     AppliesTo,
     AttributeSource,
     BoundPolicy,
-    DataPolicy,
     PrincipalAttributes,
     attributes_of,
 )
@@ -174,20 +173,43 @@ class DataRestrictions:
             self._alert(problems)
         return found
 
+    async def standing(self, actor: Actor, policies: Mapping[str, AppliesTo], resolution: Resolution) -> PolicyStanding:
+        """Return which of these data policies restrict the caller of `resolution`, and which it manages.
+
+        All of them restrict a caller that its engine only names. None restricts the system. Raises
+        DecisionEngineUnavailable.
+        """
+        if actor.kind is ActorKind.SYSTEM:
+            return PolicyStanding(frozenset(), frozenset(policies))
+        acting = resolution.acting(actor)
+        _, applying = await self._restricting(acting, policies, resolution, is_caller=True)
+        questions = [Question(Can.BIND, _key(id)) for id in policies]
+        answers = await self._engines.check(acting, questions, resolution.now, pin_of(resolution))
+        managed = frozenset(id for id, yes in zip(policies, answers, strict=True) if yes)
+        proven = acting.subject_proven and acting.asked_by is None
+        return PolicyStanding(applying if proven else frozenset(policies), managed)
+
     async def _applying(
         self, acting: Actor, bound: Mapping[UUID, Sequence[BoundPolicy]], resolution: Resolution, *, is_caller: bool
     ) -> tuple[frozenset[str], dict[UUID, tuple[BoundPolicy, ...]]]:
-        """Return (ids of the policies that the caller is exempt from, the policies that apply to it, by row).
+        """Return (ids of the policies that the caller is exempt from, the policies that apply to it, by row)."""
+        policies = {each.policy.id: each.policy.applies_to for some in bound.values() for each in some}
+        exempt, applying = await self._restricting(acting, policies, resolution, is_caller=is_caller)
+        return exempt, {id: tuple(each for each in some if each.policy.id in applying) for id, some in bound.items()}
+
+    async def _restricting(
+        self, acting: Actor, policies: Mapping[str, AppliesTo], resolution: Resolution, *, is_caller: bool
+    ) -> tuple[frozenset[str], frozenset[str]]:
+        """Return (ids of the policies that the caller is exempt from, ids of those that apply to it).
 
         While a caller acts as a role, only the role's exemptions count. Policies about the user still apply to it. A
         user whose groups are unknown counts as a subject if any group can make it one.
         """
-        policies = {each.policy.id: each.policy for some in bound.values() for each in some}
-        subjects = [id for id, policy in policies.items() if policy.applies_to is not AppliesTo.EVERYONE]
+        subjects = [id for id, applies_to in policies.items() if applies_to is not AppliesTo.EVERYONE]
         questions = [Question(Can.SKIP_POLICY, _key(id)) for id in policies]
         questions += [Question(Can.BE_SUBJECT, _key(id)) for id in subjects]
         if not questions:
-            return frozenset(), {id: () for id in bound}
+            return frozenset(), frozenset()
         answers = await self._engines.check(acting, questions, resolution.now, pin_of(resolution))
         yes = {question for question, answer in zip(questions, answers, strict=True) if answer}
         if acting.assumed_role is not None and acting.id and subjects:
@@ -200,13 +222,10 @@ class DataRestrictions:
         if unsure and _groups_unknown(acting, is_caller=is_caller):
             by_group = await self._resolver.subjects_by_group(unsure, acting.provider)
             yes |= {Question(Can.BE_SUBJECT, _key(id)) for id in by_group}
-
-        def applies(policy: DataPolicy) -> bool:
-            if policy.id in exempt:
-                return False
-            return policy.applies_to is AppliesTo.EVERYONE or Question(Can.BE_SUBJECT, _key(policy.id)) in yes
-
-        return exempt, {id: tuple(each for each in some if applies(each.policy)) for id, some in bound.items()}
+        everyone = policies.keys() - set(subjects)
+        return exempt, frozenset(
+            id for id in policies if id not in exempt and (id in everyone or Question(Can.BE_SUBJECT, _key(id)) in yes)
+        )
 
     async def _attributes(
         self,

@@ -336,6 +336,7 @@ class Door:
             definer_views=tuple(context.definer_views),
             deadline=context.deadline,
             revalidate=partial(self._decide_again, context, operation, resolution, decision),
+            standing=partial(self.hypothetical_checks.policy_standing, operation, context.actor),
         )
 
     def _refuse(

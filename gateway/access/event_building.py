@@ -67,6 +67,10 @@ CREDENTIALS_VENDED: Final = "vendCredentials"
 """The type of the event of a storage credential."""
 
 
+POLICY_LOST: Final = "loseDataPolicy"
+"""The type of the event of a name that a data policy does not restrict any more as it did."""
+
+
 class IssuedData(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """The data of the event of a storage credential. Its fields are those of `IssuedCredential`."""
 

@@ -20,7 +20,7 @@ import msgspec
 from gateway.access import operations
 from gateway.access.change_event import ChangeEvent, EventData, EventDeclaration, EventPerTarget, type_of
 from gateway.access.demand import Fact
-from gateway.access.event_building import CREDENTIALS_VENDED, IssuedData
+from gateway.access.event_building import CREDENTIALS_VENDED, POLICY_LOST, IssuedData
 from gateway.access.operation import OPERATIONS, UNROUTED, ChangeOperation, SystemTask
 from gateway.access.task_events import GRANT_EXPIRED, MODEL_ACTIVATED, MODEL_RECORDED, ExpiredGrantData, ModelData
 from gateway.iceberg.codec import plain_descriptions
@@ -76,6 +76,7 @@ def declared_types() -> dict[str, list[tuple[EventData, Any]]]:
         GRANT_EXPIRED: [(EventData.BODY, ExpiredGrantData)],
         MODEL_RECORDED: [(EventData.BODY, ModelData)],
         MODEL_ACTIVATED: [(EventData.BODY, ModelData)],
+        POLICY_LOST: [(EventData.FACTS, NoneType)],
         # The rename of a view has null, as in the reference system. A move of its namespace states both names.
         "renameView": [(EventData.BODY, RenameRequest)],
     }

@@ -6,7 +6,7 @@ Nothing here mints permits. Only the door does (`door.py`).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from uuid import UUID
@@ -29,14 +29,14 @@ from gateway.access.hypothetical_evaluation import (
 from gateway.access.operation import Operation
 from gateway.access.operations.checks import BatchCheck
 from gateway.access.permit import Permit
-from gateway.access.policy_verdict import PolicyVerdict
+from gateway.access.policy_verdict import PolicyStanding, PolicyVerdict
 from gateway.access.ports import Pin, Question, Resolver
 from gateway.access.questions import only_warehouse, pin_of, revision_of
 from gateway.access.refs import ObjectKey, Ref
 from gateway.access.relations import Can
-from gateway.access.resolved import Excerpt, Governed, ResolvedGenericTable, ResolvedTable
+from gateway.access.resolved import Excerpt, Governed, Resolution, ResolvedGenericTable, ResolvedTable
 from gateway.access.shares import Lane, principal_key
-from gateway.obligations.data_policies import BoundPolicy
+from gateway.obligations.data_policies import AppliesTo, BoundPolicy
 
 
 class HypotheticalChecks:
@@ -193,6 +193,15 @@ class HypotheticalChecks:
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
         return [found.get(each) for each in checks]
+
+    async def policy_standing(
+        self, operation: Operation, actor: Actor, policies: Mapping[str, AppliesTo], resolution: Resolution
+    ) -> PolicyStanding:
+        """Return the relation of the caller of `operation` to data policies, by `resolution`, the last one about it."""
+        try:
+            return await self._data.standing(actor, policies, resolution)
+        except DecisionEngineUnavailable as outage:
+            raise unavailable(operation.is_catalog_mutation()) from outage
 
     async def excerpts(self, ids: Sequence[UUID]) -> AsyncIterator[tuple[UUID, Excerpt]]:
         """Yield the excerpts of tables and views (`GrantedColumns.excerpts`).

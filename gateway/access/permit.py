@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Generic, TypeVar, final
 
 from gateway.access import resolved
@@ -12,7 +12,7 @@ from gateway.access.decision import Decision
 from gateway.access.idempotency import Claim
 from gateway.access.operation import Operation
 from gateway.access.pending_audit import PendingAudit
-from gateway.access.policy_verdict import PolicyVerdict
+from gateway.access.policy_verdict import PolicyStanding, PolicyVerdict
 from gateway.access.refs import (
     DataPolicyRef,
     GenericTableRef,
@@ -33,7 +33,7 @@ from gateway.access.refs import (
 )
 from gateway.access.relations import Can
 from gateway.access.request_context import Deadline, DefinerView
-from gateway.obligations.data_policies import roles_tested_by
+from gateway.obligations.data_policies import AppliesTo, roles_tested_by
 from gateway.obligations.kinds import ReadableColumns
 from gateway.obligations.merging import NO_OBLIGATIONS, Obligations
 
@@ -43,6 +43,10 @@ Row = TypeVar("Row", bound=resolved.Resolved)
 
 DecideAgain = Callable[[], Awaitable[resolved.Resolution]]
 """Callable that decides the same operation again. It returns the new resolution, or raises the refusal."""
+
+
+ReadStanding = Callable[[Mapping[str, AppliesTo], resolved.Resolution], Awaitable[PolicyStanding]]
+"""Callable that returns the relation of the caller to data policies, by the state of a resolution."""
 
 
 @final
@@ -64,6 +68,7 @@ class Permit(Generic[OpCo]):
         "_request_id",
         "_resolution",
         "_pending_audit",
+        "_standing",
     )
 
     _operation: OpCo
@@ -76,6 +81,7 @@ class Permit(Generic[OpCo]):
     _revalidate: DecideAgain | None
     _deadline: Deadline
     _definer_views: tuple[DefinerView, ...]
+    _standing: ReadStanding | None
 
     def __init__(self) -> None:
         raise TypeError("a Permit comes from Door.admit")
@@ -135,6 +141,18 @@ class Permit(Generic[OpCo]):
         if self._revalidate is None:
             raise LookupError(f"{type(self._operation).__name__} was not admitted by a door that can be asked again")
         return await self._revalidate()
+
+    async def policy_standing(
+        self, policies: Mapping[str, AppliesTo], resolution: resolved.Resolution
+    ) -> PolicyStanding:
+        """Return which of these data policies restrict the caller, and which it manages.
+
+        `resolution` is that of the last decision. Raises the refusal for an outage, and LookupError for a permit that
+        was minted without this function.
+        """
+        if self._standing is None:
+            raise LookupError(f"{type(self._operation).__name__} was not admitted by a door that can be asked again")
+        return await self._standing(policies, resolution)
 
     @property
     def held(self) -> frozenset[tuple[Can, Ref]]:

@@ -47,3 +47,11 @@ class PolicyVerdict:
     def enforceable(self) -> bool:
         """Return True if an engine acts for the caller that is trusted to apply all restrictions."""
         return self.trusted and not self.inexpressible
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyStanding:
+    """The data policies among some that restrict a caller, and those that it manages, by their ids."""
+
+    restricting: frozenset[str]
+    managed: frozenset[str]

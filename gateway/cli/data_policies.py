@@ -208,11 +208,15 @@ def history(policy: str, project: str | None, gateway: str | None, token: str | 
 @PROJECT
 @at_a_gateway
 def affected(policy: str, project: str | None, gateway: str | None, token: str | None) -> None:
-    """List the tables that POLICY covers, each with a principal that it restricts there, separated by tabs."""
+    """List the tables that POLICY covers, each with a principal that it restricts there, separated by tabs.
+
+    A line with `lost` is an object with a name that the policy restricted more before.
+    """
     api = Management.of(gateway, token, project)
     for table in pages(api, f"{policy_path(api, policy)}/affected", "tables", {}):
-        name = printable(".".join((*table["namespace"], table["name"])))
-        for each in table["principals"] or [{"type": "-", "id": "-"}]:
+        name = printable(".".join(filter(None, (*table["namespace"], table["name"]))))
+        lost = [{"type": "lost", "id": table["type"]}] if table.get("lost") else []
+        for each in [*lost, *table["principals"]] or [{"type": "-", "id": "-"}]:
             click.echo("\t".join((table["table-id"], name, each["type"], printable(each["id"]))))
 
 

@@ -18,7 +18,6 @@ from gateway.db.data_policy_revisions import touch
 from gateway.db.rows import AnyRow
 from gateway.db.schema.data_policies import (
     data_policies,
-    data_policy_alerts,
     data_policy_bindings,
     data_policy_names,
     data_policy_releases,
@@ -166,13 +165,6 @@ async def release(connection: AsyncConnection, policy_id: UUID, table_id: UUID, 
     await connection.execute(insert(data_policy_releases).values(values).on_conflict_do_nothing())
 
 
-async def alerts(connection: AsyncConnection, policy_id: UUID) -> Sequence[AnyRow]:
-    """Return the alerts of a policy, the newest first."""
-    statement = select(data_policy_alerts).where(data_policy_alerts.c.policy_id == policy_id)
-    newest = (data_policy_alerts.c.last_seen_at.desc(), data_policy_alerts.c.table_id, data_policy_alerts.c.problem)
-    return (await connection.execute(statement.order_by(*newest).limit(_MOST_ALERTS))).all()
-
-
 async def covered(
     connection: AsyncConnection, policy_id: UUID, *, table_id: UUID | None = None, after: UUID | None, limit: int
 ) -> Sequence[AnyRow]:
@@ -193,8 +185,6 @@ async def readers(connection: AsyncConnection, policy_id: UUID, ids: Sequence[UU
     """
     return (await connection.execute(_READERS, {"policy": policy_id, "tables": list(ids)})).all()
 
-
-_MOST_ALERTS: Final = 1_000
 
 _COVERED: Final = text(
     """

@@ -15,6 +15,7 @@ from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.access.operation import HttpOperation, Operation
 from gateway.access.permit import Permit
 from gateway.access.resolved import Resolution
+from gateway.db import policy_loss, vacated_names
 from gateway.db.compiled_reads import DirectRead
 from gateway.db.event_outbox import EVENTS_CTE, EventOutbox, event_values
 from gateway.db.idempotency_claims import in_progress
@@ -97,19 +98,28 @@ async def revalidate_and_record(
     key.
 
     One statement does all of it, as the last step before COMMIT. It writes nothing if a revision changed. The door then
-    decides again, and the statement is repeated. Raises the refusal of the door, DecisionEngineUnavailable as
-    `revalidate_decision` does, and RequestInProgress if another attempt claimed the key.
+    decides again, and the statement is repeated. It also writes nothing if the transaction gave a name that a
+    restricted object had to another object, before that loss of restrictions was settled (`policy_loss`). Raises the
+    refusal of the door, DecisionEngineUnavailable as `revalidate_decision` does, DataPolicyLost, and RequestInProgress
+    if another attempt claimed the key.
     """
     resolution = permit.resolution
-    for left in range(_DECIDED_ANEW, -1, -1):
+    losses: Sequence[policy_loss.Loss] = ()
+    left = _DECIDED_ANEW
+    while True:
         row = (await connection.execute(*_recording(permit, resolution, outbox))).one()
-        if not row.moved:
+        if row.taken:
+            losses = await policy_loss.settle(connection, permit, resolution)
+        elif not row.moved:
             if row.fulfilled == 0:
                 raise in_progress()
             return
-        if left:
+        elif left:
+            left -= 1
             resolution = await permit.revalidate()
-    raise DecisionEngineUnavailable("the rights of the caller changed during each attempt of the decision")
+            await policy_loss.require_permitted(permit, losses, resolution)
+        else:
+            raise DecisionEngineUnavailable("the rights of the caller changed during each attempt of the decision")
 
 
 def _recording(
@@ -151,9 +161,11 @@ def _recording(
 #
 # A deleted warehouse does not count as changed: the statement of the change fails on it. An audit record that exists
 # was committed by an earlier attempt whose answer was lost.
-_MOVED: Final = """
+_MOVED: Final = f"""
+    taken as materialized (select exists ({vacated_names.TAKEN}) as it),
     moved as materialized (
-        select exists (select 1 from server s where s.revision is distinct from cast(:server_revision as uuid))
+        select (select it from taken)
+            or exists (select 1 from server s where s.revision is distinct from cast(:server_revision as uuid))
             or exists (
                 select 1 from unnest(
                     cast(:warehouses as uuid[]), cast(:revisions as uuid[]), cast(:data_policy_revisions as uuid[]))
@@ -169,11 +181,12 @@ _MOVED: Final = """
             cast(:operation as text), cast(:outcome as text), cast(:record as bytea)
         from moved where not it
         on conflict (id) do nothing)
-"""
+"""  # noqa: S608 - composed of constants; every value is a bound parameter
 
 
 def _record(events: str) -> TextClause:
-    return text(f"with {_MOVED}{events} select it as moved, null as fulfilled from moved")  # noqa: S608 - composed of constants; every value is a bound parameter
+    answer = "select moved.it as moved, taken.it as taken, null as fulfilled from moved, taken"
+    return text(f"with {_MOVED}{events} {answer}")
 
 
 def _record_and_fulfil(events: str) -> TextClause:
@@ -186,7 +199,7 @@ def _record_and_fulfil(events: str) -> TextClause:
                 expires_at = clock_timestamp() + make_interval(secs => cast(:keep as double precision))
             from moved where not it and scope = cast(:scope as bytea) and attempt = cast(:attempt as uuid)
             returning 1)
-        select it as moved, (select count(*) from fulfilled) as fulfilled from moved
+        select moved.it as moved, taken.it as taken, (select count(*) from fulfilled) as fulfilled from moved, taken
         """  # noqa: S608 - composed of constants; every value is a bound parameter
     ).bindparams(bindparam("detail", type_=JSONB))
 

@@ -14,11 +14,10 @@ from typing import Final
 
 import structlog
 from cachetools import TTLCache
-from sqlalchemy import text
 
 from gateway.access.dependency_errors import DatabaseUnavailable
-from gateway.db.compiled_reads import DirectRead
 from gateway.db.engine import Database
+from gateway.db.policy_alert_rows import RECORD, recorded
 from gateway.obligations.binding import PolicyProblem
 from gateway.obligations.guardrail_policies import GUARDRAIL
 
@@ -28,21 +27,6 @@ _log = structlog.get_logger("db.policy_alerts")
 _QUIET_SECONDS: Final = 300.0
 #: Limit of different problems in memory. More of them are recorded after the quiet time.
 _LIMIT: Final = 1000
-
-# A policy that was deleted since has no alerts.
-_RECORD = DirectRead(
-    text(
-        """
-        insert into data_policy_alerts (policy_id, table_id, problem)
-        select d.id, found.table_id, found.problem
-        from unnest(cast(:policies as uuid[]), cast(:tables as uuid[]), cast(:problems as text[]))
-            as found(policy_id, table_id, problem)
-        join data_policies d on d.id = found.policy_id
-        on conflict (policy_id, table_id, problem) do update set last_seen_at = clock_timestamp()
-        returning policy_id
-        """
-    )
-)
 
 
 class PolicyAlerts:
@@ -81,15 +65,8 @@ class PolicyAlerts:
         """Write what waits. After a failure of the database the next request with the problem records it again."""
         while self._waiting:
             batch, self._waiting = self._waiting, []
-            # In one order, so that processes that write the same rows do not deadlock.
-            ordered = sorted(set(batch))
-            values = {
-                "policies": [each.policy_id for each in ordered],
-                "tables": [each.table_id for each in ordered],
-                "problems": [each.problem for each in ordered],
-            }
             try:
-                await self._database.execute_repeatable(_RECORD, values)
+                await self._database.execute_repeatable(RECORD, recorded(batch))
             except DatabaseUnavailable as outage:
                 for each in batch:
                     self._seen.pop(each, None)

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal
 from uuid import UUID
 
 import msgspec
@@ -30,10 +30,11 @@ from gateway.access.resolved import (
     ResolvedTag,
     ResolvedWarehouse,
 )
-from gateway.db import data_policies, data_policy_bindings
+from gateway.db import data_policies, data_policy_bindings, policy_alert_rows, vacated_names
 from gateway.db.data_policy_bindings import MAX_NAMES, Bound, TooManyNames, name_id
 from gateway.db.data_policy_revisions import lock, touch
 from gateway.db.engine import Connection, Database
+from gateway.db.policy_loss import Loss, losses_of
 from gateway.db.rows import AnyRow
 from gateway.governance.data_policies import page_start
 from gateway.governance.data_policy_columns import recorded_fields
@@ -103,6 +104,8 @@ class DataPolicyBindings:
             removed = [each.id for each in request.remove]
             removed += [name_id(each.warehouse_id, each.pattern) for each in request.remove_names]
             await data_policy_bindings.unbind(connection, policy.id, removed)
+            free = [(each.warehouse_id, each.pattern) for each in request.remove_names]
+            await vacated_names.forget(connection, policy.id, free)
             await data_policy_bindings.touch_each(connection, policy.project_id, warehouses)
 
     async def _bind_names(
@@ -142,25 +145,30 @@ class DataPolicyBindings:
             await touch(connection, project_id=policy.project_id, warehouse_id=found[0].warehouse_id)
 
     async def affected(self, permit: Permit[ListDataPolicyAffected]) -> AffectedList:
-        """Return the tables that the policy covers, each with the principals that it restricts there."""
+        """Return the tables that the policy covers, each with the principals that it restricts there, and the objects
+        with a name that the policy restricted more before.
+        """
         operation = permit.operation
         id = operation.policy.policy_id
         limit = min(operation.page_size or _MOST_TABLES, _MOST_TABLES)
+        after = page_start(operation.page_token)
         async with self._database.read() as connection:
-            found = await data_policy_bindings.covered(
-                connection, id, after=page_start(operation.page_token), limit=limit + 1
-            )
-            tables = found[:limit]
-            readers = await data_policy_bindings.readers(connection, id, [row.id for row in tables])
+            found = await data_policy_bindings.covered(connection, id, after=after, limit=limit + 1)
+            names = await vacated_names.announced(connection, id, after=after, limit=limit + 1)
+            ids = sorted({row.id for row in found}.union(row.object_id for row in names))
+            readers = await data_policy_bindings.readers(connection, id, [row.id for row in found])
+        lost = {each.object_id: each for each in losses_of(names)}
+        rows = {row.id: row for row in found}
+        page = [each for each in ids[:limit] if each in rows or each in lost]
         return AffectedList(
-            tables=[_affected(row, readers) for row in tables],
-            next_page_token=str(tables[-1].id) if len(found) > limit else None,
+            tables=[_affected(rows.get(each), lost.get(each), readers) for each in page],
+            next_page_token=str(ids[limit - 1]) if len(ids) > limit else None,
         )
 
     async def alerts(self, permit: Permit[ListDataPolicyAlerts]) -> AlertList:
         """Return the tables to which the policy could not be applied as written, the latest first."""
         async with self._database.read() as connection:
-            rows = await data_policy_bindings.alerts(connection, permit.operation.policy.policy_id)
+            rows = await policy_alert_rows.alerts(connection, permit.operation.policy.policy_id)
         return AlertList(
             alerts=[
                 AlertAnswer(
@@ -227,9 +235,30 @@ def _binding(row: AnyRow) -> BindingAnswer:
     )
 
 
-def _affected(table: AnyRow, readers: Sequence[AnyRow]) -> AffectedTable:
+_KINDS: Final[Mapping[str, Literal["table", "generic-table", "view", "namespace"]]] = {
+    "table": "table",
+    "generic_table": "generic-table",
+    "view": "view",
+    "namespace": "namespace",
+}
+
+
+def _affected(table: AnyRow | None, loss: Loss | None, readers: Sequence[AnyRow]) -> AffectedTable:
+    """Return a table that the policy covers, an object with a name that it restricted more before, or both."""
+    if table is None and loss is not None:
+        return AffectedTable(
+            type=_KINDS[loss.kind],
+            table_id=loss.object_id,
+            warehouse_id=loss.warehouse_id,
+            namespace=list(loss.levels),
+            name=loss.own_name,
+            principals=[],
+            lost=True,
+        )
+    if table is None:
+        raise LookupError("neither covered nor lost")
     return AffectedTable(
-        type="table" if table.kind == "table" else "generic-table",
+        type=_KINDS[table.kind],
         table_id=table.id,
         warehouse_id=table.warehouse_id,
         namespace=list(table.levels),
@@ -237,4 +266,5 @@ def _affected(table: AnyRow, readers: Sequence[AnyRow]) -> AffectedTable:
         principals=[
             AffectedPrincipal(type=row.principal_type, id=row.principal_id) for row in readers if row.id == table.id
         ],
+        lost=loss is not None,
     )

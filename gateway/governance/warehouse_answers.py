@@ -75,5 +75,6 @@ def warehouse_answer(row: AnyRow) -> Warehouse:
         storage_profile=msgspec.Raw(row.profile),
         storage_credential_type=kind,
         updated_at=row.updated_at,
+        policy_loss=row.policy_loss,
         **{name: getattr(row, name) for name in STATED},
     )

@@ -18,6 +18,7 @@ from gateway.access.operations.warehouses import (
     SetWarehouseDeleteProfile,
     SetWarehouseFormatVersionPolicy,
     SetWarehouseManagedBy,
+    SetWarehousePolicyLoss,
     SetWarehouseProtection,
 )
 from gateway.access.permit import Permit
@@ -104,6 +105,10 @@ class WarehouseChanges:
         return warehouse_answer(
             await self._change(permit, delete_profile=msgspec.to_builtins(permit.operation.profile))
         )
+
+    async def set_policy_loss(self, permit: Permit[SetWarehousePolicyLoss]) -> Warehouse:
+        """Set `policy-loss`. It applies to later changes only."""
+        return warehouse_answer(await self._change(permit, policy_loss=permit.operation.policy_loss))
 
     async def set_format_version_policy(self, permit: Permit[SetWarehouseFormatVersionPolicy]) -> Warehouse:
         """Replace the allowed and default format versions. Raise DefaultFormatVersionNotAllowed.

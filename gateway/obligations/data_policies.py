@@ -148,6 +148,16 @@ def attributes_of(definition: Definition, source: AttributeSource) -> frozenset[
     return frozenset(each.name for each in attributes if each is not None and each.source is source)
 
 
+def tags_of(definition: Definition) -> frozenset[str]:
+    """Return the names of the tags that a definition refers to."""
+    if isinstance(definition, Mask):
+        references = list(definition.columns)
+    else:
+        tests = _tests_within(definition)
+        references = [each.column for each in tests if isinstance(each, NullTest | CompareTest | InTest)]
+    return frozenset(each.tag for each in references if each.tag is not None)
+
+
 def _tests_within(definition: Definition) -> Iterator[Test]:
     """Yield the test of a row filter and all tests inside of it, in no particular order."""
     left: list[Test] = [definition.test] if isinstance(definition, RowFilter) else []

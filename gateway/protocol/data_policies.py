@@ -183,18 +183,21 @@ class AffectedPrincipal(Answer, frozen=True):
     id: str
 
 
-class AffectedTable(Answer, frozen=True):
+class AffectedTable(Answer, frozen=True, omit_defaults=True):
     """A table that a policy covers, with the principals whose grants read it and that are not exempt.
 
-    No engine can apply policies to a `generic-table`, so these principals get no data of it.
+    No engine can apply policies to a `generic-table`, so these principals get no data of it. `lost` is true for an
+    object with a name that an earlier object had, which the policy restricted more. Only such an object can be a `view`
+    or a `namespace`; the `name` of a namespace is empty.
     """
 
-    type: Literal["table", "generic-table"]
+    type: Literal["table", "generic-table", "view", "namespace"]
     table_id: UUID
     warehouse_id: UUID
     namespace: list[str]
     name: str
     principals: list[AffectedPrincipal]
+    lost: bool = False
 
 
 class AffectedList(Answer, frozen=True, omit_defaults=True):

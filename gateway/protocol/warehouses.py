@@ -40,6 +40,20 @@ class FormatVersionPolicyRequest(StrictRequest, frozen=True):
     default_format_version: Literal[1, 2, 3] | None = None
 
 
+PolicyLoss = Literal["refuse", "refuse-restricted", "announce"]
+
+
+class PolicyLossRequest(StrictRequest, frozen=True):
+    """Request of `POST /warehouse/{warehouse_id}/policy-loss`.
+
+    It is about changes after which a name has fewer data policies than the object that held it before. `refuse` refuses
+    them to principals that do not manage these policies, `refuse-restricted` only to those that they restrict, and
+    `announce` to none. Permitted changes are announced.
+    """
+
+    policy_loss: PolicyLoss
+
+
 class _DeleteProfile(StrictRequest, frozen=True, kw_only=True, omit_defaults=True):
     """`absent-purge-requested` determines whether a drop without `purgeRequested` deletes the files."""
 
@@ -91,6 +105,7 @@ class Warehouse(Answer, frozen=True, omit_defaults=True):
     delete_profile: dict[str, Any]
     managed_by: str
     allowed_format_versions: list[int]
+    policy_loss: PolicyLoss
     storage_credential_type: CredentialType | None = None
     default_format_version: int | None = None
     updated_at: datetime | None = None

@@ -28,6 +28,7 @@ from gateway.db import (
     reports,
     secrets,
     signing_keys,
+    vacated_names,
 )
 from gateway.db.credentials import StorageCredentials
 from gateway.db.engine import Database
@@ -42,6 +43,9 @@ _log = structlog.get_logger("tasks.housekeeping")
 
 KEPT_DAYS: Final = 90
 """The retention of metrics reports and of change tickets, after their expiry, in days."""
+
+_VACATED_DAYS: Final = 365
+"""The time for which the restrictions of a name without an object are kept, in days."""
 
 _CREDENTIAL_MINUTES: Final = 60
 """The retention of the register entries of expired credentials, for auditors that compare them with a store's logs."""
@@ -108,6 +112,7 @@ class Housekeeping:
             await change_tickets.sweep(connection, older_than_days=KEPT_DAYS, limit=_BATCH)
             await signing_keys.sweep(connection)
             await live_credentials.sweep(connection, older_than_minutes=_CREDENTIAL_MINUTES, limit=_BATCH)
+            await vacated_names.sweep(connection, older_than_days=_VACATED_DAYS, limit=_BATCH)
             await secrets.sweep(connection, older_than_minutes=UNUSED_MINUTES, limit=_BATCH)
 
     async def count_credentials(self) -> None:

@@ -457,6 +457,9 @@ def _warehouses() -> list[Example]:
         ),
         Example("delete profile", warehouses.SetWarehouseDeleteProfile(on, HardDelete()), path, body=hard),
         Example("format versions", warehouses.SetWarehouseFormatVersionPolicy(on, policy), path, body=versions),
+        Example(
+            "policy loss", warehouses.SetWarehousePolicyLoss(on, "announce"), path, body={"policy-loss": "announce"}
+        ),
         Example("storage", warehouses.UpdateWarehouseStorage(on, profile), path, body=storage),
         Example("credential", warehouses.UpdateWarehouseStorageCredential(on, credential), path, body=key),
         Example("validate storage", warehouses.ValidateWarehouseStorageProfile(on, profile), path, body=storage),

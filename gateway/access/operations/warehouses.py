@@ -21,6 +21,7 @@ from gateway.protocol.warehouses import (
     DeleteProfileRequest,
     FormatVersionPolicyRequest,
     HardDelete,
+    PolicyLossRequest,
     RenameWarehouseRequest,
     SetManagedByRequest,
     SoftDelete,
@@ -228,6 +229,24 @@ class SetWarehouseFormatVersionPolicy(_Changing, ChangeOperation):
 
 
 @dataclass(frozen=True)
+class SetWarehousePolicyLoss(_Changing, ChangeOperation):
+    """Set the handling of changes after which a name has fewer data policies than the object that held it before.
+
+    It can lift data policies, so it needs the right that trust in engines needs. Owners of the warehouse lack it.
+    """
+
+    endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/policy-loss"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="warehouse")
+    policy_loss: Annotated[str, Body(PolicyLossRequest, "policy_loss")]
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.GRANT_ENFORCER, self.warehouse),)
+
+    def facts(self) -> Facts:
+        return {"policy_loss": self.policy_loss}
+
+
+@dataclass(frozen=True)
 class _OfStorage:
     """Mixin of operations on the storage of a warehouse."""
 
@@ -304,4 +323,5 @@ ChangeWarehouse = (
     | SetWarehouseManagedBy
     | SetWarehouseDeleteProfile
     | SetWarehouseFormatVersionPolicy
+    | SetWarehousePolicyLoss
 )

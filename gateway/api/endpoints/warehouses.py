@@ -17,6 +17,7 @@ from gateway.access.operations.warehouses import (
     SetWarehouseDeleteProfile,
     SetWarehouseFormatVersionPolicy,
     SetWarehouseManagedBy,
+    SetWarehousePolicyLoss,
     SetWarehouseProtection,
     ValidateWarehouseCreation,
 )
@@ -54,4 +55,5 @@ serve(DeleteWarehouse, WarehouseChanges.delete)
 serve(SetWarehouseProtection, WarehouseChanges.protect, replay=replay_protection)
 serve(SetWarehouseManagedBy, WarehouseChanges.set_managed_by, replay=_AS_IT_IS)
 serve(SetWarehouseDeleteProfile, WarehouseChanges.set_delete_profile, replay=_AS_IT_IS)
+serve(SetWarehousePolicyLoss, WarehouseChanges.set_policy_loss, replay=_AS_IT_IS)
 serve(SetWarehouseFormatVersionPolicy, WarehouseChanges.set_format_version_policy, replay=_AS_IT_IS)

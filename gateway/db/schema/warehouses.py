@@ -3,7 +3,19 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ARRAY, Boolean, Column, DateTime, ForeignKey, Integer, LargeBinary, Table, Text, UniqueConstraint
+from sqlalchemy import (
+    ARRAY,
+    Boolean,
+    CheckConstraint,
+    Column,
+    DateTime,
+    ForeignKey,
+    Integer,
+    LargeBinary,
+    Table,
+    Text,
+    UniqueConstraint,
+)
 from sqlalchemy.dialects.postgresql import JSONB, UUID
 
 from gateway.db.schema.base import metadata, now
@@ -38,7 +50,9 @@ warehouses = Table(
     now("updated_at", nullable=True),
     Column("credential_kind", Text),
     Column("data_policy_revision", UUID(as_uuid=True)),
+    Column("policy_loss", Text, nullable=False, server_default="refuse-restricted"),
     UniqueConstraint("project_id", "name_key"),
+    CheckConstraint("policy_loss in ('refuse', 'refuse-restricted', 'announce')", name="policy_loss"),
 )
 """`profile` is the storage profile as JSON, `base_key` the overlap key of its base location.
 
@@ -52,5 +66,6 @@ JSON. `credential_kind` is the `credential-type` of the credential;
 null for one that was stored before the column existed, and without a credential.
 
 `data_policy_revision` is null while no data policy can apply to a table of the warehouse. It changes with every change
-to a policy, binding, tag or mapping table that can.
+to a policy, binding, tag or mapping table that can. `policy_loss` is the handling of a change after which a name has
+fewer restrictions than before (`gateway.db.policy_loss`).
 """
