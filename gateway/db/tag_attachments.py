@@ -59,7 +59,9 @@ async def attach(
 
     Call it with the tag and the object locked: concurrent changes of one attachment are then made one after another.
     """
-    said = {"value": value, "attached_by": by, "attached_at": func.clock_timestamp(), "column_name": target.column}
+    # One value for the statement, so that both times of a new attachment are equal.
+    now = func.statement_timestamp()
+    said = {"value": value, "attached_by": by, "attached_at": now, "column_name": target.column}
     if present is not None:
         change = update(tag_attachments).where(*_at(tag_id, target)).values(**said)  # type: ignore[arg-type]  # as above
         changed: AnyRow = (await connection.execute(change.returning(tag_attachments))).one()
@@ -70,6 +72,7 @@ async def attach(
         object_type=target.type,
         object_id=target.id,
         field_id=target.field_id,
+        created_at=now,
         **said,
     )
     row: AnyRow = (await connection.execute(made.returning(tag_attachments))).one()

@@ -103,6 +103,13 @@ async def get(connection: AsyncConnection, id: str) -> AnyRow | None:
     return (await connection.execute(select(users).where(users.c.id == id))).one_or_none()
 
 
+async def named(connection: AsyncConnection, ids: Sequence[str]) -> Sequence[AnyRow]:
+    """Return those of the users that have a record."""
+    if not ids:
+        return ()
+    return (await connection.execute(select(users).where(users.c.id.in_(ids)))).all()
+
+
 async def update(
     connection: AsyncConnection, id: str, *, name: str, address: Address | None, user_type: str, by: str
 ) -> AnyRow | None:

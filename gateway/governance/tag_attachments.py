@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from itertools import groupby
 from uuid import UUID
 
@@ -268,7 +269,8 @@ def _target_tag(row: AnyRow, *, inherited: bool = False) -> TargetTag:
     return TargetTag(
         tag_definition_id=row.tag_id,
         name=row.name,
-        created_at=row.attached_at,
+        created_at=_created_at(row),
+        updated_at=_updated_at(row),
         value=row.value,
         inherited_from=source if inherited else None,
     )
@@ -279,7 +281,23 @@ def _attachment(row: AnyRow) -> TagAttachment:
     at = "table" if kind is ObjectType.COLUMN else kind.value
     own = {} if kind is ObjectType.WAREHOUSE else {f"{at}_id": row.object_id}
     target = AttachmentTarget(type=type_name(kind), warehouse_id=row.warehouse_id, field_id=row.field_id, **own)
-    return TagAttachment(target=target, created_at=row.attached_at, attached_by=row.attached_by, value=row.value)
+    return TagAttachment(
+        target=target,
+        created_at=_created_at(row),
+        updated_at=_updated_at(row),
+        attached_by=row.attached_by,
+        value=row.value,
+    )
+
+
+def _created_at(row: AnyRow) -> datetime:
+    """Return the time of the attachment. A tag that was carried with its object keeps its earlier time."""
+    earliest: datetime = min(row.created_at, row.attached_at)
+    return earliest
+
+
+def _updated_at(row: AnyRow) -> datetime | None:
+    return row.attached_at if row.attached_at > row.created_at else None
 
 
 def _token(row: AnyRow) -> str:

@@ -89,10 +89,11 @@ class NamedRole(Answer, frozen=True):
     name: str
 
 
-class NamedRoleList(Answer, frozen=True):
-    """Response of `GET /role/{id}/member-of` and `GET /user/{id}/roles`."""
+class NamedRoleList(Answer, frozen=True, omit_defaults=True):
+    """Response of `GET /role/{id}/member-of` and `GET /user/{id}/roles`, by name. Only the first has pages."""
 
     roles: list[NamedRole]
+    next_page_token: str | None = None
 
 
 class RoleMember(StrictRequest, frozen=True):
@@ -108,8 +109,21 @@ class RoleMembersRequest(StrictRequest, frozen=True):
     members: Annotated[tuple[RoleMember, ...], msgspec.Meta(max_length=100)]
 
 
+class DescribedMember(Answer, frozen=True, omit_defaults=True):
+    """A member. A user has a name, a type and, if it is verified, an address, unless its record is deleted. A role of
+    the same project has a name and its `ident`.
+    """
+
+    type: str
+    id: str
+    name: str | None = None
+    email: str | None = None
+    user_type: str | None = None
+    ident: str | None = None
+
+
 class RoleMemberList(Answer, frozen=True, omit_defaults=True):
     """Response of `GET /role/{id}/members`."""
 
-    members: list[RoleMember]
+    members: list[DescribedMember]
     next_page_token: str | None = None

@@ -92,12 +92,15 @@ class TagSource(Answer, frozen=True, omit_defaults=True):
 
 
 class TargetTag(Answer, frozen=True, omit_defaults=True):
-    """A tag of an object. `inherited-from` is absent if the tag is attached to the object itself."""
+    """A tag of an object. `inherited-from` is absent if the tag is attached to the object itself, `updated-at` if its
+    value never changed.
+    """
 
     tag_definition_id: UUID
     name: str
     created_at: datetime
     source: str = "manual"
+    updated_at: datetime | None = None
     value: str | None = None
     inherited_from: TagSource | None = None
 
@@ -136,12 +139,13 @@ class AttachmentTarget(Answer, frozen=True, omit_defaults=True):
 
 
 class TagAttachment(Answer, frozen=True, omit_defaults=True):
-    """An attachment of a tag to an object."""
+    """An attachment of a tag to an object. `updated-at` is absent if its value never changed."""
 
     target: AttachmentTarget
     created_at: datetime
     attached_by: str
     source: str = "manual"
+    updated_at: datetime | None = None
     value: str | None = None
 
 

@@ -163,3 +163,30 @@ def test_grants_on_a_tag_and_its_actions_have_the_names_of_the_console(world: Wo
     granting = world.admin.get(f"{MANAGEMENT}/permissions/tag/{tag}/authorizer-actions").json()["allowed-actions"]
     assert granting == ["change_ownership", "grant_apply", "grant_remove", "read_assignments"]
     assert world.admin.delete(path).status_code == 204
+
+
+def test_tags_state_when_they_were_attached_and_changed(world: World, ns: str) -> None:
+    definition = {"name": unique("level"), "scope": ["table"], "value-kind": "free-text"}
+    tag = world.admin.post(f"{MANAGEMENT}/tag-definition", definition).json()
+    table = world.table(ns)
+    path = f"{MANAGEMENT}/warehouse/{world.warehouse}/table/{table.uuid}/tags"
+    attachments = f"{MANAGEMENT}/tag-definition/{tag['id']}/attachments"
+
+    def seen() -> dict[str, str]:
+        [listed] = world.admin.get(path).json()["tags"]
+        [attached] = world.admin.get(attachments).json()["attachments"]
+        times = {name: listed[name] for name in ("created-at", "updated-at") if name in listed}
+        assert times == {name: attached[name] for name in ("created-at", "updated-at") if name in attached}
+        return times
+
+    assert world.admin.send("PUT", f"{path}/{tag['name']}", json={"value": "low"}).status_code == 200
+    first = seen()
+    assert set(first) == {"created-at"}
+    assert world.admin.send("PUT", f"{path}/{tag['name']}", json={"value": "high"}).status_code == 200
+    changed = seen()
+    assert changed["created-at"] == first["created-at"] < changed["updated-at"]
+
+
+def test_namespaces_state_inherited_managed_access(world: World, ns: str) -> None:
+    answer = world.admin.get(f"{MANAGEMENT}/permissions/namespace/{world.namespace_id(ns)}")
+    assert answer.json() == {"managed-access": False, "managed-access-inherited": False}

@@ -122,7 +122,8 @@ def test_role_creator_owns_and_assigns_it(world: World) -> None:
             "a repeated membership change must succeed"
         )
         members = f"{ROLE}/{role['id']}/members"
-        assert world.steward.get(members).json() == {"members": [{"type": "user", "id": world.carol.id}]}
+        [member] = world.steward.get(members).json()["members"]
+        assert member == {"type": "user", "id": world.carol.id, "name": "carol", "user-type": "human"}
         assert world.steward.get(members, params={"type": "role"}).json() == {"members": []}
         for _ in range(2):
             assert world.steward.delete(f"{members}/user/{world.carol.id}").status_code == 204
@@ -141,6 +142,8 @@ def test_nested_roles_inherit_rights_and_refuse_cycles(world: World, ns: str) ->
     assert error_triple(add(world, inner, "role", inner["id"]))[:2] == (400, "SelfAssignment")
     of = world.admin.get(f"{ROLE}/{inner['id']}/member-of").json()
     assert of == {"roles": [{k: outer[k] for k in ("id", "ident", "name")}]}
+    [member] = world.admin.get(f"{ROLE}/{outer['id']}/members").json()["members"]
+    assert member == {"type": "role", **{k: inner[k] for k in ("id", "ident", "name")}}
     given = world.admin.post(
         world.grants_path("table", table.uuid), {"writes": [{"type": "select", "role": outer["id"]}]}
     )
@@ -150,6 +153,25 @@ def test_nested_roles_inherit_rights_and_refuse_cycles(world: World, ns: str) ->
     assert world.carol.get(table.path).status_code == 200
     assert world.admin.delete(f"{ROLE}/{outer['id']}/members/role/{inner['id']}").status_code == 204
     assert world.carol.get(table.path).status_code == 404
+
+
+def test_roles_that_a_role_is_in_are_listed_by_page(world: World) -> None:
+    inner = make(world)
+    outer = sorted((make(world) for _ in range(5)), key=lambda role: (role["name"].casefold(), role["id"]))
+    for each in outer:
+        assert add(world, each, "role", inner["id"]).status_code == 204
+    for path in ("member-of", "member-of/transitive"):
+        found: list[str] = []
+        token = None
+        while token is not None or not found:
+            query = {"pageSize": "2"} | ({} if token is None else {"pageToken": token})
+            page = world.admin.get(f"{ROLE}/{inner['id']}/{path}", params=query).json()
+            assert len(page["roles"]) <= 2
+            found += [each["id"] for each in page["roles"]]
+            token = page.get("next-page-token")
+        assert found == [each["id"] for each in outer], path
+        refused = world.admin.get(f"{ROLE}/{inner['id']}/{path}", params={"pageToken": "no token"})
+        assert error_triple(refused)[:2] == (400, "InvalidPaginationToken")
 
 
 def test_members_of_provider_roles_cannot_be_assigned_manually(world: World) -> None:

@@ -300,7 +300,8 @@ def test_grants_of_apply_and_ownership_are_listed_and_take_effect(world: World, 
     change = {"writes": [{"privilege": "apply", "principal": {"user": user.id}}]}
     assert world.admin.post(grants, change).status_code == 204
     [grant] = [each for each in world.admin.get(grants).json()["grants"] if each["privilege"] == "apply"]
-    assert grant["resource"] == {"type": "tag", "project-id": world.project, "tag-id": tag["id"]}
+    ids = {"project-id": world.project, "tag-id": tag["id"], "tag-definition-id": tag["id"]}
+    assert grant["resource"] == {"type": "tag-definition", **ids}
     assert [each["resource"]["type"] for each in user.get("/management/v1/grants").json()["grants"]] == ["tag"]
     assert user.get(f"{TAG}/{tag['id']}").status_code == 200
     world.grant("manage_tags", user, "table", table.uuid)

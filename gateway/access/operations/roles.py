@@ -172,6 +172,8 @@ class ListRoleMemberOf(_OfRole, ReadOperation):
 
     endpoint: ClassVar[str] = "GET /management/v1/role/{role_id}/member-of"
     needs: ClassVar[Can] = Can.READ
+    page_token: PageToken = None
+    page_size: PageSize = None
 
 
 @dataclass(frozen=True)
@@ -191,6 +193,8 @@ class ListAllRoleMemberOf(_OfRole, ReadOperation):
 
     endpoint: ClassVar[str] = "GET /management/v1/role/{role_id}/member-of/transitive"
     needs: ClassVar[Can] = Can.READ
+    page_token: PageToken = None
+    page_size: PageSize = None
 
 
 ChangeRoleMembers = AddRoleMembers | RemoveRoleMember

@@ -38,10 +38,12 @@ tag_attachments = Table(
     Column("value", Text),
     Column("attached_by", Text, nullable=False),
     now("attached_at"),
+    now("created_at"),
     Index(None, "object_id", "tag_id", unique=True, postgresql_where=text("field_id is null")),
     Index(None, "object_id", "tag_id", "field_id", unique=True, postgresql_where=text("field_id is not null")),
     Index(None, "tag_id", "object_id"),
 )
 """`object_id` is the id of a warehouse, namespace, table, view or generic table. For a column it is the id of the table
-(`object_type` is `column`), with the field id, and the name that the column had then.
+(`object_type` is `column`), with the field id, and the name that the column had then. `attached_at` is the time of the
+last change. It precedes `created_at` if the tag was carried from another object.
 """
