@@ -138,6 +138,7 @@ EXCEPTIONS: Final[Mapping[str, Callable[[Case], bool]]] = {
     "property with an invalid value": refused_here("must have non-negative integer value", "must be true or false"),
     "encryption key that is not base64": refused_here("expected base64"),
     "row ids that overlap after a gap": refused_here("first-row-id behind table next-row-id"),
+    "too few numbers left for other writers": refused_here("leaves too few for other writers"),
     "SQL without text or dialect": refused_here("a SQL representation must have the fields sql and dialect"),
     "number out of range": refused_here("expected `int` >=", "expected `int` <="),
     # ---- the catalog is more lenient: the document that it stores can be opened

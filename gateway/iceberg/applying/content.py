@@ -54,12 +54,22 @@ RESERVED_PROPERTIES: Final = frozenset(
 """Names that describe the metadata itself. They are never stored as properties."""
 
 
+_LARGEST_STEP: Final = 2**32
+"""Largest distance of a snapshot's sequence number from that of the table. Writers use the next one. A number near
+2**63 would leave none for other writers.
+"""
+
+_MOST_ROWS: Final = 2**48
+"""Most row ids that one snapshot may use or skip: far more than the rows of any table."""
+
+
 def add_snapshot(builder: TableBuilder, update: AddSnapshot, at: str) -> None:
     """Add a snapshot.
 
     Its sequence number must exceed that of the table. Otherwise the client used an outdated table:
     `RetryableValidation` (409). A snapshot without parent may have a lower number, because it starts a new history (a
-    replaced table). Raises `InvalidTableUpdate` or `BadRequestException` for an invalid snapshot.
+    replaced table). No number may exceed that of the table by more than `_LARGEST_STEP`. Raises `InvalidTableUpdate` or
+    `BadRequestException` for an invalid snapshot.
     """
     snapshot = read_snapshot(update.snapshot, at=f"{at}.snapshot")
     for parts, noun in ((builder.schemas, "schema"), (builder.specs, "partition spec"), (builder.orders, "sort order")):
@@ -83,6 +93,11 @@ def add_snapshot(builder: TableBuilder, update: AddSnapshot, at: str) -> None:
     if builder.format_version == 1 and snapshot.sequence_number:
         # Version 1 has no sequence numbers. A stored one would contradict the table after an upgrade.
         snapshot = Snapshot.of({n: v for n, v in snapshot.members().items() if n != "sequence-number"})
+    if snapshot.sequence_number - builder.last_sequence_number > _LARGEST_STEP:
+        raise InvalidTableUpdate(
+            f"Cannot add a snapshot: its sequence number {snapshot.sequence_number} leaves too few for other writers. "
+            f"Use {builder.last_sequence_number + 1}, the next one of the table"
+        )
     if builder.format_version >= ROW_LINEAGE_FORMAT_VERSION:
         builder.next_row_id = _next_row_id(builder, snapshot)
     builder.last_sequence_number = max(builder.last_sequence_number, snapshot.sequence_number)
@@ -95,7 +110,7 @@ def _next_row_id(builder: TableBuilder, snapshot: Snapshot) -> int:
     """Return the first row id that no snapshot uses: the one after the rows of this snapshot, which may leave a gap.
 
     Raises `RetryableValidation` if the snapshot's row ids are already in use, and `InvalidTableUpdate` if the snapshot
-    has no row ids or they exceed 64 bits.
+    has no row ids, or so many that too few are left for other writers.
     """
     if snapshot.first_row_id is None or snapshot.added_rows is None:
         raise InvalidTableUpdate("Cannot add a snapshot: first-row-id is null")
@@ -105,9 +120,10 @@ def _next_row_id(builder: TableBuilder, snapshot: Snapshot) -> int:
             f"{snapshot.first_row_id} < {builder.next_row_id}"
         )
     next_row_id = snapshot.first_row_id + snapshot.added_rows
-    if next_row_id > codec.LARGEST_LONG:
+    if next_row_id - builder.next_row_id > _MOST_ROWS or next_row_id > codec.LARGEST_LONG:
         raise InvalidTableUpdate(
-            f"Cannot add a snapshot: the row ids would go up to {next_row_id}, which exceeds 64 bits"
+            f"Cannot add a snapshot: its row ids would go up to {next_row_id}, which leaves too few for other writers. "
+            f"Begin with {builder.next_row_id}, and use at most {_MOST_ROWS}"
         )
     return next_row_id
 

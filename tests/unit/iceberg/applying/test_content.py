@@ -118,11 +118,36 @@ def test_version_3_refuses_snapshots_without_row_ids(table: Any, commit: Any, w:
         commit(table(3), w.snapshot(1, **{"first-row-id": 0}))
 
 
-def test_row_ids_fit_64_bits_and_no_snapshot_has_the_id_minus_one(table: Any, commit: Any, w: Any) -> None:
-    last = {"first-row-id": 2**63 - 11, "added-rows": 10}
-    assert commit(table(3), w.snapshot(1, **last)).metadata.next_row_id == 2**63 - 1
-    with pytest.raises(InvalidTableUpdate, match="exceeds 64 bits"):
-        commit(table(3), w.snapshot(1, **{**last, "added-rows": 11}))
+def test_one_snapshot_leaves_row_ids_to_other_writers(table: Any, commit: Any, w: Any) -> None:
+    last = {"first-row-id": 2**47, "added-rows": 2**47}
+    one = commit(table(3), w.snapshot(1, **last)).metadata
+    assert one.next_row_id == 2**48
+    for rows in (
+        {"first-row-id": 2**48, "added-rows": 2**48 + 1},
+        {"first-row-id": 2**48 + 1, "added-rows": 2**48},
+        {"first-row-id": 2**63 - 11, "added-rows": 10},
+        {"first-row-id": 2**48, "added-rows": 2**63 - 1},
+    ):
+        with pytest.raises(InvalidTableUpdate, match=f"Begin with {2**48}, and use at most {2**48}"):
+            commit(one, w.snapshot(2, seq=2, parent=1, **rows))
+    assert commit(one, w.snapshot(2, seq=2, parent=1, **{"first-row-id": 2**48, "added-rows": 1})).metadata
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("parent", [1, None])
+def test_one_snapshot_leaves_sequence_numbers_to_other_writers(
+    table: Any, commit: Any, w: Any, version: int, parent: int | None
+) -> None:
+    rows = {"first-row-id": 0, "added-rows": 0} if version == 3 else {}
+    one = commit(table(version), w.snapshot(1, **rows)).metadata
+    rows["timestamp-ms"] = w.snapshot(1)["snapshot"]["timestamp-ms"] + 1
+    for number in (2 + 2**32, 2**63 - 1):
+        with pytest.raises(InvalidTableUpdate, match="Use 2, the next one of the table"):
+            commit(one, w.snapshot(2, seq=number, parent=parent, **rows))
+    assert commit(one, w.snapshot(2, seq=1 + 2**32, parent=parent, **rows)).metadata.last_sequence_number == 1 + 2**32
+
+
+def test_no_snapshot_has_the_id_minus_one(table: Any, commit: Any, w: Any) -> None:
     with pytest.raises(InvalidTableUpdate, match="this id means that there is no snapshot"):
         commit(table(2), w.snapshot(-1))
 
