@@ -75,7 +75,7 @@ def above_of(ref: Ref, resolution: Resolution) -> tuple[ObjectKey, ...]:
     return (*placeholder_keys, ObjectKey(ObjectType.WAREHOUSE, str(ref.warehouse_id)))
 
 
-_IN_A_WAREHOUSE = NamespaceRef | NamespaceIdRef | TabularRef
+_IN_A_WAREHOUSE = (NamespaceRef, NamespaceIdRef, TabularRef)
 
 
 def _levels_above(ref: NamespaceRef | NamespaceIdRef | TabularRef[Any]) -> int:

@@ -283,17 +283,24 @@ def _with_spellings(connection: Connection) -> None:
     """Insert namespaces whose paths spell the namespaces above them in another way."""
     written = fill(connection)
     reflected = Table("namespaces", MetaData(), autoload_with=connection)
-    top, below, rest = uuid4(), uuid4(), {"warehouse_id": written["warehouses"]["id"], "properties": {}}
-    rows = [
-        {"id": top, "parent_id": None, "ancestors": [], "levels": ["Sales"]},
-        {"id": below, "parent_id": top, "ancestors": [top], "levels": ["SALES", "EU"]},
-        {"id": uuid4(), "parent_id": below, "ancestors": [top, below], "levels": ["sales", "eu", "Raw"]},
-        {"id": uuid4(), "parent_id": top, "ancestors": [top], "levels": ["Sales", "us"]},
-        {"id": uuid4(), "parent_id": None, "ancestors": [], "levels": ["SALES2"]},
-    ]
-    for row in rows:
-        key = "\x1f".join(str(each).lower() for each in row["levels"] or ())
-        connection.execute(insert(reflected).values({**rest, **row, "path_key": key}))
+    top, below, warehouse = uuid4(), uuid4(), written["warehouses"]["id"]
+    spaces: tuple[tuple[object, list[object], list[str]], ...] = (
+        (top, [], ["Sales"]),
+        (below, [top], ["SALES", "EU"]),
+        (uuid4(), [top, below], ["sales", "eu", "Raw"]),
+        (uuid4(), [top], ["Sales", "us"]),
+        (uuid4(), [], ["SALES2"]),
+    )
+    for id, ancestors, levels in spaces:
+        row: dict[str, object] = {
+            "id": id,
+            "ancestors": ancestors,
+            "levels": levels,
+            "path_key": "\x1f".join(levels).lower(),
+        }
+        parent = ancestors[-1] if ancestors else None
+        row |= {"parent_id": parent, "warehouse_id": warehouse, "properties": {}}
+        connection.execute(insert(reflected).values(row))
 
 
 def _levels(connection: Connection) -> list[list[str]]:

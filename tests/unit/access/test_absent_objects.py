@@ -29,7 +29,9 @@ _NOWHERE = UUID(int=1)
 
 #: References by id, each to an object of the top level or of a top-level namespace.
 BY_ID: list[Ref] = [
-    *(TabularRef(kind, world.WAREHOUSE_ID, _NOWHERE) for kind in (Table, View, GenericTable)),
+    TabularRef(Table, world.WAREHOUSE_ID, _NOWHERE),
+    TabularRef(View, world.WAREHOUSE_ID, _NOWHERE),
+    TabularRef(GenericTable, world.WAREHOUSE_ID, _NOWHERE),
     TabularRef(Table, world.WAREHOUSE_ID, _NOWHERE, dropped=True),
     NamespaceIdRef(_NOWHERE, world.WAREHOUSE_ID),
 ]
