@@ -118,8 +118,8 @@ def _conclude(fault: Fault | None, last: Anchor | None) -> None:
 def _nothing_sealed(fact: str) -> NoReturn:
     """Print the fact with the remedy, and end with exit code 3: a job must not take it for a verified log."""
     click.echo(
-        f"{fact} The gateway seals records while it runs, each LAKEGATE__AUDIT__SEAL_INTERVAL seconds: start it, or "
-        "correct the database in the settings.",
+        f"{fact} Gateways seal records while they run, if LAKEGATE__AUDIT__SEAL_INTERVAL is set, for example to 10 "
+        "seconds: set it and start them, or correct the database in the settings.",
         err=True,
     )
     sys.exit(_FAULT)

@@ -119,8 +119,12 @@ class Dialect:
         return f"CAST({self.text(text)} AS {sql_type})"
 
     def fixed_value(self, kind: str) -> str:
-        """Return the constant of `mask-to-fixed-value` of a primitive type."""
+        """Return the constant of `mask-to-fixed-value` of a primitive type.
+
+        Raises RestrictionNotExpressible if the engine has no such type.
+        """
         name = type_name(kind)
+        self.primitive(kind)
         if name == "boolean":
             return self.literal(False, kind)
         if name == "fixed":

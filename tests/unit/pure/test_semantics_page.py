@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of `docs/data-policy-semantics.md` and `docs/auditor.md` state what the code does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import product
+
+import pytest
+
+from gateway.access.decision import Failure, Outcome
+from gateway.iceberg.predicates import Comparison
+from gateway.iceberg.types import ListType, NestedField, StructType, Type
+from gateway.identity.errors import Refusal
+from gateway.obligations.columns import RestrictionNotExpressible
+from gateway.obligations.compilers import duckdb, spark, trino
+from gateway.obligations.literals import comparable
+from gateway.obligations.masks import Action, applies
+from gateway.obligations.projections import meet
+from tests.docs_commands import ROOT
+
+_PAGE = (ROOT / "docs" / "data-policy-semantics.md").read_text()
+_AUDITOR = (ROOT / "docs" / "auditor.md").read_text()
+_FIELD = NestedField(id=9, name="x", required=False, type="string")
+_TYPES: dict[str, Type] = {
+    **{
+        name: name for name in ["boolean", "int", "long", "float", "double", "date", "time", "string", "uuid", "binary"]
+    },
+    **{name: name for name in ["timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns", "variant", "unknown"]},
+    "decimal": "decimal(9,2)",
+    "fixed": "fixed[4]",
+    "geometry": "geometry",
+    "geography": "geography",
+    "struct": StructType(fields=(_FIELD,)),
+    "list": ListType(element_id=9, element="string", element_required=False),
+}
+
+
+def _table(page: str, heading: str) -> list[list[str]]:
+    """Return the cells of the rows of the first table below a line that begins with `heading`."""
+    lines = page[page.index(heading) :].splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith("|---") or line.startswith("| ---"))
+    rows = []
+    for line in lines[start + 1 :]:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip() for cell in line.strip("|").split("|")])
+    return rows
+
+
+def _code(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def test_the_table_of_operators_is_that_of_the_code() -> None:
+    groups = (
+        (Comparison.EQ, Comparison.NOT_EQ),
+        (Comparison.LT, Comparison.LT_EQ, Comparison.GT, Comparison.GT_EQ),
+        (Comparison.STARTS_WITH, Comparison.NOT_STARTS_WITH),
+    )
+    rows = _table(_PAGE, "### Types and operators")
+    assert {name for cells in rows for name in _code(cells[0])} == _TYPES.keys() | {"map"}
+    for cells in rows:
+        for name, (group, answer) in product(_code(cells[0]), zip(groups, cells[1:], strict=True)):
+            if name in _TYPES:
+                assert {comparable(each, _TYPES[name]) for each in group} == {answer.startswith("yes")}, (name, group)
+
+
+def test_the_table_of_masks_is_that_of_the_code() -> None:
+    rows = _table(_PAGE, "## Masks")
+    assert [_code(cells[0]) for cells in rows] == [
+        [action.value]
+        for action in (
+            Action.MASK_ALPHANUM,
+            Action.SHOW_FIRST_4,
+            Action.SHOW_LAST_4,
+            Action.REPLACE_WITH_NULL,
+            Action.MASK_TO_FIXED_VALUE,
+            Action.TRUNCATE_TO_YEAR,
+            Action.TRUNCATE_TO_MONTH,
+            Action.SHA_256_GLOBAL,
+            Action.SHA_256_QUERY_LOCAL,
+        )
+    ]
+    for cells in rows:
+        action, named = Action(_code(cells[0])[0]), set(_code(cells[1]))
+        stamps = {name for name in _TYPES if name.startswith("timestamp")}
+        shown = _TYPES.keys() - named if cells[1].startswith("all") else named
+        shown |= stamps if "all timestamps" in cells[1] else set()
+        assert {name for name, kind in _TYPES.items() if applies(action, kind, required=False)} == shown, action
+        assert applies(action, "string", required=True) is (action in _FOR_TEXTS)
+
+
+_FOR_TEXTS = {each for each in Action if each.value.startswith(("mask", "show", "sha"))}
+
+
+def test_the_table_of_merged_masks_is_that_of_the_code() -> None:
+    for cells in _table(_PAGE, "## Several policies"):
+        [result] = map(Action, _code(cells[1]))
+        named = [Action(name) for name in _code(cells[0])]
+        if "any other" in cells[0]:
+            excluded = {named[0], Action.REPLACE_WITH_NULL}
+            pairs = [(named[0], each) for each in Action if each not in excluded]
+        elif len(named) == 3:
+            pairs = [(named[0], named[1]), (named[0], named[2])]
+        elif len(named) == 1:
+            pairs = [(named[0], Action.SHA_256_GLOBAL), (named[0], Action.TRUNCATE_TO_YEAR)]
+        else:
+            pairs = [(named[0], named[1])]
+        assert {meet(*pair) for pair in pairs} == {result}, cells
+
+
+@pytest.mark.parametrize(("column", "mask"), [(1, trino.mask_sql), (2, spark.mask_sql), (3, duckdb.mask_sql)])
+def test_the_table_of_engines_is_that_of_their_compilers(column: int, mask: Callable[..., str]) -> None:
+    rows = {tuple(_code(cells[0])): cells[column] for cells in _table(_PAGE, "## Engines") if cells[0]}
+    for name in ("time", "timestamp_ns", "timestamptz_ns", "variant"):
+        try:
+            mask(Action.MASK_TO_FIXED_VALUE, "c", _TYPES[name], required=False)
+            expressible = True
+        except RestrictionNotExpressible:
+            expressible = False
+        assert (rows[(name,)] != "refused") is expressible, name
+
+
+def test_the_auditor_finds_each_failure_outcome_and_reason_of_a_record() -> None:
+    rows = {tuple(_code(cells[0])): cells[1] for cells in _table(_AUDITOR, "## Fields of a record")}
+    assert set(_code(rows[("decisions[].failure",)])) == {each.value for each in Failure}
+    assert set(_code(rows[("decisions[].outcome",)])) == {each.value for each in Outcome}
+    refused = {tuple(_code(cells[0])): cells[1] for cells in _table(_AUDITOR, "## Refused logins")}
+    assert set(_code(refused[("detail.reason",)])) == {each.value for each in Refusal}
