@@ -38,6 +38,9 @@ FORMS: Final[Mapping[str, str]] = MappingProxyType(
         r"^[0-9a-fA-F:.]+/[0-9]{1,3}(?![\s\S])$": "a network in CIDR form, such as 10.0.0.0/8",
         r"^[^=\s]+=[A-Za-z0-9_-]{1,128}$": "`<audience>=<project id>`, with letters, digits, `_` and `-` in the id",
         r"^https?://": "a URL that begins with http:// or https://",
+        r"^(\*|https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?)$": (
+            "an origin such as https://console.example.com, in lower case and without a path, or `*`"
+        ),
         r"^https?://[^\s@]+$": "a URL that begins with http:// or https://, without spaces and user names",
     }
 )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from typing import Final
 from uuid import UUID
 
 from gateway.iceberg.applying.builder import TableBuilder
@@ -115,14 +116,29 @@ def strip_trailing_slash(location: str) -> str:
     return location
 
 
+_LARGEST_GAP: Final = 1000
+"""Most field ids that one commit may skip. Writers use the next ones. An id near 2**31 would leave none to them."""
+
+
+def _require_ids_left(noun: str, highest: int, last: int, fields: int) -> None:
+    """Raise `InvalidTableUpdate` if new fields skip so many ids that other writers could run out of them."""
+    if highest - last > fields + _LARGEST_GAP:
+        raise InvalidTableUpdate(
+            f"The {noun} id {highest} leaves too few for other writers. Use {last + 1}, the next one of the table"
+        )
+
+
 def add_schema(builder: TableBuilder, update: AddSchema, at: str) -> None:
     """Add a schema. An equal schema keeps its id; a new one gets the highest id plus one. The client's id is ignored.
 
     The deprecated `last-column-id` of the update is ignored too. Java clients since 1.8 send the highest id of the
     schema there, which is below the table's own value after a column was dropped. The table's value never decreases.
+    Raises `BadRequestException` for an invalid schema, and `InvalidTableUpdate` for ids that skip too many others.
     """
     schema = read_schema(update.schema, at=f"{at}.schema")
     check_compatibility(schema, builder.format_version)
+    if builder.schemas:  # A new table may have the ids of the table that it copies.
+        _require_ids_left("field", schema.highest_field_id, builder.last_column_id, len(schema.columns))
     highest = max(builder.last_column_id, schema.highest_field_id)
     found = next((known.schema_id for known in builder.schemas if known.same_as(schema)), None)
     if found is not None and highest == builder.last_column_id:
@@ -156,7 +172,8 @@ def set_current_schema(builder: TableBuilder, update: SetCurrentSchema, at: str)
 def add_spec(builder: TableBuilder, update: AddSpec, at: str) -> None:
     """Add a partition spec. A spec with equal fields keeps its id; a new one gets the highest id plus one.
 
-    Missing field ids are assigned. Raises `BadRequestException` for a spec that does not fit the current schema.
+    Missing field ids are assigned. Raises `BadRequestException` for a spec that does not fit the current schema, and
+    `InvalidTableUpdate` for ids that skip too many others.
     """
     spec = read_spec(update.spec, at=f"{at}.spec")
     found = next((known.spec_id for known in builder.specs if known.compatible_with(spec)), None)
@@ -172,6 +189,8 @@ def add_spec(builder: TableBuilder, update: AddSpec, at: str) -> None:
         check_spec(bound, builder.schema())
     if builder.format_version == 1:
         check_sequential_ids(bound)
+    if builder.specs:
+        _require_ids_left("partition field", bound.last_field_id, builder.last_partition_id, len(bound.fields))
     builder.specs = builder.specs.append(bound)
     builder.last_partition_id = max(builder.last_partition_id, bound.last_field_id)
     builder.added_specs.add(spec_id)

@@ -202,6 +202,29 @@ def test_a_field_keeps_its_id_across_specs_and_a_new_one_gets_a_new_id(table: An
     assert [f.field_id for f in new.default_spec.fields] == [1001, 1002]
 
 
+def test_a_new_column_leaves_ids_to_other_writers(table: Any, commit: Any, w: Any) -> None:
+    def adding(id: int) -> Any:
+        columns = (w.column(1, "id", required=True), w.column(2, "ts", "timestamptz"), w.column(id, "new"))
+        return {"action": "add-schema", "schema": w.schema(*columns)}
+
+    # The table has the ids 1 and 2. Three columns, and a gap of a thousand.
+    assert commit(table(), adding(1005)).metadata.last_column_id == 1005
+    for id in (1006, 2**31 - 300):
+        with pytest.raises(InvalidTableUpdate, match=f"The field id {id} leaves too few .* Use 3, the next one"):
+            commit(table(), adding(id))
+
+
+def test_a_new_partition_field_leaves_ids_to_other_writers(table: Any, commit: Any) -> None:
+    def adding(id: int) -> Any:
+        field = {"source-id": 1, "field-id": id, "name": "part", "transform": "bucket[4]"}
+        return {"action": "add-spec", "spec": {"spec-id": 9, "fields": [field]}}
+
+    last = table().last_partition_id
+    assert commit(table(), adding(last + 1001)).metadata.last_partition_id == last + 1001
+    with pytest.raises(InvalidTableUpdate, match=f"The partition field id .* Use {last + 1}, the next one"):
+        commit(table(), adding(last + 1002))
+
+
 def test_the_last_partition_id_never_shrinks(table: Any, commit: Any) -> None:
     base = commit(table(), add_spec(part(2, "day", "d"), part(1, "bucket[8]", "b"))).metadata
     narrow = commit(base, add_spec(part(2, "day", "d"))).metadata
