@@ -15,9 +15,9 @@ from litestar.types import ASGIApp, ControllerRouterHandler
 
 import gateway.api.endpoints  # noqa: F401 - importing the package registers all routes
 from gateway.access.operation import OPERATIONS, HttpOperation
-from gateway.api.context import provide_ctx
 from gateway.api.cors import Cors
 from gateway.api.early_refusal import EarlyRefusal
+from gateway.api.entry import provide_ctx
 from gateway.api.latch import Latch, RequestObserver
 from gateway.api.raw_path import RawPath
 from gateway.api.refused_logins import answer_and_count

@@ -7,33 +7,27 @@ import hashlib
 import time
 from collections.abc import Mapping
 from typing import Any, TypeVar
-from uuid import UUID
 
 import msgspec
 from litestar import Request
 
 from gateway.access.actor import Actor, ActorKind
-from gateway.access.authz_errors import DecisionUnavailable, InvalidAssumeRoleId, unavailable
-from gateway.access.door import Door
 from gateway.access.idempotency import Claim, RecordedSuccess, RepeatableRequest
 from gateway.access.operation import HttpOperation, Operation
 from gateway.access.permit import Permit
-from gateway.access.refs import ProjectRef, RoleRef, WarehouseRef
+from gateway.access.refs import ProjectRef, WarehouseRef
 from gateway.access.request_context import RequestContext
 from gateway.access.shares import Lease
 from gateway.access.tuples import Principal
 from gateway.api.binding import Inputs, bind
 from gateway.api.early_refusal import authorizations_of, credential_of
 from gateway.api.forms import MAX_FORM, Form, UnreadableForm, read_form
-from gateway.api.header_values import printable
 from gateway.api.idempotency import parse_key
-from gateway.api.latch import CLIENT_REQUEST_ID, DEADLINE, LEASE, REQUEST_CONTEXT, REQUEST_ID, announced_bytes
+from gateway.api.latch import LEASE, announced_bytes
 from gateway.api.path_refs import read_path, referenced_views
 from gateway.api.raw_path import refuse_in_body
-from gateway.api.serves import INPUTS, OPERATIONS_OF
+from gateway.api.serves import INPUTS
 from gateway.api.services import Services
-from gateway.api.unknown_parameters import refuse_unknown_parameters
-from gateway.api.warehouse_names import resolve_prefix
 from gateway.governance.errors import ProjectIdMissing
 from gateway.governance.principals import other_principal, principal_of
 from gateway.iceberg.errors import BadRequestException, InvalidPaginationToken
@@ -334,68 +328,8 @@ class Ctx:
         return ProjectRef(id)
 
 
-async def provide_ctx(request: Request[Any, Any, Any]) -> Ctx:
-    """Authenticate the caller, take a slot of its share, assume the requested role, and return the handler's context.
-
-    Raises 401 and 503 of authentication, ShareExceeded, 400 for unknown query parameters, and the errors of `_assume`
-    and `resolve_prefix`.
-    """
-    services: Services = request.app.state.services
-    operations = request.route_handler.opt.get(OPERATIONS_OF, frozenset())
-    given = authorizations_of(request.scope)
-    if any(operation.authenticates_itself for operation in operations) or (
-        not given and any(operation.is_public() for operation in operations)
-    ):
-        actor = Actor.anonymous()
-    elif any(operation.is_provisioning() for operation in operations):
-        actor = await services.authenticate_provisioner(given, request.scope)
-    else:
-        actor = await services.authenticate(given, request.scope)
-    state: dict[str, Any] = request.scope["state"]
-    request_context = RequestContext(
-        actor=actor,
-        request_id=state[REQUEST_ID],
-        client_request_id=state[CLIENT_REQUEST_ID],
-        user_agent=printable(request.headers.get("user-agent")),
-        client_address=request.client.host if request.client is not None else None,
-        deadline=state[DEADLINE],
-    )
-    state[REQUEST_CONTEXT] = request_context
-    add_to_context(actor=actor.id or None)
-    lease = None if actor.kind is ActorKind.ANONYMOUS else await enter(request, services, actor)
-    inputs: Inputs = request.route_handler.opt.get(INPUTS, Inputs())
-    refuse_unknown_parameters(operations, inputs.query, request.query_params)
-    role_headers = request.headers.getall("x-assume-role", [])
-    if role_headers and lease is not None:
-        await lease.charge_questions(1)
-        await _assume(services.door, request_context, role_headers, request.headers.get("x-project-id"), operations)
-    await resolve_prefix(request, services, request_context.actor)
-    return Ctx(services, request_context, request, lease)
-
-
 async def enter(request: Request[Any, Any, Any], services: Services, actor: Actor) -> Lease:
     """Take a slot of the caller's share. The latch releases it when the request ends. Raises ShareExceeded."""
     lease = await services.shares.enter(actor, announced_bytes(request.scope), credential_of(request.scope))
     request.scope["state"][LEASE] = lease
     return lease
-
-
-async def _assume(
-    door: Door,
-    request_context: RequestContext,
-    role_headers: list[str],
-    project: str | None,
-    operations: frozenset[type[HttpOperation]],
-) -> None:
-    """Make the caller act as the role in the header. Raises 400 for a malformed header, and the errors of
-    `Door.assume`.
-    """
-    try:
-        (role,) = (UUID(value) for value in role_headers)
-    except ValueError:
-        raise InvalidAssumeRoleId("The header x-assume-role must contain the UUID of exactly one role.") from None
-    try:
-        await door.assume(request_context, RoleRef(role), project=project)
-    except DecisionUnavailable:
-        # The operation of the request decides the status: 429 for a catalog mutation, else 503.
-        raise unavailable(any(operation.is_catalog_mutation() for operation in operations)) from None

@@ -3,12 +3,9 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Sequence
 from functools import partial
 from uuid import UUID
 
-import msgspec
 from uuid_utils.compat import uuid7
 
 from gateway.access.authz_errors import not_found
@@ -30,7 +27,7 @@ from gateway.access.operations.roles import (
 from gateway.access.permit import Permit
 from gateway.access.refs import ObjectKey, ObjectType, ProjectRef, RoleRef
 from gateway.access.tuples import Principal, PrincipalType
-from gateway.db import role_nesting, roles, scim_groups, search, users
+from gateway.db import role_nesting, roles, scim_groups, search
 from gateway.db.delivery import TupleDelivery
 from gateway.db.engine import Connection, Database
 from gateway.db.last_admin_guard import guard_last_admin
@@ -48,13 +45,11 @@ from gateway.governance.errors import (
     require_remaining_admin,
 )
 from gateway.governance.role_escalation_guard import refuse_escalation
-from gateway.iceberg.errors import BadRequestException, CatalogError, InvalidPaginationToken
-from gateway.protocol.base import UserId
+from gateway.governance.role_pages import ident_of, member_after, members_page, roles_page
+from gateway.iceberg.errors import CatalogError, InvalidPaginationToken
 from gateway.protocol.roles import (
     OWN_PROVIDER,
     SYSTEM_PROVIDER,
-    DescribedMember,
-    NamedRole,
     NamedRoleList,
     Role,
     RoleList,
@@ -145,7 +140,7 @@ class Roles:
         row = await self._row(permit.operation.role)
         return RoleMetadata(
             id=row.id,
-            ident=_ident(row),
+            ident=ident_of(row),
             name=row.name,
             project_id=row.project_id,
             provider_id=row.provider_id,
@@ -231,10 +226,10 @@ class Roles:
                 connection,
                 operation.role.role_id,
                 type=operation.type,
-                after=_after(operation.page_token),
+                after=member_after(operation.page_token),
                 limit=limit + 1,
             )
-            return await _members(connection, rows, limit, permit.role(operation.role).project_id)
+            return await members_page(connection, rows, limit, permit.role(operation.role).project_id)
 
     async def member_of(self, permit: Permit[ListRoleMemberOf]) -> NamedRoleList:
         """Return the roles of the same project that have this role as a direct member."""
@@ -242,7 +237,7 @@ class Roles:
         role = permit.role(operation.role)
         async with self._database.read() as connection:
             rows = await roles.member_of(connection, PrincipalType.ROLE, str(role.id), project_id=role.project_id)
-        return _page_of_roles(rows, operation.page_token, operation.page_size or self._page_size)
+        return roles_page(rows, operation.page_token, operation.page_size or self._page_size)
 
     async def all_members(self, permit: Permit[ListAllRoleMembers]) -> RoleMemberList:
         """Return the direct and indirect members by type and id.
@@ -256,10 +251,10 @@ class Roles:
                 connection,
                 str(operation.role.role_id),
                 type=operation.type,
-                after=_after(operation.page_token),
+                after=member_after(operation.page_token),
                 limit=limit + 1,
             )
-            return await _members(connection, rows, limit, permit.role(operation.role).project_id)
+            return await members_page(connection, rows, limit, permit.role(operation.role).project_id)
 
     async def all_member_of(self, permit: Permit[ListAllRoleMemberOf]) -> NamedRoleList:
         """Return the roles of the same project that this role is a direct or indirect member of."""
@@ -269,7 +264,7 @@ class Roles:
             rows = await role_nesting.all_roles_of(
                 connection, PrincipalType.ROLE, str(role.id), project_id=role.project_id
             )
-        return _page_of_roles(rows, operation.page_token, operation.page_size or self._page_size)
+        return roles_page(rows, operation.page_token, operation.page_size or self._page_size)
 
     async def _row(self, ref: RoleRef) -> AnyRow:
         async with self._database.read() as connection:
@@ -277,86 +272,6 @@ class Roles:
         if row is None:
             raise not_found(ref)
         return row
-
-
-async def _members(connection: Connection, rows: Sequence[AnyRow], limit: int, project_id: str) -> RoleMemberList:
-    """Return a page of at most `limit` members. One row more than `limit` means that there is another page.
-
-    Roles of other projects have no name: the caller may not be able to read them.
-    """
-    last, page = rows[limit - 1] if len(rows) > limit else None, rows[:limit]
-    ids = {kind: [row.principal_id for row in page if row.principal_type == kind] for kind in PrincipalType}
-    known_users = {row.id: row for row in await users.named(connection, ids[PrincipalType.USER])}
-    known_roles = {
-        str(row.id): row for row in await roles.named(connection, ids[PrincipalType.ROLE], project_id=project_id)
-    }
-    return RoleMemberList(
-        members=[
-            _described_role(row.principal_id, known_roles.get(row.principal_id))
-            if row.principal_type == PrincipalType.ROLE
-            else _described_user(row.principal_id, known_users.get(row.principal_id))
-            for row in page
-        ],
-        next_page_token=None if last is None else f"{last.principal_type}:{last.principal_id}",
-    )
-
-
-def _described_role(id: str, row: AnyRow | None) -> DescribedMember:
-    if row is None:
-        return DescribedMember(type="role", id=id)
-    return DescribedMember(type="role", id=id, name=row.name, ident=_ident(row))
-
-
-def _described_user(id: str, row: AnyRow | None) -> DescribedMember:
-    if row is None:
-        return DescribedMember(type="user", id=id)
-    return DescribedMember(type="user", id=id, name=row.name, email=row.verified_email, user_type=row.user_type)
-
-
-def _page_of_roles(rows: Sequence[AnyRow], token: str | None, size: int) -> NamedRoleList:
-    """Return a page of roles in the order of (name, id), starting after the place in the token.
-
-    The order is that of code points, whatever the collation of the database is. Raise InvalidPaginationToken.
-    """
-    place = _place_of(token)
-    left = sorted((row for row in rows if place is None or _place(row) > place), key=_place)
-    answer = named_roles(left[:size])
-    if len(left) <= size:
-        return answer
-    next_token = base64.urlsafe_b64encode(msgspec.json.encode(_place(left[size - 1]))).decode()
-    return msgspec.structs.replace(answer, next_page_token=next_token)
-
-
-def _place(row: AnyRow) -> tuple[str, str]:
-    return row.name_key, str(row.id)
-
-
-def _place_of(token: str | None) -> tuple[str, str] | None:
-    if not token:
-        return None
-    try:
-        return msgspec.json.decode(base64.b64decode(token, altchars=b"-_", validate=True), type=tuple[str, str])
-    except (ValueError, msgspec.DecodeError):
-        raise InvalidPaginationToken(
-            "The page token is invalid: this server did not issue it. Send the request without a page token to get "
-            "the first page."
-        ) from None
-
-
-def named_roles(rows: Sequence[AnyRow]) -> NamedRoleList:
-    """Return role rows as id, identifier and name."""
-    return NamedRoleList(roles=[NamedRole(id=row.id, ident=_ident(row), name=row.name) for row in rows])
-
-
-def parse_member(type: str, id: str) -> tuple[PrincipalType, str]:
-    """Return (type, id) of a member in the form of relationship tuples. Raise 400 for an invalid id."""
-    try:
-        kind = PrincipalType(type)
-        return kind, str(UUID(id)) if kind is PrincipalType.ROLE else msgspec.convert(id, UserId)
-    except (ValueError, msgspec.ValidationError):
-        raise BadRequestException(
-            "A member must be a user in the form `<provider>~<subject>`, or the UUID of a role."
-        ) from None
 
 
 async def _refuse_depth(connection: Connection, role: ObjectKey, owner: Principal) -> None:
@@ -402,14 +317,10 @@ def _clash_error(clash: roles.RoleClash, about: RoleRef | ProjectRef) -> Catalog
             return not_found(about)
 
 
-def _ident(row: AnyRow) -> str:
-    return f"{row.provider_id}~{row.source_id}"
-
-
 def _wire(row: AnyRow) -> Role:
     return Role(
         id=row.id,
-        ident=_ident(row),
+        ident=ident_of(row),
         name=row.name,
         project_id=row.project_id,
         provider_id=row.provider_id,
@@ -430,15 +341,3 @@ def _uuid(token: str | None) -> UUID | None:
             "The page token is invalid: this server did not issue it. Send the request without a page token to get "
             "the first page."
         ) from None
-
-
-def _after(token: str | None) -> tuple[str, str] | None:
-    if not token:
-        return None
-    type, colon, id = token.partition(":")
-    if not colon or type not in list(PrincipalType):
-        raise InvalidPaginationToken(
-            "The page token is invalid: this server did not issue it. Send the request without a page token to get "
-            "the first page."
-        )
-    return type, id

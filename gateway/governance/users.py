@@ -34,7 +34,8 @@ from gateway.db.read_pool import ReadPool
 from gateway.db.row_mapping import user_from
 from gateway.db.rows import AnyRow
 from gateway.governance.errors import UserRestricted, UserSynchronized, pending_during_outage, require_remaining_admin
-from gateway.governance.roles import MOST_FOUND, named_roles
+from gateway.governance.role_pages import named_roles
+from gateway.governance.roles import MOST_FOUND
 from gateway.protocol.roles import NamedRoleList
 from gateway.protocol.users import FoundUser, FoundUsers, User, UserList, WhoAmIAnswer
 

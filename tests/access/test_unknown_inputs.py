@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Unknown members of bodies and unknown query parameters of the management API, at every endpoint.
 
-The rule is in `gateway/protocol/base.py`, for query parameters in `gateway/api/unknown_parameters.py`, and for users in
+The rule is in `gateway/protocol/base.py`, for query parameters in `gateway/api/entry.py`, and for users in
 docs/protocol.md. Here it is stated a second time, by the operations instead of the bodies.
 """
 

@@ -34,7 +34,8 @@ from gateway.api.context import Ctx
 from gateway.api.principal_ids import principal_in_path
 from gateway.api.serves import replay_by, serve, serves
 from gateway.governance.grant_requests import require_writable
-from gateway.governance.roles import Roles, parse_member
+from gateway.governance.role_pages import parse_member
+from gateway.governance.roles import Roles
 from gateway.protocol.roles import Role, RoleMembersRequest
 
 
