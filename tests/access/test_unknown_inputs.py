@@ -59,6 +59,7 @@ STRICT_OPERATIONS = frozenset(
         "SetWarehouseDeleteProfile",
         "SetWarehouseFormatVersionPolicy",
         "SetWarehouseManagedBy",
+        "SetWarehousePolicyLoss",
         "SetWarehouseProtection",
         "UpdateRoleSourceSystem",
         "UpdateWarehouseStorage",
