@@ -69,8 +69,9 @@ async def provide_ctx(request: Request[Any, Any, Any]) -> Ctx:
     state[REQUEST_CONTEXT] = request_context
     add_to_context(actor=actor.id or None)
     lease = None if actor.kind is ActorKind.ANONYMOUS else await enter(request, services, actor)
-    inputs: Inputs = request.route_handler.opt.get(INPUTS, Inputs())
-    _refuse_unknown_parameters(operations, inputs.query, request.query_params)
+    if request.scope["query_string"]:
+        inputs: Inputs = request.route_handler.opt.get(INPUTS, Inputs())
+        _refuse_unknown_parameters(operations, inputs.query, request.query_params)
     role_headers = request.headers.getall("x-assume-role", [])
     if role_headers and lease is not None:
         await lease.charge_questions(1)
