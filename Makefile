@@ -20,7 +20,7 @@ COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do \
-		printf '  \033[1m%-15s\033[0m %s\n' "$$name" "$$what"; done
+		printf "  \033[1m%-24s\033[0m %s\n" "$$name" "$$what"; done
 
 setup: $(ENVIRONMENT) ## Install the environment and the embedded servers; the other targets run this first
 	@$(BIN)/lakegate setup --with-spark
