@@ -40,6 +40,7 @@ _KEYS = {
     "opa": dict,
     "bridge_key": str,
     "pids": dict,
+    "environment": str,
 }
 
 
@@ -79,9 +80,11 @@ def test_an_empty_stack_waits_for_its_bootstrap(start_stack: StartStack) -> None
 def _up(data: Path, ready_file: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-m", "gateway.cli", "up", "--data", str(data), "--ready-file", str(ready_file)],
-        env=os.environ | {"LAKEGATE__EMBEDDED__FAST": "true", "LAKEGATE__EMBEDDED__FREE_PORTS": "true"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        env=os.environ
+        | {"LAKEGATE__EMBEDDED__FAST": "true", "LAKEGATE__EMBEDDED__FREE_PORTS": "true"}
+        | {"LAKEGATE__TAG_LABELS": "true", "LAKEGATE__OPA__URL": "http://127.0.0.1:9"},
+        stdout=ready_file.with_suffix(".log").open("wb"),
+        stderr=subprocess.STDOUT,
     )
 
 
@@ -102,6 +105,18 @@ def _await_ready(process: subprocess.Popen[bytes], ready_file: Path) -> dict[str
     return described
 
 
+def _require_a_line_for_each_part(log: Path) -> None:
+    """Require progress in a pipe, the variables that are not used, and a short summary."""
+    until = time.monotonic() + 10
+    while "Ctrl-C stops everything" not in log.read_text():
+        assert time.monotonic() < until, log.read_text()
+        time.sleep(0.05)
+    lines = log.read_text().splitlines()
+    assert "LAKEGATE__OPA__URL" in lines[0] and "LAKEGATE__TAG_LABELS" not in lines[0]
+    assert [line.split(":")[0] for line in lines[2:10]] == [f"✓ {number} of 8" for number in range(1, 9)]
+    assert len(lines) == 22, log.read_text()
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_restart_keeps_all_data_and_stop_leaves_no_process(tmp_path: Path) -> None:
@@ -115,11 +130,15 @@ def test_restart_keeps_all_data_and_stop_leaves_no_process(tmp_path: Path) -> No
         assert stat.S_IMODE(ready_file.stat().st_mode) == 0o600
         assert {name: type(value) for name, value in described.items()} == _KEYS
         assert _delete_profile(ready_file) == {"type": "soft", "expiration-seconds": 604_800}
+        _require_a_line_for_each_part(ready_file.with_suffix(".log"))
+        variables = Path(str(described["environment"])).read_text().splitlines()
+        assert "LAKEGATE__TAG_LABELS=true" in variables and "LAKEGATE__OPA__URL=http://127.0.0.1:9" not in variables
+        assert (data / ready.FILE).read_text() == ready_file.read_text()
         seen.append((described["catalog_uri"], described["s3"], described["postgres"], described["openfga"]))
         family = psutil.Process(process.pid).children(recursive=True)
         process.send_signal(number)
         assert process.wait(90) == expected
-        assert ready_file.exists() is (number == signal.SIGKILL)
+        assert ready_file.exists() is (data / ready.FILE).exists() is (number == signal.SIGKILL)
         _, alive = psutil.wait_procs(family, timeout=60)
         assert alive == []
     assert seen[0] == seen[1] == seen[2]
