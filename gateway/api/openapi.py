@@ -216,10 +216,10 @@ def _refusals(operations: list[type[HttpOperation]]) -> list[str]:
     statuses = ["400", "401", "403", "404", "5XX"]
     if any(operation.is_catalog_mutation() for operation in operations):
         # 422: another body under a used idempotency key. 429 replaces 503, which clients read as "state unknown".
-        return [*statuses, "408", "409", "413", "422", "429"]
+        return [*statuses, "408", "409", "413", "415", "422", "429"]
     changes = any(not operation.endpoint.startswith(("GET ", "HEAD ")) for operation in operations)
     repeats = operations[0].uses_idempotency_keys()
-    return [*statuses, "503", *(["408", "409", "413"] if changes else []), *(["422"] if repeats else [])]
+    return [*statuses, "503", *(["408", "409", "413", "415"] if changes else []), *(["422"] if repeats else [])]
 
 
 def _answer(function: Callable[..., Any]) -> Answer:

@@ -82,6 +82,12 @@ REFUSALS: Final[Mapping[str, tuple[str, str, str]]] = {
         "A table sales.orders exists already",
     ),
     "413": ("The body is too large.", "PayloadTooLarge", "The request body is larger than the limit of this server."),
+    "415": (
+        "The body has a content encoding other than gzip.",
+        "UnsupportedMediaTypeException",
+        "The request body has the content-encoding 'br', which is not read here. Send it with content-encoding gzip, "
+        "or without that header.",
+    ),
     "422": (
         "The idempotency key was used with another body, or the request contradicts itself.",
         "UnprocessableEntityException",
