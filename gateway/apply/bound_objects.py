@@ -82,9 +82,10 @@ class BoundObjects:
     def _tables(self, policy: Address) -> Mapping[str, Address]:
         """Return the tables that a policy covers, by their ids."""
         found: dict[str, Address] = {}
-        for row in self._api.pages(f"{self._located.path(policy)}/affected", "tables"):
+        every = {"withoutEffect": "true"}
+        for row in self._api.pages(f"{self._located.path(policy)}/affected", "tables", query=every):
             warehouse = self._warehouse(row["warehouse-id"])
-            if warehouse is not None:
+            if warehouse is not None and row.get("type") not in ("view", "namespace"):
                 namespace = namespace_address(warehouse, row["namespace"])
                 found[row["table-id"]] = Address(Kind(row.get("type", Kind.TABLE)), row["name"], namespace)
         return found

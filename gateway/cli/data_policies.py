@@ -208,16 +208,29 @@ def history(policy: str, project: str | None, gateway: str | None, token: str | 
 @PROJECT
 @at_a_gateway
 def affected(policy: str, project: str | None, gateway: str | None, token: str | None) -> None:
-    """List the tables that POLICY covers, each with a principal that it restricts there, separated by tabs.
+    """List the tables that POLICY has an effect on, each with a principal that it restricts there, separated by tabs.
 
-    A line with `lost` is an object with a name that the policy restricted more before.
+    The last part is the effect: masked columns, columns that a filter tests, or `no data`. A line with `lost` is an
+    object with a name that the policy restricted more before.
     """
     api = Management.of(gateway, token, project)
     for table in pages(api, f"{policy_path(api, policy)}/affected", "tables", {}):
         name = printable(".".join(filter(None, (*table["namespace"], table["name"]))))
         lost = [{"type": "lost", "id": table["type"]}] if table.get("lost") else []
         for each in [*lost, *table["principals"]] or [{"type": "-", "id": "-"}]:
-            click.echo("\t".join((table["table-id"], name, each["type"], printable(each["id"]))))
+            click.echo("\t".join((table["table-id"], name, each["type"], printable(each["id"]), _effect(table))))
+
+
+def _effect(table: Mapping[str, Any]) -> str:
+    """Return the effect of a policy on an affected table as text for one line."""
+    parts = [f"{each['action']}: {each['name']}" for each in table.get("masked-columns", ())]
+    if table.get("filtered-columns"):
+        parts.append(f"filter: {', '.join(table['filtered-columns'])}")
+    if table.get("hides-all-rows"):
+        parts.append("no rows")
+    if table.get("refused"):
+        parts.append("no data")
+    return printable("; ".join(parts) or "-")
 
 
 @data_policy.command()

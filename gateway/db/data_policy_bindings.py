@@ -170,8 +170,8 @@ async def covered(
 ) -> Sequence[AnyRow]:
     """Return the tables that a policy covers, by a binding to the table, its name, a container or a tag, by id.
 
-    Rows have `id`, `kind`, `warehouse_id`, `project_id`, `levels` and `name`. `kind` is `generic_table` for generic
-    tables. `table_id` limits the rows to one table.
+    Rows have `id`, `kind`, `warehouse_id`, `project_id`, `levels`, `name`, `namespace_id` and `ancestors` (of
+    the namespace). `kind` is `generic_table` for generic tables. `table_id` limits the rows to one table.
     """
     values = {"policy": policy_id, "table": table_id, "after": after, "limit": limit}
     return (await connection.execute(_COVERED, values)).all()
@@ -194,7 +194,7 @@ _COVERED: Final = text(
         select object_type, object_id from bound where object_type <> 'tag'
         union select a.object_type, a.object_id from tag_attachments a
             join bound b on b.object_type = 'tag' and b.object_id = a.tag_id)
-    select t.id, t.kind, t.warehouse_id, w.project_id, n.levels, t.name
+    select t.id, t.kind, t.warehouse_id, w.project_id, n.levels, t.name, n.id as namespace_id, n.ancestors
     from tables t join namespaces n on n.id = t.namespace_id join warehouses w on w.id = t.warehouse_id
     where t.kind in ('table', 'generic_table') and t.deleted_at is null and t.staged_by is null
         and (cast(:table as uuid) is null or t.id = cast(:table as uuid))

@@ -38,6 +38,7 @@ from gateway.db.policy_loss import Loss, losses_of
 from gateway.db.rows import AnyRow
 from gateway.governance.data_policies import page_start
 from gateway.governance.data_policy_columns import recorded_fields
+from gateway.governance.policy_effects import Effect, effects_on
 from gateway.iceberg.errors import BadRequestException
 from gateway.obligations.data_policies import Definition
 from gateway.protocol.data_policies import (
@@ -145,8 +146,10 @@ class DataPolicyBindings:
             await touch(connection, project_id=policy.project_id, warehouse_id=found[0].warehouse_id)
 
     async def affected(self, permit: Permit[ListDataPolicyAffected]) -> AffectedList:
-        """Return the tables that the policy covers, each with the principals that it restricts there, and the objects
-        with a name that the policy restricted more before.
+        """Return the tables on which the policy has an effect, each with the principals that it restricts there, and
+        the objects with a name that the policy restricted more before.
+
+        A page can have less tables than requested, and none: only those that the policy covers are counted.
         """
         operation = permit.operation
         id = operation.policy.policy_id
@@ -156,12 +159,16 @@ class DataPolicyBindings:
             found = await data_policy_bindings.covered(connection, id, after=after, limit=limit + 1)
             names = await vacated_names.announced(connection, id, after=after, limit=limit + 1)
             ids = sorted({row.id for row in found}.union(row.object_id for row in names))
-            readers = await data_policy_bindings.readers(connection, id, [row.id for row in found])
+            covered = [row for row in found if row.id in ids[:limit]]
+            effects = dict(await effects_on(connection, id, covered))
+            if operation.without_effect:
+                effects = {row.id: Effect() for row in covered} | effects
+            readers = await data_policy_bindings.readers(connection, id, list(effects))
         lost = {each.object_id: each for each in losses_of(names)}
         rows = {row.id: row for row in found}
-        page = [each for each in ids[:limit] if each in rows or each in lost]
+        page = [each for each in ids[:limit] if each in effects or each in lost]
         return AffectedList(
-            tables=[_affected(rows.get(each), lost.get(each), readers) for each in page],
+            tables=[_affected(rows.get(each), effects.get(each), lost.get(each), readers) for each in page],
             next_page_token=str(ids[limit - 1]) if len(ids) > limit else None,
         )
 
@@ -243,9 +250,11 @@ _KINDS: Final[Mapping[str, Literal["table", "generic-table", "view", "namespace"
 }
 
 
-def _affected(table: AnyRow | None, loss: Loss | None, readers: Sequence[AnyRow]) -> AffectedTable:
+def _affected(
+    table: AnyRow | None, effect: Effect | None, loss: Loss | None, readers: Sequence[AnyRow]
+) -> AffectedTable:
     """Return a table that the policy covers, an object with a name that it restricted more before, or both."""
-    if table is None and loss is not None:
+    if (table is None or effect is None) and loss is not None:
         return AffectedTable(
             type=_KINDS[loss.kind],
             table_id=loss.object_id,
@@ -255,7 +264,7 @@ def _affected(table: AnyRow | None, loss: Loss | None, readers: Sequence[AnyRow]
             principals=[],
             lost=True,
         )
-    if table is None:
+    if table is None or effect is None:
         raise LookupError("neither covered nor lost")
     return AffectedTable(
         type=_KINDS[table.kind],
@@ -267,4 +276,8 @@ def _affected(table: AnyRow | None, loss: Loss | None, readers: Sequence[AnyRow]
             AffectedPrincipal(type=row.principal_type, id=row.principal_id) for row in readers if row.id == table.id
         ],
         lost=loss is not None,
+        masked_columns=list(effect.masked),
+        filtered_columns=list(effect.filtered),
+        hides_all_rows=effect.hides_all_rows,
+        refused=effect.refused,
     )

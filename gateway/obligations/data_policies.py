@@ -148,14 +148,17 @@ def attributes_of(definition: Definition, source: AttributeSource) -> frozenset[
     return frozenset(each.name for each in attributes if each is not None and each.source is source)
 
 
+def columns_referenced(definition: Definition) -> tuple[ColumnReference, ...]:
+    """Return the references to columns in a definition, in no particular order."""
+    if isinstance(definition, Mask):
+        return definition.columns
+    tests = _tests_within(definition)
+    return tuple(each.column for each in tests if isinstance(each, NullTest | CompareTest | InTest))
+
+
 def tags_of(definition: Definition) -> frozenset[str]:
     """Return the names of the tags that a definition refers to."""
-    if isinstance(definition, Mask):
-        references = list(definition.columns)
-    else:
-        tests = _tests_within(definition)
-        references = [each.column for each in tests if isinstance(each, NullTest | CompareTest | InTest)]
-    return frozenset(each.tag for each in references if each.tag is not None)
+    return frozenset(each.tag for each in columns_referenced(definition) if each.tag is not None)
 
 
 def _tests_within(definition: Definition) -> Iterator[Test]:

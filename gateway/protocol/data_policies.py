@@ -183,8 +183,20 @@ class AffectedPrincipal(Answer, frozen=True):
     id: str
 
 
+class MaskedColumn(Answer, frozen=True):
+    """A column that a policy masks, with the mask that its type allows."""
+
+    name: str
+    field_id: int
+    action: str
+
+
 class AffectedTable(Answer, frozen=True, omit_defaults=True):
-    """A table that a policy covers, with the principals whose grants read it and that are not exempt.
+    """A table on which a policy has an effect, with the principals whose grants read it and that are not exempt.
+
+    `masked-columns` are the columns that a mask covers, and `filtered-columns` the names of those that a row filter
+    tests. `hides-all-rows` is true for a row filter that cannot be applied to the table, and `refused` if no engine
+    could apply the policy: the restricted principals get no data.
 
     No engine can apply policies to a `generic-table`, so these principals get no data of it. `lost` is true for an
     object with a name that an earlier object had, which the policy restricted more. Only such an object can be a `view`
@@ -198,6 +210,10 @@ class AffectedTable(Answer, frozen=True, omit_defaults=True):
     name: str
     principals: list[AffectedPrincipal]
     lost: bool = False
+    masked_columns: list[MaskedColumn] = []
+    filtered_columns: list[str] = []
+    hides_all_rows: bool = False
+    refused: bool = False
 
 
 class AffectedList(Answer, frozen=True, omit_defaults=True):

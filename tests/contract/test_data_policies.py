@@ -157,6 +157,42 @@ def test_every_change_writes_a_new_revision_and_the_last_unbinding_none(world: W
     assert others or revision(world) is None
 
 
+def test_affected_lists_the_effect_on_each_table_and_no_table_without_one(world: World, ns: str) -> None:
+    tag = define(world)
+    tagged, untagged = wide(world, ns), wide(world, ns)
+    attached = attach(world, tag, tags_path(world, "table", tagged.uuid, "card"))
+    assert attached.status_code < 300, attached.text
+    test = {"type": "compare", "operator": "eq", "column": {"name": "card"}, "value": "a"}
+    missing = {**test, "column": {"name": "absent"}}
+    by_tag = make(world, {**MASK, "columns": [{"tag": tag["name"]}]})
+    here = {"type": "namespace", "id": world.namespace_id(ns), "warehouse-id": world.warehouse}
+    by_name, filtering = make(world), make(world, {"kind": "row-filter", "test": test})
+    hiding = make(world, {"kind": "row-filter", "test": missing})
+    always = make(world, {"kind": "row-filter", "test": {"type": "constant", "value": True}})
+    both = {tagged.uuid, untagged.uuid}
+    masked: dict[str, Any] = {"masked-columns": [{"name": "name", "field-id": 2, "action": "mask-alphanum"}]}
+    card = {"masked-columns": [{"name": "card", "field-id": 3, "action": "mask-alphanum"}]}
+    for policy, ids, effect in (
+        (by_tag, {tagged.uuid}, card),
+        (by_name, both, masked),
+        (filtering, both, {"filtered-columns": ["card"]}),
+        (hiding, both, {"hides-all-rows": True}),
+        (always, set(), {}),
+    ):
+        assert change(world, policy, add=[here]).status_code == 204
+        path = f"{POLICY}/{policy['id']}/affected"
+        found, token = [], ""
+        while token is not None:
+            page = world.admin.get(path, params={"pageSize": 1, **({"pageToken": token} if token else {})}).json()
+            found, token = [*found, *page["tables"]], page.get("next-page-token")
+        assert {each["table-id"] for each in found} == ids
+        every = world.admin.get(path, params={"withoutEffect": "true"}).json()["tables"]
+        assert {each["table-id"] for each in every} == both, "`lakegate apply` reads the bound tables from it"
+        named = ("masked-columns", "filtered-columns", "hides-all-rows", "refused")
+        assert all({name: each[name] for name in named if name in each} == effect for each in found)
+        assert world.admin.send("DELETE", f"{POLICY}/{policy['id']}", params={"force": "true"}).status_code == 204
+
+
 def test_affected_lists_readers_without_exempt_principals(world: World, ns: str) -> None:
     policy, table = make(world), wide(world, ns)
     reader, auditor = world.stranger("reader"), world.stranger("auditor")

@@ -166,12 +166,16 @@ class BindDataPolicy(ChangeOperation):
 
 @dataclass(frozen=True)
 class ListDataPolicyAffected(_OfDataPolicy, ReadOperation):
-    """List the tables that a data policy covers, each with the principals that it restricts there."""
+    """List the tables on which a data policy has an effect, each with the effect and the principals that it restricts.
+
+    With `without_effect`, all tables that the policy covers are listed.
+    """
 
     endpoint: ClassVar[str] = "GET /management/v1/data-policy/{policy_id}/affected"
     needs: ClassVar[Can] = Can.READ_AFFECTED
     page_token: PageToken = None
     page_size: PageSize = None
+    without_effect: Annotated[bool, Query("withoutEffect")] = False
 
 
 @dataclass(frozen=True)
