@@ -155,6 +155,8 @@ def _parse(field: _Field, text: str) -> Any:
     if any((meta.extra or {}).get("kind") == "duration" for meta in field.metas):
         value = _parse_duration(text)
     elif get_origin(_bare(field.hint)) is tuple:
+        if text.lstrip().startswith('["'):
+            raise ValueError("expected values that are separated by commas, such as `a,b`, and found a JSON array")
         value = [part for item in text.split(",") if (part := item.strip())]
     return msgspec.convert(value, field.hint, strict=False, dec_hook=_secret_from_text)
 

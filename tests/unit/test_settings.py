@@ -100,6 +100,7 @@ def test_all_problems_are_reported_at_once() -> None:
         ("SKIP_STORAGE_VALIDATION", "perhaps"),
         ("SERVER_ID", "not-a-uuid"),
         ("OPENID_SUBJECT_CLAIM", ","),
+        ("ENGINE_PROBES__VOUCHED", '["oidc~jobs"]'),
         ("OPENFGA__STORE_NAME", "ab"),
     ],
 )
