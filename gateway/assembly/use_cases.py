@@ -314,6 +314,7 @@ def build_services(
             valid_days=settings.engine_probes.valid_days,
             rules=probe_rules(settings.engine_probes),
             reads=engine_reads(settings.engine_probes),
+            request_seconds=settings.max_request_time,
         ),
         checks=Checks(door=door),
         rights=Rights(door=door),

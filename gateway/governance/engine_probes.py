@@ -8,6 +8,7 @@ self-test. A pass gives no trust, because the principal knows the values.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 from secrets import SystemRandom
@@ -52,13 +53,15 @@ OPEN_TIME: Final = timedelta(minutes=15)
 """The time in which a probe must be finished."""
 _READS: Final = 2
 """The number of reads of a canary for each of the two test users."""
+_SHARE: Final = 2 / 3
+"""The part of the request timeout in which all reads must end, so that the caller learns which engine is too slow."""
 
 
 class EngineProbes:
     """Use cases of `/engine-probe`.
 
     A passed probe counts for `valid_days`. `rules` state which engines are not trusted without one. `count` receives
-    each verdict, for metrics.
+    each verdict, for metrics. `request_seconds` is the request timeout.
     """
 
     def __init__(
@@ -69,12 +72,14 @@ class EngineProbes:
         valid_days: float,
         rules: ProbeRules,
         reads: EngineReads,
+        request_seconds: float,
     ) -> None:
         self._database = database
         self._count = count
         self._valid_days = valid_days
         self._rules = rules
         self._reads = reads
+        self._seconds = request_seconds * _SHARE
 
     async def list(self, permit: Permit[ListEngineProbes]) -> EngineProbeList:
         """Return the engines that have a result, an open probe or a warning in the warehouse."""
@@ -169,12 +174,19 @@ class EngineProbes:
         SystemRandom().shuffle(order)
         outputs: dict[bool, list[str]] = {False: [], True: []}
         try:
-            for control in order:
-                outputs[control].append(
-                    await self._reads.read(address, CANARY_NAMESPACE, challenge.table, control=control)
-                )
+            async with asyncio.timeout(self._seconds):
+                for control in order:
+                    outputs[control].append(
+                        await self._reads.read(address, CANARY_NAMESPACE, challenge.table, control=control)
+                    )
         except EngineNotReached as error:
             raise EngineUnreachable(f"{error}. Nothing was recorded; repeat the request.") from None
+        except TimeoutError:
+            raise EngineUnreachable(
+                f"The engine at {address.url} did not finish {len(order)} reads within {self._seconds:g} seconds. "
+                "Nothing was recorded. Repeat the request, or ask the operator for a longer "
+                "LAKEGATE__MAX_REQUEST_TIME."
+            ) from None
         return judge_read(challenge.rows, outputs[False], outputs[True])
 
     async def record(self, permit: Permit[RecordEngineProbe]) -> EngineProbe:
