@@ -14,7 +14,6 @@ import pytest
 
 from gateway.cli.engine_canary import canary
 from gateway.cli.management import Management, Warehouse
-from gateway.embedded.ready import Ready
 from gateway.governance.probe_challenges import masked_as
 from lakegate.reader import Reader
 from tests.contract.columns import give, wide
@@ -22,6 +21,7 @@ from tests.contract.exchanging import acting
 from tests.contract.test_engine_probes import opened, path_of, posted, shown, state
 from tests.contract.world import Table, World
 from tests.e2e.lake import catalog_of
+from tests.integration.conftest import _up
 from tests.integration.kills import Killable
 
 pytestmark = pytest.mark.servers
@@ -90,34 +90,47 @@ def ignoring(world: World) -> Shows:
     return shows
 
 
-@pytest.fixture
-def site(killed_stack: Ready, gateway: Killable) -> Iterator[tuple[World, Service, Table]]:
-    """Start a gateway that needs probes and knows the address of etl. Carol may read one column of the table."""
-    with service() as running:
-        world = World(killed_stack)
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[World, Service]]:
+    """Start a gateway that needs probes, knows the address of etl, and has the analyst vouched for."""
+    with _up() as stack, service() as engine:
+        world = World(stack)
+        gateway = Killable(stack, tmp_path_factory.mktemp("gateway") / "gateway.log")
         gateway.kill()
-        gateway.start(
-            ENGINE_PROBES__REQUIRED="true",
-            ENGINE_PROBES__VALID_DAYS="2",
-            ENGINE_PROBES__ENGINES__ETL__IDENTITY=world.etl.id,
-            ENGINE_PROBES__ENGINES__ETL__KIND="http",
-            ENGINE_PROBES__ENGINES__ETL__URL=running.url,
-            ENGINE_PROBES__ENGINES__ETL__USER=world.carol.id,
-            ENGINE_PROBES__ENGINES__ETL__CONTROL=world.bob.id,
-        )
         try:
-            for person in (world.etl, world.carol, world.steward):
-                world.strip(person)
-            for privilege in ("delegate", "enforcer"):
-                world.grant(privilege, world.etl, "warehouse", world.warehouse)
-            world.grant("project_admin", world.steward, "project", world.project)
-            table = wide(world, world.namespace())
-            assert give(world, table, "name", world.carol).status_code == 204
-            yield world, running, table
+            gateway.start(
+                ENGINE_PROBES__REQUIRED="true",
+                ENGINE_PROBES__VALID_DAYS="2",
+                ENGINE_PROBES__VOUCHED=f"oidc~jobs,{world.analyst.id}",
+                ENGINE_PROBES__ENGINES__ETL__IDENTITY=world.etl.id,
+                ENGINE_PROBES__ENGINES__ETL__KIND="http",
+                ENGINE_PROBES__ENGINES__ETL__URL=engine.url,
+                ENGINE_PROBES__ENGINES__ETL__USER=world.carol.id,
+                ENGINE_PROBES__ENGINES__ETL__CONTROL=world.bob.id,
+            )
+            yield world, engine
         finally:
-            for person in (world.etl, world.carol, world.steward):
-                world.strip(person)
             world.close()
+            gateway.close()
+
+
+@pytest.fixture
+def site(running: tuple[World, Service]) -> Iterator[tuple[World, Service, Table]]:
+    """Return a table of which carol may read one column. The engine etl was never probed, and its service fails."""
+    world, engine = running
+    people = (world.etl, world.analyst, world.carol, world.steward)
+    world.sql("delete from engine_probes")
+    engine.shows = None
+    for person in people:
+        world.strip(person)
+    for privilege in ("delegate", "enforcer"):
+        world.grant(privilege, world.etl, "warehouse", world.warehouse)
+    world.grant("project_admin", world.steward, "project", world.project)
+    table = wide(world, world.namespace())
+    assert give(world, table, "name", world.carol).status_code == 204
+    yield world, engine, table
+    for person in people:
+        world.strip(person)
 
 
 def run(
@@ -195,3 +208,21 @@ def test_engine_that_enforces_nothing_or_has_another_identity_fails(site: tuple[
         world.strip(world.analyst)
     assert failed["verdict"] == "failed", "another identity answers at the address"
     assert carol.get(table.path).status_code == 403
+
+
+@pytest.mark.threat("LG-DEC-42")
+def test_engine_that_the_operator_vouches_for_is_trusted_until_a_probe_fails(
+    site: tuple[World, Service, Table],
+) -> None:
+    world, _, table = site
+    for privilege in ("delegate", "enforcer"):
+        world.grant(privilege, world.analyst, "warehouse", world.warehouse)
+    vouched, other = (acting(world, engine, world.carol) for engine in (world.analyst, world.etl))
+    assert (vouched.get(table.path).status_code, other.get(table.path).status_code) == (200, 403)
+    challenge = opened(world, world.analyst)
+    assert state(world, world.analyst)["trusted"] is True
+    assert posted(world, challenge, "").json()["trusted"] is False
+    assert vouched.get(table.path).status_code == 403
+    world.revoke("enforcer", world.analyst, "warehouse", world.warehouse)
+    world.sql("delete from engine_probes")
+    assert vouched.get(table.path).status_code == 403, "the operator vouches for an enforcer, and grants nothing"
