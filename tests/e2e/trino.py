@@ -7,6 +7,7 @@ The download is 800 MB and Trino needs a newer Java than Spark, so these tests a
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import os
 import secrets
@@ -122,8 +123,15 @@ def installed() -> Path:
 
 
 def _unpack(archive: Path, into: Path) -> None:
-    """Extract the needed parts without the top folder. Hard links become copies."""
-    with tarfile.open(archive) as packed:
+    """Extract the needed parts without the top folder. Hard links become copies.
+
+    Nearly all files of a connector are hard links to earlier entries. In the compressed archive, each of them would be
+    found by decompressing from the beginning.
+    """
+    plain = into / "archive.tar"
+    with gzip.open(archive) as compressed, plain.open("wb") as written:
+        shutil.copyfileobj(compressed, written, 1 << 20)
+    with tarfile.open(plain) as packed:
         for entry in packed:
             name = entry.name.partition("/")[2]
             if not name.startswith(_PARTS) or any(word in name for word in _LEFT_OUT) or entry.isdir():
@@ -136,6 +144,7 @@ def _unpack(archive: Path, into: Path) -> None:
             with target.open("wb") as written:
                 shutil.copyfileobj(content, written)
             target.chmod(entry.mode & 0o755)
+    plain.unlink()
 
 
 @dataclass(frozen=True)
