@@ -102,7 +102,7 @@ test-events-faults: setup ## Make 100,000 changes whose events go to NATS and Ka
 	$(BIN)/python -m tests.event_faults $(if $(SEED),--seed $(SEED)) $(if $(EVENTS),--events $(EVENTS))
 
 test-trino: setup ## Run statements of several users on a real Trino: downloads 800 MB once, needs Java 24 and Maven
-	LAKEGATE_TEST_TRINO=1 $(BIN)/python -m pytest --timeout 1200 tests/e2e/test_trino.py tests/e2e/test_trino_agreement.py tests/e2e/test_trino_columns.py tests/e2e/test_trino_policy_agreement.py tests/e2e/test_trino_caches.py tests/e2e/test_trino_restrictions.py tests/e2e/test_trino_data_policies.py tests/e2e/test_trino_one_policy.py tests/e2e/test_trino_engine_probe.py tests/e2e/test_trino_up.py
+	LAKEGATE_TEST_TRINO=1 $(BIN)/python -m pytest --timeout 1200 tests/e2e/test_trino.py tests/e2e/test_trino_agreement.py tests/e2e/test_trino_columns.py tests/e2e/test_trino_policy_agreement.py tests/e2e/test_trino_caches.py tests/e2e/test_trino_restrictions.py tests/e2e/test_trino_data_policies.py tests/e2e/test_trino_one_policy.py tests/e2e/test_trino_engine_probe.py tests/e2e/test_trino_engine_trust.py tests/e2e/test_trino_up.py
 
 test-engine: setup ## Test one real engine and record the result; make test-engine ENGINE=flink. docs/engines.md lists the engines
 	$(BIN)/python -m tests.e2e.engines $(ENGINE)
