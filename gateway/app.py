@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
+import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from functools import partial
@@ -47,10 +49,13 @@ from gateway.assembly.tracing import open_tracer, traced_application, traced_obs
 from gateway.assembly.use_cases import build_services
 from gateway.assembly.verifiers import open_verifiers
 from gateway.db import servers
+from gateway.db.connection_errors import connection_fault
 from gateway.db.credentials import StorageCredentials
 from gateway.db.engine import Database
+from gateway.db.migrate import SchemaMismatch
 from gateway.db.secrets import Sealer
 from gateway.fga.client import FgaClient
+from gateway.fga.model import ModelNotReady
 from gateway.fga.model_analysis import FollowedReaches
 from gateway.opa.cache import CachedPolicies
 from gateway.opa.decider import OpaDecider
@@ -67,7 +72,7 @@ from gateway.tasks.scope_canary import require_no_escape
 from gateway.tasks.secret_moves import MoveResult, SecretMove
 from gateway.telemetry.calls import Calls
 from gateway.telemetry.health import HealthMonitor
-from gateway.telemetry.logs import configure_logging
+from gateway.telemetry.logs import configure_logging, get_logger
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.tracing import Tracer
 from gateway.tls import trusted
@@ -75,9 +80,14 @@ from gateway.vending.scope_proof import ProofReport, prove_locations
 from gateway.vending.scope_verdict import ScopeReport
 from gateway.worker_processes import end_with_main_process
 
+_log = get_logger("app")
 
-def create_app(settings: Settings | None = None) -> Application:
-    """Return the application of one worker process. Without `settings`, read them from the environment."""
+
+def create_app(settings: Settings | None = None, *, cannot_start: Callable[[str], None] | None = None) -> Application:
+    """Return the application of one worker process. Without `settings`, read them from the environment.
+
+    `cannot_start` is called with the reason if a service that the start needs does not answer or refuses.
+    """
     settings = settings or load()
     settings.require_serving()
     configure_logging(level=settings.log_level.upper())
@@ -87,7 +97,14 @@ def create_app(settings: Settings | None = None) -> Application:
     tracer = open_tracer(settings, metrics)
 
     async def assemble(stack: AsyncExitStack) -> Services:
-        return await _assemble(settings, metrics, calls, tracer, stack)
+        try:
+            return await _assemble(settings, metrics, calls, tracer, stack)
+        except Exception as error:
+            refused = str(error) if isinstance(error, (ModelNotReady, SchemaMismatch)) else None
+            reason = connection_fault(error) or refused
+            if cannot_start is not None and reason is not None:
+                cannot_start(reason)
+            raise
 
     application, _ = build_api(
         assemble,
@@ -110,10 +127,18 @@ def create_worker() -> Application:
     block all requests of the worker for about 0.1 seconds.
     """
     end_with_main_process()
-    application = create_app()
+    application = create_app(cannot_start=_end_process)
     gc.collect()
     gc.freeze()
     return application
+
+
+def _end_process(reason: str) -> None:
+    """Write the reason to the log and end the process. The server would print its traceback twice for each worker."""
+    _log.error("gateway.cannot_start", reason=reason)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(1)
 
 
 async def _assemble(

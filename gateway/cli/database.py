@@ -152,8 +152,9 @@ async def require_our_database(settings: Settings) -> None:
     """End the command if the database has another schema version or encryption key, or was restored from a backup, or
     if the secret store refuses the gateway.
 
-    Each worker process would fail. An unreachable database does not end the command: the worker processes wait for it.
-    An unreachable secret store does not end it either: the worker processes serve what does not need it.
+    Each worker process would fail. An unreachable database does not end the command here: each worker process writes
+    the reason and ends. An unreachable secret store does not end it either: worker processes serve what does not need
+    it.
     """
     from gateway.access.dependency_errors import DatabaseUnavailable
     from gateway.assembly.secret_stores import NoSuchSecretStore, open_secret_stores

@@ -51,6 +51,23 @@ def test_misspelt_setting_stops_every_command(verb: str) -> None:
     assert "did you mean LAKEGATE__OPENID_AUDIENCE?" in done.stderr and "Traceback" not in done.stderr
 
 
+def test_serving_without_a_database_ends_with_the_reason_and_no_traceback() -> None:
+    done = _lakegate(
+        "serve",
+        OPENID_PROVIDER_URI="https://issuer.example",
+        OPENID_AUDIENCE="lakegate",
+        PG_ENCRYPTION_KEY="k" * 32,
+        PG_DATABASE_URL_WRITE=f"postgresql://u:secret@127.0.0.1:{parts.free_port()}/x",
+        LISTEN_PORT=str(parts.free_port()),
+        METRICS__PORT=str(parts.free_port()),
+        WORKERS="1",
+    )
+    output = done.stdout + done.stderr
+    assert done.returncode == 1
+    assert "nothing listens at the address of PostgreSQL" in output and "gateway.cannot_start" in output
+    assert "Traceback" not in output and "secret" not in output
+
+
 def test_serving_without_an_audience_is_refused() -> None:
     done = _lakegate("serve", OPENID_PROVIDER_URI="https://issuer.example", PG_ENCRYPTION_KEY="k")
     assert done.returncode == 1

@@ -13,7 +13,7 @@ from gateway import app
 
 def test_the_garbage_collector_skips_objects_created_at_startup(monkeypatch: pytest.MonkeyPatch) -> None:
     made: Any = [["an application"]]
-    monkeypatch.setattr(app, "create_app", lambda: made)
+    monkeypatch.setattr(app, "create_app", lambda **_: made)
     frozen = gc.get_freeze_count()
     try:
         assert app.create_worker() is made
