@@ -111,14 +111,15 @@ class OpaDecider:
 
     async def ping(self) -> None:
         """Check that OPA responds and accepts the gateway's token. Raises DecisionEngineUnavailable if not."""
+        reason: str | None
         try:
             async with asyncio.timeout(self._timeout_s):
                 status, _, _ = await self._send("GET", _HEALTH, None)
-                healthy = status == 200
-        except (TimeoutError, aiohttp.ClientError, OSError):
-            healthy = False
-        if not healthy:
-            raise DecisionEngineUnavailable("OPA failed its health check, or rejected the gateway's token.")
+                reason = None if status == 200 else _refused(status) or f"OPA failed its health check ({status})."
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            reason = self._unreachable(error)
+        if reason is not None:
+            raise DecisionEngineUnavailable(reason)
 
     async def aclose(self) -> None:
         """Close the connections. A later call opens new connections."""
@@ -133,22 +134,24 @@ class OpaDecider:
         try:
             async with asyncio.timeout(self._timeout_s):
                 status, media_type, answer = await self._send_twice(path, body)
-        except TimeoutError:
-            reason = f"OPA at {self._url} did not answer within {self._timeout_s} s."
-        except (aiohttp.ClientError, OSError) as error:
-            kind = type(error).__name__
-            reason = f"OPA at {self._url} cannot be reached ({kind}). Start it, or correct LAKEGATE__OPA__URL."
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            reason = self._unreachable(error)
         else:
             if status == 200 and media_type == "application/json":
                 return answer
             location = _failed_at(status, answer)
-            if status in (401, 403):
-                reason = f"OPA rejected the gateway's token with status {status}. Correct LAKEGATE__OPA__TOKEN."
-            elif location is None:
-                reason = f"OPA answered with status {status}, or with a body that is not JSON."
-            else:
+            if location is not None:
                 reason = f"A policy failed for this input: {location}."
+            else:
+                reason = _refused(status) or f"OPA answered with status {status}, or with a body that is not JSON."
         raise DecisionEngineUnavailable(reason)
+
+    def _unreachable(self, error: Exception) -> str:
+        if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ClientError):
+            return f"OPA at {self._url} did not answer within {self._timeout_s} s."
+        return (
+            f"OPA at {self._url} cannot be reached ({type(error).__name__}). Start it, or correct LAKEGATE__OPA__URL."
+        )
 
     async def _send_twice(self, path: str, body: bytes) -> tuple[int, str, bytes]:
         """Return (status, media type, body). Retry once after a failure of the server or of the connection.
@@ -177,6 +180,13 @@ class OpaDecider:
         # Following a redirect would send the token to another server.
         async with self._session.request(method, self._url + path, data=body, allow_redirects=False) as response:
             return response.status, response.content_type, await response.read()
+
+
+def _refused(status: int) -> str | None:
+    """Return the reason with the remedy if the status means a wrong token, else None."""
+    if status not in (401, 403):
+        return None
+    return f"OPA rejected the gateway's token with status {status}. Correct LAKEGATE__OPA__TOKEN."
 
 
 def _decoded(body: bytes, kind: type[Answer]) -> Answer:
