@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -141,11 +141,35 @@ def delete(policy: str, force: bool, project: str | None, gateway: str | None, t
 @data_policy.command()
 @click.argument("policy")
 @_ON
+@click.option("--dry-run", is_flag=True, help="Bind nothing. List the affected tables as `affected` would.")
 @PROJECT
 @at_a_gateway
-def bind(policy: str, objects: tuple[str, ...], project: str | None, gateway: str | None, token: str | None) -> None:
-    """Bind POLICY to each --on. It applies to all tables there at once."""
-    _change(Management.of(gateway, token, project), policy, "add", objects)
+def bind(
+    policy: str,
+    objects: tuple[str, ...],
+    dry_run: bool,
+    project: str | None,
+    gateway: str | None,
+    token: str | None,
+) -> None:
+    """Bind POLICY to each --on. It applies to all tables there at once, also to you unless you are exempt."""
+    api = Management.of(gateway, token, project)
+    body, path = _changes("add", objects), f"{policy_path(api, policy)}/bindings"
+    page: str | None = ""
+    while dry_run and page is not None:
+        query = {"pageToken": page} if page else {}
+        answer = api.send("POST", f"{path}/dry-run", body=body, query=query).json()
+        for line in _lines_of_affected(answer["tables"]):
+            click.echo(line)
+        page = answer.get("next-page-token")
+    if not dry_run:
+        answer = api.send("POST", f"{path}/dry-run", body=body, query={"pageSize": "1"}).json()
+        api.send("POST", path, body=body)
+        click.echo(f"bound to {', '.join(map(printable, objects))}")
+    if answer.get("restricts-caller"):
+        click.echo(
+            "warning: the policy restricts you too: without `exempt` you get no credentials of these tables", err=True
+        )
 
 
 @data_policy.command()
@@ -155,7 +179,9 @@ def bind(policy: str, objects: tuple[str, ...], project: str | None, gateway: st
 @at_a_gateway
 def unbind(policy: str, objects: tuple[str, ...], project: str | None, gateway: str | None, token: str | None) -> None:
     """Unbind POLICY from each --on."""
-    _change(Management.of(gateway, token, project), policy, "remove", objects)
+    api = Management.of(gateway, token, project)
+    api.send("POST", f"{policy_path(api, policy)}/bindings", body=_changes("remove", objects))
+    click.echo(f"unbound from {', '.join(map(printable, objects))}")
 
 
 @data_policy.command()
@@ -214,11 +240,17 @@ def affected(policy: str, project: str | None, gateway: str | None, token: str |
     object with a name that the policy restricted more before.
     """
     api = Management.of(gateway, token, project)
-    for table in pages(api, f"{policy_path(api, policy)}/affected", "tables", {}):
+    for line in _lines_of_affected(pages(api, f"{policy_path(api, policy)}/affected", "tables", {})):
+        click.echo(line)
+
+
+def _lines_of_affected(tables: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a line for each table and principal of an answer about affected tables."""
+    for table in tables:
         name = printable(".".join(filter(None, (*table["namespace"], table["name"]))))
         lost = [{"type": "lost", "id": table["type"]}] if table.get("lost") else []
         for each in [*lost, *table["principals"]] or [{"type": "-", "id": "-"}]:
-            click.echo("\t".join((table["table-id"], name, each["type"], printable(each["id"]), _effect(table))))
+            yield "\t".join((table["table-id"], name, each["type"], printable(each["id"]), _effect(table)))
 
 
 def _effect(table: Mapping[str, Any]) -> str:
@@ -288,14 +320,13 @@ def policy_path(api: Management, policy: str) -> str:
     )
 
 
-def _change(api: Management, policy: str, change: str, objects: tuple[str, ...]) -> None:
+def _changes(change: str, objects: tuple[str, ...]) -> dict[str, Any]:
+    """Return the body of a change of bindings: `add` or `remove`."""
     unique = dict.fromkeys(objects)
-    body = {
+    return {
         change: [_target(each) for each in unique if not each.startswith("name/")],
         f"{change}-names": [_name(each) for each in unique if each.startswith("name/")],
     }
-    api.send("POST", f"{policy_path(api, policy)}/bindings", body=body)
-    click.echo(f"{'bound to' if change == 'add' else 'unbound from'} {', '.join(map(printable, objects))}")
 
 
 def _target(text: str) -> dict[str, str]:

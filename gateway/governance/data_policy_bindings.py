@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Final, Literal
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from gateway.access.operations.data_policies import (
     ListDataPolicyAlerts,
     ListDataPolicyBindings,
     ReleaseDataPolicyColumn,
+    TryDataPolicyBindings,
     places_of,
     target_ref,
 )
@@ -40,7 +42,7 @@ from gateway.governance.data_policies import page_start
 from gateway.governance.data_policy_columns import recorded_fields
 from gateway.governance.policy_effects import Effect, effects_on
 from gateway.iceberg.errors import BadRequestException
-from gateway.obligations.data_policies import Definition
+from gateway.obligations.data_policies import AppliesTo, Definition
 from gateway.protocol.data_policies import (
     AffectedList,
     AffectedPrincipal,
@@ -58,6 +60,10 @@ _MOST_BINDINGS: Final = 1_000
 
 _MOST_TABLES: Final = 100
 """Limit of the tables of a page with their readers."""
+
+
+class _RolledBack(Exception):
+    """Ends the transaction of a dry run without a commit."""
 
 
 class DataPolicyBindings:
@@ -84,6 +90,29 @@ class DataPolicyBindings:
 
         Raise 400 for an object of another project, and 403 for a name that the caller may not bind policies to.
         """
+        async with self._database.change(permit) as connection:
+            await self._apply(connection, permit)
+
+    async def dry_run(self, permit: Permit[TryDataPolicyBindings]) -> AffectedList:
+        """Return what `affected` would return after the change, and whether the policy would restrict the caller.
+
+        The change is made in a transaction that is rolled back. Raise the errors of `change`.
+        """
+        operation = permit.operation
+        policy = permit.data_policy(operation.policy)
+        found: list[AffectedList] = []
+        with suppress(_RolledBack):
+            async with self._database.transaction() as connection:
+                applies_to = await self._apply(connection, permit)
+                found.append(await _affected_by(connection, policy.id, operation.page_token, operation.page_size))
+                raise _RolledBack
+        standing = await permit.policy_standing({str(policy.id): applies_to}, permit.resolution)
+        return msgspec.structs.replace(found[0], restricts_caller=str(policy.id) in standing.restricting)
+
+    async def _apply(
+        self, connection: Connection, permit: Permit[BindDataPolicy] | Permit[TryDataPolicyBindings]
+    ) -> AppliesTo:
+        """Make the change of a request, and return the principals that the policy applies to."""
         operation, request = permit.operation, permit.operation.request
         policy = permit.data_policy(operation.policy)
         targets = (*request.add, *request.remove)
@@ -92,25 +121,28 @@ class DataPolicyBindings:
         names = (*request.add_names, *request.remove_names)
         named: set[UUID | None] = {_placed_name(permit, each, policy.project_id) for each in names}
         warehouses = named.union(placed.values())
-        async with self._database.change(permit) as connection:
-            locked = await data_policies.lock(connection, policy.id)
-            if locked is None:
-                raise not_found(operation.policy)
-            tables = [each.id for each in request.add if each.type == "table"]
-            fields = await recorded_fields(connection, tables, msgspec.convert(locked.definition, Definition))
-            added = [_bound(each, placed[each], fields.get(each.id, ())) for each in request.add]
-            await data_policy_bindings.bind(connection, policy.id, added, by=permit.actor.id)
-            if named:
-                await self._bind_names(connection, permit, warehouses)
-            removed = [each.id for each in request.remove]
-            removed += [name_id(each.warehouse_id, each.pattern) for each in request.remove_names]
-            await data_policy_bindings.unbind(connection, policy.id, removed)
-            free = [(each.warehouse_id, each.pattern) for each in request.remove_names]
-            await vacated_names.forget(connection, policy.id, free)
-            await data_policy_bindings.touch_each(connection, policy.project_id, warehouses)
+        locked = await data_policies.lock(connection, policy.id)
+        if locked is None:
+            raise not_found(operation.policy)
+        tables = [each.id for each in request.add if each.type == "table"]
+        fields = await recorded_fields(connection, tables, msgspec.convert(locked.definition, Definition))
+        added = [_bound(each, placed[each], fields.get(each.id, ())) for each in request.add]
+        await data_policy_bindings.bind(connection, policy.id, added, by=permit.actor.id)
+        if named:
+            await self._bind_names(connection, permit, warehouses)
+        removed = [each.id for each in request.remove]
+        removed += [name_id(each.warehouse_id, each.pattern) for each in request.remove_names]
+        await data_policy_bindings.unbind(connection, policy.id, removed)
+        free = [(each.warehouse_id, each.pattern) for each in request.remove_names]
+        await vacated_names.forget(connection, policy.id, free)
+        await data_policy_bindings.touch_each(connection, policy.project_id, warehouses)
+        return AppliesTo(locked.applies_to)
 
     async def _bind_names(
-        self, connection: Connection, permit: Permit[BindDataPolicy], warehouses: set[UUID | None]
+        self,
+        connection: Connection,
+        permit: Permit[BindDataPolicy] | Permit[TryDataPolicyBindings],
+        warehouses: set[UUID | None],
     ) -> None:
         """Lock the warehouses of the change, and bind the policy to names. Raise 400 for too many names in one."""
         policy = permit.data_policy(permit.operation.policy)
@@ -152,25 +184,14 @@ class DataPolicyBindings:
         A page can have less tables than requested, and none: only those that the policy covers are counted.
         """
         operation = permit.operation
-        id = operation.policy.policy_id
-        limit = min(operation.page_size or _MOST_TABLES, _MOST_TABLES)
-        after = page_start(operation.page_token)
         async with self._database.read() as connection:
-            found = await data_policy_bindings.covered(connection, id, after=after, limit=limit + 1)
-            names = await vacated_names.announced(connection, id, after=after, limit=limit + 1)
-            ids = sorted({row.id for row in found}.union(row.object_id for row in names))
-            covered = [row for row in found if row.id in ids[:limit]]
-            effects = dict(await effects_on(connection, id, covered))
-            if operation.without_effect:
-                effects = {row.id: Effect() for row in covered} | effects
-            readers = await data_policy_bindings.readers(connection, id, list(effects))
-        lost = {each.object_id: each for each in losses_of(names)}
-        rows = {row.id: row for row in found}
-        page = [each for each in ids[:limit] if each in effects or each in lost]
-        return AffectedList(
-            tables=[_affected(rows.get(each), effects.get(each), lost.get(each), readers) for each in page],
-            next_page_token=str(ids[limit - 1]) if len(ids) > limit else None,
-        )
+            return await _affected_by(
+                connection,
+                operation.policy.policy_id,
+                operation.page_token,
+                operation.page_size,
+                without_effect=operation.without_effect,
+            )
 
     async def alerts(self, permit: Permit[ListDataPolicyAlerts]) -> AlertList:
         """Return the tables to which the policy could not be applied as written, the latest first."""
@@ -189,6 +210,34 @@ class DataPolicyBindings:
         )
 
 
+async def _affected_by(
+    connection: Connection,
+    id: UUID,
+    page_token: str | None,
+    page_size: int | None,
+    *,
+    without_effect: bool = False,
+) -> AffectedList:
+    """Return a page of the tables on which a policy has an effect. `without_effect` lists all that it covers."""
+    limit = min(page_size or _MOST_TABLES, _MOST_TABLES)
+    after = page_start(page_token)
+    found = await data_policy_bindings.covered(connection, id, after=after, limit=limit + 1)
+    names = await vacated_names.announced(connection, id, after=after, limit=limit + 1)
+    ids = sorted({row.id for row in found}.union(row.object_id for row in names))
+    covered = [row for row in found if row.id in ids[:limit]]
+    effects = dict(await effects_on(connection, id, covered))
+    if without_effect:
+        effects = {row.id: Effect() for row in covered} | effects
+    readers = await data_policy_bindings.readers(connection, id, list(effects))
+    lost = {each.object_id: each for each in losses_of(names)}
+    rows = {row.id: row for row in found}
+    page = [each for each in ids[:limit] if each in effects or each in lost]
+    return AffectedList(
+        tables=[_affected(rows.get(each), effects.get(each), lost.get(each), readers) for each in page],
+        next_page_token=str(ids[limit - 1]) if len(ids) > limit else None,
+    )
+
+
 def _placed(row: Resolved | None, project_id: str) -> UUID | None:
     """Return the warehouse of a bound object, None for a tag. Raise 400 if it is in another project than the policy."""
     match row:
@@ -205,7 +254,9 @@ def _placed(row: Resolved | None, project_id: str) -> UUID | None:
     return warehouse.id
 
 
-def _placed_name(permit: Permit[BindDataPolicy], name: BoundName, project_id: str) -> UUID:
+def _placed_name(
+    permit: Permit[BindDataPolicy] | Permit[TryDataPolicyBindings], name: BoundName, project_id: str
+) -> UUID:
     """Return the warehouse of a name. Raise 403 if the caller may not bind policies in the deepest container of the
     name, and 400 if the warehouse is in another project than the policy.
     """

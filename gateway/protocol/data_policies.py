@@ -217,10 +217,14 @@ class AffectedTable(Answer, frozen=True, omit_defaults=True):
 
 
 class AffectedList(Answer, frozen=True, omit_defaults=True):
-    """Response of `GET /data-policy/{id}/affected`."""
+    """Response of `GET /data-policy/{id}/affected`, and of the dry run of a change of bindings.
+
+    In a dry run, `restricts-caller` is true if the policy restricts the caller where it is bound.
+    """
 
     tables: list[AffectedTable]
     next_page_token: str | None = None
+    restricts_caller: bool = False
 
 
 class PolicyPlace(Answer, frozen=True):

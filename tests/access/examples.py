@@ -584,6 +584,12 @@ def _data_policies() -> list[Example]:
         bind("bind warehouse", above),
         bind("bind name", {"add-names": [named]}),
         bind("bind tag", {"add": [{"type": "tag", "id": str(world.TAG_ID)}]}),
+        Example(
+            "dry run",
+            data_policies.TryDataPolicyBindings(policy, decode(_body(add), ChangeBindingsRequest)),
+            path,
+            body=add,
+        ),
         Example("affected", data_policies.ListDataPolicyAffected(policy), path),
         Example("alerts", data_policies.ListDataPolicyAlerts(policy), path),
         Example("of table", data_policies.ListTableDataPolicies(table), in_table),

@@ -181,7 +181,8 @@ def test_affected_lists_the_effect_on_each_table_and_no_table_without_one(world:
     ):
         assert change(world, policy, add=[here]).status_code == 204
         path = f"{POLICY}/{policy['id']}/affected"
-        found, token = [], ""
+        found: list[dict[str, Any]] = []
+        token: str | None = ""
         while token is not None:
             page = world.admin.get(path, params={"pageSize": 1, **({"pageToken": token} if token else {})}).json()
             found, token = [*found, *page["tables"]], page.get("next-page-token")
@@ -191,6 +192,34 @@ def test_affected_lists_the_effect_on_each_table_and_no_table_without_one(world:
         named = ("masked-columns", "filtered-columns", "hides-all-rows", "refused")
         assert all({name: each[name] for name in named if name in each} == effect for each in found)
         assert world.admin.send("DELETE", f"{POLICY}/{policy['id']}", params={"force": "true"}).status_code == 204
+
+
+def test_a_dry_run_answers_as_affected_does_after_the_change_and_changes_nothing(world: World, ns: str) -> None:
+    policy, table = make(world), wide(world, ns)
+    path = f"{POLICY}/{policy['id']}"
+    here = {"type": "namespace", "id": world.namespace_id(ns), "warehouse-id": world.warehouse}
+    name = {"warehouse-id": world.warehouse, "namespace": [ns], "name": table.name}
+    before = revision(world)
+    changes: list[dict[str, Any]] = [{"add": [here]}, {"add": [target(world, table)]}, {"add-names": [name]}]
+    for body in changes:
+        tried = world.admin.post(f"{path}/bindings/dry-run", body)
+        assert tried.status_code == 200, tried.text
+        assert tried.json()["restricts-caller"], "the owner of the policy and of the table is no exception"
+        assert (revision(world), loads(world.admin, table)) == (before, 200)
+        assert world.admin.get(f"{path}/bindings").json() == {"bindings": []}
+        assert change(world, policy, **body).status_code == 204
+        assert world.admin.get(f"{path}/affected").json()["tables"] == tried.json()["tables"] != []
+        back: dict[str, Any] = {key.replace("add", "remove"): value for key, value in body.items()}
+        gone = world.admin.post(f"{path}/bindings/dry-run", back)
+        assert gone.json()["tables"] == []
+        assert loads(world.admin, table) == 403
+        assert change(world, policy, **back).status_code == 204
+        before = revision(world)
+    world.grant("exempt", world.admin, "data-policy", policy["id"])
+    assert "restricts-caller" not in world.admin.post(f"{path}/bindings/dry-run", {"add": [here]}).json()
+    manager = world.stranger("manager")
+    world.grant("ownership", manager, "data-policy", policy["id"])
+    assert manager.post(f"{path}/bindings/dry-run", {"add": [here]}).status_code == 404, "it names tables of others"
 
 
 def test_affected_lists_readers_without_exempt_principals(world: World, ns: str) -> None:
@@ -275,6 +304,8 @@ def test_the_commands_write_bind_and_list_a_policy(world: World, ns: str, tmp_pa
     assert name in run("create", name, str(file))
     assert f"\t1\tmask\t{name}" in run("list")
     on = f"table/{world.warehouse}/{table.uuid}"
+    assert table.uuid in run("bind", name, "--on", on, "--dry-run")
+    assert table.uuid not in run("affected", name)
     run("bind", name, "--on", on)
     run("exempt", name, "--user", world.carol.id, "--reason", "audit")
     assert table.uuid in run("affected", name)

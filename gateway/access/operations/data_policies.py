@@ -10,7 +10,7 @@ from uuid import UUID
 from gateway.access.change_event import ChangeEvent, EventDeclaration
 from gateway.access.demand import Demand, Facts
 from gateway.access.families import TABLE
-from gateway.access.operation import ChangeOperation, ReadOperation
+from gateway.access.operation import ChangeOperation, QuestionOperation, ReadOperation
 from gateway.access.refs import (
     DataPolicyRef,
     GenericTable,
@@ -133,16 +133,13 @@ class ListDataPolicyBindings(_OfDataPolicy, ReadOperation):
 
 
 @dataclass(frozen=True)
-class BindDataPolicy(ChangeOperation):
-    """Bind a data policy to objects and names, and unbind it from others.
+class _OfBindings:
+    """Mixin of operations with changes of a policy's bindings.
 
-    Both need a right on the policy and on each object. For a name it is the right on the deepest existing namespace
+    They need a right on the policy and on each object. For a name it is the right on the deepest existing namespace
     that contains every name of the pattern, or on the warehouse if there is none.
     """
 
-    endpoint: ClassVar[str] = "POST /management/v1/data-policy/{policy_id}/bindings"
-    event: ClassVar[EventDeclaration] = ChangeEvent(on="policy")
-    returns: ClassVar[int] = 204
     policy: InPath[DataPolicyRef]
     request: InBody[ChangeBindingsRequest]
 
@@ -162,6 +159,27 @@ class BindDataPolicy(ChangeOperation):
             "adds_names": tuple(_name_text(each) for each in self.request.add_names),
             "removes_names": tuple(_name_text(each) for each in self.request.remove_names),
         }
+
+
+@dataclass(frozen=True)
+class BindDataPolicy(_OfBindings, ChangeOperation):
+    """Bind a data policy to objects and names, and unbind it from others."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/data-policy/{policy_id}/bindings"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="policy")
+    returns: ClassVar[int] = 204
+
+
+@dataclass(frozen=True)
+class TryDataPolicyBindings(_OfBindings, QuestionOperation):
+    """Return the tables on which a data policy would have an effect after a change of its bindings. Change nothing."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/data-policy/{policy_id}/bindings/dry-run"
+    page_token: PageToken = None
+    page_size: PageSize = None
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (*super().demands(), Demand(Can.READ_AFFECTED, self.policy))
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from gateway.access.operations.data_policies import (
     ListTableDataPolicies,
     PreviewDataPolicies,
     ReleaseDataPolicyColumn,
+    TryDataPolicyBindings,
     UpdateDataPolicy,
 )
 from gateway.access.refs import DataPolicyRef
@@ -44,6 +45,7 @@ serve(UpdateDataPolicy, DataPolicies.update, replay=replay_by(GetDataPolicy, Dat
 serve(DeleteDataPolicy, DataPolicies.delete)
 serve(ListDataPolicyVersions, DataPolicies.versions)
 serve(ListDataPolicyBindings, DataPolicyBindings.list)
+serve(TryDataPolicyBindings, DataPolicyBindings.dry_run)
 serve(BindDataPolicy, DataPolicyBindings.change)
 serve(ReleaseDataPolicyColumn, DataPolicyBindings.release)
 serve(ListDataPolicyAffected, DataPolicyBindings.affected)

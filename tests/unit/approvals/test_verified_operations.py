@@ -58,6 +58,7 @@ EXCEPTIONS: Final[Mapping[str, str]] = {
     "SetWarehouseFormatVersionPolicy": _ADMINISTRATION,
     "SetWarehouseManagedAccess": _GRANTS,
     "SetWarehouseManagedBy": _ADMINISTRATION,
+    "SetWarehousePolicyLoss": _ADMINISTRATION,
     "SetWarehouseProtection": _SWITCH,
     "UpdateWarehouseStorage": _ADMINISTRATION,
     "UpdateWarehouseStorageCredential": _ADMINISTRATION,
@@ -71,7 +72,7 @@ EXCEPTIONS: Final[Mapping[str, str]] = {
     "WriteWarehouseAssignments": _GRANTS,
 }
 
-MOST_EXCEPTIONS: Final = 38
+MOST_EXCEPTIONS: Final = 39
 
 (_OPERATIONS,) = get_args(ChangingPermit)
 JUDGED: Final = frozenset(each.__name__ for each in get_args(_OPERATIONS))
