@@ -95,7 +95,7 @@ def test_users_have_their_rights_in_trino_with_the_files_of_lakegate_up(trino: T
     bob, alice, carol = _person("bob"), _person("alice"), _person("carol")
 
     def run(person: Person, sql: str) -> list[list[object]]:
-        return trino.run(person, sql, catalog="lakegate")
+        return trino.run(person, sql, catalog="lakegate", extra={})  # the tables have no restrictions
 
     run(bob, "create schema samples")
     run(bob, "create table samples.cities as select * from (values ('Bern', 'CH')) as t(city, country)")
