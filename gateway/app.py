@@ -135,7 +135,7 @@ def create_worker() -> Application:
 
 def _end_process(reason: str) -> None:
     """Write the reason to the log and end the process. The server would print its traceback twice for each worker."""
-    _log.error("gateway.cannot_start", reason=reason)
+    _log.error("gateway.start_failed", reason=reason)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(1)

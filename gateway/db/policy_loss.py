@@ -83,7 +83,7 @@ async def settle(connection: AsyncConnection, permit: Permit[Operation], resolut
     await vacated_names.settle(connection, [id for each in losses for id in each.entries])
     if losses:
         await policy_alert_rows.record(connection, [each.problem for each in losses])
-        _announce(permit, losses)
+        announce(permit, losses)
     return losses
 
 
@@ -155,7 +155,7 @@ def _is_lost(row: AnyRow) -> bool:
     return bool(row.via_tag) and not row.direct
 
 
-def _announce(permit: Permit[Operation], losses: Sequence[Loss]) -> None:
+def announce(permit: Permit[Operation], losses: Sequence[Loss]) -> None:
     """Add the losses to the audit record and to the events of the change, and log them."""
     permit.pending_audit.add_details(policies_lost=",".join(f"{each.policy_id}:{each.object_id}" for each in losses))
     events = [

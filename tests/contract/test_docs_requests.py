@@ -29,6 +29,7 @@ _STATUS = "\n======== %{http_code}\n"
 
 #: Blocks with `curl` or in the form of a request, by a text that identifies them, and the test that sends each.
 _TESTED = {
+    ("docs/data-policies.md", "policy-loss"): "test_documented_policy_loss_request_changes_the_warehouse",
     ("docs/data-engineer.md", "deleted-tabulars"): "test_documented_undrop_request_restores_a_table",
     ("docs/operator.md", "endpoint-statistics"): "test_documented_statistics_request_returns_counts",
     ("docs/operator.md", "/bootstrap"): "test_documented_bootstrap_is_refused_on_a_bootstrapped_server",
@@ -98,6 +99,15 @@ def soft(world: World) -> Iterator[World]:
     soft = soft_world(world)
     yield soft
     soft.close()
+
+
+def test_documented_policy_loss_request_changes_the_warehouse(soft: World) -> None:
+    script = block("docs/data-policies.md", "policy-loss").script
+    gateway = soft.base.removesuffix("/")
+    [(status, _)] = _sent(script, TOKEN=soft.admin.token, GATEWAY=gateway, WAREHOUSE_ID=soft.warehouse)
+    assert status == "200"
+    found = soft.admin.get(f"/management/v1/warehouse/{soft.warehouse}").json()
+    assert found["policy-loss"] == "refuse"
 
 
 def test_documented_undrop_request_restores_a_table(soft: World) -> None:

@@ -64,7 +64,7 @@ def test_serving_without_a_database_ends_with_the_reason_and_no_traceback() -> N
     )
     output = done.stdout + done.stderr
     assert done.returncode == 1
-    assert "nothing listens at the address of PostgreSQL" in output and "gateway.cannot_start" in output
+    assert "nothing listens at the address of PostgreSQL" in output and "gateway.start_failed" in output
     assert "Traceback" not in output and "secret" not in output
 
 

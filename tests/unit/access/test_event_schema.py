@@ -12,10 +12,11 @@ from uuid import UUID
 import jsonschema_rs
 import pytest
 
-from gateway.access.event_building import NewEvent, event_of_issued
+from gateway.access.event_building import POLICY_LOST, NewEvent, event_of_issued, events_of
 from gateway.access.event_schema import SCHEMA_FILE, declared_types, schema
 from gateway.access.issued_credential import IssuedCredential
 from gateway.access.operation import ChangeOperation
+from gateway.access.operations.tables import CreateTable
 from gateway.access.refs import ObjectKey, ObjectType, column_key
 from gateway.access.task_events import (
     MODEL_ACTIVATED,
@@ -26,8 +27,10 @@ from gateway.access.task_events import (
     event_of_model,
 )
 from gateway.access.tuples import Principal, PrincipalType
+from gateway.db.policy_loss import Loss, announce
 from gateway.events.cloud_events import structured
 from gateway.events.port import Event
+from gateway.obligations.data_policies import AppliesTo
 from tests.access import world
 from tests.unit.access.test_change_events import CHANGES, NEW, events_of_example
 
@@ -71,8 +74,32 @@ async def test_the_examples_announce_every_type_of_the_schema() -> None:
     """A type that no example announces would be in the schema without a proof."""
     announced = {event.type for operation in CHANGES for event in await events_of_example(operation, **NEW)}
     assert set(declared_types()) - announced == {
-        "vendCredentials", "expireDeletedTabular", "expireGrant", MODEL_RECORDED, MODEL_ACTIVATED,
+        "vendCredentials", "expireDeletedTabular", "expireGrant", MODEL_RECORDED, MODEL_ACTIVATED, POLICY_LOST,
     }  # fmt: skip
+
+
+async def test_the_event_of_a_lost_policy_obeys_the_schema_and_follows_that_of_the_change(validator: Any) -> None:
+    create = next(each for each in CHANGES if isinstance(each, CreateTable))
+    permit = await world.DoorFixture().door.admit(world.request_context(), create)
+    permit.pending_audit.add_details(**NEW)
+    lost = Loss(
+        policy_id=str(UUID(int=10)),
+        applies_to=AppliesTo.EVERYONE,
+        mode="announce",
+        kind="table",
+        object_id=UUID(NEW["table_id"]),
+        levels=("sales",),
+        own_name="customers",
+        project_id=NEW["project_id"],
+        warehouse_id=world.WAREHOUSE_ID,
+        entries=(UUID(int=1),),
+    )
+    announce(permit, [lost])
+    created, event = events_of(permit)
+    sent = as_sent(event)
+    validator.validate(sent)
+    assert (created.type, event.type, event.key) == ("createTable", POLICY_LOST, NEW["table_id"])
+    assert sent["data"] == {"policy_id": lost.policy_id, "name": "sales.customers"}
 
 
 def test_the_event_of_a_credential_obeys_the_schema(validator: Any) -> None:
