@@ -121,6 +121,7 @@ EXCEPTIONS: Final[Mapping[str, Callable[[Case], bool]]] = {
             "but no such entry exists",
             "but no such version exists",
             "Cannot set default partition spec to unknown spec",
+            "Cannot set default sort order to unknown order",
         ),
         *("Cannot add version with unknown schema", "The table has no current schema", "does not match main branch"),
     ),
