@@ -10,12 +10,9 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
-import pytest
-
-from gateway.embedded.toolchain import OPENFGA
 from tests.integration.parts import free_port
+from tests.openfga_program import openfga_program
 
 #: The preshared key that the server accepts.
 KEY = "key-of-the-test"
@@ -28,10 +25,7 @@ _REQUEST_SECONDS = 60
 @contextmanager
 def openfga_in_memory() -> Iterator[str]:
     """Run a server while the block runs. Yield its address."""
-    kept = Path.home() / f".cache/lakegate/tools/openfga-{OPENFGA.version}/openfga"
-    binary = Path(os.environ.get("LAKEGATE__EMBEDDED__OPENFGA_BIN", str(kept)))
-    if not binary.is_file():
-        pytest.fail("The program openfga is missing; run `make setup`.")
+    binary = openfga_program()
     http, grpc = free_port(), free_port()
     environment = {
         "PATH": os.environ["PATH"],

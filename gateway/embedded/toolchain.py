@@ -160,7 +160,7 @@ def locate(settings: Settings) -> Tools:
     embedded = settings.embedded
     return Tools(
         opa=locate_opa(settings),
-        openfga=_chosen(embedded.openfga_bin, "OPENFGA_BIN", lambda: kept.go_tool(OPENFGA)),
+        openfga=locate_openfga(settings),
         weed=_chosen(embedded.weed_bin, "WEED_BIN", lambda: object_store.installed() or kept.weed()),
         nanoidp=_chosen(embedded.nanoidp_bin, "NANOIDP_BIN", kept.nanoidp),
         policies=shipped() / "policies",
@@ -183,3 +183,12 @@ def locate_opa(settings: Settings) -> Path:
         ToolMissing: OPA is missing.
     """
     return _chosen(settings.embedded.opa_bin, "OPA_BIN", lambda: cache(settings).go_tool(OPA))
+
+
+def locate_openfga(settings: Settings) -> Path:
+    """Find OpenFGA alone.
+
+    Raises:
+        ToolMissing: OpenFGA is missing.
+    """
+    return _chosen(settings.embedded.openfga_bin, "OPENFGA_BIN", lambda: cache(settings).go_tool(OPENFGA))

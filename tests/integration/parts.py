@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 import random
 import socket
 import tempfile
@@ -33,13 +32,13 @@ from gateway.db.new_tuple_delivery import WriteTuples
 from gateway.embedded import account, ports, postgres, secrets
 from gateway.embedded.children import Children, ChildSpec
 from gateway.embedded.probe import until_answering
-from gateway.embedded.toolchain import OPENFGA
 from gateway.fga.client import FgaClient
 from gateway.fga.model import push_model
 from gateway.fga.relationships import to_wire
 from gateway.fga.wire import FgaTuple
 from gateway.iceberg.identifiers import Namespace
 from tests.contract.world import Loop
+from tests.openfga_program import openfga_program
 
 KEY = "key-of-the-test"
 
@@ -90,9 +89,7 @@ def running_parts() -> Iterator[Parts]:
 
 
 async def _start(stack: AsyncExitStack, scratch: Path) -> Parts:
-    kept = Path.home() / f".cache/lakegate/tools/openfga-{OPENFGA.version}/openfga"
-    binary = Path(os.environ.get("LAKEGATE__EMBEDDED__OPENFGA_BIN", str(kept)))
-    assert binary.is_file(), "The program openfga is missing; run `make setup`."
+    binary = openfga_program()
     (scratch / "logs").mkdir()
     children = await stack.enter_async_context(Children(scratch / "logs"))
     made = secrets.generate()
