@@ -111,6 +111,11 @@ def test_actions_of_server_project_role_and_user(world: World) -> None:
     assert error_triple(world.carol.get(f"{BASE}/user/oidc~ghost/actions"))[:2] == (404, "UserNotFound")
 
 
+def _ids(members: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the members without names and the like."""
+    return [{"type": each["type"], "id": each["id"]} for each in members]
+
+
 def test_transitive_members_are_listed_completely_by_page(world: World) -> None:
     chain = [make(world) for _ in range(5)]
     for outer, inner in zip(chain, chain[1:], strict=False):
@@ -122,20 +127,20 @@ def test_transitive_members_are_listed_completely_by_page(world: World) -> None:
     path = f"{ROLE}/{chain[0]['id']}/members/transitive"
     expected = [{"type": "role", "id": id} for id in sorted(role["id"] for role in chain[1:])]
     expected += [{"type": "user", "id": id} for id in sorted({world.carol.id, world.admin.id})]
-    assert world.admin.get(path).json() == {"members": expected}, (
+    assert _ids(world.admin.get(path).json()["members"]) == expected, (
         "each member must be listed once, and the creator as its owner"
     )
     seen: list[Any] = []
     token = None
     while True:
         page = world.admin.get(path, params={"pageSize": "2", **({"pageToken": token} if token else {})}).json()
-        seen += page["members"]
+        seen += _ids(page["members"])
         token = page.get("next-page-token")
         if token is None:
             break
     assert seen == expected
     users = world.admin.get(path, params={"type": "user"}).json()["members"]
-    assert users == [each for each in expected if each["type"] == "user"]
+    assert _ids(users) == [each for each in expected if each["type"] == "user"]
     outer_ids = {role["id"] for role in chain[:-1]}
     of = world.admin.get(f"{ROLE}/{chain[-1]['id']}/member-of/transitive").json()["roles"]
     assert {role["id"] for role in of} == outer_ids
@@ -160,7 +165,7 @@ def test_external_membership_cycles_terminate_without_duplicate_members(world: W
     try:
         for one, other in ((first, second), (second, first)):
             members = world.admin.get(f"{ROLE}/{one['id']}/members/transitive", params={"type": "role"}).json()
-            assert members == {"members": [{"type": "role", "id": other["id"]}]}
+            assert _ids(members["members"]) == [{"type": "role", "id": other["id"]}]
             of = world.admin.get(f"{ROLE}/{one['id']}/member-of/transitive").json()["roles"]
             assert [role["id"] for role in of] == [other["id"]]
     finally:
