@@ -49,13 +49,14 @@ async def create(
     id: UUID,
     project_id: str,
     document: Mapping[str, Any],
+    tag_ids: Mapping[str, str],
     by: str,
 ) -> AnyRow:
     """Insert a data policy with its first version, and return its row. Raises DataPolicyClash.
 
-    `document` has the columns of the policy that a version contains.
+    `document` has the columns of the policy that a version contains. `tag_ids` are those of `tags.ids_of_names`.
     """
-    values = {"id": id, "project_id": project_id, "name_key": fold(document["name"]), **document}
+    values = {"id": id, "project_id": project_id, "name_key": fold(document["name"]), "tag_ids": tag_ids, **document}
     with _clashes():
         row: AnyRow = (await connection.execute(insert(data_policies).values(values).returning(data_policies))).one()
     await _keep(connection, row, document, by=by, reason=None)
@@ -63,7 +64,13 @@ async def create(
 
 
 async def update(
-    connection: AsyncConnection, id: UUID, *, document: Mapping[str, Any], by: str, reason: str | None
+    connection: AsyncConnection,
+    id: UUID,
+    *,
+    document: Mapping[str, Any],
+    tag_ids: Mapping[str, str],
+    by: str,
+    reason: str | None,
 ) -> AnyRow:
     """Write the next version of a policy that `lock` returned, and return its row. Raises DataPolicyClash."""
     change = (
@@ -71,6 +78,7 @@ async def update(
         .where(data_policies.c.id == id)
         .values(
             **document,
+            tag_ids=tag_ids,
             name_key=fold(document["name"]),
             version=data_policies.c.version + 1,
             updated_at=func.clock_timestamp(),

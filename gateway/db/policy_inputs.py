@@ -50,7 +50,9 @@ _INPUTS = DirectRead(
             (select cast(jsonb_agg(jsonb_build_object(
                 'policy', jsonb_build_object(
                     'id', d.id, 'version', d.version, 'definition', d.definition, 'applies_to', d.applies_to,
-                    'allow_append', d.allow_append),
+                    'allow_append', d.allow_append,
+                    'tag_ids', coalesce((select jsonb_agg(jsonb_build_array(g.key, g.value))
+                        from jsonb_each_text(d.tag_ids) as g), '[]')),
                 'tag', b.tag_id,
                 'recorded', to_jsonb(b.recorded),
                 'released', coalesce((select jsonb_agg(r.field_id order by r.field_id) from inputs r
@@ -217,10 +219,14 @@ def containers_of(row: Governed) -> list[UUID]:
 
 def _inputs_from(row: Any) -> PolicyInputs | None:
     try:
+        bound = _bound.decode(row.bound or "[]")
+        # Messages show the names of tags, also of those that the table lacks.
+        known = {id: name for each in bound for name, id in each.policy.tag_ids}
+        names = known | dict(_tag_names.decode(row.tag_names or "[]"))
         return PolicyInputs(
-            bound=_bound.decode(row.bound or "[]"),
+            bound=tuple(msgspec.structs.replace(each, policy=each.policy.with_tag_ids()) for each in bound),
             tagged_fields=_tagged_fields.decode(row.tagged_fields or "[]"),
-            tag_names=_tag_names.decode(row.tag_names or "[]"),
+            tag_names=tuple(names.items()),
             former_columns=_former_columns.decode(row.former_columns or "[]"),
         )
     except msgspec.MsgspecError:

@@ -150,7 +150,8 @@ def _is_lost(row: AnyRow) -> bool:
         named = tags_of(msgspec.json.decode(row.definition, type=Definition))
     except msgspec.MsgspecError:
         return True  # a later version wrote the policy
-    if fold(row.tag_name) in map(fold, named):
+    ids = msgspec.json.decode(row.tag_ids, type=dict[str, str])
+    if any(ids.get(fold(each), fold(each)) in (str(row.tag_id), fold(row.tag_name)) for each in named):
         return True
     return bool(row.via_tag) and not row.direct
 

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from uuid import UUID
 
+import msgspec
 from sqlalchemy import delete as delete_from
 from sqlalchemy import func, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
@@ -131,24 +132,9 @@ _FORGET = text(
 _BOUND = text("select 1 from data_policy_bindings where object_type = 'tag' and object_id = :id limit 1")
 
 
-_NAMED = text(
-    """
-    select distinct named #>> '{}' as name
-    from data_policies p, jsonb_path_query(p.definition, '$.**.tag') as named
-    where p.project_id = :project
-    """
-)
-
-
-async def named_by_policy(connection: AsyncConnection, project_id: str, name: str) -> bool:
-    """Return True if a data policy of the project refers to the tag by this name, irrespective of letter case."""
-    found = (await connection.execute(_NAMED, {"project": project_id})).scalars()
-    return any(each is not None and fold(each) == fold(name) for each in found)
-
-
 _DEPENDENT = text(
     """
-    select p.id, exists (
+    select p.id, cast(p.tag_ids as text) as tag_ids, exists (
             select 1 from data_policy_bindings b
             where b.policy_id = p.id and b.object_type = 'tag' and b.object_id = :id) as bound,
         array(select named #>> '{}' from jsonb_path_query(p.definition, '$.**.tag') as named) as named
@@ -159,10 +145,47 @@ _DEPENDENT = text(
 
 
 async def dependent_policies(connection: AsyncConnection, id: UUID, project_id: str, name: str) -> Sequence[UUID]:
-    """Return the data policies that depend on a tag: they are bound to it, or their definition names it."""
+    """Return the data policies that depend on a tag: they are bound to it, or their definition means it."""
     rows = (await connection.execute(_DEPENDENT, {"id": id, "project": project_id})).all()
-    means = (fold(name), str(id))
-    return [row.id for row in rows if row.bound or any(each and fold(each) in means for each in row.named)]
+    return [row.id for row in rows if row.bound or _means(row, str(id), name, by_name_alone=False)]
+
+
+async def named_by_policy(
+    connection: AsyncConnection, id: UUID, project_id: str, name: str, *, by_name_alone: bool = False
+) -> bool:
+    """Return True if the definition of a data policy of the project means the tag.
+
+    With `by_name_alone`, policies do not count that were written after the tag was defined: they know its id.
+    """
+    rows = (await connection.execute(_DEPENDENT, {"id": id, "project": project_id})).all()
+    return any(_means(row, str(id), name, by_name_alone=by_name_alone) for row in rows)
+
+
+_tag_ids = msgspec.json.Decoder(dict[str, str]).decode
+
+
+def _means(row: AnyRow, id: str, name: str, *, by_name_alone: bool) -> bool:
+    ids, wanted = _tag_ids(row.tag_ids), {fold(name)} if by_name_alone else {fold(name), id}
+    # Of a name whose tag is known, the tag counts, whatever its name is now.
+    meant = {ids.get(fold(each), fold(each)) for each in row.named if each}
+    return not wanted.isdisjoint(meant)
+
+
+async def ids_of_names(connection: AsyncConnection, project_id: str, names: Collection[str]) -> dict[str, str]:
+    """Return {folded name: id} of the tags of the project with these names, and lock them against deletion."""
+    keys = [fold(each) for each in names]
+    statement = (
+        select(tags.c.name_key, tags.c.id)
+        .where(tags.c.project_id == project_id, tags.c.name_key.in_(keys))
+        .with_for_update(key_share=True, read=True)
+    )
+    return {row.name_key: str(row.id) for row in (await connection.execute(statement)).all()} if keys else {}
+
+
+async def names_of(connection: AsyncConnection, ids: Collection[str]) -> dict[str, str]:
+    """Return {id: name} of these tags."""
+    statement = select(tags.c.id, tags.c.name).where(tags.c.id.in_([UUID(each) for each in ids]))
+    return {str(row.id): row.name for row in (await connection.execute(statement)).all()} if ids else {}
 
 
 async def delete(connection: AsyncConnection, id: UUID) -> None:

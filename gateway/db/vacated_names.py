@@ -24,10 +24,10 @@ TAKEN: Final = """
 async def taken(connection: AsyncConnection) -> Sequence[AnyRow]:
     """Return the restrictions of former holders of the names that this transaction gave to other objects.
 
-    A row has id, policy_id, applies_to, definition (JSON text), tag_name (None for a policy that was bound to the
-    object or above it), `via_tag` (the policy is bound to the tag), and of the new object: object_id, kind,
-    warehouse_id, project_id, levels, name, and the warehouse's policy_loss. `held` is True if the restriction holds for
-    the new object, and `direct` if the policy is bound to it or above it.
+    A row has id, policy_id, applies_to, definition and tag_ids (JSON texts), tag_id and tag_name (None for a policy
+    that was bound to the object or above it), `via_tag` (the policy is bound to the tag), and of the new object:
+    object_id, kind, warehouse_id, project_id, levels, name, and the warehouse's policy_loss. `held` is True if the
+    restriction holds for the new object, and `direct` if the policy is bound to it or above it.
     """
     return (await connection.execute(_TAKEN)).all()
 
@@ -61,7 +61,8 @@ def _compared(entries: str) -> TextClause:
                     select 1 from data_policy_bindings b
                     where b.policy_id = r.policy_id and b.object_id = r.tag_id and b.object_type = 'tag') as via_tag
             from placed p cross join lateral name_restrictions(p.id, p.containers) as r)
-        select t.id, t.policy_id, d.applies_to, cast(d.definition as text) as definition, g.name as tag_name,
+        select t.id, t.policy_id, d.applies_to, cast(d.definition as text) as definition,
+            cast(d.tag_ids as text) as tag_ids, t.tag_id, g.name as tag_name,
             exists (
                 select 1 from data_policy_bindings b
                 where b.policy_id = t.policy_id and b.object_id = t.tag_id and b.object_type = 'tag') as via_tag,

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -21,9 +21,9 @@ from gateway.access.operations.data_policies import (
 )
 from gateway.access.permit import Permit
 from gateway.access.refs import DataPolicyRef, ObjectKey, ObjectType, ProjectRef
-from gateway.db import data_policies, data_policy_bindings
+from gateway.db import data_policies, data_policy_bindings, tags
 from gateway.db.delivery import TupleDelivery
-from gateway.db.engine import Database
+from gateway.db.engine import Connection, Database
 from gateway.db.ownership import record_deleted, record_new_in_project
 from gateway.db.rows import AnyRow
 from gateway.governance.data_policy_columns import column_names, record_columns
@@ -35,7 +35,8 @@ from gateway.governance.errors import (
     pending_during_outage,
 )
 from gateway.iceberg.errors import CatalogError, InvalidPaginationToken
-from gateway.obligations.data_policies import AppliesTo, Definition
+from gateway.iceberg.identifiers import fold
+from gateway.obligations.data_policies import AppliesTo, Definition, tags_of, with_tags
 from gateway.obligations.validation import problems_of
 from gateway.protocol.data_policies import (
     CreateDataPolicyRequest,
@@ -70,13 +71,18 @@ class DataPolicies:
         try:
             async with self._database.change(permit) as connection:
                 row = await data_policies.create(
-                    connection, id=id, project_id=project.id, document=_document(request), by=permit.actor.id
+                    connection,
+                    id=id,
+                    project_id=project.id,
+                    document=_document(request),
+                    tag_ids=await tags.ids_of_names(connection, project.id, tags_of(request.definition)),
+                    by=permit.actor.id,
                 )
                 pending = await record_new_in_project(connection, permit.actor, policy, project.key)
         except data_policies.DataPolicyClash as clash:
             raise _clash_error(clash, permit.operation.project) from clash
         await self._delivery.deliver_or_defer(pending)
-        return _wire(row)
+        return _wire(row, {})
 
     async def list(self, permit: Permit[ListDataPolicies]) -> DataPolicyList:
         """Return the data policies of the project in order of creation."""
@@ -86,8 +92,9 @@ class DataPolicies:
             rows = await data_policies.page(
                 connection, operation.project.project_id, after=page_start(operation.page_token), limit=limit + 1
             )
+            names = await _tag_names(connection, rows)
         return DataPolicyList(
-            data_policies=[_wire(row) for row in rows[:limit]],
+            data_policies=[_wire(row, names) for row in rows[:limit]],
             next_page_token=str(rows[limit - 1].id) if len(rows) > limit else None,
         )
 
@@ -96,9 +103,9 @@ class DataPolicies:
         ref = permit.operation.policy
         async with self._database.read() as connection:
             row = await data_policies.get(connection, ref.policy_id)
-        if row is None:
-            raise not_found(ref)
-        return _wire(row)
+            if row is None:
+                raise not_found(ref)
+            return _wire(row, await _tag_names(connection, [row]))
 
     async def versions(self, permit: Permit[ListDataPolicyVersions]) -> DataPolicyVersionList:
         """Return the versions of a data policy, the newest first."""
@@ -132,7 +139,12 @@ class DataPolicies:
                         "Read the policy again, and repeat the change with its version."
                     )
                 row = await data_policies.update(
-                    connection, ref.policy_id, document=_document(request), by=permit.actor.id, reason=request.reason
+                    connection,
+                    ref.policy_id,
+                    document=_document(request),
+                    tag_ids=await tags.ids_of_names(connection, before.project_id, tags_of(request.definition)),
+                    by=permit.actor.id,
+                    reason=request.reason,
                 )
                 permit.pending_audit.add_details(version=str(row.version))
                 if column_names(_definition(before)) != column_names(request.definition):
@@ -140,7 +152,7 @@ class DataPolicies:
                 await data_policy_bindings.touch_warehouses(connection, ref.policy_id)
         except data_policies.DataPolicyClash as clash:
             raise _clash_error(clash, ref) from clash
-        return _wire(row)
+        return _wire(row, {})
 
     async def delete(self, permit: Permit[DeleteDataPolicy]) -> None:
         """Delete a data policy with its bindings and the grants on it.
@@ -195,13 +207,24 @@ def _definition(row: AnyRow) -> Definition:
     return definition
 
 
-def _wire(row: AnyRow) -> DataPolicyAnswer:
+async def _tag_names(connection: Connection, rows: Sequence[AnyRow]) -> Mapping[str, str]:
+    """Return {id: present name} of the tags that the definitions mean."""
+    return await tags.names_of(connection, {id for row in rows for id in row.tag_ids.values()})
+
+
+def _wire(row: AnyRow, names: Mapping[str, str]) -> DataPolicyAnswer:
+    """Return a policy. `names` are the present names of its tags: a definition is shown with them, as it applies."""
+
+    def present(name: str) -> str:
+        found = names.get(row.tag_ids.get(fold(name), ""), name)
+        return name if fold(found) == fold(name) else found
+
     return DataPolicyAnswer(
         id=row.id,
         project_id=row.project_id,
         name=row.name,
         version=row.version,
-        definition=_definition(row),
+        definition=with_tags(_definition(row), present),
         applies_to=AppliesTo(row.applies_to),
         allow_append=row.allow_append,
         created_at=row.created_at,

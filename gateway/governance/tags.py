@@ -88,8 +88,9 @@ class Tags:
     async def update(self, permit: Permit[UpdateTag]) -> TagDefinition:
         """Change the name and description, widen the scope, or add allowed values.
 
-        Raise InvalidTagDefinition, TagScopeNarrowed or TagNameAlreadyExists. Raise TagDefinitionInUse for another name
-        while a data policy refers to the present one: the policy would not cover the tagged objects any more.
+        Data policies that name the tag keep meaning it. Raise InvalidTagDefinition, TagScopeNarrowed or
+        TagNameAlreadyExists. Raise TagDefinitionInUse for another name while a data policy that was written before the
+        tag was defined refers to the present one: it would not cover the tagged objects any more.
         """
         operation = permit.operation
         request = operation.request
@@ -100,9 +101,12 @@ class Tags:
                 if present is None:
                     raise not_found(operation.tag)
                 renamed = fold(request.name) != fold(present.name)
-                if renamed and await tags.named_by_policy(connection, present.project_id, present.name):
+                if renamed and await tags.named_by_policy(
+                    connection, present.id, present.project_id, present.name, by_name_alone=True
+                ):
                     raise TagDefinitionInUse(
-                        "A data policy refers to the tag by its name. Change the policy first, or keep the name."
+                        "A data policy that was written before the tag was defined refers to it by its name. Write the "
+                        "policy again first, or keep the name."
                     )
                 row = await tags.change(
                     connection,
@@ -131,7 +135,7 @@ class Tags:
                 row = await tags.held(connection, ref.tag_id)
                 if row is None:
                     raise not_found(ref)
-                if await tags.named_by_policy(connection, row.project_id, row.name):
+                if await tags.named_by_policy(connection, row.id, row.project_id, row.name):
                     # A later tag of this name, with another owner, would stand for it in the policy.
                     raise TagDefinitionInUse("A data policy refers to the tag by its name. Change the policy first.")
                 await tags.delete(connection, ref.tag_id)

@@ -80,7 +80,8 @@ class TableColumns:
         if reference.tag is not None:
             tags = self._tags(reference.tag)
             if not tags:
-                problems.append(f"the table has no tag {reference.tag!r}: attach the tag or change the policy")
+                tag = self.tag_name(reference.tag)
+                problems.append(f"the table has no tag {tag!r}: attach the tag or change the policy")
             exact.update(self._covered(tags))
             return
         name = reference.name or ""
@@ -105,10 +106,19 @@ class TableColumns:
             if any(fold(path) == wanted for path in paths(field.type, field.name))
         }
 
-    def _tags(self, name: str) -> set[str]:
+    def tag_name(self, reference: str) -> str:
+        """Return the name of the tag that a reference means, for messages."""
+        return dict(self._inputs.tag_names).get(reference, reference)
+
+    def _tags(self, reference: str) -> set[str]:
+        """Return the tags of the table that a reference means: one by its id, or those of a name.
+
+        Two tags of a project never differ in letter case only.
+        """
         carried = {tag for tag, _ in self._inputs.tagged_fields}
-        # Two tags of a project never differ in letter case only.
-        return {id for id, each in self._inputs.tag_names if fold(each) == fold(name) and id in carried}
+        if reference in dict(self._inputs.tag_names):
+            return {reference} & carried
+        return {id for id, each in self._inputs.tag_names if fold(each) == fold(reference) and id in carried}
 
     def _covered(self, tags: Collection[str]) -> set[int]:
         """Return the ids of the columns that one of the tags covers.

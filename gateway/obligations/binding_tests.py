@@ -74,10 +74,12 @@ class TestBinder:
 
     def _columns(self, reference: ColumnReference, negated: bool) -> list[NestedField]:
         if reference.tag is not None and negated:
-            raise FilterNotApplicable(f"`not` must not contain the tag {reference.tag!r}")
+            raise FilterNotApplicable(f"`not` must not contain the tag {self._table.tag_name(reference.tag)!r}")
         found = self._table.filtered(reference, self._recorded)
         if not found:
-            what = f"column {reference.name!r}" if reference.tag is None else f"column with the tag {reference.tag!r}"
+            what = f"column {reference.name!r}"
+            if reference.tag is not None:
+                what = f"column with the tag {self._table.tag_name(reference.tag)!r}"
             raise FilterNotApplicable(f"the current schema has no {what}, or several")
         return found
 

@@ -8,12 +8,13 @@ projections by field id.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import StrEnum
-from typing import TypeAlias, assert_never
+from typing import Any, TypeAlias, assert_never
 
 import msgspec
 
+from gateway.iceberg.identifiers import fold
 from gateway.iceberg.predicates import Comparison, Literal
 from gateway.obligations.masks import Action
 
@@ -161,6 +162,23 @@ def tags_of(definition: Definition) -> frozenset[str]:
     return frozenset(each.tag for each in columns_referenced(definition) if each.tag is not None)
 
 
+def with_tags(definition: Definition, refer: Callable[[str], str]) -> Definition:
+    """Return the definition with `refer` of each reference to a tag in place of the reference."""
+    if not tags_of(definition):
+        return definition
+    return msgspec.convert(_referred(msgspec.to_builtins(definition), refer), Definition)  # type: ignore[no-any-return]
+
+
+def _referred(value: Any, refer: Callable[[str], str]) -> Any:
+    # The member `tag` is in references to columns only.
+    if isinstance(value, dict):
+        return {
+            key: refer(each) if key == "tag" and isinstance(each, str) else _referred(each, refer)
+            for key, each in value.items()
+        }
+    return [_referred(each, refer) for each in value] if isinstance(value, list | tuple) else value
+
+
 def _tests_within(definition: Definition) -> Iterator[Test]:
     """Yield the test of a row filter and all tests inside of it, in no particular order."""
     left: list[Test] = [definition.test] if isinstance(definition, RowFilter) else []
@@ -199,6 +217,8 @@ class DataPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """One version of a policy, as the decision reads it.
 
     `id` is the policy's UUID as text. With `allow_append`, a restricted principal may append rows through an enforcer.
+    `tag_ids` has (folded name, id) of the tags that the definition named when it was written: a tag that is renamed, or
+    a later one of its name, changes nothing.
     """
 
     id: str
@@ -206,6 +226,13 @@ class DataPolicy(msgspec.Struct, frozen=True, kw_only=True):
     definition: Definition
     applies_to: AppliesTo = AppliesTo.EVERYONE
     allow_append: bool = False
+    tag_ids: tuple[tuple[str, str], ...] = ()
+
+    def with_tag_ids(self) -> DataPolicy:
+        """Return the policy with the ids of its tags in place of their names, where they are known."""
+        ids = dict(self.tag_ids)
+        definition = with_tags(self.definition, lambda name: ids.get(fold(name), name))
+        return msgspec.structs.replace(self, definition=definition)
 
 
 class BoundPolicy(msgspec.Struct, frozen=True, kw_only=True):

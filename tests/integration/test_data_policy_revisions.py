@@ -45,7 +45,7 @@ async def policy(connection: Connection, rows: Rows) -> UUID:
     document = {
         "name": str(id), "description": None, "definition": MASK, "applies_to": "everyone", "allow_append": False,
     }  # fmt: skip
-    await data_policies.create(connection, id=id, project_id=rows.project, document=document, by="oidc~ann")
+    await data_policies.create(connection, id=id, project_id=rows.project, document=document, tag_ids={}, by="oidc~ann")
     return id
 
 

@@ -126,8 +126,17 @@ def test_the_owner_of_a_tag_does_not_lift_a_policy_by_another_name(world: World,
     assert attach(world, tag, tags_path(world, "table", table.uuid, "name")).status_code < 300
     assert loads(owner, table) == 403, "the letter case of the name does not matter"
     other = {"name": unique("other"), "scope": tag["scope"]}
-    refused = owner.post(f"{TAG}/{tag['id']}", other)
-    assert error_triple(refused)[:2] == (409, "TagDefinitionInUse")
+    assert owner.post(f"{TAG}/{tag['id']}", other).status_code == 200
+    assert owner.post(f"{TAG}/{tag['id']}", other).status_code == 200
+    assert loads(owner, table) == 403, "the policy means the tag, whatever its name is"
+    shown = world.admin.get(f"{POLICY}/{policy['id']}").json()["definition"]["columns"]
+    assert shown == [{"tag": other["name"]}], "the policy is shown as it applies"
+    later, plain = define(world, name=tag["name"]), wide(world, table.namespace, by=owner)
+    assert change(world, policy, add=[target(world, plain)]).status_code == 204
+    assert attach(world, later, tags_path(world, "table", plain.uuid, "name")).status_code < 300
+    assert loads(owner, plain) == 200, "a later tag of the name does not stand for it"
+    gone = world.admin.delete(f"{TAG}/{tag['id']}")
+    assert error_triple(gone)[:2] == (409, "TagDefinitionInUse")
     unused = define(world)
     make(world, {**definition, "columns": [{"tag": unused["name"]}]})
     gone = world.admin.delete(f"{TAG}/{unused['id']}")
@@ -143,6 +152,10 @@ def test_the_owner_of_a_tag_does_not_lift_a_policy_by_another_name(world: World,
     renamed = {"name": "renamed." + tag["name"], "scope": late["scope"]}
     assert world.admin.post(f"{TAG}/{late['id']}", renamed).status_code == 200
     assert loads(owner, plain) == 403, "the new name applies with the response"
+    again = world.admin.post(f"{TAG}/{late['id']}", {"name": unique("again"), "scope": late["scope"]})
+    assert error_triple(again)[:2] == (409, "TagDefinitionInUse"), (
+        "the policy was written before and knows the name only"
+    )
 
 
 def test_a_column_keeps_the_names_that_a_registered_older_file_does_not_have(world: World, owner: Person) -> None:

@@ -31,6 +31,7 @@ data_policies = Table(
     Column("description", Text),
     Column("version", Integer, nullable=False, server_default="1"),
     Column("definition", JSONB, nullable=False),
+    Column("tag_ids", JSONB, nullable=False, server_default="{}"),
     Column("applies_to", Text, nullable=False, server_default="everyone"),
     Column("allow_append", Boolean, nullable=False, server_default="false"),
     now("created_at"),
@@ -38,7 +39,9 @@ data_policies = Table(
     UniqueConstraint("project_id", "name_key"),
     CheckConstraint("applies_to in ('everyone', 'subjects')", name="applies_to"),
 )
-"""`definition` is a `gateway.obligations.data_policies.Definition`."""
+"""`definition` is a `gateway.obligations.data_policies.Definition`. `tag_ids` has the id of each tag that it named when
+it was written, by the folded name.
+"""
 
 data_policy_versions = Table(
     "data_policy_versions",
