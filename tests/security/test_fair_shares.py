@@ -123,7 +123,7 @@ def test_bytes_in_progress_are_bounded_per_principal_also_without_a_length(world
         except (httpx.WriteError, httpx.RemoteProtocolError):
             continue  # the server closed the connection during the upload: a refusal too
         assert (refused.status_code, error_of(refused)["type"]) == (429, "ShareExceeded"), refused.text
-    assert other.http.post("/management/v1/action/batch-check", content=large, headers=sent).status_code == 400
+    assert other.http.post("/management/v1/action/batch-check", content=large, headers=sent).status_code == 200
     stalled.close()
 
 
@@ -144,7 +144,13 @@ def test_overloaded_process_refuses_early_and_changes_nothing(world: World, tmp_
         def send(number: int) -> tuple[str, httpx.Response]:
             name = f"t{number}"
             body = {"name": name, "schema": {"type": "struct", "fields": []}}
-            return name, clients[number % len(clients)].post(f"{world.root}/namespaces/{ns}/tables", body)
+            client, path = clients[number % len(clients)], f"{world.root}/namespaces/{ns}/tables"
+            try:
+                return name, client.post(path, body)
+            except httpx.RemoteProtocolError:
+                # After a refusal before the body was read, the server closes the connection, which this client had
+                # taken for another request. If that had been carried out, the next answer would be 409.
+                return name, client.post(path, body)
 
         with ThreadPoolExecutor(24) as pool:
             answers = list(pool.map(send, range(240)))
