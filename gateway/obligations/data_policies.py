@@ -166,7 +166,8 @@ def with_tags(definition: Definition, refer: Callable[[str], str]) -> Definition
     """Return the definition with `refer` of each reference to a tag in place of the reference."""
     if not tags_of(definition):
         return definition
-    return msgspec.convert(_referred(msgspec.to_builtins(definition), refer), Definition)  # type: ignore[no-any-return]
+    referred: Definition = msgspec.convert(_referred(msgspec.to_builtins(definition), refer), Definition)
+    return referred
 
 
 def _referred(value: Any, refer: Callable[[str], str]) -> Any:
