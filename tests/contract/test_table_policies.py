@@ -20,8 +20,7 @@ SUBJECTS: dict[str, Any] = {"applies-to": "subjects"}
 def clean(world: World) -> Iterator[None]:
     """Remove the policies after the test: other tests of the stack bind none."""
     yield
-    world.sql("delete from data_policies")
-    world.sql("update warehouses set data_policy_revision = null where data_policy_revision is not null")
+    world.remove_policies()
 
 
 def path_of(world: World, table: Table) -> str:

@@ -17,6 +17,7 @@ import time
 import uuid
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -313,6 +314,19 @@ class World:
             self._take(person, [row for row in held if row not in kept])
             for privilege in given - {row["privilege"] for row in kept}:
                 self.grant(privilege, person, "warehouse", self.warehouse)
+
+    def remove_policies(self) -> None:
+        """Delete all data policies of the stack, also those that a test inserted by SQL.
+
+        A policy of the API has tuples in OpenFGA. A policy that is deleted by SQL leaves them as drift, whose repair
+        changes revisions during the next test: its requests may then answer 429.
+        """
+        for row in self.sql("select id::text as id from data_policies"):
+            path = f"/management/v1/data-policy/{row['id']}?force=true"
+            gone = send_until_decided(partial(self.admin.delete, path))
+            assert gone.status_code in (204, 404), gone.text
+        self.sql("delete from data_policies")
+        self.sql("update warehouses set data_policy_revision = null where data_policy_revision is not null")
 
     def _held(self, person: Person) -> list[Any]:
         """Return the rows of a user's grants, each with the warehouse of its table, view or column."""

@@ -46,8 +46,7 @@ def clean(world: World) -> Iterator[None]:
     """Remove all policies and the grants of the engine and carol, before and after the test."""
 
     def remove() -> None:
-        world.sql("delete from data_policies")
-        world.sql("update warehouses set data_policy_revision = null where data_policy_revision is not null")
+        world.remove_policies()
         for person in (world.carol, world.etl):
             world.strip(person)
 

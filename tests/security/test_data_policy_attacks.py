@@ -24,8 +24,7 @@ DELEGATION = {"X-Iceberg-Access-Delegation": "vended-credentials"}
 def clean(world: World) -> Iterator[None]:
     """Remove all policies after the test."""
     yield
-    world.sql("delete from data_policies")
-    world.sql("update warehouses set data_policy_revision = null where data_policy_revision is not null")
+    world.remove_policies()
 
 
 @pytest.fixture

@@ -104,7 +104,7 @@ def test_a_tag_on_the_generic_table_or_above_it_binds_and_a_tag_of_columns_does_
             _touch(world)
             assert world.admin.get(f"{lake['path']}/credentials").status_code == 200
     finally:
-        world.sql("delete from data_policies")
+        world.remove_policies()
         world.sql("delete from tag_attachments where tag_id = $1::uuid", tag)
         world.sql("delete from tags where id = $1::uuid", tag)
 

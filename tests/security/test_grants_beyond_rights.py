@@ -91,4 +91,4 @@ def test_unusual_grant_of_another_user_blocks_no_revocation(world: World, ns: st
         taken = {"deletes": [{"privilege": "select", "principal": {"user": bob.id}}]}
         assert world.admin.post(_grants(world, table), taken).status_code == 204
     finally:
-        world.sql("delete from grants where principal_id = $1", bob.id)
+        world.strip(bob)

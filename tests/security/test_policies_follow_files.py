@@ -19,8 +19,7 @@ from tests.security.test_adoption import register
 def clean(world: World) -> Iterator[None]:
     """Remove all policies after the test."""
     yield
-    world.sql("delete from data_policies")
-    world.sql("update warehouses set data_policy_revision = null where data_policy_revision is not null")
+    world.remove_policies()
 
 
 @pytest.fixture

@@ -22,9 +22,8 @@ _KEYS = {"X-Iceberg-Access-Delegation": "vended-credentials"}
 def clean(world: World) -> Iterator[None]:
     """Remove all policies after the test."""
     yield
-    world.sql("delete from data_policies")
+    world.remove_policies()
     assert world.sql("select count(*) as n from data_policy_names")[0]["n"] == 0, "names end with their bindings"
-    world.sql("update warehouses set data_policy_revision = null where data_policy_revision is not null")
 
 
 @pytest.fixture
