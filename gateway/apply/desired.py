@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from gateway.access.refs import ObjectType
 from gateway.apply.collector import Collector, given
 from gateway.apply.desired_policies import add_policies
@@ -106,9 +108,15 @@ class _Builder:
             name=warehouse.name,
             delete_profile=_delete_profile(warehouse),
             managed_by=warehouse.managed_by,
+            policy_loss=warehouse.policy_loss,
             managed_access=warehouse.managed_access,
             protected=warehouse.protected,
+            status=warehouse.status,
         )
+        if warehouse.status == "inactive" and warehouse.namespaces is not None:
+            raise self._source.error(
+                (*path, "namespaces"), "the namespaces of an inactive warehouse cannot be read. Remove the list."
+            )
         if warehouse.allowed_format_versions is not None:
             fields["allowed-format-versions"] = sorted(set(warehouse.allowed_format_versions))
             fields["default-format-version"] = warehouse.default_format_version
@@ -117,7 +125,11 @@ class _Builder:
                 (*path, "default-format-version"), "this field needs allowed-format-versions. State both."
             )
         fields |= self._storage(path, warehouse)
-        self.collected.add(path, Resource(address, fields, id=self.collected.uuid(path, warehouse.id), spec=warehouse))
+        for queue, config in (warehouse.task_queues or {}).items():
+            fields[f"task-queues.{queue}"] = msgspec.to_builtins(config) or None
+        open_prefixes = ("task-queues.",) if warehouse.task_queues is not None else ()
+        id = self.collected.uuid(path, warehouse.id)
+        self.collected.add(path, Resource(address, fields, id=id, spec=warehouse, open_prefixes=open_prefixes))
         self.collected.grants(path, address, ObjectType.WAREHOUSE, warehouse.grants)
         self.collected.tags(path, address, warehouse.tags)
         self.collected.list(Kind.NAMESPACE, address, warehouse.namespaces)
@@ -179,8 +191,6 @@ class _Builder:
 
 
 def _delete_profile(warehouse: Warehouse) -> dict[str, Any] | None:
-    import msgspec
-
     return None if warehouse.delete_profile is None else dict(msgspec.to_builtins(warehouse.delete_profile))
 
 

@@ -21,7 +21,8 @@ from gateway.protocol.delegation import ActsFor
 from gateway.protocol.mapping_tables import Value
 from gateway.protocol.roles import Description, ProviderId, SourceId
 from gateway.protocol.tags import Scope, TagValue, ValueKind
-from gateway.protocol.warehouses import HardDelete, SoftDelete
+from gateway.protocol.tasks import HeartbeatSeconds, WarehouseQueue
+from gateway.protocol.warehouses import HardDelete, PolicyLoss, SoftDelete
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True, omit_defaults=True):
@@ -178,10 +179,19 @@ class Namespace(Entry, frozen=True):
         return (self.name,) if isinstance(self.name, str) else self.name
 
 
+class TaskQueue(Entry, frozen=True):
+    """The configuration of a task queue in a warehouse. Without `max-seconds-since-last-heartbeat` the server's default
+    applies.
+    """
+
+    max_seconds_since_last_heartbeat: HeartbeatSeconds | None = None
+
+
 class Warehouse(Entry, frozen=True):
     """A warehouse. `id` finds an existing warehouse, so that `name` can rename it.
 
     `storage` is the storage profile of the management API. Values of `credential` are texts or references to secrets.
+    The namespaces of an inactive warehouse cannot be read, so the file cannot state them.
     """
 
     name: WarehouseName
@@ -192,8 +202,11 @@ class Warehouse(Entry, frozen=True):
     managed_by: ManagedBy | None = None
     allowed_format_versions: FormatVersions | None = None
     default_format_version: Literal[1, 2, 3] | None = None
+    policy_loss: PolicyLoss | None = None
+    task_queues: dict[WarehouseQueue, TaskQueue] | None = None
     managed_access: bool | None = None
     protected: bool | None = None
+    status: Literal["active", "inactive"] | None = None
     grants: Grants | None = None
     tags: Tags | None = None
     namespaces: tuple[Namespace, ...] | None = None

@@ -11,19 +11,19 @@ from gateway.apply.client import FORBIDDEN, Api, ApiError
 from gateway.apply.export_entries import grants_of, policies_of, principal_of, tags_of
 from gateway.apply.located import MANAGEMENT, Located
 from gateway.apply.reader import read_state
-from gateway.apply.state import SERVER, Address, Kind, Resource, Scope, State, bound_object, namespace_address
+from gateway.apply.state import (
+    DEFAULTS,
+    SERVER,
+    Address,
+    Kind,
+    Resource,
+    Scope,
+    State,
+    bound_object,
+    namespace_address,
+)
 from gateway.iceberg.identifiers import fold
 from gateway.protocol.roles import OWN_PROVIDER
-
-#: Values that a new object has. They are left out of the file.
-_DEFAULTS: Mapping[str, Any] = {
-    "protected": False,
-    "managed-access": False,
-    "managed-by": "self-managed",
-    "delete-profile": {"type": "hard"},
-    "allowed-format-versions": [1, 2, 3],
-}
-
 
 #: (kind, path, member of the answer) of the lists of projects about data policies. Tags are the first one, because
 #: only projects with tags have tagged objects.
@@ -32,6 +32,8 @@ POLICIES: Final = (
     (Kind.MAPPING_TABLE, "mapping-table", "mapping-tables"),
     (Kind.DATA_POLICY, "data-policy", "data-policies"),
 )
+
+_OPEN_PREFIXES: Final = {Kind.NAMESPACE: ("properties.",), Kind.WAREHOUSE: ("task-queues.",)}
 
 _TAGGABLE: Final = frozenset({Kind.WAREHOUSE, Kind.NAMESPACE, *LISTS, Kind.COLUMN})
 
@@ -103,8 +105,9 @@ class _Skeleton:
             self._scopes.add((Kind.MEMBER, here))
         for kind, path, member in POLICIES:
             self._policies(kind, path, member, address)
-        for row in self._api.get(f"{MANAGEMENT}/warehouse", project=id)["warehouses"]:
-            self._warehouse(Address(Kind.WAREHOUSE, row["name"], address), row["warehouse-id"])
+        query = {"warehouseStatus": "active,inactive"}
+        for row in self._api.get(f"{MANAGEMENT}/warehouse", project=id, query=query)["warehouses"]:
+            self._warehouse(Address(Kind.WAREHOUSE, row["name"], address), row)
 
     def _policies(self, kind: Kind, path: str, member: str, project: Address) -> None:
         """Add the tags, mapping tables or data policies of a project, if the caller may list them."""
@@ -123,8 +126,11 @@ class _Skeleton:
         if kind is Kind.TAG and listed:
             self._tagged.add(project)
 
-    def _warehouse(self, address: Address, id: str) -> None:
-        self._add(address, id)
+    def _warehouse(self, address: Address, row: Mapping[str, Any]) -> None:
+        self._add(address, row["warehouse-id"])
+        if row["status"] != "active":
+            self._notes.append(f"the namespaces of {address} are left out, because it is inactive")
+            return
         self._scopes.add((Kind.NAMESPACE, address))
         for levels, namespace_id in namespaces_of(self._api, self._located.catalog(address)):
             namespace = namespace_address(address, levels)
@@ -153,7 +159,7 @@ class _Skeleton:
     def _add(self, address: Address, id: str) -> None:
         self._located.add(address, id)
         found = id if address.kind is Kind.PROJECT else None
-        open_prefixes = ("properties.",) if address.kind is Kind.NAMESPACE else ()
+        open_prefixes = _OPEN_PREFIXES.get(address.kind, ())
         self._resources[address] = Resource(address, id=found, open_prefixes=open_prefixes)
         self._scopes.add((Kind.GRANT, address))
         if address.kind in _TAGGABLE and address.within(Kind.PROJECT) in self._tagged:
@@ -210,20 +216,31 @@ def _role(state: State, role: Resource) -> dict[str, Any]:
 
 
 def _warehouse(state: State, warehouse: Resource) -> dict[str, Any]:
-    storage = _below("storage.", warehouse.fields)
-    fields = {name: value for name, value in warehouse.fields.items() if not name.startswith("storage.")}
+    fields = warehouse_settings(warehouse)
+    namespaces = [
+        _namespace(state, each)
+        for each in state.of_kind(Kind.NAMESPACE)
+        if each.address.within(Kind.WAREHOUSE) == warehouse.address
+    ]
+    return {
+        **_stated(fields, versions=fields.get("default-format-version") is not None),
+        **grants_of(state, warehouse.address),
+        **tags_of(state, warehouse.address),
+        # Those of an inactive warehouse are unknown, and the file does not state them.
+        **({"namespaces": namespaces} if state.has_scope(Kind.NAMESPACE, warehouse.address) else {}),
+    }
+
+
+def warehouse_settings(warehouse: Resource) -> dict[str, Any]:
+    """Return the fields of a warehouse in the form of the file, with defaults, without the credential."""
+    prefixes = ("storage.", "task-queues.")
+    fields = {name: value for name, value in warehouse.fields.items() if not name.startswith(prefixes)}
     # The gateway never returns secrets.
     fields.pop("credential")
     return {
-        **_stated(fields, versions=fields.get("default-format-version") is not None),
-        "storage": storage,
-        **grants_of(state, warehouse.address),
-        **tags_of(state, warehouse.address),
-        "namespaces": [
-            _namespace(state, each)
-            for each in state.of_kind(Kind.NAMESPACE)
-            if each.address.within(Kind.WAREHOUSE) == warehouse.address
-        ],
+        **fields,
+        "storage": _below("storage.", warehouse.fields),
+        "task-queues": _below("task-queues.", warehouse.fields),
     }
 
 
@@ -271,5 +288,5 @@ def _stated(fields: Mapping[str, Any], *, versions: bool = False) -> dict[str, A
     return {
         name: value
         for name, value in fields.items()
-        if value is not None and (_DEFAULTS.get(name) != value or (versions and name == "allowed-format-versions"))
+        if value is not None and (DEFAULTS.get(name) != value or (versions and name == "allowed-format-versions"))
     }

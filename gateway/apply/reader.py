@@ -12,9 +12,9 @@ from gateway.apply.data_policies import DataPolicyReader
 from gateway.apply.grant_reading import GrantReader
 from gateway.apply.located import MANAGEMENT, Located
 from gateway.apply.mapping_tables import MappingTableReader
-from gateway.apply.profiles import present_profile_fields
 from gateway.apply.state import SERVER, Address, Kind, Resource, State, namespace_address
 from gateway.apply.tags import TagReader
+from gateway.apply.warehouse_reading import warehouse_fields
 from gateway.protocol.roles import OWN_PROVIDER
 
 #: Properties that the server sets. They are never written.
@@ -163,9 +163,12 @@ class _Reader:
                     self._undeclared_warehouse(address, row)
                 continue
             if row["status"] != "active" and self._children(Kind.NAMESPACE, address):
-                raise Inactive(f"the {address} is inactive, so its namespaces cannot be read. Activate it first.")
-            access = self._api.get(f"{MANAGEMENT}/permissions/warehouse/{row['warehouse-id']}")
-            self._add(address, row["warehouse-id"], _warehouse_fields(row) | _managed(access))
+                raise Inactive(
+                    f"the {address} is inactive, so its namespaces cannot be read. Activate it first: "
+                    f"`lakegate warehouse set {row['warehouse-id']} --status active`."
+                )
+            queues = "task-queues." in self._wanted.resources[address].open_prefixes
+            self._add(address, row["warehouse-id"], warehouse_fields(self._api, row, queues=queues))
             if self._containers and self._wanted.has_scope(Kind.NAMESPACE, address):
                 self._undeclared_namespaces(address)
 
@@ -199,7 +202,8 @@ class _Reader:
         self._add(address, id, fields)
         protection = self._api.get(f"{self.located.path(address)}/protection")
         access = self._api.get(f"{MANAGEMENT}/permissions/namespace/{id}")
-        self._add(address, id, {**fields, "protected": protection["protected"], **_managed(access)})
+        managed = {"managed-access": access["managed-access"]}
+        self._add(address, id, {**fields, "protected": protection["protected"], **managed})
 
     def _tabulars(self, kind: Kind) -> None:
         """Read the tables or views that the file names, with one list for each namespace."""
@@ -246,22 +250,3 @@ def _address(wanted: Iterable[Resource], kind: Kind, parent: Address, id: str, n
                 "id, or choose another name."
             )
     return named
-
-
-def _managed(access: Mapping[str, Any]) -> dict[str, Any]:
-    return {"managed-access": access["managed-access"]}
-
-
-def _warehouse_fields(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a warehouse under the names of the file."""
-    kind = row.get("storage-credential-type")
-    return {
-        **present_profile_fields(row["storage-profile"]),
-        "name": row["name"],
-        "credential": f"{kind['type']}/{kind['credential-type']}" if kind else None,
-        "delete-profile": row["delete-profile"],
-        "managed-by": row["managed-by"],
-        "allowed-format-versions": sorted(row["allowed-format-versions"]),
-        "default-format-version": row.get("default-format-version"),
-        "protected": row["protected"],
-    }

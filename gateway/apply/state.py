@@ -114,6 +114,18 @@ class Address:
 
 SERVER = Address(Kind.SERVER, "")
 
+#: Values that a new warehouse or namespace has. They are left out of exported files.
+DEFAULTS: Mapping[str, Any] = {
+    "protected": False,
+    "managed-access": False,
+    "managed-by": "self-managed",
+    "delete-profile": {"type": "hard"},
+    "allowed-format-versions": [1, 2, 3],
+    "policy-loss": "refuse-restricted",
+    "task-queues": {},
+    "status": "active",
+}
+
 
 def namespace_address(warehouse: Address, levels: Iterable[str]) -> Address:
     """Return the address of a namespace by its levels, from the top."""

@@ -4,12 +4,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from gateway.apply.changes import Change
 from gateway.apply.client import Api
 from gateway.apply.located import MANAGEMENT, Located
-from gateway.apply.state import Address, Resource
+from gateway.apply.state import DEFAULTS, Resource
+
+#: Fields that the request of a creation sets.
+_OF_CREATION: Final = ("delete-profile", "managed-by", "allowed-format-versions", "default-format-version")
+
+#: Fields with a request of their own: its path, and the member of its body. `managed-by` is the last one, because only
+#: instance administrators may change a warehouse that they manage.
+_OWN_REQUESTS: Final = {
+    "name": ("warehouse/{}/rename", "new-name"),
+    "delete-profile": ("warehouse/{}/delete-profile", "delete-profile"),
+    "policy-loss": ("warehouse/{}/policy-loss", "policy-loss"),
+    "managed-access": ("permissions/warehouse/{}/managed-access", "managed-access"),
+    "protected": ("warehouse/{}/protection", "protected"),
+    "managed-by": ("warehouse/{}/managed-by", "managed-by"),
+}
 
 
 class IncompleteWarehouse(Exception):
@@ -38,13 +52,16 @@ def create_warehouse(api: Api, located: Located, desired: Resource, credential: 
     body = {"warehouse-name": spec.name, "storage-profile": spec.storage}
     if credential is not None:
         body["storage-credential"] = credential
-    for name in ("delete-profile", "managed-by", "allowed-format-versions", "default-format-version"):
-        if desired.fields.get(name) is not None:
-            body[name] = desired.fields[name]
+    body |= {name: desired.fields[name] for name in _OF_CREATION if desired.fields.get(name) is not None}
     made = api.change("POST", f"{MANAGEMENT}/warehouse", body, project=located.project(desired.address))
     located.add(desired.address, made["warehouse-id"])
-    # A new warehouse is neither protected nor managed.
-    rest = {name: True for name in ("managed-access", "protected") if desired.fields.get(name)}
+    rest = {
+        name: value
+        for name, value in desired.fields.items()
+        if name not in (*_OF_CREATION, "name", "credential") and not name.startswith("storage.")
+    }
+    # Requests for the values of a new warehouse could need a right that its creator lacks.
+    rest = {name: value for name, value in rest.items() if value is not None and DEFAULTS.get(name) != value}
     update_warehouse(api, located, desired, rest, None)
 
 
@@ -54,22 +71,20 @@ def update_warehouse(
     """Change the fields of a warehouse. Raises ApiError."""
     address = desired.address
     path = located.path(address)
-    if "name" in changed:
-        api.change("POST", f"{path}/rename", {"new-name": changed["name"]})
     _update_storage(api, path, desired, changed, credential)
-    if "delete-profile" in changed:
-        api.change("POST", f"{path}/delete-profile", {"delete-profile": changed["delete-profile"]})
     if "allowed-format-versions" in changed or "default-format-version" in changed:
         versions = ("allowed-format-versions", "default-format-version")
         stated = {name: desired.fields[name] for name in versions if desired.fields.get(name) is not None}
         api.change("POST", f"{path}/format-version-policy", stated)
-    if "managed-access" in changed:
-        _set_managed_access(api, located, address, changed["managed-access"])
-    if "protected" in changed:
-        api.change("POST", f"{path}/protection", {"protected": changed["protected"]})
-    # Last, because only instance administrators may change a warehouse that they manage.
-    if "managed-by" in changed:
-        api.change("POST", f"{path}/managed-by", {"managed-by": changed["managed-by"]})
+    for name, value in changed.items():
+        if name.startswith("task-queues."):
+            body = {"queue-config": {}, **(value or {})}
+            api.change("POST", f"{path}/task-queue/{name.removeprefix('task-queues.')}/config", body)
+    if "status" in changed:
+        api.change("POST", f"{path}/{'activate' if changed['status'] == 'active' else 'deactivate'}")
+    for name, (path, member) in _OWN_REQUESTS.items():
+        if name in changed:
+            api.change("POST", f"{MANAGEMENT}/{path.format(located.id(address))}", {member: changed[name]})
 
 
 def _update_storage(
@@ -80,8 +95,3 @@ def _update_storage(
         api.change("POST", f"{path}/storage", body)
     elif "credential" in changed:
         api.change("POST", f"{path}/storage-credential", {"new-storage-credential": credential})
-
-
-def _set_managed_access(api: Api, located: Located, address: Address, managed: bool) -> None:
-    path = f"{MANAGEMENT}/permissions/warehouse/{located.id(address)}/managed-access"
-    api.change("POST", path, {"managed-access": managed})

@@ -39,6 +39,7 @@ from gateway.cli.tags import tag
 from gateway.cli.trino import trino
 from gateway.cli.verification import verify_scope
 from gateway.cli.verifiers import contracts, require_verifiers
+from gateway.cli.warehouses import warehouse
 
 _FAILED = 1
 
@@ -77,6 +78,7 @@ for _command in (
     trino,
     verify_scope,
     wait_for_db,
+    warehouse,
 ):
     main.add_command(_command)
 

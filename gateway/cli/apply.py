@@ -88,9 +88,9 @@ def apply(
 
     if prune_containers and not prune:
         raise click.ClickException("--prune-containers needs --prune")
-    with _exit_on_errors():
+    with exit_on_errors():
         desired = _desired(paths, rotate=rotate_secrets)
-        with _api(gateway, token) as api:
+        with client_of(gateway, token) as api:
 
             def compare() -> tuple[Plan, Executor]:
                 present, located = read_state(api, desired, containers=prune_containers)
@@ -110,7 +110,7 @@ def apply(
                 if again.changes != planned.changes:
                     raise click.ClickException("the state has changed since the plan; run the command again")
                 executor.prepare(again.changes)
-            _run(executor, planned)
+            run_changes(executor, planned)
 
 
 @click.command(cls=_Command)
@@ -124,7 +124,7 @@ def export(project: str | None, with_mappings: bool, gateway: str | None, token:
     from gateway.apply.export import export as exported
 
     notes: list[str] = []
-    with _exit_on_errors(), _api(gateway, token) as api:
+    with exit_on_errors(), client_of(gateway, token) as api:
         content = exported(api, project, notes, mappings=with_mappings)
     click.echo("\n".join(f"note: {printable(each)}" for each in notes), err=True, nl=bool(notes))
     click.echo(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120), nl=False)
@@ -156,7 +156,7 @@ def _files_in(directory: Path) -> list[Path]:
     return sorted(each for each in directory.iterdir() if each.suffix in (".yaml", ".yml"))
 
 
-def _api(gateway: str | None, token: str | None) -> Api:
+def client_of(gateway: str | None, token: str | None) -> Api:
     """Return a client of the gateway for the caller."""
     from gateway.apply.client import Api
 
@@ -170,7 +170,7 @@ def _confirm() -> None:
         raise click.ClickException("nothing was changed")
 
 
-def _run(executor: Any, planned: Plan) -> None:
+def run_changes(executor: Any, planned: Plan) -> None:
     """Make the changes and print each one. An error ends the command with the number of changes that were made."""
     from gateway.apply.rendering import change_line
 
@@ -190,7 +190,7 @@ def _run(executor: Any, planned: Plan) -> None:
 
 
 @contextmanager
-def _exit_on_errors() -> Iterator[None]:
+def exit_on_errors() -> Iterator[None]:
     """Context manager. End the command with the message of an expected error, without control characters.
 
     Messages contain texts of the gateway, and names that other users chose.

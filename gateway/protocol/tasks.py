@@ -16,6 +16,9 @@ TaskStatus = Literal["RUNNING", "SCHEDULED", "STOPPING", "CANCELLED", "SUCCESS",
 
 _QueueName = Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[^\x00]+(?![\s\S])$")]
 
+#: The queues of warehouses. The configuration of `task_log_cleanup` belongs to the project.
+WarehouseQueue = Literal["soft_deletion", "tabular_purge", "expire_staged_table"]
+
 _PageToken = Annotated[str, msgspec.Meta(max_length=256)]
 
 
@@ -201,6 +204,11 @@ class QueueConfigValues(Answer, frozen=True, omit_defaults=True):
     retention_period: timedelta | None = None
 
 
+#: The minimum exceeds twice the longest call of an object store (`gateway.storage.provider.TOTAL_SECONDS`). So a worker
+#: process that loses a task during such a call finishes the call before another one can finish the task.
+HeartbeatSeconds = Annotated[int, msgspec.Meta(ge=90, le=31_536_000)]
+
+
 class SetQueueConfigRequest(StrictRequest, frozen=True):
     """Request of `POST …/task-queue/{q}/config`, which replaces the configuration. After
     `max-seconds-since-last-heartbeat` seconds without a heartbeat another worker process takes over a task; null
@@ -208,9 +216,7 @@ class SetQueueConfigRequest(StrictRequest, frozen=True):
     """
 
     queue_config: msgspec.Raw
-    # The minimum exceeds twice the longest call of an object store (`gateway.storage.provider.TOTAL_SECONDS`). So a
-    # worker process that loses a task during such a call finishes the call before another one can finish the task.
-    max_seconds_since_last_heartbeat: Annotated[int, msgspec.Meta(ge=90, le=31_536_000)] | None = None
+    max_seconds_since_last_heartbeat: HeartbeatSeconds | None = None
 
 
 class QueueConfig(Answer, frozen=True):

@@ -100,6 +100,8 @@ def _content(world: World, reader: Person, writer: Person) -> dict[str, Any]:
         "delete-profile": {"type": "soft", "expiration-seconds": 3600},
         "allowed-format-versions": [2],
         "protected": True,
+        "policy-loss": "announce",
+        "task-queues": {"soft_deletion": {"max-seconds-since-last-heartbeat": 300}},
         "grants": [{"privilege": "create", "user": writer.id, "expires-at": "2090-01-01T00:00:00+01:00"}],
         "namespaces": namespaces,
     }
@@ -245,8 +247,31 @@ def test_an_exported_project_changes_nothing_when_it_is_applied(desk: Desk, worl
     assert [each["name"] for each in copy.namespace["views"] if each.get("protected")] == ["report"]
     assert {"privilege": "select", "role": "leads"} in copy.namespace["generic-tables"][0]["grants"]
     assert copy.warehouse["storage"]["bucket"] == world.bucket
+    assert copy.warehouse["policy-loss"] == "announce"
+    assert copy.warehouse["task-queues"] == {"soft_deletion": {"max-seconds-since-last-heartbeat": 300}}
     second = desk.run("export", "--project", "Shop-that-does-not-exist")
     assert second.returncode == 1 and "you see no project" in second.stderr
+
+
+def test_an_inactive_warehouse_is_exported_without_its_namespaces(desk: Desk) -> None:
+    desk.applied()
+    id, namespaces = _warehouse_id(desk), desk.warehouse.pop("namespaces")
+    desk.warehouse["status"] = "inactive"
+    desk.applied()
+    exported = desk.run("export", "--project", desk.project["id"])
+    assert exported.returncode == 0, exported.stderr
+    assert "because it is inactive" in exported.stderr
+    copy = Desk(desk.world, desk.file.with_name("copy.yaml"), yaml.safe_load(exported.stdout))
+    assert (copy.warehouse["status"], "namespaces" in copy.warehouse) == ("inactive", False)
+    assert copy.agrees("--prune", "--prune-containers")
+    desk.warehouse.update(status="active", namespaces=namespaces)
+    refused = desk.apply("--yes")
+    assert refused.returncode == 1
+    assert f"lakegate warehouse set {id} --status active" in refused.stderr
+    del desk.warehouse["namespaces"]
+    desk.applied()
+    desk.warehouse["namespaces"] = namespaces
+    assert desk.agrees("--prune", "--prune-containers")
 
 
 def test_a_caller_without_the_right_is_refused_with_the_reason_and_changes_nothing(desk: Desk, world: World) -> None:

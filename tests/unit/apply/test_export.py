@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_args
 from uuid import UUID
 
 import yaml
@@ -19,6 +19,7 @@ from gateway.apply.profiles import present_profile_fields
 from gateway.apply.state import Address, Kind, Resource, State, binding_address, namespace_address
 from gateway.iceberg.identifiers import fold
 from gateway.obligations.data_policies import AppliesTo
+from gateway.protocol.warehouses import PolicyLoss
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PROFILE = {"type": "s3", "bucket": "lake", "region": "eu", "sts-enabled": False}
@@ -137,6 +138,8 @@ def projects(draw: st.DrawFn) -> State:
         **{"allowed-format-versions": versions[0], "default-format-version": versions[1]},
         "delete-profile": draw(st.sampled_from([{"type": "hard"}, {"type": "soft", "expiration-seconds": 5}])),
         **{"managed-access": draw(st.booleans()), "protected": draw(st.booleans())},
+        **{"policy-loss": draw(st.sampled_from(get_args(PolicyLoss))), "status": "active"},
+        "task-queues.soft_deletion": draw(st.sampled_from([None, {"max-seconds-since-last-heartbeat": 300}])),
     }
     found.append(Resource(warehouse, stated))
     for levels in draw(st.sets(st.lists(NAMES, min_size=1, max_size=2).map(tuple), max_size=3)):
@@ -184,5 +187,5 @@ def test_an_exported_file_has_no_changes(state: State) -> None:
 
 def _is_default(name: str, value: Any) -> bool:
     """Return whether the file leaves a field out: it has the value of a new object, or the server sets it."""
-    values = (None, False, {"type": "hard"}, [1, 2, 3], "self-managed")
+    values = (None, False, {"type": "hard"}, [1, 2, 3], "self-managed", "refuse-restricted", "active")
     return value in values or name in ("credential", "provider-id", "source-id")

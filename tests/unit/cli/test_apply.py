@@ -43,7 +43,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Server:
     """Let the command use a server in memory."""
     server = Server()
     transport = httpx2.MockTransport(server.answer)
-    monkeypatch.setattr(command, "_api", lambda gateway, token: Api("http://gateway", "t", transport=transport))
+    monkeypatch.setattr(command, "client_of", lambda gateway, token: Api("http://gateway", "t", transport=transport))
     return server
 
 
@@ -106,7 +106,7 @@ def test_texts_of_the_gateway_do_not_control_the_terminal(
     file.write_text(FILE)
     error = {"error": {"type": "Conflict", "message": "name \r\x9b2J\x07", "code": 409}}
     transport = httpx2.MockTransport(lambda request: httpx2.Response(409, json=error))
-    monkeypatch.setattr(command, "_api", lambda gateway, token: Api("http://gateway", "t", transport=transport))
+    monkeypatch.setattr(command, "client_of", lambda gateway, token: Api("http://gateway", "t", transport=transport))
     done = click.testing.CliRunner().invoke(main, [each.format(file) for each in arguments])
     assert done.exit_code == 1 and "Conflict: name" in done.output
     assert all(char.isprintable() or char == "\n" for char in done.output)
