@@ -83,6 +83,11 @@ def dropped_object(files: str) -> Response[None]:
     return EmptyResponse(None, headers={"X-Lakegate-Files": files})
 
 
+def changed_bindings(restricts: str | None) -> Response[None]:
+    """Return the response to a change of bindings. `restricts` is the value of `DataPolicyBindings.change`."""
+    return EmptyResponse(None, headers={} if restricts is None else {"X-Lakegate-Restricts": restricts})
+
+
 def changed_grants(live_credentials: str | None, *, exempts_caller: bool = False) -> Response[None]:
     """Return the response to a change of grants.
 

@@ -30,6 +30,13 @@ _REMEDIES = {
 }
 
 
+_NOTES = {
+    "x-lakegate-restricts": "the policy restricts you too, or may do so. Without `exempt` you get no credentials of "
+    "these tables",
+    "x-lakegate-exempt": "this grant of `exempt` is also about you: the policy does not restrict you any more",
+}
+
+
 class ApiError(Exception):
     """An error answer of the gateway, or none. `status` is 0 if the gateway did not answer."""
 
@@ -53,6 +60,8 @@ class Api:
     ) -> None:
         import httpx2
 
+        #: What the headers of answers state about the caller.
+        self.notes: list[str] = []
         self._http = httpx2.Client(
             base_url=base.rstrip("/"),
             headers={"Authorization": f"Bearer {token}"},
@@ -125,6 +134,7 @@ class Api:
         # A redirection is not followed, so a redirected change is not made.
         if not answer.is_success:
             raise ApiError(method, path, answer.status_code, _message(answer))
+        self.notes += (text for header, text in _NOTES.items() if header in answer.headers)
         if not answer.content:
             return None
         try:

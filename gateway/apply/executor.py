@@ -49,6 +49,12 @@ class Executor:
                     credential, secrets=self._secrets, variables=self._variables
                 )
 
+    def notes(self) -> tuple[str, ...]:
+        """Return what the answers since the last call stated about the caller."""
+        found = tuple(self._api.notes)
+        self._api.notes.clear()
+        return found
+
     def run(self, changes: Sequence[Change]) -> Iterator[Change]:
         """Yield each change after it was made. Raises ApiError and UnknownRole."""
         for change in changes:

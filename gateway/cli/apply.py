@@ -179,6 +179,8 @@ def run_changes(executor: Any, planned: Plan) -> None:
         for change in executor.run(planned.changes):
             done += 1
             click.echo(f"done: {change_line(change)}")
+            for note in executor.notes():
+                click.echo(f"warning: {note}", err=True)
     except Exception:
         click.echo(
             f"{done} of {len(planned.changes)} changes were made. The next one failed: "

@@ -156,17 +156,19 @@ def bind(
     api = Management.of(gateway, token, project)
     body, path = _changes("add", objects), f"{policy_path(api, policy)}/bindings"
     page: str | None = ""
+    restricts: object = None
     while dry_run and page is not None:
         query = {"pageToken": page} if page else {}
         answer = api.send("POST", f"{path}/dry-run", body=body, query=query).json()
         for line in _lines_of_affected(answer["tables"]):
             click.echo(line)
-        page = answer.get("next-page-token")
+        page, restricts = answer.get("next-page-token"), answer.get("restricts-caller")
     if not dry_run:
-        answer = api.send("POST", f"{path}/dry-run", body=body, query={"pageSize": "1"}).json()
-        api.send("POST", path, body=body)
+        restricts = api.send("POST", path, body=body).headers.get("x-lakegate-restricts")
         click.echo(f"bound to {', '.join(map(printable, objects))}")
-    if answer.get("restricts-caller"):
+    if restricts == "unknown":
+        click.echo("warning: it is not known whether the policy restricts you too: OpenFGA did not answer", err=True)
+    elif restricts:
         click.echo(
             "warning: the policy restricts you too: without `exempt` you get no credentials of these tables", err=True
         )

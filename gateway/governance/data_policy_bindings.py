@@ -41,6 +41,7 @@ from gateway.db.rows import AnyRow
 from gateway.governance.data_policies import page_start
 from gateway.governance.data_policy_columns import recorded_fields
 from gateway.governance.policy_effects import Effect, effects_on
+from gateway.governance.restricted_caller import Restricts, restricts_caller
 from gateway.iceberg.errors import BadRequestException
 from gateway.obligations.data_policies import AppliesTo, Definition
 from gateway.protocol.data_policies import (
@@ -85,13 +86,17 @@ class DataPolicyBindings:
             next_page_token=str(rows[limit - 1].object_id) if len(rows) > limit else None,
         )
 
-    async def change(self, permit: Permit[BindDataPolicy]) -> None:
+    async def change(self, permit: Permit[BindDataPolicy]) -> Restricts | None:
         """Bind and unbind in one transaction. The changes apply from the response on.
 
-        Raise 400 for an object of another project, and 403 for a name that the caller may not bind policies to.
+        Return whether the policy restricts the caller where it is bound now; None if nothing is bound. Raise 400 for
+        an object of another project, and 403 for a name that the caller may not bind policies to.
         """
+        operation = permit.operation
         async with self._database.change(permit) as connection:
-            await self._apply(connection, permit)
+            applies_to = await self._apply(connection, permit)
+        binds = operation.request.add or operation.request.add_names
+        return await restricts_caller(permit, {str(operation.policy.policy_id): applies_to} if binds else {})
 
     async def dry_run(self, permit: Permit[TryDataPolicyBindings]) -> AffectedList:
         """Return what `affected` would return after the change, and whether the policy would restrict the caller.

@@ -222,6 +222,29 @@ def test_a_dry_run_answers_as_affected_does_after_the_change_and_changes_nothing
     assert manager.post(f"{path}/bindings/dry-run", {"add": [here]}).status_code == 404, "it names tables of others"
 
 
+def test_a_binding_that_restricts_the_caller_says_so_in_its_answer(world: World, ns: str) -> None:
+    """The owner of the namespace read its tables before, and is no exception."""
+    table, owner = wide(world, ns), world.stranger("owner")
+    world.grant("ownership", owner, "namespace", world.namespace_id(ns))
+    name = {"warehouse-id": world.warehouse, "namespace": [ns], "name": table.name}
+    bindings: list[dict[str, Any]] = [{"add": [target(world, table)]}, {"add-names": [name]}]
+    subjects: dict[str, Any] = {"applies-to": "subjects"}
+    for policy, header, status in (
+        (make(world), "caller", 403),
+        (make(world, **subjects), None, 200),
+    ):
+        world.grant("ownership", owner, "data-policy", policy["id"])
+        for body in bindings:
+            assert loads(owner, table) == 200
+            answer = change(world, policy, by=owner, **body)
+            assert answer.status_code == 204, answer.text
+            assert (answer.headers.get("x-lakegate-restricts"), loads(owner, table)) == (header, status)
+            back = {key.replace("add", "remove"): value for key, value in body.items()}
+            undone = change(world, policy, by=owner, **back)
+            assert undone.status_code == 204
+            assert "x-lakegate-restricts" not in undone.headers
+
+
 def test_affected_lists_readers_without_exempt_principals(world: World, ns: str) -> None:
     policy, table = make(world), wide(world, ns)
     reader, auditor = world.stranger("reader"), world.stranger("auditor")
@@ -295,18 +318,19 @@ def test_the_commands_write_bind_and_list_a_policy(world: World, ns: str, tmp_pa
     table, file, name = wide(world, ns), tmp_path / "mask.json", unique("policy")
     file.write_text(json.dumps(MASK))
 
-    def run(*arguments: str) -> str:
+    def run(*arguments: str, warns: bool = False) -> str:
         token = ("--gateway", world.ready.catalog_uri, "--token", world.admin.token)
         done = world.lakegate("data-policy", *arguments, *token)
         assert done.returncode == 0, done.stderr
+        assert ("warning: the policy restricts you too" in done.stderr) == warns
         return done.stdout
 
     assert name in run("create", name, str(file))
     assert f"\t1\tmask\t{name}" in run("list")
     on = f"table/{world.warehouse}/{table.uuid}"
-    assert table.uuid in run("bind", name, "--on", on, "--dry-run")
+    assert table.uuid in run("bind", name, "--on", on, "--dry-run", warns=True)
     assert table.uuid not in run("affected", name)
-    run("bind", name, "--on", on)
+    run("bind", name, "--on", on, warns=True)
     run("exempt", name, "--user", world.carol.id, "--reason", "audit")
     assert table.uuid in run("affected", name)
     world.grant("select", world.carol, "table", table.uuid)
@@ -325,7 +349,7 @@ def test_the_commands_write_bind_and_list_a_policy(world: World, ns: str, tmp_pa
     run("exempt", name, "--user", world.carol.id, "--remove")
     run("unbind", name, "--on", on)
     on = f"name/{world.warehouse}/{ns}/{table.name[:-1]}?"
-    run("bind", name, "--on", on)
+    run("bind", name, "--on", on, warns=True)
     assert table.uuid in run("affected", name)
     run("unbind", name, "--on", on)
     assert table.uuid not in run("affected", name)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from litestar import Response
+
 from gateway.access.idempotency import RecordedSuccess
 from gateway.access.operations.data_policies import (
     BindDataPolicy,
@@ -23,8 +25,9 @@ from gateway.access.operations.data_policies import (
     UpdateDataPolicy,
 )
 from gateway.access.refs import DataPolicyRef
+from gateway.api.answers import changed_bindings
 from gateway.api.context import Ctx
-from gateway.api.serves import replay_by, serve
+from gateway.api.serves import replay_by, serve, serves
 from gateway.governance.data_policies import DataPolicies
 from gateway.governance.data_policy_bindings import DataPolicyBindings
 from gateway.governance.data_policy_preview import DataPolicyPreviews
@@ -38,6 +41,17 @@ async def replay_create(ctx: Ctx, recorded_success: RecordedSuccess) -> DataPoli
     return await ctx.services.data_policies.get(await ctx.admit(GetDataPolicy(created)))
 
 
+@serves(BindDataPolicy)
+async def bind(ctx: Ctx) -> Response[None]:
+    """Bind a data policy to objects and names, and unbind it from others.
+
+    The header `X-Lakegate-Restricts: caller` of the response states that the policy restricts the caller there.
+    """
+    return changed_bindings(
+        await ctx.services.data_policy_bindings.change(await ctx.admit(await ctx.read(BindDataPolicy)))
+    )
+
+
 serve(CreateDataPolicy, DataPolicies.create, replay=replay_create)
 serve(ListDataPolicies, DataPolicies.list)
 serve(GetDataPolicy, DataPolicies.get)
@@ -46,7 +60,6 @@ serve(DeleteDataPolicy, DataPolicies.delete)
 serve(ListDataPolicyVersions, DataPolicies.versions)
 serve(ListDataPolicyBindings, DataPolicyBindings.list)
 serve(TryDataPolicyBindings, DataPolicyBindings.dry_run)
-serve(BindDataPolicy, DataPolicyBindings.change)
 serve(ReleaseDataPolicyColumn, DataPolicyBindings.release)
 serve(ListDataPolicyAffected, DataPolicyBindings.affected)
 serve(ListDataPolicyAlerts, DataPolicyBindings.alerts)
