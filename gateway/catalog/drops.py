@@ -62,6 +62,10 @@ class Dropped:
         return f"{text}; restorable-until={until}"
 
 
+#: Seconds between a drop that does not state what happens to the files, and their deletion. `DROP TABLE … PURGE` in
+#: Spark is such a drop: Spark then reads the metadata itself, and would fail if its files were gone.
+_CLIENT_PURGE_SECONDS: Final = 10.0
+
 _NOTES: Final = {
     Files.PURGE: "deleted",
     Files.KEEP: "kept",
@@ -130,6 +134,7 @@ async def drop_tabular(
         warehouse_id=warehouse.id,
         location=now.location,
         location_key=now.location_key,
+        purge_in_seconds=0.0 if stated else _CLIENT_PURGE_SECONDS,
     )
     await tables.drop(connection, dropped.id, by=permit.actor.id)
     if files is Files.PURGE:

@@ -100,10 +100,11 @@ async def dispose_files(
     location: str,
     location_key: str,
     parent: UUID | None = None,
+    purge_in_seconds: float = 0.0,
 ) -> None:
     """Handle the files of a deleted row according to `then` (`gateway.catalog.drops.Files`, and `last_file`).
 
-    `parent` is the task that deletes the row.
+    A purge begins after `purge_in_seconds`. `parent` is the task that deletes the row.
     """
     if then["files"] == "purge":
         await schedule_purge(
@@ -114,6 +115,7 @@ async def dispose_files(
             location_key=location_key,
             kind=kind.value,
             parent=parent,
+            in_seconds=purge_in_seconds,
         )
     elif "last_file" in then:
         await pending_files.add(connection, warehouse_id, [then["last_file"]])

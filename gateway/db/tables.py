@@ -157,10 +157,11 @@ async def schedule_purge(
     location_key: str,
     kind: str = "table",
     parent: UUID | None = None,
+    in_seconds: float = 0.0,
 ) -> None:
     """Schedule the deletion of the files below a location, in the transaction that deletes its row.
 
-    `parent` is the task that deletes the row.
+    It is due after `in_seconds`. `parent` is the task that deletes the row.
     """
     await add_task(
         connection,
@@ -170,6 +171,7 @@ async def schedule_purge(
         entity_type=kind,
         payload={"location": location, "location_key": location_key},
         parent=parent,
+        in_seconds=in_seconds,
     )
 
 

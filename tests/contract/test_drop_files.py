@@ -49,6 +49,19 @@ def test_a_drop_without_the_parameter_follows_the_warehouse(world: World, absent
     assert purges(world, warehouse) == (1 if note == "deleted" else 0)
 
 
+@pytest.mark.parametrize(("query", "seconds"), [("", 10), ("?purgeRequested=true", 0)])
+def test_an_engine_that_states_nothing_can_delete_the_files_itself_first(
+    world: World, query: str, seconds: int
+) -> None:
+    warehouse = made(world, **{"type": "hard"})
+    dropped(world, warehouse.table(world.admin), query)
+    wait = (
+        "select extract(epoch from scheduled_for - created_at)::float8 as seconds from tasks "
+        "where queue = 'tabular_purge' and warehouse_id = $1::text::uuid"
+    )
+    assert [round(row["seconds"]) for row in world.sql(wait, warehouse.id)] == [seconds]
+
+
 def test_views_generic_tables_and_recursive_drops_follow_the_warehouse(world: World) -> None:
     warehouse = made(world, **{"type": "hard", "absent-purge-requested": "keep"})
     space = warehouse.table(world.admin).rsplit("/tables/", 1)[0]

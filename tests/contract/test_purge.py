@@ -80,7 +80,7 @@ def test_a_drop_without_purge_leaves_every_file(world: World, ns: str) -> None:
 def test_purge_deletes_more_than_one_page_of_files(world: World, ns: str) -> None:
     table = world.table(ns)
     _fill(world, table.location, 1200)
-    assert world.admin.delete(table.path).status_code == 204
+    assert world.admin.delete(f"{table.path}?purgeRequested=true").status_code == 204
     _purged(world, table)
     assert _keys(world, table.location) == set()
     assert _audit(world, "purge_table", table.uuid)[-1]["detail"]["deleted"] == "1201"
@@ -88,7 +88,7 @@ def test_purge_deletes_more_than_one_page_of_files(world: World, ns: str) -> Non
 
 def test_purge_is_audited_as_a_system_action(world: World, ns: str) -> None:
     table = world.table(ns)
-    assert world.admin.delete(table.path).status_code == 204
+    assert world.admin.delete(f"{table.path}?purgeRequested=true").status_code == 204
     _purged(world, table)
     [record] = _audit(world, "purge_table", table.uuid)
     assert record["actor"] == {"kind": "system", "id": "system~tabular_purge"}
@@ -99,7 +99,7 @@ def test_purge_is_audited_as_a_system_action(world: World, ns: str) -> None:
 def test_purge_keeps_files_of_a_recreated_table(world: World, ns: str) -> None:
     table = world.table(ns)
     _fill(world, table.location)
-    assert world.admin.delete(table.path).status_code == 204
+    assert world.admin.delete(f"{table.path}?purgeRequested=true").status_code == 204
     again = world.table(ns, table.name)
     _fill(world, again.location)
     _purged(world, table)
@@ -117,7 +117,7 @@ def test_purge_of_a_renamed_table_keeps_the_new_table_of_its_name(world: World, 
     assert world.admin.post(f"{world.root}/tables/rename", body).status_code == 204
     other = world.table(ns, table.name)
     _fill(world, other.location)
-    assert world.admin.delete(f"{world.root}/namespaces/{ns}/tables/{moved}").status_code == 204
+    assert world.admin.delete(f"{world.root}/namespaces/{ns}/tables/{moved}?purgeRequested=true").status_code == 204
     _purged(world, table)
     assert _keys(world, table.location) == set()
     assert len(_keys(world, other.location)) == 4
@@ -127,7 +127,7 @@ def test_location_is_blocked_until_its_files_are_deleted(world: World, ns: str) 
     base = world.table(ns).location.rsplit("/", 1)[0]
     location = f"{base}/{unique('place')}"
     table = world.table(ns, location=location)
-    assert world.admin.delete(table.path).status_code == 204
+    assert world.admin.delete(f"{table.path}?purgeRequested=true").status_code == 204
     # As if every worker were busy: the task is scheduled and has not begun.
     world.sql(
         "update tasks set status = 'scheduled', finished_at = null, scheduled_for = now() + interval '1 hour' "
@@ -148,7 +148,7 @@ def test_location_is_blocked_until_its_files_are_deleted(world: World, ns: str) 
 
 def test_gc_enabled_false_keeps_the_files(world: World, ns: str) -> None:
     table = world.table(ns, properties={"gc.enabled": "false"})
-    assert world.admin.delete(table.path).status_code == 204
+    assert world.admin.delete(f"{table.path}?purgeRequested=true").status_code == 204
     assert _task(world, table.uuid) is None
     assert len(_keys(world, table.location)) == 1
 
