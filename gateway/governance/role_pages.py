@@ -59,11 +59,11 @@ def roles_page(rows: Sequence[AnyRow], token: str | None, size: int) -> NamedRol
     """
     place = _place_of(token)
     left = sorted((row for row in rows if place is None or _place(row) > place), key=_place)
-    answer = named_roles(left[:size])
+    page = [NamedRole(id=row.id, ident=ident_of(row), name=row.name) for row in left[:size]]
     if len(left) <= size:
-        return answer
+        return NamedRoleList(roles=page)
     next_token = base64.urlsafe_b64encode(msgspec.json.encode(_place(left[size - 1]))).decode()
-    return msgspec.structs.replace(answer, next_page_token=next_token)
+    return NamedRoleList(roles=page, next_page_token=next_token)
 
 
 def _place(row: AnyRow) -> tuple[str, str]:
@@ -80,11 +80,6 @@ def _place_of(token: str | None) -> tuple[str, str] | None:
             "The page token is invalid: this server did not issue it. Send the request without a page token to get "
             "the first page."
         ) from None
-
-
-def named_roles(rows: Sequence[AnyRow]) -> NamedRoleList:
-    """Return role rows as id, identifier and name."""
-    return NamedRoleList(roles=[NamedRole(id=row.id, ident=ident_of(row), name=row.name) for row in rows])
 
 
 def parse_member(type: str, id: str) -> tuple[PrincipalType, str]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from gateway.access.actor import Actor
@@ -34,7 +35,7 @@ from gateway.db.read_pool import ReadPool
 from gateway.db.row_mapping import user_from
 from gateway.db.rows import AnyRow
 from gateway.governance.errors import UserRestricted, UserSynchronized, pending_during_outage, require_remaining_admin
-from gateway.governance.role_pages import named_roles
+from gateway.governance.role_pages import roles_page
 from gateway.governance.roles import MOST_FOUND
 from gateway.protocol.roles import NamedRoleList
 from gateway.protocol.users import FoundUser, FoundUsers, User, UserList, WhoAmIAnswer
@@ -198,11 +199,10 @@ class Users:
         if permit.resolution.get(ref) is None:
             raise not_found(ref)
         async with self._database.read() as connection:
-            return named_roles(
-                await roles.member_of(
-                    connection, PrincipalType.USER, ref.user_id, project_id=permit.actor.within, by_group=by_group
-                )
+            rows = await roles.member_of(
+                connection, PrincipalType.USER, ref.user_id, project_id=permit.actor.within, by_group=by_group
             )
+        return self._page_of_roles(permit.operation, rows)
 
     async def all_roles(self, permit: Permit[ListAllOwnRoles | ListAllUserRoles]) -> NamedRoleList:
         """Return all roles of the user in all projects: assigned, nested and owned ones.
@@ -214,8 +214,21 @@ class Users:
             raise not_found(ref)
         async with self._database.read() as connection:
             if isinstance(permit.operation, ListAllOwnRoles):
-                return named_roles(await roles.named(connection, permit.resolution.caller_roles, project_id=None))
-            return named_roles(await role_nesting.all_roles_of(connection, PrincipalType.USER, ref.user_id))
+                rows = await roles.named(connection, permit.resolution.caller_roles, project_id=None)
+            else:
+                rows = await role_nesting.all_roles_of(connection, PrincipalType.USER, ref.user_id)
+        return self._page_of_roles(permit.operation, rows)
+
+    def _page_of_roles(
+        self, operation: ListOwnRoles | ListUserRoles | ListAllOwnRoles | ListAllUserRoles, rows: Sequence[AnyRow]
+    ) -> NamedRoleList:
+        """Return a page of a user's roles, or all of them to a client that does not request pages.
+
+        Such clients know no `next-page-token` of this list.
+        """
+        pages = operation.page_token is not None or operation.page_size is not None
+        size = min(operation.page_size or self._page_size, self._page_size) if pages else len(rows)
+        return roles_page(rows, operation.page_token, size)
 
     async def list(self, permit: Permit[ListUsers]) -> UserList:
         """Return users in the order of their ids."""

@@ -90,7 +90,9 @@ class NamedRole(Answer, frozen=True):
 
 
 class NamedRoleList(Answer, frozen=True, omit_defaults=True):
-    """Response of `GET /role/{id}/member-of` and `GET /user/{id}/roles`, by name. Only the first has pages."""
+    """Response of `GET /role/{id}/member-of` and `GET /user/{id}/roles`, by name. The second has pages only if the
+    request has `pageSize` or `pageToken`.
+    """
 
     roles: list[NamedRole]
     next_page_token: str | None = None

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.contract.test_roles import ROLE, add, make
 from tests.contract.world import World, error_triple, unique
 
@@ -80,6 +82,30 @@ def test_users_list_their_own_roles_and_administrators_any(world: World) -> None
     )
     assert world.admin.delete(f"{ROLE}/{role['id']}").status_code == 204
     assert named not in world.carol.get(path).json()["roles"]
+
+
+@pytest.mark.parametrize("below", ["", "/transitive"])
+def test_roles_of_a_user_have_pages_only_on_request(world: World, below: str) -> None:
+    """Lakekeeper's clients send no parameter here, and expect the whole list without a token."""
+    made = [make(world) for _ in range(3)]
+    for role in made:
+        assert add(world, role, "user", world.carol.id).status_code == 204
+    path = f"{USER}/{world.carol.id}/roles{below}"
+    for person in (world.carol, world.admin):
+        whole = person.get(path).json()
+        assert set(whole) == {"roles"}
+        assert {each["id"] for each in made} <= {each["id"] for each in whole["roles"]}
+        found, token = [], None
+        while True:
+            page = person.get(path, params={"pageSize": 2} | ({} if token is None else {"pageToken": token})).json()
+            assert len(page["roles"]) <= 2
+            found += page["roles"]
+            if (token := page.get("next-page-token")) is None:
+                break
+        assert found == whole["roles"]
+        assert error_triple(person.get(path, params={"pageToken": "x"}))[0] == 400
+    for role in made:
+        assert world.admin.delete(f"{ROLE}/{role['id']}").status_code == 204
 
 
 def test_deleted_user_leaves_no_grants_or_tuples_to_a_namesake(world: World, ns: str) -> None:

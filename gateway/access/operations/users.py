@@ -196,7 +196,15 @@ class DeleteUser(_DeletingUser, ChangeOperation):
 
 
 @dataclass(frozen=True)
-class ListOwnRoles(_OfUser, ReadOperation):
+class _RolesOfUser(_OfUser):
+    """Mixin of the lists of a user's roles. Without `page_token` and `page_size` the whole list is returned."""
+
+    page_token: PageToken = None
+    page_size: PageSize = None
+
+
+@dataclass(frozen=True)
+class ListOwnRoles(_RolesOfUser, ReadOperation):
     """List the roles that the caller is a direct member of."""
 
     endpoint: ClassVar[str] = "GET /management/v1/user/{user_id}/roles"
@@ -204,7 +212,7 @@ class ListOwnRoles(_OfUser, ReadOperation):
 
 
 @dataclass(frozen=True)
-class ListUserRoles(_OfUser, ReadOperation):
+class ListUserRoles(_RolesOfUser, ReadOperation):
     """List the roles that another user is a direct member of."""
 
     endpoint: ClassVar[str] = "GET /management/v1/user/{user_id}/roles"
@@ -214,7 +222,7 @@ class ListUserRoles(_OfUser, ReadOperation):
 
 
 @dataclass(frozen=True)
-class ListAllOwnRoles(_OfUser, ReadOperation):
+class ListAllOwnRoles(_RolesOfUser, ReadOperation):
     """List the roles that the caller is in, also through other roles."""
 
     endpoint: ClassVar[str] = "GET /management/v1/user/{user_id}/roles/transitive"
@@ -222,7 +230,7 @@ class ListAllOwnRoles(_OfUser, ReadOperation):
 
 
 @dataclass(frozen=True)
-class ListAllUserRoles(_OfUser, ReadOperation):
+class ListAllUserRoles(_RolesOfUser, ReadOperation):
     """List the roles that another user is in, also through other roles."""
 
     endpoint: ClassVar[str] = "GET /management/v1/user/{user_id}/roles/transitive"

@@ -97,17 +97,16 @@ async def delete_user(ctx: Ctx) -> None:
 @serves(ListUserRoles, ListOwnRoles)
 async def list_user_roles(ctx: Ctx) -> NamedRoleList:
     """List the roles that a user is a direct member of."""
-    user = ctx.ref(UserRef)
-    operation = ListOwnRoles if _own(ctx, user) else ListUserRoles
-    return await ctx.services.users.roles(await ctx.admit(operation(user)))
+    operation: type[ListOwnRoles | ListUserRoles] = ListOwnRoles if _own(ctx, ctx.ref(UserRef)) else ListUserRoles
+    return await ctx.services.users.roles(await ctx.admit(await ctx.read(operation)))
 
 
 @serves(ListAllUserRoles, ListAllOwnRoles)
 async def list_all_user_roles(ctx: Ctx) -> NamedRoleList:
     """List the roles that a user is a direct or indirect member of."""
-    user = ctx.ref(UserRef)
-    operation = ListAllOwnRoles if _own(ctx, user) else ListAllUserRoles
-    return await ctx.services.users.all_roles(await ctx.admit(operation(user)))
+    own = _own(ctx, ctx.ref(UserRef))
+    operation: type[ListAllOwnRoles | ListAllUserRoles] = ListAllOwnRoles if own else ListAllUserRoles
+    return await ctx.services.users.all_roles(await ctx.admit(await ctx.read(operation)))
 
 
 def _own(ctx: Ctx, user: UserRef) -> bool:
