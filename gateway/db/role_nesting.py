@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
+import msgspec
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -164,6 +166,37 @@ _SUBJECT = text(
         and (g.expires_at is null or g.expires_at > clock_timestamp())
     limit 1
     """  # noqa: S608 - composed of constants of this module; every value is a bound parameter
+)
+
+
+async def subject_until(connection: AsyncConnection, principals: Sequence[Principal]) -> dict[str, datetime]:
+    """Return {id of a data policy: time until which one of the principals is a subject of it}, also through roles.
+
+    The time is `datetime.max` without an expiry.
+    """
+    asked = [{"type": each.type.value, "id": each.id} for each in principals]
+    rows = await connection.execute(_SUBJECT_UNTIL, {"principals": msgspec.json.encode(asked).decode()})
+    return {row.policy_id: row.until or datetime.max.replace(tzinfo=UTC) for row in rows}
+
+
+_SUBJECT_UNTIL = text(
+    """
+    with recursive held(type, id, until) as (
+        select p.type, p.id, cast('infinity' as timestamptz)
+        from jsonb_to_recordset(cast(:principals as jsonb)) as p(type text, id text)
+        union
+        select 'role', g.object_id, least(held.until, coalesce(g.expires_at, 'infinity'))
+        from held join grants g on g.principal_type = held.type and g.principal_id = held.id
+        where g.object_type = 'role' and g.privilege in ('assignee', 'ownership')
+            and (g.expires_at is null or g.expires_at > clock_timestamp())
+    )
+    select g.object_id as policy_id,
+        nullif(max(least(held.until, coalesce(g.expires_at, 'infinity'))), 'infinity') as until
+    from held join grants g on g.principal_type = held.type and g.principal_id = held.id
+    where g.object_type = 'data_policy' and g.privilege = 'subject'
+        and (g.expires_at is null or g.expires_at > clock_timestamp())
+    group by g.object_id
+    """
 )
 
 

@@ -54,6 +54,7 @@ from gateway.governance.grant_lists import limits_of_row
 from gateway.governance.grant_requests import LAST_END, require_future
 from gateway.governance.role_escalation_guard import refuse_escalation
 from gateway.governance.role_members import refuse_circles, refuse_provisioned_members
+from gateway.governance.subject_guard import refuse_leaving
 from gateway.iceberg.errors import CatalogError
 from gateway.obligations.columns import Columns
 from gateway.protocol.delegation import limits_text
@@ -166,9 +167,11 @@ class Grants:
         """
         warehouse_id = _warehouse_id(row)
         shortened: list[Assignment] = []
+        may = partial(self._door.visible, permit)
         async with (
             self._database.change(permit) as connection,
             _guard_last_admin(connection, key, change),
+            refuse_leaving(connection, permit.actor, may, concerned=change.takes_away and key.type is ObjectType.ROLE),
         ):
             above = await _lock(connection, key, row, change)
             if key.type is ObjectType.DATA_POLICY:
@@ -180,7 +183,7 @@ class Grants:
             await refuse_circles(connection, key, change.writes)
             await refuse_provisioned_members(connection, key, change.writes)
             if change.writes and key.type is ObjectType.ROLE:
-                await refuse_escalation(connection, key.id, partial(self._door.visible, permit))
+                await refuse_escalation(connection, key.id, may)
             for entry in change.deletes:
                 taken = await grants.revoke(
                     connection, privilege=entry.privilege, principal=entry.principal, on=key, by=permit.actor.id
@@ -304,10 +307,9 @@ def _guard_last_admin(
 
     It can do so directly, or by removing members from a role. Any other change gets a null context.
     """
-    takes = bool(change.deletes) or any(entry.expires_at is not None for entry in change.writes)
-    if takes and on.type is ObjectType.ROLE:
+    if change.takes_away and on.type is ObjectType.ROLE:
         return guard_last_admin(connection, concerned=partial(administers_server, connection, on.id))
-    return guard_last_admin(connection) if takes and on.type is ObjectType.SERVER else nullcontext()
+    return guard_last_admin(connection) if change.takes_away and on.type is ObjectType.SERVER else nullcontext()
 
 
 async def _lock(connection: Connection, key: ObjectKey, row: Resolved, change: WritingGrants) -> Sequence[ObjectKey]:

@@ -46,6 +46,7 @@ from gateway.governance.errors import (
 )
 from gateway.governance.role_escalation_guard import refuse_escalation
 from gateway.governance.role_pages import ident_of, member_after, members_page, roles_page
+from gateway.governance.subject_guard import refuse_leaving
 from gateway.iceberg.errors import CatalogError, InvalidPaginationToken
 from gateway.protocol.roles import (
     OWN_PROVIDER,
@@ -172,7 +173,8 @@ class Roles:
 
         Decisions that rest on the former group and have not taken effect yet are made again. Raise
         RoleSourceIdConflict, ReservedRoleProvider or RoleSynchronized. Raise RoleActionForbidden if the role holds a
-        higher privilege that the caller may not grant.
+        higher privilege that the caller may not grant, or if a data policy restricts the caller through the former
+        group.
         """
         operation = permit.operation
         request = operation.request
@@ -181,13 +183,14 @@ class Roles:
             async with self._database.change(permit) as connection:
                 await _refuse_synchronized(connection, operation.role)
                 may = partial(self._door.visible, permit)
-                await refuse_escalation(connection, str(operation.role.role_id), may)
-                row = await roles.update_source(
-                    connection,
-                    operation.role.role_id,
-                    provider_id=request.provider_id,
-                    source_id=request.source_id,
-                )
+                await refuse_escalation(connection, role_id := str(operation.role.role_id), may)
+                async with refuse_leaving(connection, permit.actor, may, remapped=role_id):
+                    row = await roles.update_source(
+                        connection,
+                        operation.role.role_id,
+                        provider_id=request.provider_id,
+                        source_id=request.source_id,
+                    )
                 if row is None:
                     raise not_found(operation.role)
         except roles.RoleClash as clash:
@@ -198,12 +201,17 @@ class Roles:
         """Delete a role, the grants on it and the grants to it. Return when all those rights are revoked everywhere.
 
         Raise LastServerAdmin if only its members could administer the server. Raise RevocationPending if the deletion
-        is recorded but OpenFGA has not confirmed it yet.
+        is recorded but OpenFGA has not confirmed it yet. Raise RoleActionForbidden if a data policy restricts the
+        caller as a member of the role.
         """
         ref = permit.operation.role
         by = permit.actor.id
         with require_remaining_admin():
-            async with self._database.change(permit) as connection, guard_last_admin(connection):
+            async with (
+                self._database.change(permit) as connection,
+                guard_last_admin(connection),
+                refuse_leaving(connection, permit.actor, partial(self._door.visible, permit)),
+            ):
                 project = await roles.delete(connection, ref.role_id)
                 if project is None:
                     raise not_found(ref)

@@ -86,6 +86,11 @@ class WritingGrants:
     writes: tuple[Assignment, ...]
     deletes: tuple[Assignment, ...]
 
+    @property
+    def takes_away(self) -> bool:
+        """True if the change can end a right, at once or by an expiry."""
+        return bool(self.deletes) or any(each.expires_at is not None for each in self.writes)
+
     def demands(self) -> tuple[Demand, ...]:
         return _to_grant(self.on, (*self.writes, *self.deletes))
 

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A principal that a data policy restricts as a member of a role does not end the membership by a right on the role."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.contract.columns import wide
+from tests.contract.test_data_policies import change, make, target
+from tests.contract.test_roles import ROLE, add
+from tests.contract.test_roles import make as make_role
+from tests.contract.world import Person, Table, World, error_triple, send_until_decided
+from tests.security.test_data_policies import DELEGATION
+from tests.security.test_policies_follow_files import clean
+
+__all__ = ["clean"]
+
+REFUSED = (403, "RoleActionForbidden")
+_NULLED: dict[str, Any] = {"kind": "mask", "action": "replace-with-null", "columns": [{"name": "name"}]}
+
+
+def restricted_by(world: World, ns: str, role: str, reader: Person) -> tuple[Table, dict[str, Any]]:
+    """Return a table of the reader with a policy whose only subject is the role, and that policy."""
+    table = wide(world, ns)
+    world.grant("select", reader, "table", table.uuid)
+    policy = make(world, _NULLED, by=None, **{"applies-to": "subjects"})
+    assert change(world, policy, add=[target(world, table)]).status_code == 204
+    path = f"/management/v1/permissions/data-policy/{policy['id']}/assignments"
+    assert world.admin.post(path, {"writes": [{"type": "subject", "role": role}]}).status_code == 204
+    return table, policy
+
+
+def has_keys(reader: Person, table: Table) -> bool:
+    answer = send_until_decided(lambda: reader.get(table.path, headers=DELEGATION))
+    return answer.status_code == 200 and bool(answer.json().get("storage-credentials"))
+
+
+def _assignments(by: Person, role: str, **body: Any) -> httpx.Response:
+    return by.post(f"/management/v1/permissions/role/{role}/assignments", body)
+
+
+def _shortened(by: Person, role: str) -> httpx.Response:
+    """Give the membership that the owner has by its own grant an early end."""
+    grants = f"/management/v1/role/{role}/grants"
+    entry = {"privilege": "assignee", "principal": {"user": by.id}}
+    soon = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    deleted = {"deletes": [{"privilege": "ownership", "principal": {"user": by.id}}]}
+    assert by.post(grants, {"writes": [entry]}).status_code == 204
+    return by.post(grants, {"writes": [{**entry, "expires-at": soon}], **deleted})
+
+
+WAYS: dict[str, Callable[[Person, str], httpx.Response]] = {
+    "deletes the role": lambda by, role: by.delete(f"{ROLE}/{role}"),
+    "gives up the role": lambda by, role: _assignments(by, role, deletes=[{"type": "ownership", "user": by.id}]),
+    "gives up the role by a grant": lambda by, role: by.post(
+        f"{ROLE}/{role}/grants", {"deletes": [{"privilege": "ownership", "principal": {"user": by.id}}]}
+    ),
+    "ends the membership later": _shortened,
+}
+
+
+@pytest.mark.threat("LG-DEC-44")
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("nested", [False, True], ids=["the subject", "a role in the subject"])
+def test_the_owner_of_a_role_does_not_lift_the_policy_that_restricts_its_members(
+    world: World, ns: str, way: str, nested: bool
+) -> None:
+    owner = world.stranger("owner")
+    role = make_role(world)["id"]
+    world.grant("ownership", owner, "role", role)
+    subject = make_role(world) if nested else {"id": role}
+    if nested:
+        assert add(world, subject, "role", role).status_code == 204
+    table, policy = restricted_by(world, ns, subject["id"], owner)
+    assert not has_keys(owner, table)
+    assert error_triple(WAYS[way](owner, role))[:2] == REFUSED
+    assert not has_keys(owner, table)
+    world.grant("exempt", owner, "data-policy", policy["id"])
+    assert WAYS[way](owner, role).status_code == 204, "the policy does not restrict the owner"
+
+
+@pytest.mark.threat("LG-DEC-44")
+def test_a_member_is_removed_by_another_owner_and_by_a_manager_of_the_policy(world: World, ns: str) -> None:
+    member, owner = world.stranger("member"), world.stranger("owner")
+    role = make_role(world)["id"]
+    world.grant("ownership", owner, "role", role)
+    world.grant("ownership", member, "role", role)
+    table, policy = restricted_by(world, ns, role, member)
+    removed = _assignments(owner, role, deletes=[{"type": "ownership", "user": member.id}])
+    assert removed.status_code == 204, removed.text
+    assert has_keys(member, table)
+    assert error_triple(_assignments(owner, role, deletes=[{"type": "ownership", "user": owner.id}]))[:2] == REFUSED
+    world.grant("ownership", owner, "data-policy", policy["id"])
+    assert owner.delete(f"{ROLE}/{role}").status_code == 204
