@@ -56,6 +56,8 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     """False if the engine asserted the caller, and no token of the caller proved its identity to the gateway."""
     groups: tuple[str, ...] = ()
     """The groups in the caller's token: sources of roles at the provider that `id` begins with."""
+    groups_known: bool = True
+    """False if the caller's own token does not state its groups, although the settings name a claim for them."""
     group_roles: tuple[str, ...] = ()
     """The ids of the roles that these groups map to, for the objects of the request (`Resolution.acting`)."""
     token_claims: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -127,8 +129,8 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def groups_unknown(self) -> bool:
-        """True if the user may have groups that the gateway does not know, because it has no token of the user."""
-        return bool(self.id) and (self.asked_by is not None or not self.subject_proven)
+        """True if the user may have groups that the gateway does not know, because no token of the user states them."""
+        return bool(self.id) and (self.asked_by is not None or not self.subject_proven or not self.groups_known)
 
     @classmethod
     def user(
@@ -143,6 +145,7 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
         engine: str | None = None,
         subject_proven: bool = True,
         groups: tuple[str, ...] = (),
+        groups_known: bool = True,
         token_claims: tuple[tuple[str, tuple[str, ...]], ...] = (),
     ) -> Actor:
         """Return a user or service with a verified token.
@@ -163,6 +166,7 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
             engine=engine,
             subject_proven=subject_proven,
             groups=groups,
+            groups_known=groups_known,
             token_claims=token_claims,
         )
 

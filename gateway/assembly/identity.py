@@ -150,6 +150,7 @@ def actor_of_token(token: VerifiedToken, instance_admins: frozenset[str], engine
         engine=token.engine,
         subject_proven=token.subject_proven,
         groups=token.groups,
+        groups_known=token.groups_known,
         token_claims=token.policy_claims,
     )
     return msgspec.structs.replace(caller, owner_properties=engines.of(token))

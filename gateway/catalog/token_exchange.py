@@ -78,6 +78,7 @@ class TokenExchange:
                     engine_id=permit.actor.id,
                     project_id=subject.project_id,
                     groups=subject.groups,
+                    groups_known=subject.groups_known,
                     policy_claims=claims,
                     not_after=subject.not_after,
                     subject_proven=permit.operation.proven,

@@ -173,6 +173,15 @@ def groups_of(claims: Claims, path: str | None) -> tuple[str, ...]:
     return tuple(sorted({group for group in groups if group.strip()}))
 
 
+def has_groups(claims: Claims, path: str | None) -> bool:
+    """Return True if the token states all groups of the user, or if no path is configured.
+
+    Many providers send the claim only to clients that request a scope for it. A token without the claim may belong to a
+    user in groups, so it does not prove that the user is in none.
+    """
+    return path is None or find(claims, path) is not None
+
+
 def scopes_of(claims: Claims) -> frozenset[str]:
     """Return the granted scopes of the claims `scope` and `scp`.
 

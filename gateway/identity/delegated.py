@@ -47,13 +47,15 @@ class _Header(msgspec.Struct, frozen=True):
 
     `sub_proven` is True if a token of the user was verified, and False if the engine asserted the user. It is a header
     parameter and not a claim, because earlier versions reject unknown claims and may run at the same time. The
-    signature covers the header too. Tokens of earlier versions lack the parameter, so it is False for them.
+    signature covers the header too. Tokens of earlier versions lack the parameter, so it is False for them. The same
+    holds for `groups_known`, which is True if that token stated the user's groups.
     """
 
     typ: str
     alg: str = ""
     kid: str = ""
     sub_proven: bool = False
+    groups_known: bool = False
 
 
 class _Actor(msgspec.Struct, frozen=True):
@@ -122,12 +124,14 @@ class DelegatedTokens:
         not_after: float | None,
         subject_proven: bool,
         policy_claims: PolicyClaims = (),
+        groups_known: bool = True,
     ) -> IssuedToken:
         """Issue a token with which the engine acts for the user, valid for fifteen minutes.
 
         `not_after` (seconds since 1970) can shorten the lifetime. `project_id` limits the token to one project, and
         `groups` and `policy_claims` are those of the user's token. `subject_proven` is True if a token of the user was
-        verified, and False if the engine asserted the user. Then the token has no policy claims.
+        verified, and False if the engine asserted the user. Then the token has no policy claims. `groups_known` is
+        False if that token did not state the user's groups.
 
         Raises TokenTooLarge if the groups or claims make the token too long, and the errors of reading keys.
         """
@@ -147,7 +151,7 @@ class DelegatedTokens:
             policy_claims=policy_claims if subject_proven else (),
         )
         kid, key = await self._keys.signing()
-        header = {"typ": _TYPE, "alg": CURVE, "kid": kid, "sub_proven": subject_proven}
+        header = {"typ": _TYPE, "alg": CURVE, "kid": kid, "sub_proven": subject_proven, "groups_known": groups_known}
         token = jws.serialize_compact(header, msgspec.json.encode(claims), key, registry=_REGISTRY)
         if len(token) > _MAX_BYTES:
             raise TokenTooLarge
@@ -157,7 +161,7 @@ class DelegatedTokens:
         """Verify a delegated token. Raises `AuthenticationFailed`, and the errors of reading keys."""
         if len(token) > _MAX_BYTES or _COMPACT.fullmatch(token) is None:
             raise AuthenticationFailed("this server did not issue the token; exchange the user's token again")
-        claims, subject_proven = await self._signed_claims(token)
+        claims, header = await self._signed_claims(token)
         now = self._clock()
         if claims.iss != self._name or claims.aud != self._name or claims.scope != SCOPE:
             raise AuthenticationFailed(
@@ -175,7 +179,7 @@ class DelegatedTokens:
             user_id=claims.sub,
             actor_user_id=claims.act.sub,
             engine=claims.act.sub,
-            subject_proven=subject_proven,
+            subject_proven=header.sub_proven,
             issuer=claims.iss,
             audiences=(claims.aud,),
             expires_at=claims.exp,
@@ -187,12 +191,13 @@ class DelegatedTokens:
             client_id=None,
             token_id=claims.jti,
             groups=claims.groups,
-            policy_claims=claims.policy_claims if subject_proven else (),
+            groups_known=header.groups_known,
+            policy_claims=claims.policy_claims if header.sub_proven else (),
             scopes=frozenset({claims.scope}),
         )
 
-    async def _signed_claims(self, token: str) -> tuple[_Claims, bool]:
-        """Verify the signature and return (claims, `sub_proven` of the header). Raises `AuthenticationFailed`."""
+    async def _signed_claims(self, token: str) -> tuple[_Claims, _Header]:
+        """Verify the signature and return the claims and the header. Raises `AuthenticationFailed`."""
         try:
             signed = jws.extract_compact(token.encode("ascii"), registry=_REGISTRY)
             header = msgspec.convert(signed.protected, _Header)
@@ -209,7 +214,7 @@ class DelegatedTokens:
         try:
             if not jws.validate_compact(signed, key, registry=_REGISTRY):
                 raise invalid_signature()
-            return msgspec.json.decode(signed.payload or b"", type=_Claims), header.sub_proven
+            return msgspec.json.decode(signed.payload or b"", type=_Claims), header
         except (JoseError, ValueError, TypeError, RecursionError):
             raise invalid_signature() from None
 

@@ -129,6 +129,8 @@ class VerifiedToken(msgspec.Struct, frozen=True, kw_only=True):
     scopes: frozenset[str]
     policy_claims: PolicyClaims = ()
     """The claims that row filters may use, by path. Only claims of the user's own token."""
+    groups_known: bool = True
+    """False if the token lacks the claim of groups: its user may be in some."""
     may_act: str | None = None
     """User id of the only actor that the provider allows for the subject. None: no limit. "": no actor is allowed."""
     subject_proven: bool = True
@@ -237,6 +239,7 @@ class TokenVerifier:
             client_id=read.client_id_of(claims),
             token_id=token_id if isinstance(token_id, str) and len(token_id) <= 255 else None,
             groups=read.groups_of(claims, rules.groups_claim),
+            groups_known=read.has_groups(claims, rules.groups_claim),
             scopes=scopes,
             policy_claims=policy_claims_of(claims, rules.policy_claims, rules.idp_id),
             may_act=f"{rules.idp_id}~{may_act}" if may_act else may_act,

@@ -204,6 +204,7 @@ async def _subject(ctx: Ctx, form: TokenRequest, engine: VerifiedToken) -> tuple
             user_id=verified.user_id,
             project_id=verified.project_id,
             groups=verified.groups,
+            groups_known=verified.groups_known,
             policy_claims=verified.policy_claims,
             not_after=verified.expires_at,
         )

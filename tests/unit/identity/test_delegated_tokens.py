@@ -16,6 +16,8 @@ import pytest
 from joserfc import jws
 from joserfc.jwk import OKPKey
 
+from gateway.assembly.engines import EnginesByToken
+from gateway.assembly.identity import actor_of_token
 from gateway.identity.delegated import LIFE_SECONDS, DelegatedTokens, IssuedToken, TokenTooLarge
 from gateway.identity.errors import AuthenticationFailed
 from gateway.identity.own_keys import MISSED_SECONDS, RELOAD_SECONDS, OwnKeys
@@ -111,6 +113,17 @@ async def test_a_delegated_token_states_if_the_subject_was_proven(proven: bool) 
     other["sub_proven"] = not proven
     forged = base64.urlsafe_b64encode(json.dumps(other).encode()).decode().rstrip("=")
     await here.refuse(f"{forged}.{claims}.{signature}")
+
+
+@pytest.mark.threat("LG-DEC-45")
+@pytest.mark.parametrize("known", [True, False])
+async def test_a_delegated_token_states_if_the_users_token_stated_the_groups(known: bool) -> None:
+    here = Process()
+    issued = await here.issue(subject_proven=True, groups_known=known)
+    token = await here.tokens.verify(issued.token)
+    assert token.groups_known is known
+    actor = actor_of_token(token, frozenset(), EnginesByToken({}))
+    assert actor.groups_unknown is not known
 
 
 @pytest.mark.threat("LG-AUT-18")
