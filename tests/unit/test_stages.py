@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -137,3 +138,11 @@ def test_ci_and_makefile_name_the_same_stages() -> None:
     for name in STAGES:
         assert f"make test-{name}" in script, name
         assert f"tests.stages {name}" in makefile, name
+
+
+def test_ci_runs_the_command_of_make_demo_once() -> None:
+    """The test of the demonstration runs the same command, which takes minutes, and checks what it leaves."""
+    assert re.search(r"^demo: setup .*\n\t@\$\(BIN\)/lakegate demo\n\n", (_ROOT / "Makefile").read_text(), re.M)
+    assert "make demo" not in (_ROOT / ".ci/run").read_text()
+    assert '_lakegate("demo", ' in (_ROOT / "tests/e2e/test_demo_real_data.py").read_text()
+    assert STAGES["engines"].paths == ("tests/e2e",)
