@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -117,15 +118,33 @@ class Lake:
         return [tuple(row) for row in self.session().sql(statement).collect()]
 
 
+@pytest.fixture(scope="module")
+def kept(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, RunReport]:
+    """Run the delivery `BASE` into an empty lake. Return the home of the lake, a copy of it, and the report."""
+    home, copy = tmp_path_factory.mktemp("lake"), tmp_path_factory.mktemp("copy") / "home"
+    report = Lake(spark, home).run(deliver(home / "base", BASE["flights"]))
+    shutil.copytree(home, copy)
+    return home, copy, report
+
+
 @pytest.fixture
 def lake(spark: SparkSession, tmp_path: Path) -> Lake:
+    """Return an empty lake."""
     return Lake(spark, tmp_path)
 
 
-def test_repeated_delivery_writes_no_metadata(lake: Lake) -> None:
-    delivery = deliver(lake.home / "d", BASE["flights"])
-    first = lake.run(delivery)
-    second = lake.run(delivery)
+@pytest.fixture
+def filled(spark: SparkSession, kept: tuple[Path, Path, RunReport]) -> Lake:
+    """Return the lake after its first run, restored at its path, because its metadata contain absolute paths."""
+    home, copy, _ = kept
+    shutil.rmtree(home)
+    shutil.copytree(copy, home)
+    return Lake(spark, home)
+
+
+def test_repeated_delivery_writes_no_metadata(filled: Lake, kept: tuple[Path, Path, RunReport]) -> None:
+    first = kept[2]
+    second = filled.run(filled.home / "base")
     assert first.changed
     assert not second.changed
     assert {name: table.state for name, table in second.tables.items()} == {
@@ -133,40 +152,36 @@ def test_repeated_delivery_writes_no_metadata(lake: Lake) -> None:
     }
 
 
-def test_corrected_delivery_changes_only_the_corrected_rows(lake: Lake) -> None:
-    lake.run(deliver(lake.home / "d1", BASE["flights"]))
+def test_corrected_delivery_changes_only_the_corrected_rows(filled: Lake) -> None:
     one, two, _ = BASE["flights"]
     four = one | {"flight": "4"}
-    report = lake.run(deliver(lake.home / "d2", [one, two | {"arr_delay": "99"}, four]))
+    report = filled.run(deliver(filled.home / "d2", [one, two | {"arr_delay": "99"}, four]))
     assert report.tables["silver.flights"].changes == Changes(inserted=1, updated=1, deleted=1)
     assert report.tables["gold.route_punctuality"].changes == Changes(updated=1)
     assert report.tables["silver.weather"].changes == Changes()
-    found = lake.rows("SELECT flight_number, arrival_delay_minutes FROM silver.flights ORDER BY 1")
+    found = filled.rows("SELECT flight_number, arrival_delay_minutes FROM silver.flights ORDER BY 1")
     assert found == [(1, 11), (2, 99), (4, 11)]
 
 
-def test_repeated_older_delivery_restores_its_rows_without_a_second_load(lake: Lake) -> None:
-    old, new = deliver(lake.home / "d1", BASE["flights"]), deliver(lake.home / "d2", BASE["flights"][:1])
-    lake.run(old)
-    lake.run(new)
-    report = lake.run(old)
+def test_repeated_older_delivery_restores_its_rows_without_a_second_load(filled: Lake) -> None:
+    filled.run(deliver(filled.home / "d2", BASE["flights"][:1]))
+    report = filled.run(filled.home / "base")
     assert report.tables["bronze.flights"].changes == Changes()
     assert report.tables["silver.flights"].changes == Changes(inserted=2)
-    assert lake.rows("SELECT count(*) FROM bronze.flights") == [(4,)]
+    assert filled.rows("SELECT count(*) FROM bronze.flights") == [(4,)]
 
 
-def test_a_delivery_that_fails_an_expectation_touches_neither_silver_nor_gold(lake: Lake) -> None:
-    lake.run(deliver(lake.home / "d1", BASE["flights"]))
-    before = lake.state()
+def test_a_delivery_that_fails_an_expectation_touches_neither_silver_nor_gold(filled: Lake) -> None:
+    before = filled.state()
     one, two, three = BASE["flights"]
     contradicts_itself = two | {"time_hour": "2013-01-01T09:00:00Z"}
     with pytest.raises(QualityError, match=r"silver\.flights\.times_agree: 1 of 3 rows"):
-        lake.run(deliver(lake.home / "d2", [one, contradicts_itself, three | {"arr_delay": "50"}]))
-    after = lake.state()
+        filled.run(deliver(filled.home / "d2", [one, contradicts_itself, three | {"arr_delay": "50"}]))
+    after = filled.state()
     guarded = [name for name in before if name.startswith(("silver", "gold"))]
     assert {name: after[name] for name in guarded} == {name: before[name] for name in guarded}
     failed = "SELECT dataset, expectation, violations FROM ops.quality_results WHERE outcome = 'failed'"
-    assert lake.rows(failed) == [("silver.flights", "times_agree", 1)]
+    assert filled.rows(failed) == [("silver.flights", "times_agree", 1)]
 
 
 def test_unreadable_value_stops_the_pipeline_before_silver(lake: Lake) -> None:
