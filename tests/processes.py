@@ -8,7 +8,7 @@ process.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 import psutil
@@ -51,3 +51,14 @@ def at_work(processes: Iterable[psutil.Process]) -> list[psutil.Process]:
     """Return the processes that have not ended and are no zombies."""
     states = values_of(lambda process: (process, process.status()), processes)
     return [process for process, state in states if state != psutil.STATUS_ZOMBIE]
+
+
+@contextlib.contextmanager
+def suspended(pids: Iterable[int]) -> Iterator[None]:
+    """Suspend processes and their descendants until the block ends."""
+    families = [each for process in processes(pids) for each in family(process)]
+    values_of(psutil.Process.suspend, families)
+    try:
+        yield
+    finally:
+        values_of(psutil.Process.resume, families)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 
 import httpx
@@ -19,9 +18,9 @@ import psutil
 import pytest
 
 from gateway.embedded.ready import Ready
-from tests.contract.world import SCHEMA, Person, Table, World, error_of, unique
+from tests.contract.world import SCHEMA, Table, World, error_of, unique
 from tests.integration.conftest import _up
-from tests.processes import family, values_of
+from tests.processes import suspended
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 
@@ -55,17 +54,6 @@ def table(world: World, ns: str) -> Table:
     made = world.table(ns)
     assert world.alice.get(made.path).status_code == 200
     return made
-
-
-@contextmanager
-def _stopped(world: World, part: str) -> Iterator[None]:
-    """Suspend all processes of a server until the block ends."""
-    processes = [each for pid in world.ready.pids[part] for each in family(psutil.Process(pid))]
-    values_of(psutil.Process.suspend, processes)
-    try:
-        yield
-    finally:
-        values_of(psutil.Process.resume, processes)
 
 
 def _soon(true: Callable[[], bool], what: str) -> None:
@@ -139,7 +127,7 @@ def test_decision_engine_outage_denies_all_without_a_change(world: World, ns: st
     # Invalidate every cached decision; `test_dependency_failures.py` tests the decisions that are cached.
     world.sql("update server set revision = gen_random_uuid()")
     before = world.rows(), world.objects()
-    with _stopped(world, part):
+    with suspended(world.ready.pids[part]):
         if part == "opa":
             _cached_answers_end(world, table)
         for answer in _reads(world, ns, table):
@@ -158,7 +146,7 @@ def test_decision_engine_outage_denies_all_without_a_change(world: World, ns: st
 def test_revocation_during_an_openfga_stall_fails_and_can_be_retried(world: World, ns: str) -> None:
     table = world.table(ns)
     world.grant("select", world.analyst, "table", table.uuid)
-    with _stopped(world, "openfga"):
+    with suspended(world.ready.pids["openfga"]):
         for _ in ("first", "repeated"):
             _refused_read(world.revoke("select", world.analyst, "table", table.uuid, expect=503))
         assert world.analyst.get(table.path).status_code == 503
@@ -175,58 +163,6 @@ def test_revocation_during_an_openfga_stall_fails_and_can_be_retried(world: Worl
         return True
 
     _soon(ended, "the repeated revocation is still pending")
-
-
-def _by_grant(world: World, table: Table) -> tuple[str, str]:
-    world.grant("select", world.analyst, "table", table.uuid)
-    return world.grants_path("table", table.uuid), "select"
-
-
-def _by_membership(world: World, table: Table) -> tuple[str, str]:
-    role = world.admin.post("/management/v1/role", {"name": unique("role")}).json()["id"]
-    world.grant("assignee", world.analyst, "role", role)
-    given = world.admin.post(world.grants_path("table", table.uuid), {"writes": [{"type": "select", "role": role}]})
-    assert given.status_code == 204, given.text
-    return world.grants_path("role", role), "assignee"
-
-
-@pytest.mark.threat("LG-DIS-05")
-@pytest.mark.parametrize("way", [_by_grant, _by_membership])
-def test_pending_revocation_ends_cached_decisions_while_openfga_is_stopped(
-    world: World, ns: str, way: Callable[[World, Table], tuple[str, str]]
-) -> None:
-    """The decisions of the administrator and of the reader are cached in every worker. The revocation commits its row
-    and cannot be delivered. No later request gets credentials by the cached decision.
-    """
-    table = world.table(ns)
-    path, privilege = way(world, table)
-    entry = {"type": privilege, "user": world.analyst.id}
-    with ThreadPoolExecutor(8) as pool:
-        for _ in range(3):
-            # New connections reach all workers. This grant changes no revision.
-            assert set(pool.map(lambda _: _fresh(world.analyst, "GET", table.path), range(24))) == {200}
-            warm = set(pool.map(lambda _: _fresh(world.admin, "POST", path, {"writes": [entry]}), range(8)))
-            assert warm == {409}, "the grant exists, and the request is decided before that is known"
-        with _stopped(world, "openfga"):
-            assert _fresh(world.analyst, "GET", table.path) == 200, "no decision is cached, so the test proves nothing"
-            assert _fresh(world.admin, "POST", path, {"deletes": [entry]}) == 503
-            held = "select 1 from grants where principal_id = $1 and privilege = $2 and object_id = $3"
-            assert world.sql(held, world.analyst.id, privilege, _object_id(world, path, table)) == []
-            assert set(pool.map(lambda _: _fresh(world.analyst, "GET", table.path), range(8))) == {503}
-    _soon(lambda: world.analyst.get(table.path).status_code == 404, "the revocation was not delivered")
-
-
-def _object_id(world: World, path: str, table: Table) -> str:
-    if "/role/" in path:
-        return path.split("/role/")[1].split("/")[0]
-    return str(world.sql("select id::text from tables where table_uuid = $1::text::uuid", table.uuid)[0]["id"])
-
-
-def _fresh(person: Person, method: str, path: str, body: object = None) -> int:
-    """Send a request over a new connection; return its status."""
-    headers = {"Authorization": f"Bearer {person.token}", "X-Iceberg-Access-Delegation": "vended-credentials"}
-    url = f"{person.http.base_url}".rstrip("/") + path
-    return httpx.request(method, url, json=body, headers=headers, timeout=60, trust_env=False).status_code
 
 
 def test_undelivered_tuples_of_a_killed_gateway_are_delivered_later(world: World, ns: str) -> None:
@@ -249,7 +185,7 @@ def test_undelivered_tuples_of_a_killed_gateway_are_delivered_later(world: World
 
 def test_outbox_is_delivered_after_openfga_recovers(world: World, ns: str, table: Table) -> None:
     id = world.namespace_id(ns)
-    with _stopped(world, "openfga"):
+    with suspended(world.ready.pids["openfga"]):
         world.sql("delete from grants where object_id = $1 and principal_id = 'oidc~steward'", id)
         world.sql(
             "insert into outbox (subject_type, subject_id, relation, object_type, object_id, takes_away) "
@@ -264,7 +200,7 @@ def test_outbox_is_delivered_after_openfga_recovers(world: World, ns: str, table
 
 
 def test_database_outage_denies_all(world: World, ns: str, table: Table) -> None:
-    with _stopped(world, "postgres"):
+    with suspended(world.ready.pids["postgres"]):
         change = {"action": "set-properties", "updates": {"while": "down"}}
         read, changed = _at_once(
             [lambda: world.alice.get(table.path), lambda: world.commit(world.admin, table.path, change)]
@@ -281,7 +217,7 @@ def test_store_outage_serves_metadata_and_refuses_changes(world: World, ns: str,
     # A row is added before a file is written and deleted with the file after an hour, since the outcome of the write is
     # unknown.
     del before["pending_files"]
-    with _stopped(world, "object-store"):
+    with suspended(world.ready.pids["object-store"]):
         managed = world.alice.get(table.path, headers={"X-Iceberg-Access-Delegation": "client-managed"})
         assert managed.status_code == 200
         assert world.alice.head(table.path).status_code == 204
@@ -313,7 +249,7 @@ def test_table_creation_succeeds_if_only_vending_fails(world: World, ns: str) ->
 
 
 def test_provider_outage_keeps_known_keys_and_refuses_unknown_tokens(world: World, ns: str, table: Table) -> None:
-    with _stopped(world, "identity-provider"):
+    with suspended(world.ready.pids["identity-provider"]):
         assert world.alice.get(table.path).status_code == 200
         header, claims, signature = world.alice.token.split(".")
         forged = world.unauthenticated.get(
