@@ -19,9 +19,10 @@ def _integration(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/integration/test_{name}.py" for name in names)
 
 
-#: The first files of each shared group, in the order in which groups are taken: those that
-#: use the stack of `tests/integration/conftest.py`, some of which compare all of it, and those with the Spark of
-#: `tests/e2e/conftest.py`. The files of a group run in this order: what compares all tuples, while there are few.
+#: The first files of each shared group, in the order in which groups are taken: those that use the stack of
+#: `tests/integration/conftest.py`, some of which compare all of it; those that start a gateway with settings of their
+#: own on the stack of `stopped_gateway`; and those with the Spark of `tests/e2e/conftest.py`. The files of a group run
+#: in this order: what compares all tuples, while there are few.
 _SHARED = {
     "integration": _integration(
         "reconcile",
@@ -45,20 +46,37 @@ _SHARED = {
         "embedded_up",
         "trino_cost",
     ),
+    "settings": _integration(
+        "policy_bundle_endpoint",
+        "event_delivery",
+        "every_verified_operation",
+        "change_approval",
+        "change_events",
+        "configured_verifiers",
+        "required_probes",
+        "labels",
+        "bound_tokens",
+        "refused_logins",
+        "tag_suggestions",
+    ),
     "engines": ("tests/e2e/",),
 }
 
 #: Files with their own stack or Spark that take minutes, taken next; the others run as they were collected.
-_LONG = tuple(f"tests/e2e/test_{name}.py" for name in ("demo_real_data", "pipeline_run", "pipeline_transformations"))
+_LONG = tuple(
+    f"tests/e2e/test_{name}.py"
+    for name in ("demo_real_data", "pipeline_run", "governed_copy_kills", "pipeline_transformations")
+)
 
 #: The group of tests that measure fractions of seconds, taken when no other group is left.
 QUIET = "quiet"
 
 _QUIET = (
     "tests/security/test_cached_grant_expiry.py",
+    "tests/security/test_pending_revocation.py",
     "tests/security/test_revocation.py",
     "tests/security/test_slow_clients.py",
-    *_integration("opa_outages", "openfga_outages", "dependency_outages", "purge_scope"),
+    *_integration("opa_outages", "openfga_outages", "purge_scope"),
     "tests/unit/audit/test_sink.py",
     "tests/unit/telemetry/test_health.py",
 )

@@ -10,13 +10,17 @@ import pytest
 
 from tests.e2e.spark import Session, SparkRefused, metadata, started
 from tests.integration.approval_site import Site, verified_site
+from tests.integration.conftest import stopped_gateway
+from tests.integration.kills import Killable
+
+__all__ = ["stopped_gateway"]
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(400)]
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with verified_site(tmp_path_factory.mktemp("approval")) as site:
+def site(stopped_gateway: Killable, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with verified_site(stopped_gateway, tmp_path_factory.mktemp("approval")) as site:
         yield site
 
 

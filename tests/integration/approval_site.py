@@ -15,7 +15,6 @@ from pyiceberg.catalog import Catalog, load_catalog
 
 from gateway.cli import main
 from tests.contract.world import Person, World
-from tests.integration.conftest import _up
 from tests.integration.kills import Killable
 from tests.integration.verified_gateway import COMMAND, VARIABLE
 
@@ -80,20 +79,11 @@ class Site:
 
 
 @contextmanager
-def verified_site(scratch: Path) -> Iterator[Site]:
-    """Run a stack with such a gateway until the block ends. `scratch` is a directory for its log and the answers."""
+def verified_site(gateway: Killable, scratch: Path) -> Iterator[Site]:
+    """Run such a gateway until the block ends. `scratch` is a directory for the answers of its verifier."""
     answers = scratch / "answers.json"
     answers.write_text("{}")
-    with _up() as ready:
-        gateway = Killable(ready, scratch / "gateway.log")
-        gateway.kill()
-        gateway._command = list(COMMAND)
-        root = str(Path(__file__).parents[2])
-        gateway._environment = {**gateway._environment, VARIABLE: str(answers), "PYTHONPATH": root}
-        gateway.start()
-        world = World(ready)
-        try:
-            yield Site(world, answers)
-        finally:
-            world.close()
-            gateway.close()
+    root = str(Path(__file__).parents[2])
+    verified = gateway.changed(COMMAND, {VARIABLE: str(answers), "PYTHONPATH": root})
+    with verified.serving() as world:
+        yield Site(world, answers)

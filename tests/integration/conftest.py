@@ -118,6 +118,19 @@ def start_stack() -> Iterator[StartStack]:
         yield start
 
 
+@pytest.fixture(scope="session")
+def stopped_gateway() -> Iterator[Killable]:
+    """Return a gateway that tests start with settings of their own, one after the other: see `Killable.serving`.
+
+    They share its stack, whose start costs three times as much as that of a gateway.
+    """
+    with _up() as running, tempfile.TemporaryDirectory(prefix="lakegate-gateway-") as scratch:
+        gateway = Killable(running, Path(scratch) / "gateway.log")
+        gateway.kill()
+        yield gateway
+        gateway.close()
+
+
 @pytest.fixture
 def killed_stack() -> Iterator[Ready]:
     """Start a separate stack for a test that kills its gateway."""

@@ -9,7 +9,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 
 import httpx
@@ -18,6 +20,7 @@ import pytest
 
 from gateway.embedded.ready import Ready
 from gateway.embedded.supervisor import die_with_parent
+from tests import processes
 from tests.contract.world import World
 
 SOON = 120.0
@@ -31,6 +34,7 @@ class Killable:
     """The gateway of a separate stack. Close it before the stack: the stack does not end a gateway started here."""
 
     def __init__(self, ready: Ready, log: Path) -> None:
+        self.ready = ready
         self.base = ready.catalog_uri.removesuffix("/catalog")
         main = psutil.Process(ready.pids["gateway"][0])
         self._command, self._environment = main.cmdline(), main.environ()
@@ -43,6 +47,12 @@ class Killable:
         """Return the environment of the gateway without the settings of `start`."""
         return dict(self._environment)
 
+    def changed(self, command: Sequence[str], variables: Mapping[str, str]) -> Killable:
+        """Return a gateway of the same stack with another command, and `variables` of the environment changed."""
+        other = copy(self)
+        other._command, other._environment = list(command), {**self._environment, **variables}
+        return other
+
     def kill_worker(self, chance: random.Random) -> None:
         """Send SIGKILL to one worker that has run for a while; the gateway replaces it.
 
@@ -54,7 +64,7 @@ class Killable:
 
     def kill(self) -> None:
         """Send SIGKILL to all its processes, the main process first, so that no worker is replaced or drained."""
-        family = [self._main, *self._main.children(recursive=True)]
+        family = processes.family(self._main)
         for process in family:
             _kill(process)
         if self._own is not None:
@@ -74,6 +84,19 @@ class Killable:
         """Start the gateway again, with `settings` (without their prefix) changed, and wait until it serves."""
         self.begin(**settings)
         self.serves()
+
+    @contextmanager
+    def serving(self, **settings: str) -> Iterator[World]:
+        """Run the gateway with `settings` during the block, and yield its users with their original rights."""
+        self.kill()
+        self.start(**settings)
+        world = World(self.ready)
+        try:
+            world.people_as_at_first()
+            yield world
+        finally:
+            world.close()
+            self.kill()
 
     def begin(self, **settings: str) -> None:
         """Start the gateway as `start` does, and do not wait."""

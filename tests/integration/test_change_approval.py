@@ -6,15 +6,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from pyiceberg.exceptions import CommitFailedException, ForbiddenError, RESTError
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
 
-from gateway.embedded.ready import Ready
-from tests.contract.world import Person, World, unique
+from tests.contract.world import Person, unique
 from tests.integration.approval_site import Site, verified_site
 from tests.integration.kills import Killable
 
@@ -24,8 +22,8 @@ SCHEMA = Schema(NestedField(1, "id", LongType(), required=False))
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with verified_site(tmp_path_factory.mktemp("approval")) as site:
+def site(stopped_gateway: Killable, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with verified_site(stopped_gateway, tmp_path_factory.mktemp("approval")) as site:
         yield site
 
 
@@ -212,29 +210,6 @@ def test_move_of_a_namespace_waits_and_is_503_without_a_verdict(site: Site, ns: 
         assert (refused.status_code, refused.json()["error"]["type"]) == (403, "ChangePending")
         site.approve(site.only(ns), by=_approver(site))
         assert admin.post(path, {"destination": [to]}).status_code == 200
-
-
-def test_verifier_of_the_settings_holds_a_change_until_its_approval(gateway: Killable, killed_stack: Ready) -> None:
-    gateway.kill()
-    settings = {"KIND": "columns", "PROTECTED_COLUMNS": "word", "ON_VIOLATION": "pending"}
-    gateway.start(**{f"VERIFIERS__GUARD__{name}": value for name, value in settings.items()})
-    world = World(killed_stack)
-    try:
-        site, ns = Site(world, Path("unused")), world.namespace()
-        catalog = site.pyiceberg(world.bob)
-        name = world.table(ns, by=world.bob).name
-
-        def drop_column() -> None:
-            with catalog.load_table(f"{ns}.{name}").update_schema(allow_incompatible_changes=True) as update:
-                update.delete_column("word")
-
-        with pytest.raises(CommitFailedException, match="ChangePending.*guard: "):
-            drop_column()
-        site.approve(site.only(f"{ns}.{name}"))
-        drop_column()
-        assert catalog.load_table(f"{ns}.{name}").schema().column_names == ["id"]
-    finally:
-        world.close()
 
 
 def _approver(site: Site) -> Person:

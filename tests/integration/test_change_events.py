@@ -24,7 +24,6 @@ from tests.contract import test_views as views
 from tests.contract import warehouses
 from tests.contract.lifecycle import end_now, soft_world, undrop, until
 from tests.contract.world import SCHEMA, World, unique
-from tests.integration.conftest import _up
 from tests.integration.kills import Killable
 from tests.unit.access.test_event_schema import as_sent
 
@@ -42,17 +41,9 @@ Sent = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    with _up() as stack:
-        gateway = Killable(stack, tmp_path_factory.mktemp("gateway") / "gateway.log")
-        try:
-            gateway.kill()
-            gateway.start(**SINK)
-            world = World(stack)
-            yield world
-            world.close()
-        finally:
-            gateway.close()
+def world(stopped_gateway: Killable) -> Iterator[World]:
+    with stopped_gateway.serving(**SINK) as world:
+        yield world
 
 
 @pytest.fixture(scope="module")

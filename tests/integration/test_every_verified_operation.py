@@ -11,7 +11,6 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from gateway.embedded.ready import Ready
 from tests.contract.lifecycle import deleted, soft_world, undrop
 from tests.contract.test_register import ADOPT
 from tests.contract.world import SCHEMA, Table, World, error_of, unique
@@ -145,8 +144,8 @@ NOT_RUN: Final = {"RegisterView", "AdoptView"}
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with verified_site(tmp_path_factory.mktemp("operations")) as site:
+def site(stopped_gateway: Killable, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with verified_site(stopped_gateway, tmp_path_factory.mktemp("operations")) as site:
         yield site
 
 
@@ -216,26 +215,5 @@ def test_approved_deletion_of_a_warehouse_goes_through(site: Site) -> None:
             assert carol.post(f"{one}/change-tickets/{ticket['id']}/approve", {}).status_code == 204
             assert world.admin.delete(f"{one}?force=true").status_code == 403
             assert world.admin.delete(one).status_code == 204
-    finally:
-        world.close()
-
-
-def test_registration_over_a_table_is_judged_as_a_commit(gateway: Killable, killed_stack: Ready) -> None:
-    gateway.kill()
-    settings = {"KIND": "columns", "PROTECTED_COLUMNS": "word"}
-    gateway.start(**{f"VERIFIERS__GUARD__{name}": value for name, value in settings.items()})
-    world = World(killed_stack)
-    try:
-        ns = world.namespace()
-        table = world.table(ns)
-        second = {"schema-id": 1, "type": "struct", "fields": SCHEMA["fields"][:1]}
-        other = world.table(ns, schema=second)
-        body = {"name": table.name, "metadata-location": other.answer["metadata-location"], "overwrite": True}
-        assert world.admin.post(f"{other.path}/unregister").status_code == 200
-        refused = world.admin.post(f"{world.root}/namespaces/{ns}/register", body)
-        assert (refused.status_code, error_of(refused)["type"]) == (403, "ChangeRejected"), refused.text
-        assert "guard: protected column word" in error_of(refused)["message"]
-        same = {**body, "name": unique("t"), "overwrite": False}
-        assert world.admin.post(f"{world.root}/namespaces/{ns}/register", same).status_code == 200
     finally:
         world.close()

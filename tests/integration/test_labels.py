@@ -10,7 +10,6 @@ import httpx
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
 
-from gateway.embedded.ready import Ready
 from tests.contract.columns import give, wide
 from tests.contract.exchanging import acting
 from tests.contract.test_data_policies import change, make, target
@@ -24,13 +23,10 @@ pytestmark = [pytest.mark.integration, pytest.mark.servers]
 MASK = {"kind": "mask", "action": "mask-alphanum", "columns": [{"name": "name"}]}
 
 
-@pytest.fixture
-def world(killed_stack: Ready, gateway: Killable) -> Iterator[World]:
-    gateway.kill()
-    gateway.start(TAG_LABELS="true")
-    world = World(killed_stack)
-    yield world
-    world.close()
+@pytest.fixture(scope="module")
+def world(stopped_gateway: Killable) -> Iterator[World]:
+    with stopped_gateway.serving(TAG_LABELS="true") as world:
+        yield world
 
 
 def _loaded(person: Person, table: Table, **headers: str) -> httpx.Response:

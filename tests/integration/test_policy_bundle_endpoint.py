@@ -31,13 +31,6 @@ DENIED = ["contractor_outside_hours"]
 
 
 @pytest.fixture
-def world(killed_stack: Ready) -> Iterator[World]:
-    world = World(killed_stack)
-    yield world
-    world.close()
-
-
-@pytest.fixture
 def repository(tmp_path: Path) -> Path:
     """Return a policy repository that contains a list of contractors."""
     data = tmp_path / "repository" / "policies" / "policy_data" / "contractors"
@@ -58,6 +51,20 @@ def granted(world: World) -> None:
 
 
 @dataclass(frozen=True)
+class SignedBy:
+    """A key that signs bundles, and the file of its private part."""
+
+    private: str
+    public: str
+    file: Path
+
+    @property
+    def setting(self) -> dict[str, str]:
+        """Return the setting of a gateway that signs with it."""
+        return {"POLICY_SIGNING_KEY_FILE": str(self.file)}
+
+
+@dataclass(frozen=True)
 class Login:
     """The token endpoint over TLS, and the certificate of its authority."""
 
@@ -66,9 +73,9 @@ class Login:
 
 
 @pytest.fixture
-def login(killed_stack: Ready, tmp_path: Path) -> Iterator[Login]:
+def login(stopped_gateway: Killable, tmp_path: Path) -> Iterator[Login]:
     ours = authority(tmp_path)
-    with over_tls(killed_stack.token_endpoint, ours.server("127.0.0.1")) as url:
+    with over_tls(stopped_gateway.ready.token_endpoint, ours.server("127.0.0.1")) as url:
         yield Login(url, ours.file)
 
 
@@ -92,16 +99,30 @@ def config(ready: Ready, login: Login, public: str, **bundle: Any) -> dict[str, 
     }
 
 
-def test_opa_logs_in_and_polls_signed_bundles_of_the_gateway(
-    killed_stack: Ready, gateway: Killable, world: World, login: Login, repository: Path, tmp_path: Path
-) -> None:
-    keys = [key_pair("RS256") for _ in range(2)]
-    for number, (private, _) in enumerate(keys):
+@pytest.fixture
+def keys(tmp_path: Path) -> list[SignedBy]:
+    """Return two keys that sign bundles."""
+    made = []
+    for number in range(2):
+        private, public = key_pair("RS256")
         (tmp_path / f"{number}.pem").write_text(private)
+        made.append(SignedBy(private, public, tmp_path / f"{number}.pem"))
+    return made
+
+
+@pytest.fixture
+def world(stopped_gateway: Killable, repository: Path, keys: list[SignedBy]) -> Iterator[World]:
+    """Start the gateway with the repository and the first key. Nobody may read the policies."""
+    with stopped_gateway.serving(POLICY_DIRECTORY=str(repository), **keys[0].setting) as world:
+        yield world
+
+
+def test_opa_logs_in_and_polls_signed_bundles_of_the_gateway(
+    stopped_gateway: Killable, world: World, login: Login, repository: Path, keys: list[SignedBy], tmp_path: Path
+) -> None:
+    gateway = stopped_gateway
     listed(repository, MIRA)
-    gateway.kill()
-    gateway.start(POLICY_DIRECTORY=str(repository), POLICY_SIGNING_KEY_FILE=str(tmp_path / "0.pem"))
-    with polling(tmp_path / "opa", config(killed_stack, login, keys[0][1])) as opa:
+    with polling(tmp_path / "opa", config(gateway.ready, login, keys[0].public)) as opa:
         until(lambda: "Bundle load failed" in opa.log, lambda: opa.log)
         assert opa.decisions(MIRA) is None, "OPA got policies without the privilege"
         granted(world)
@@ -109,22 +130,25 @@ def test_opa_logs_in_and_polls_signed_bundles_of_the_gateway(
         listed(repository)
         until(lambda: opa.codes(MIRA) == [], lambda: opa.log)
         gateway.kill()
-        gateway.start(POLICY_DIRECTORY=str(repository), POLICY_SIGNING_KEY_FILE=str(tmp_path / "1.pem"))
+        gateway.start(POLICY_DIRECTORY=str(repository), **keys[1].setting)
         until(lambda: "failed to verify" in opa.log, lambda: opa.log)
         listed(repository, MIRA)
         failures = opa.log.count("failed to verify")
         until(lambda: opa.log.count("failed to verify") > failures + 1, lambda: opa.log)
         assert opa.codes(MIRA) == [], "OPA took policies with the signature of another key"
         gateway.kill()
-        gateway.start(POLICY_DIRECTORY=str(repository), POLICY_SIGNING_KEY_FILE=str(tmp_path / "0.pem"))
+        gateway.start(POLICY_DIRECTORY=str(repository), **keys[0].setting)
         until(lambda: opa.codes(MIRA) == DENIED, lambda: opa.log)
 
 
 def test_bundle_answers_304_and_stays_held_until_the_directory_changes(
-    gateway: Killable, world: World, repository: Path
+    stopped_gateway: Killable, repository: Path
 ) -> None:
-    gateway.kill()
-    gateway.start(POLICY_DIRECTORY=str(repository))
+    with stopped_gateway.serving(POLICY_DIRECTORY=str(repository)) as world:
+        _answers_304(world, repository)
+
+
+def _answers_304(world: World, repository: Path) -> None:
     assert world.etl.get(f"{PATH}/gateway").status_code == 403
     granted(world)
     first = world.etl.get(f"{PATH}/gateway")
@@ -148,21 +172,15 @@ def test_bundle_answers_304_and_stays_held_until_the_directory_changes(
 
 
 def test_gateway_starts_without_decisions_of_its_opa_and_a_seeded_bundle_ends_the_circle(
-    killed_stack: Ready, gateway: Killable, world: World, login: Login, repository: Path, tmp_path: Path
+    stopped_gateway: Killable, world: World, login: Login, repository: Path, keys: list[SignedBy], tmp_path: Path
 ) -> None:
-    private, public = key_pair("RS256")
-    (tmp_path / "key.pem").write_text(private)
+    gateway = stopped_gateway
     granted(world)
     kept = tmp_path / "opa" / "kept"
-    settings = config(killed_stack, login, public, persist=True) | {"persistence_directory": str(kept)}
+    settings = config(gateway.ready, login, keys[0].public, persist=True) | {"persistence_directory": str(kept)}
     with polling(tmp_path / "opa", settings) as opa:
         gateway.kill()
-        gateway.begin(
-            OPA__URL=opa.url,
-            OPA__TOKEN=GATEWAY,
-            POLICY_DIRECTORY=str(repository),
-            POLICY_SIGNING_KEY_FILE=str(tmp_path / "key.pem"),
-        )
+        gateway.begin(OPA__URL=opa.url, OPA__TOKEN=GATEWAY, POLICY_DIRECTORY=str(repository), **keys[0].setting)
         until(lambda: _status(world, "/health") is not None)
         for path in ("/management/v1/project-list", f"{PATH}/gateway", "/catalog/v1/config?warehouse=none"):
             assert _status(world, path) == 503, path
@@ -171,7 +189,7 @@ def test_gateway_starts_without_decisions_of_its_opa_and_a_seeded_bundle_ends_th
         opa.kill()
         seed = kept / "bundles" / "gateway" / "bundle.tar.gz"
         seed.parent.mkdir(parents=True, exist_ok=True)
-        key = SigningKey(SigningAlgorithm.RS256, private)
+        key = SigningKey(SigningAlgorithm.RS256, keys[0].private)
         seed.write_bytes(policy_bundle(policy_files(source(repository)), BundleName.GATEWAY, key).content)
         opa.start()
         until(lambda: _status(world, "/management/v1/project-list") == 200, lambda: opa.log)

@@ -21,7 +21,6 @@ from tests.contract.exchanging import acting
 from tests.contract.test_engine_probes import opened, path_of, posted, shown, state
 from tests.contract.world import Table, World
 from tests.e2e.lake import catalog_of
-from tests.integration.conftest import _up
 from tests.integration.kills import Killable
 
 pytestmark = pytest.mark.servers
@@ -91,27 +90,23 @@ def ignoring(world: World) -> Shows:
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[World, Service]]:
+def running(stopped_gateway: Killable) -> Iterator[tuple[World, Service]]:
     """Start a gateway that needs probes, knows the address of etl, and has the analyst vouched for."""
-    with _up() as stack, service() as engine:
-        world = World(stack)
-        gateway = Killable(stack, tmp_path_factory.mktemp("gateway") / "gateway.log")
-        gateway.kill()
-        try:
-            gateway.start(
-                ENGINE_PROBES__REQUIRED="true",
-                ENGINE_PROBES__VALID_DAYS="2",
-                ENGINE_PROBES__VOUCHED=f"oidc~jobs,{world.analyst.id}",
-                ENGINE_PROBES__ENGINES__ETL__IDENTITY=world.etl.id,
-                ENGINE_PROBES__ENGINES__ETL__KIND="http",
-                ENGINE_PROBES__ENGINES__ETL__URL=engine.url,
-                ENGINE_PROBES__ENGINES__ETL__USER=world.carol.id,
-                ENGINE_PROBES__ENGINES__ETL__CONTROL=world.bob.id,
-            )
-            yield world, engine
-        finally:
-            world.close()
-            gateway.close()
+    users = stopped_gateway.ready.users
+    with (
+        service() as engine,
+        stopped_gateway.serving(
+            ENGINE_PROBES__REQUIRED="true",
+            ENGINE_PROBES__VALID_DAYS="2",
+            ENGINE_PROBES__VOUCHED=f"oidc~jobs,{users['analyst'].id}",
+            ENGINE_PROBES__ENGINES__ETL__IDENTITY=users["etl"].id,
+            ENGINE_PROBES__ENGINES__ETL__KIND="http",
+            ENGINE_PROBES__ENGINES__ETL__URL=engine.url,
+            ENGINE_PROBES__ENGINES__ETL__USER=users["carol"].id,
+            ENGINE_PROBES__ENGINES__ETL__CONTROL=users["bob"].id,
+        ) as world,
+    ):
+        yield world, engine
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.embedded.ready import Ready
 from tests.contract.test_tags import attach, define, shown, tags_path
 from tests.contract.world import World, send_until_decided
 from tests.integration.kills import Killable
@@ -18,15 +17,12 @@ COLUMNS = (("id", "long"), ("customerEmail", "string"), ("client_ip", "string"),
 
 
 @pytest.fixture
-def world(killed_stack: Ready) -> Iterator[World]:
-    world = World(killed_stack)
-    yield world
-    world.close()
+def world(stopped_gateway: Killable) -> Iterator[World]:
+    with stopped_gateway.serving(TAG_SUGGESTIONS="true") as world:
+        yield world
 
 
-def test_names_and_types_suggest_tags_and_nothing_is_attached(world: World, gateway: Killable) -> None:
-    gateway.kill()
-    gateway.start(TAG_SUGGESTIONS="true")
+def test_names_and_types_suggest_tags_and_nothing_is_attached(world: World) -> None:
     fields = [{"id": n, "name": name, "type": kind, "required": False} for n, (name, kind) in enumerate(COLUMNS, 1)]
     table = world.table(world.namespace(), schema={"type": "struct", "fields": fields})
     at = f"/management/v1/warehouse/{world.warehouse}/table/{table.uuid}/tag-suggestions"

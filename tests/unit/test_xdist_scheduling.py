@@ -20,8 +20,8 @@ def _nodeid(file: Path) -> str:
     return f"{file.relative_to(TESTS.parent).as_posix()}::test_something"
 
 
-def _shares_the_stack(file: Path) -> bool:
-    """Return True if the file uses `stack` and neither makes nor imports one, so that it gets the session's."""
+def _shares(file: Path, fixture: str) -> bool:
+    """Return True if the file uses the fixture and neither makes nor imports it, so that it gets the session's."""
     tree = ast.walk(ast.parse(file.read_text()))
     requested, made = set(), set()
     for node in tree:
@@ -32,15 +32,16 @@ def _shares_the_stack(file: Path) -> bool:
             made |= {each.asname or each.name for each in node.names}
         elif isinstance(node, ast.Assign):
             made |= {name.id for name in ast.walk(node.targets[0]) if isinstance(name, ast.Name)}
-    return "stack" in requested - made
+    return fixture in requested - made
 
 
 @pytest.mark.parametrize("file", INTEGRATION, ids=lambda file: file.stem)
-def test_the_integration_group_equals_the_files_that_share_its_stack(file: Path) -> None:
-    shares = _shares_the_stack(file)
-    assert (group_of(_nodeid(file)) == "integration") == shares, (
-        f"tests/xdist_scheduling.py must list the file exactly if it shares the stack: {shares}"
-    )
+def test_the_groups_of_integration_tests_equal_the_files_that_share_a_stack(file: Path) -> None:
+    for group, fixture in (("integration", "stack"), ("settings", "stopped_gateway")):
+        shares = _shares(file, fixture)
+        assert (group_of(_nodeid(file)) == group) == shares, (
+            f"tests/xdist_scheduling.py must list the file in {group} exactly if it shares `{fixture}`: {shares}"
+        )
 
 
 def test_each_file_in_a_group_exists() -> None:
