@@ -8,8 +8,6 @@ inputs that make a policy narrower, are never added.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from uuid import UUID, uuid4
 
@@ -23,12 +21,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.resolved import ResolvedNamespace
 from gateway.db import retired_locations
-from gateway.db.engine import Database
 from gateway.db.policy_inputs import inputs_within
 from gateway.iceberg.identifiers import Namespace
 from gateway.obligations.data_policies import BoundPolicy, PolicyInputs
-from tests.contract.world import Loop
-from tests.integration.parts import Rows, add_table, resolved_outer, running_parts
+from tests.integration.parts import Rows, add_table, resolved_outer
+from tests.integration.undone_rows import Base, base
+
+__all__ = ["base"]
 
 #: Namespaces with their parents. `other` is in the second warehouse.
 _PARENTS = {"outer": None, "inner": "outer", "deep": "inner", "plain": None, "spare": None, "other": None}
@@ -57,10 +56,6 @@ _moves = st.lists(
     min_size=1,
     max_size=4,
 )
-
-
-class _Undone(Exception):
-    """Rolls back the rows of an example."""
 
 
 @dataclass
@@ -102,30 +97,6 @@ class Seen:
         return frozenset(self.inputs.bound)
 
 
-@dataclass(frozen=True)
-class Base:
-    """A database with a warehouse, and the loop of its connections."""
-
-    database: Database
-    rows: Rows
-    loop: Loop
-
-
-@pytest.fixture(scope="module")
-def base() -> Iterator[Base]:
-    with running_parts() as parts:
-        made = Base(Database(parts.database_url, pool_size=1, acquire_timeout=30), Rows(), Loop())
-
-        async def insert() -> None:
-            async with made.database.transaction() as connection:
-                await made.rows.insert(connection)
-
-        made.loop.run(insert())
-        yield made
-        made.loop.run(made.database.close())
-        made.loop.close()
-
-
 @pytest.mark.threat("LG-DEC-39")
 @settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
 @given(attached=_attachments, bound=_bindings, released=st.booleans(), moves=_moves)
@@ -148,15 +119,12 @@ def test_a_table_has_after_each_move_what_it_had_and_what_is_there(
     released: bool,
     moves: list[tuple[str, str]],
 ) -> None:
-    async def run() -> None:
-        with suppress(_Undone):
-            async with base.database.transaction() as connection:
-                lake = await _lake(connection, base.rows, attached, bound, released=released)
-                for kind, to in moves:
-                    await _check(connection, lake, kind, to)
-                raise _Undone
+    async def run(connection: AsyncConnection) -> None:
+        lake = await _lake(connection, base.rows, attached, bound, released=released)
+        for kind, to in moves:
+            await _check(connection, lake, kind, to)
 
-    base.loop.run(run())
+    base.undo(run)
 
 
 async def _check(connection: AsyncConnection, lake: Lake, kind: str, to: str) -> None:

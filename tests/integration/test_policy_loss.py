@@ -8,7 +8,7 @@ masked columns that its last object had there, as the resolution of masks comput
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from uuid import UUID, uuid4
@@ -22,15 +22,16 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.db import data_policy_bindings, vacated_names
 from gateway.db.data_policy_bindings import name_id
-from gateway.db.engine import Database
 from gateway.db.policy_inputs import inputs_within
 from gateway.db.policy_loss import losses_of
 from gateway.iceberg.name_patterns import NamePattern
 from gateway.obligations.binding_columns import TableColumns
 from gateway.obligations.columns import columns_of
 from gateway.obligations.data_policies import Mask
-from tests.contract.world import Loop
-from tests.integration.parts import Rows, running_parts
+from tests.integration.parts import Rows
+from tests.integration.undone_rows import Base, Undone, base
+
+__all__ = ["base"]
 
 _PATHS, _NAMES = ("a", "b", "c"), ("t", "u")
 _DOCUMENT = {
@@ -74,19 +75,6 @@ _steps = st.lists(
 )
 
 
-class _Undone(Exception):
-    """Rolls back the rows of an example, or of a refused change."""
-
-
-@dataclass(frozen=True)
-class Base:
-    """A database with a warehouse, and the loop of its connections."""
-
-    database: Database
-    rows: Rows
-    loop: Loop
-
-
 @dataclass
 class Lake:
     """The ids of one example by name, and what is masked by name: of its object, or of the last one that it had."""
@@ -104,21 +92,6 @@ class Lake:
     async def run(self, statement: str, **values: object) -> list[Mapping[str, object]]:
         found = await self.connection.execute(text(statement), values)
         return [dict(row) for row in found.mappings()] if found.returns_rows else []
-
-
-@pytest.fixture(scope="module")
-def base() -> Iterator[Base]:
-    with running_parts() as parts:
-        made = Base(Database(parts.database_url, pool_size=1, acquire_timeout=30), Rows(), Loop())
-
-        async def insert() -> None:
-            async with made.database.transaction() as connection:
-                await made.rows.insert(connection)
-
-        made.loop.run(insert())
-        yield made
-        made.loop.run(made.database.close())
-        made.loop.close()
 
 
 @pytest.mark.threat("LG-DEC-43")
@@ -163,30 +136,27 @@ def test_a_name_keeps_the_masks_of_its_last_object_through_each_permitted_change
 ) -> None:
     outcomes: list[str] = []
 
-    async def run() -> None:
-        with suppress(_Undone):
-            async with base.database.transaction() as connection:
-                lake = Lake(connection, base.rows, outcomes=outcomes)
-                await _fill(lake, attached, bound, released=released)
-                lake.masked = await _masked(lake)
-                for step in steps:
-                    await _take_step(lake, *step)
-                raise _Undone
+    async def run(connection: AsyncConnection) -> None:
+        lake = Lake(connection, base.rows, outcomes=outcomes)
+        await _fill(lake, attached, bound, released=released)
+        lake.masked = await _masked(lake)
+        for step in steps:
+            await _take_step(lake, *step)
 
-    base.loop.run(run())
+    base.undo(run)
     for each in outcomes:
         event(each)
 
 
 async def _take_step(lake: Lake, kind: str, number: int, path: str, name: str) -> None:
     """Make one change, unless it is impossible or refused, and compare each name with its last object."""
-    with suppress(_Undone, IntegrityError):
+    with suppress(Undone, IntegrityError):
         async with lake.connection.begin_nested():
             await _change(lake, kind, number, path, name)
             losses = losses_of(await vacated_names.taken(lake.connection))
             lake.outcomes.append(f"{kind} {'refused' if losses else 'permitted'}")
             if losses:
-                raise _Undone
+                raise Undone
             await vacated_names.settle(lake.connection, ())
             now = await _masked(lake)
             for at, fields in now.items():
