@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 import gzip
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from tests.loopback import Reply, Request, serving
 
 
 class Collector:
@@ -66,19 +66,11 @@ def collector() -> Iterator[tuple[Collector, str]]:
     """Context manager. Yield (collector, its address without a path)."""
     kept = Collector()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            kept.headers = dict(self.headers)
-            kept.receive(self.path, gzip.decompress(body) if self.headers.get("Content-Encoding") == "gzip" else body)
-            self.send_response(200)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+    def answer(request: Request) -> Reply:
+        kept.headers = request.headers
+        zipped = request.headers.get("content-encoding") == "gzip"
+        kept.receive(request.path, gzip.decompress(request.body) if zipped else request.body)
+        return 200, {}, b""
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Write nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield kept, f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
+    with serving(answer) as service:
+        yield kept, service.url

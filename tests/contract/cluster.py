@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import json
 import ssl
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 from tests.contract.providers import StubProvider
 from tests.integration.certificates import authority
+from tests.loopback import Reply, Request, serving
 
 AUDIENCE = "lakegate-pods"
 #: Audience of the API server's own tokens and of tokens without an audience; the default of a review without audiences.
@@ -91,38 +90,20 @@ class StubCluster(StubProvider):
 def stub_cluster(files: Path) -> Iterator[StubCluster]:
     """Run a cluster with an API server until the end of the block; write its files to `files`."""
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+    def answer(request: Request) -> Reply:
+        token = request.headers["authorization"]
+        if request.method == "GET":
+            cluster.calls.append(request.path)
+            status, body = cluster.keys(request.path, token)
+        else:
+            sent = json.loads(request.body)
             time.sleep(cluster.pause)
-            found = self.path == _PATH
-            self._answer(*(cluster.review(sent, self.headers["Authorization"]) if found else (404, {})))
-
-        def do_GET(self) -> None:
-            cluster.calls.append(self.path)
-            self._answer(*cluster.keys(self.path, self.headers["Authorization"]))
-
-        def _answer(self, status: int, body: Any) -> None:
-            raw = json.dumps(body).encode() if not isinstance(body, bytes) else body
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(raw)))
-            self.end_headers()
-            self.wfile.write(raw)
-
-        def log_message(self, *_: Any) -> None:
-            pass
+            status, body = cluster.review(sent, token) if request.path == _PATH else (404, {})
+        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return status, {"content-type": "application/json"}, raw
 
     signs = authority(files)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     context: ssl.SSLContext = signs.server("127.0.0.1")
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    cluster = StubCluster(f"https://127.0.0.1:{server.server_port}", files)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
+    with serving(answer, context) as service:
+        cluster = StubCluster(service.url, files)
         yield cluster
-    finally:
-        server.shutdown()
-        server.server_close()

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import base64
 import json
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
+
+from tests.loopback import Reply, Request, as_json, serving
 
 AUDIENCE = "lakegate-tests"
 
@@ -82,23 +82,10 @@ class StubProvider:
 def stub_provider() -> Iterator[StubProvider]:
     """Run a provider until the end of the block."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            provider.calls.append(self.path)
-            body = json.dumps(provider.document(self.path)).encode()
-            self.send_response(500 if provider.down else 200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def answer(request: Request) -> Reply:
+        provider.calls.append(request.path)
+        return as_json(500 if provider.down else 200, provider.document(request.path))
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    provider = StubProvider(f"http://127.0.0.1:{server.server_port}")
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
+    with serving(answer) as service:
+        provider = StubProvider(service.url)
         yield provider
-    finally:
-        server.shutdown()
-        server.server_close()

@@ -7,12 +7,10 @@ import json
 import os
 import ssl
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from tests.integration.parts import free_port
+from tests.loopback import Reply, Request, serving
 from tests.opa_program import opa_program
 
 GATEWAY = "gateway-token-of-the-test"
@@ -42,32 +41,17 @@ class BundleServer:
 def bundle_server() -> Iterator[BundleServer]:
     """Context manager. Run a bundle server on loopback."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            content = served.files.get(self.path)
-            tag = f'"{hash(content)}"'
-            status = 404 if content is None else 304 if self.headers.get("If-None-Match") == tag else 200
-            served.statuses.append(status)
-            self.send_response(status)
-            self.send_header("ETag", tag)
-            body = content if status == 200 and content is not None else b""
-            self.send_header("Content-Type", "application/gzip")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def answer(request: Request) -> Reply:
+        content = served.files.get(request.path)
+        tag = f'"{hash(content)}"'
+        status = 404 if content is None else 304 if request.headers.get("if-none-match") == tag else 200
+        served.statuses.append(status)
+        body = content if status == 200 and content is not None else b""
+        return status, {"etag": tag, "content-type": "application/gzip"}, body
 
-        def log_message(self, format: str, *arguments: Any) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        served = BundleServer(f"http://127.0.0.1:{server.server_address[1]}")
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield served
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(answer) as service:
+        served = BundleServer(service.url)
+        yield served
 
 
 def key_pair(kind: str) -> tuple[str, str]:
@@ -190,26 +174,11 @@ def until(condition: Callable[[], bool], describe: Callable[[], object] = lambda
 def over_tls(token_endpoint: str, context: ssl.SSLContext) -> Iterator[str]:
     """Context manager. Serve a token endpoint over TLS, which OPA requires; yield its address."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
-            headers = {name: self.headers[name] for name in ("Authorization", "Content-Type") if name in self.headers}
-            answer = httpx.post(token_endpoint, content=body, headers=headers, trust_env=False, timeout=60)
-            self.send_response(answer.status_code)
-            self.send_header("Content-Type", answer.headers["content-type"])
-            self.send_header("Content-Length", str(len(answer.content)))
-            self.end_headers()
-            self.wfile.write(answer.content)
+    def answer(request: Request) -> Reply:
+        passed_on = ("authorization", "content-type")
+        headers = {name: value for name, value in request.headers.items() if name in passed_on}
+        answer = httpx.post(token_endpoint, content=request.body, headers=headers, trust_env=False, timeout=60)
+        return answer.status_code, {"content-type": answer.headers["content-type"]}, answer.content
 
-        def log_message(self, format: str, *arguments: Any) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield f"https://127.0.0.1:{server.server_address[1]}/token"
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(answer, context) as service:
+        yield f"{service.url}/token"

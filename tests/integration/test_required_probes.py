@@ -3,12 +3,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -22,6 +19,7 @@ from tests.contract.test_engine_probes import opened, path_of, posted, shown, st
 from tests.contract.world import Table, World
 from tests.e2e.lake import catalog_of
 from tests.integration.kills import Killable
+from tests.loopback import Reply, Request, serving
 
 pytestmark = pytest.mark.servers
 
@@ -41,31 +39,18 @@ def service() -> Iterator[Service]:
     """Serve the reads of an engine on loopback."""
     running = Service()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            asked = {name: value for name, [value] in parse_qs(urlsplit(self.path).query).items()}
-            try:
-                text = "" if running.shows is None else running.shows(asked["table"], asked["user"])
-            except Exception as error:
-                text = str(error)
-            self.send_response(500 if running.shows is None else 200)
-            body = text.encode()
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def answer(request: Request) -> Reply:
+        if running.shows is None:
+            return 500, {}, b""
+        asked = {name: value for name, [value] in request.query.items()}
+        try:
+            return 200, {}, running.shows(asked["table"], asked["user"]).encode()
+        except Exception as error:
+            return 200, {}, str(error).encode()
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    running.url = f"http://127.0.0.1:{server.server_port}/read"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with serving(answer) as served:
+        running.url = f"{served.url}/read"
         yield running
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 def enforcing(world: World, *, identity: str | None = None) -> Shows:

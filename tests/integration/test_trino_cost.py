@@ -10,11 +10,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +29,7 @@ from tests.contract.trino import bridged
 from tests.contract.world import World
 from tests.integration.metered import metered
 from tests.integration.test_bounded_cost import opa_always_asked
+from tests.loopback import Reply, Request, serving
 
 __all__ = ["opa_always_asked"]
 
@@ -65,28 +64,17 @@ class Recorder:
 def _recording(gateway: str) -> Iterator[Recorder]:
     bodies: list[bytes] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def log_message(self, format: str, *args: object) -> None:
-            """Log nothing."""
+    def answer(request: Request) -> Reply:
+        bodies.append(request.body)
+        headers = {name: request.headers[name] for name in ("authorization", "x-request-id")}
+        headers["content-type"] = "application/json"
+        sent = httpx.post(
+            f"{gateway}{request.path}", content=request.body, headers=headers, trust_env=False, timeout=60
+        )
+        return sent.status_code, {"content-type": "application/json"}, sent.content
 
-        def do_POST(self) -> None:
-            sent = self.rfile.read(int(self.headers["Content-Length"]))
-            bodies.append(sent)
-            headers = {name: self.headers[name] for name in ("Authorization", "X-Request-ID")}
-            headers["Content-Type"] = "application/json"
-            answer = httpx.post(f"{gateway}{self.path}", content=sent, headers=headers, trust_env=False, timeout=60)
-            self.send_response(answer.status_code)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(answer.content)))
-            self.end_headers()
-            self.wfile.write(answer.content)
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield Recorder(f"http://127.0.0.1:{server.server_port}", bodies)
-        server.shutdown()
-        thread.join(10)
+    with serving(answer) as service:
+        yield Recorder(service.url, bodies)
 
 
 def _published() -> dict[tuple[str, str], list[int]]:

@@ -10,10 +10,8 @@ import base64
 import hashlib
 import hmac
 import json
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import httpx
@@ -23,6 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 from tests.contract.world import World, error_of, unique
+from tests.loopback import Reply, Request, as_json, serving
 
 
 def _b64(value: bytes) -> str:
@@ -136,24 +135,12 @@ def evil_issuer(own_key: RSAPrivateKey) -> Iterator[tuple[str, list[str]]]:
     """Run a provider of the attacker; yield (its address, the list of paths fetched from it)."""
     fetched: list[str] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            fetched.append(self.path)
-            keys = {"keys": [{**_public(own_key.public_key()), "kid": "evil", "alg": "RS256", "use": "sig"}]}
-            body = json.dumps(keys).encode()
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(body)
+    def answer(request: Request) -> Reply:
+        fetched.append(request.path)
+        return as_json(200, {"keys": [{**_public(own_key.public_key()), "kid": "evil", "alg": "RS256", "use": "sig"}]})
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}", fetched
-    server.shutdown()
-    server.server_close()
+    with serving(answer) as service:
+        yield service.url, fetched
 
 
 @pytest.mark.threat("LG-AUT-04")

@@ -6,7 +6,6 @@ The provider ends a login when a used refresh token is sent again (RFC 9700 sect
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -14,7 +13,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import parse_qs
@@ -22,6 +20,7 @@ from urllib.parse import parse_qs
 from gateway.identity.device import DEVICE
 from gateway.identity.oauth_client import Tokens
 from gateway.identity.token_storage import StoredLogin
+from tests.loopback import Reply, Request, as_json, serving
 
 _SECONDS = 200.0
 
@@ -72,36 +71,18 @@ def rotating_provider() -> Iterator[Rotating]:
     rotating = Rotating()
     code = {"device_code": "device", "user_code": "WDJB-MJHT", "expires_in": 60, "interval": 1}
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+    def answer(request: Request) -> Reply:
+        if request.method == "GET":
             endpoints = {"token_endpoint": "/token", "device_authorization_endpoint": "/device"}
-            self._answer(200, {"issuer": rotating.url, **{name: rotating.url + at for name, at in endpoints.items()}})
+            return as_json(200, {"issuer": service.url, **{name: service.url + at for name, at in endpoints.items()}})
+        if request.path == "/device":
+            return as_json(200, {**code, "verification_uri": f"{service.url}/enter"})
+        form = parse_qs(request.body.decode())
+        return as_json(*rotating.token({name: values[0] for name, values in form.items()}))
 
-        def do_POST(self) -> None:
-            form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
-            if self.path == "/device":
-                self._answer(200, {**code, "verification_uri": f"{rotating.url}/enter"})
-            else:
-                self._answer(*rotating.token({name: values[0] for name, values in form.items()}))
-
-        def _answer(self, status: int, body: dict[str, Any]) -> None:
-            raw = json.dumps(body).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(raw)))
-            self.end_headers()
-            self.wfile.write(raw)
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    rotating.url = f"http://127.0.0.1:{server.server_port}"
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
+    with serving(answer) as service:
+        rotating.url = service.url
         yield rotating
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 #: A keyring in a file, which processes share; the package `keyring` loads it by its name.

@@ -4,12 +4,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from uuid import uuid4
 
@@ -21,6 +19,7 @@ from gateway.governance.errors import EngineUnreachable
 from gateway.governance.probe_challenges import Challenge, new_rows
 from gateway.verification.engine_reads import STATEMENTS, EngineAddress, EngineNotReached, EngineReads, Reader
 from tests.access.world import NOW
+from tests.loopback import Reply, Request, as_json, serving
 
 
 @dataclass
@@ -39,38 +38,19 @@ def trino(*, parties: int = 0) -> Iterator[Trino]:
     """Serve the protocol on loopback. With `parties`, no statement is answered before so many are sent."""
     state = Trino(started=threading.Barrier(parties, timeout=20) if parties else None)
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            statement = self.rfile.read(int(self.headers["Content-Length"])).decode()
-            state.received.append(
-                (statement, self.headers["X-Trino-User"], self.headers.get("X-Trino-Extra-Credential"))
-            )
-            if state.started is not None:
-                state.started.wait()
-            self._answer({"nextUri": f"{state.elsewhere or state.url}/v1/{len(statement)}", "data": [[statement, 1]]})
+    def answer(request: Request) -> Reply:
+        if request.method == "GET":
+            return as_json(200, {"error": {"message": "Access Denied: value h1"}})
+        statement, headers = request.body.decode(), request.headers
+        state.received.append((statement, headers["x-trino-user"], headers.get("x-trino-extra-credential")))
+        if state.started is not None:
+            state.started.wait()
+        there = f"{state.elsewhere or state.url}/v1/{len(statement)}"
+        return as_json(200, {"nextUri": there, "data": [[statement, 1]]})
 
-        def do_GET(self) -> None:
-            self._answer({"error": {"message": "Access Denied: value h1"}})
-
-        def _answer(self, body: dict[str, Any]) -> None:
-            text = json.dumps(body).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    state.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with serving(answer) as service:
+        state.url = service.url
         yield state
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 def address(url: str) -> EngineAddress:

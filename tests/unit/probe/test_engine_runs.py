@@ -3,18 +3,16 @@
 
 from __future__ import annotations
 
-import json
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import click
 import pytest
 
 from gateway.cli.engine_runs import EngineNotReached, Trino, by_command, by_reader, statements
+from tests.loopback import Reply, Request, as_json, serving
 
 PAGES: dict[str, dict[str, Any]] = {
     "select shown": {"data": [["v1"], ["v2"]]},
@@ -27,34 +25,15 @@ def trino(status: int = 200) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """Serve Trino's protocol: each statement has one page with a link to a second one. Yield (address, statements)."""
     received: list[tuple[str, str]] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            statement = self.rfile.read(int(self.headers["Content-Length"])).decode()
-            received.append((self.headers["X-Trino-User"], statement))
-            self._answer({"nextUri": f"http://127.0.0.1:{self.server.server_port}/{len(received) - 1}"})  # type: ignore[attr-defined]  # an HTTPServer
+    def answer(request: Request) -> Reply:
+        if request.method == "POST":
+            received.append((request.headers["x-trino-user"], request.body.decode()))
+            return as_json(status, {"nextUri": f"{service.url}/{len(received) - 1}"})
+        statement = received[int(request.path[1:])][1]
+        return as_json(status, next((page for start, page in PAGES.items() if statement.startswith(start)), {}))
 
-        def do_GET(self) -> None:
-            statement = received[int(self.path[1:])][1]
-            self._answer(next((page for start, page in PAGES.items() if statement.startswith(start)), {}))
-
-        def _answer(self, body: dict[str, Any]) -> None:
-            text = json.dumps(body).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", received
-    finally:
-        server.shutdown()
-        server.server_close()
+    with serving(answer) as service:
+        yield service.url, received
 
 
 def test_trino_gets_every_statement_as_the_user_and_errors_are_output() -> None:

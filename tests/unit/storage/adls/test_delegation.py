@@ -24,8 +24,9 @@ from gateway.storage.adls.profile import AdlsProfile
 from gateway.storage.adls.proof import prove_scope
 from gateway.storage.adls.sas import build_directory
 from gateway.storage.errors import ShortTermCredentialError, StorageSessionUnavailable
-from tests.azure_services import KEY, Service, delegation_key, entra_id, serving
+from tests.azure_services import KEY, delegation_key, entra_id
 from tests.integration.certificates import authority
+from tests.loopback import Service, serving
 
 _PROFILE = AdlsProfile(account_name="account1", filesystem="lake", key_prefix="wh")
 _TENANT = "33333333-3333-3333-3333-333333333333"
