@@ -73,8 +73,8 @@ class _GzipBody:
             await asyncio.sleep(0)
         piece = self._inflate()
         self._charge(len(piece))
-        # A full piece may have more output behind it, without any packed bytes left.
-        self._complete = self._arrived and not self._packed and len(piece) < _PIECE
+        # Bytes of the checksum stay packed until all output is taken.
+        self._complete = self._arrived and not self._packed
         if self._complete and not self._inflater.eof and not self._is_empty:
             raise _damaged("it ends too early")
         return {"type": "http.request", "body": piece, "more_body": not self._complete}

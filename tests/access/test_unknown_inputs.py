@@ -208,6 +208,16 @@ async def test_paging_and_the_project_of_an_object_are_accepted_where_they_have_
         assert refused.status_code == 400, "users lie in no project, so the list would contain all of them"
 
 
+async def test_unknown_query_parameters_of_the_catalog_are_ignored_as_the_protocol_grows() -> None:
+    async with running() as app:
+        for name in ("LoadTable", "ListNamespaces", "GetConfig"):
+            example = next(each for each in EXAMPLES if type(each.operation).__name__ == name)
+            app.spy.calls.clear()
+            response = await _send(app, example, {**dict(example.query), "laterVersion": "1"}, example.body)
+            assert response.status_code != 400, (name, response.text)
+            assert app.spy.calls == [name]
+
+
 def test_a_mistyped_expiry_is_refused() -> None:
     grant = {"privilege": "select", "principal": {"user": "oidc~bob"}, "expire-at": "2030-01-01T00:00:00Z"}
     with pytest.raises(BadRequestException, match="expire-at"):

@@ -82,6 +82,27 @@ def test_grants_api_lists_grantor_reason_expiry_and_history_of_columns(world: Wo
     assert (ended["ended-because"], ended["resource"]["column"]) == ("revoked", "name")
 
 
+def test_column_grants_of_one_principal_are_listed_alone(world: World, table: Table) -> None:
+    assert give(world, table, "name", world.carol).status_code == 204
+    assert give(world, table, "id", world.analyst).status_code == 204
+    assert give(world, table, "name", world.analyst).status_code == 204
+    wholly, one = grants_path(world, table), grants_path(world, table, "name")
+
+    def holders(path: str, **query: str) -> list[tuple[str, str]]:
+        grants = world.admin.get(path, params=query).json()["grants"]
+        return sorted((each["principal"]["user"], each["resource"]["column"]) for each in grants)
+
+    on_name = [(world.analyst.id, "name"), (world.carol.id, "name")]
+    assert holders(wholly) == sorted([(world.analyst.id, "id"), *on_name])
+    assert holders(one) == on_name
+    for path in (wholly, one):
+        assert holders(path, principalUser=world.carol.id) == [(world.carol.id, "name")]
+        assert holders(path, principalUser=world.steward.id) == []
+    assert take(world, table, "name", world.carol).status_code == 204
+    assert take(world, table, "name", world.analyst).status_code == 204
+    assert holders(f"{one}/history", principalUser=world.carol.id) == [(world.carol.id, "name")]
+
+
 @pytest.mark.parametrize(
     ("column", "code", "type"),
     [

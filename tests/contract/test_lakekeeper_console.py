@@ -122,6 +122,7 @@ def test_grantable_privileges_of_an_object_are_those_of_the_principal_in_questio
         return {each["privilege"]["name"] for each in listed if each["allowed"]}
 
     assert allowed(world.analyst) == {"select", "describe"}
+    assert allowed(world.analyst, principalUser=world.analyst.id) == {"select", "describe"}, "one's own needs no right"
     assert allowed(world.admin, principalUser=world.analyst.id) == {"select", "describe"}
     assert allowed(world.admin) > {"select", "describe", "manage_grants"}
     assert world.carol.get(path, params={"principalUser": world.analyst.id}).status_code == 404

@@ -226,6 +226,15 @@ def test_storage_profiles_may_name_only_public_addresses_by_default() -> None:
     assert settings.load(_SERVING).storage_rules().endpoints.networks == ()
 
 
+@pytest.mark.parametrize(
+    "origin",
+    ["https://a.example/", "https://A.example", "https://*.example", "https://u@a.example", "null", "a.example", "**"],
+)
+def test_an_origin_that_no_browser_sends_is_refused(origin: str) -> None:
+    with pytest.raises(SettingsError, match="LAKEGATE__ALLOW_ORIGIN"):
+        settings.load({"LAKEGATE__ALLOW_ORIGIN": f"https://b.example:8443,{origin}"})
+
+
 def test_every_setting_has_a_description() -> None:
     assert [row.variable for row in settings.rows() if not row.description] == []
 

@@ -42,6 +42,37 @@ async def test_an_allowed_page_can_read_every_answer(origins: tuple[str, ...]) -
     assert (status, called) == (401, True)
     assert headers[b"access-control-allow-origin"] == [PAGE]
     assert headers[b"vary"] == [b"Authorization", b"Origin"]
+    assert headers[b"access-control-expose-headers"] == [b"*"], "the page reads ETag and the id of the request"
+
+
+async def test_an_answer_to_no_page_differs_for_caches_from_that_to_a_page() -> None:
+    _, headers, _ = await _answer((PAGE.decode(),))
+    assert headers == {b"vary": [b"Authorization", b"Origin"]}
+
+
+@pytest.mark.parametrize(
+    ("method", "given"),
+    [("OPTIONS", {}), ("DELETE", {"access_control_request_method": b"GET"})],
+    ids=["OPTIONS of another kind", "the header alone"],
+)
+async def test_only_a_preflight_request_is_answered_without_the_application(
+    method: str, given: dict[str, bytes]
+) -> None:
+    status, headers, called = await _answer((PAGE.decode(),), method, origin=PAGE, **given)
+    assert (status, called) == (401, True)
+    assert headers[b"access-control-allow-origin"] == [PAGE]
+
+
+async def test_preflight_repeats_a_limited_number_of_header_names_and_varies_by_them() -> None:
+    _, headers, _ = await _answer(
+        (PAGE.decode(),),
+        "OPTIONS",
+        origin=PAGE,
+        access_control_request_method=b"GET",
+        access_control_request_headers=b"a," * 10_000,
+    )
+    assert 0 < len(headers[b"access-control-allow-headers"][0]) < 4096
+    assert b"Access-Control-Request-Headers" in headers[b"vary"]
 
 
 @pytest.mark.parametrize(

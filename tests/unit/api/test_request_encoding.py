@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -53,7 +54,7 @@ async def test_a_plain_body_is_received_as_it_is(coding: bytes) -> None:
 @pytest.mark.parametrize("coding", [b"gzip", b"GZIP", b"x-gzip"])
 @pytest.mark.parametrize("size", [1, 7, 10_000])
 async def test_a_gzip_body_is_inflated_however_it_arrives(coding: bytes, size: int) -> None:
-    for plain in (PLAIN, b"", b"a" * (3 * _PIECE), bytes(range(256)) * 1024):
+    for plain in (PLAIN, b"", b"a" * _PIECE, b"a" * (3 * _PIECE), bytes(range(256)) * 1024):
         request = _Request(coding, *_in_parts(gzip.compress(plain), size))
         assert await request.read() == plain
         assert request.charged == len(plain)
@@ -70,6 +71,30 @@ async def test_a_bomb_is_inflated_no_further_than_it_is_read() -> None:
     await request.read(limit=4 * _PIECE)
     assert max(map(len, request.pieces)) <= _PIECE
     assert request.charged <= 5 * _PIECE
+
+
+async def test_other_requests_of_the_process_run_between_the_pieces_of_one_message() -> None:
+    request = _Request(b"gzip", gzip.compress(bytes(8 * _PIECE)))
+    turns = 0
+
+    async def counting() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(counting())
+    await request.read()
+    other.cancel()
+    assert turns >= 7
+
+
+async def test_the_end_of_the_connection_is_passed_on() -> None:
+    async def ended() -> Any:
+        return {"type": "http.disconnect"}
+
+    receive: Any = decoded_body(cast(Any, {"headers": [(b"content-encoding", b"gzip")]}), ended, lambda size: None)
+    assert await receive() == {"type": "http.disconnect"}
 
 
 @pytest.mark.parametrize(
