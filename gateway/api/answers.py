@@ -12,6 +12,7 @@ from litestar.response.base import ASGIResponse
 from msgspec import Struct
 
 from gateway.catalog.etags import Tagged
+from gateway.governance.restricted_caller import Restricts, Stated
 from gateway.iceberg.wire import CommitTableResponse, LoadTableResult
 
 Body = TypeVar("Body", bound=Struct)
@@ -83,9 +84,18 @@ def dropped_object(files: str) -> Response[None]:
     return EmptyResponse(None, headers={"X-Lakegate-Files": files})
 
 
-def changed_bindings(restricts: str | None) -> Response[None]:
+def changed_bindings(restricts: Restricts | None) -> Response[None]:
     """Return the response to a change of bindings. `restricts` is the value of `DataPolicyBindings.change`."""
-    return EmptyResponse(None, headers={} if restricts is None else {"X-Lakegate-Restricts": restricts})
+    return EmptyResponse(None, headers=_restricts(restricts))
+
+
+def stating_restriction(stated: Stated[Body]) -> Response[Body]:
+    """Return the response to a change after which a data policy can restrict the caller."""
+    return Response(stated.body, headers=_restricts(stated.restricts))
+
+
+def _restricts(value: Restricts | None) -> dict[str, str]:
+    return {} if value is None else {"X-Lakegate-Restricts": value}
 
 
 def changed_grants(live_credentials: str | None, *, exempts_caller: bool = False) -> Response[None]:

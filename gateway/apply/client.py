@@ -30,11 +30,19 @@ _REMEDIES = {
 }
 
 
+RESTRICTED = "the policy restricts you too: without `exempt` you get no credentials of these tables"
+
+#: What the headers of answers to changes state about the caller.
 _NOTES = {
-    "x-lakegate-restricts": "the policy restricts you too, or may do so. Without `exempt` you get no credentials of "
-    "these tables",
-    "x-lakegate-exempt": "this grant of `exempt` is also about you: the policy does not restrict you any more",
+    ("x-lakegate-restricts", "caller"): RESTRICTED,
+    ("x-lakegate-restricts", "unknown"): "it is not known whether the policy restricts you too: OpenFGA did not answer",
+    ("x-lakegate-exempt", "caller"): "you are exempt too: the policy does not restrict you any more",
 }
+
+
+def notes_of(headers: Mapping[str, str]) -> list[str]:
+    """Return what the headers of an answer state about the caller, as texts."""
+    return [text for (name, value), text in _NOTES.items() if headers.get(name) == value]
 
 
 class ApiError(Exception):
@@ -134,7 +142,7 @@ class Api:
         # A redirection is not followed, so a redirected change is not made.
         if not answer.is_success:
             raise ApiError(method, path, answer.status_code, _message(answer))
-        self.notes += (text for header, text in _NOTES.items() if header in answer.headers)
+        self.notes += notes_of(answer.headers)
         if not answer.content:
             return None
         try:

@@ -11,6 +11,7 @@ from uuid import UUID
 
 import click
 
+from gateway.apply.client import RESTRICTED
 from gateway.cli.clients import pages
 from gateway.cli.data_policy_preview import UNKNOWN, preview
 from gateway.cli.data_policy_view import view
@@ -164,14 +165,10 @@ def bind(
             click.echo(line)
         page, restricts = answer.get("next-page-token"), answer.get("restricts-caller")
     if not dry_run:
-        restricts = api.send("POST", path, body=body).headers.get("x-lakegate-restricts")
+        api.send("POST", path, body=body)
         click.echo(f"bound to {', '.join(map(printable, objects))}")
-    if restricts == "unknown":
-        click.echo("warning: it is not known whether the policy restricts you too: OpenFGA did not answer", err=True)
     elif restricts:
-        click.echo(
-            "warning: the policy restricts you too: without `exempt` you get no credentials of these tables", err=True
-        )
+        click.echo(f"warning: {RESTRICTED}", err=True)
 
 
 @data_policy.command()

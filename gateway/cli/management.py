@@ -13,6 +13,7 @@ from uuid import UUID
 
 import click
 
+from gateway.apply.client import notes_of
 from gateway.cli.common import settings_for, trust
 from gateway.cli.login import current_token
 
@@ -77,7 +78,7 @@ class Management:
         seconds: float = _SECONDS,
     ) -> httpx2.Response:
         """Return the answer to a request below a part of the API. An error answer ends the command with its message,
-        unless its type is `accepted`.
+        unless its type is `accepted`. What its headers state about the caller is printed as a warning.
         """
         import httpx2
 
@@ -92,6 +93,8 @@ class Management:
             raise click.ClickException(f"the gateway at {self.base} did not answer: {error}") from None
         if answer.is_error and not any(error_message(answer).startswith(f"{type}: ") for type in accepted):
             raise click.ClickException(error_message(answer))
+        for note in notes_of(answer.headers):
+            click.echo(f"warning: {note}", err=True)
         return answer
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from uuid import UUID
 
 import msgspec
@@ -15,6 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.db.rows import AnyRow
 from gateway.db.schema.tags import tags
 from gateway.iceberg.identifiers import fold
+from gateway.obligations.data_policies import AppliesTo
 
 
 class TagClash(Exception):
@@ -132,6 +133,12 @@ _FORGET = text(
 _BOUND = text("select 1 from data_policy_bindings where object_type = 'tag' and object_id = :id limit 1")
 
 
+_BOUND_POLICIES = text(
+    """
+    select p.id, p.applies_to from data_policies p join data_policy_bindings b on b.policy_id = p.id
+    where b.object_type = 'tag' and b.object_id = :id
+    """
+)
 _DEPENDENT = text(
     """
     select p.id, cast(p.tag_ids as text) as tag_ids, exists (
@@ -142,6 +149,12 @@ _DEPENDENT = text(
     where p.project_id = :project
     """
 )
+
+
+async def policies_bound_to(connection: AsyncConnection, id: UUID) -> Mapping[str, AppliesTo]:
+    """Return the data policies that are bound to a tag, by their ids, each with the principals that it applies to."""
+    rows = (await connection.execute(_BOUND_POLICIES, {"id": id})).all()
+    return {str(row.id): AppliesTo(row.applies_to) for row in rows}
 
 
 async def dependent_policies(connection: AsyncConnection, id: UUID, project_id: str, name: str) -> Sequence[UUID]:

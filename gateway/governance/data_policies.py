@@ -34,6 +34,7 @@ from gateway.governance.errors import (
     DataPolicyVersionConflict,
     pending_during_outage,
 )
+from gateway.governance.restricted_caller import Stated, restricts_caller
 from gateway.iceberg.errors import CatalogError, InvalidPaginationToken
 from gateway.iceberg.identifiers import fold
 from gateway.obligations.data_policies import AppliesTo, Definition, tags_of, with_tags
@@ -120,9 +121,10 @@ class DataPolicies:
             next_page_token=str(rows[limit - 1].version) if len(rows) > limit else None,
         )
 
-    async def update(self, permit: Permit[UpdateDataPolicy]) -> DataPolicyAnswer:
+    async def update(self, permit: Permit[UpdateDataPolicy]) -> Stated[DataPolicyAnswer]:
         """Write the next version of a data policy, which applies from the response on.
 
+        The result states whether it restricts the caller where it is bound; nothing for a policy without bindings.
         Raise DataPolicyNameAlreadyExists, DataPolicyVersionConflict or DataPolicyInvalid.
         """
         operation = permit.operation
@@ -150,9 +152,11 @@ class DataPolicies:
                 if column_names(_definition(before)) != column_names(request.definition):
                     await record_columns(connection, ref.policy_id, request.definition)
                 await data_policy_bindings.touch_warehouses(connection, ref.policy_id)
+                bound = await data_policy_bindings.of_policy(connection, ref.policy_id, after=None, limit=1)
         except data_policies.DataPolicyClash as clash:
             raise _clash_error(clash, ref) from clash
-        return _wire(row, {})
+        restricts = await restricts_caller(permit, {str(row.id): AppliesTo(row.applies_to)} if bound else {})
+        return Stated(_wire(row, {}), restricts)
 
     async def delete(self, permit: Permit[DeleteDataPolicy]) -> None:
         """Delete a data policy with its bindings and the grants on it.

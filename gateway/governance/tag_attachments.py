@@ -42,6 +42,7 @@ from gateway.db.tag_attachments import Filter, Target
 from gateway.governance.columns import field_named, known_columns
 from gateway.governance.errors import ColumnNotFound, TagSuggestionsDisabled
 from gateway.governance.privilege_texts import type_name
+from gateway.governance.restricted_caller import Stated, restricts_caller
 from gateway.governance.tag_rules import require_in_scope, require_value
 from gateway.governance.tag_suggestions import suggestions_for
 from gateway.iceberg.errors import InvalidPaginationToken
@@ -74,10 +75,11 @@ class TagAttachments:
         self._page_size = page_size
         self._suggests = suggests
 
-    async def attach(self, permit: Permit[Attaching]) -> AppliedTag:
+    async def attach(self, permit: Permit[Attaching]) -> Stated[AppliedTag]:
         """Attach a tag or change its value. The same value again changes nothing. A change of the value detaches the
         former one.
 
+        The result states whether a data policy that is bound to the tag restricts the caller.
         Raise TagScopeNotAllowed, InvalidTagValue, ColumnNotFound or TagActionForbidden.
         """
         operation = permit.operation
@@ -97,7 +99,9 @@ class TagAttachments:
                     connection, tag.id, target, present, value=operation.value, by=permit.actor.id
                 )
                 await touch(connection, project_id=tag.project_id, warehouse_id=target.warehouse_id)
-        return AppliedTag(tag_definition_id=tag.id, name=tag.name, applied_at=row.attached_at, value=row.value)
+            policies = await tags.policies_bound_to(connection, tag.id)
+        applied = AppliedTag(tag_definition_id=tag.id, name=tag.name, applied_at=row.attached_at, value=row.value)
+        return Stated(applied, await restricts_caller(permit, policies))
 
     async def detach(self, permit: Permit[Detaching]) -> None:
         """Detach a tag. Idempotent. Raise ColumnNotFound or TagActionForbidden."""

@@ -245,6 +245,42 @@ def test_a_binding_that_restricts_the_caller_says_so_in_its_answer(world: World,
             assert "x-lakegate-restricts" not in undone.headers
 
 
+def test_a_new_version_and_a_tag_that_restrict_the_caller_say_so(world: World, ns: str) -> None:
+    """Both restrict as a binding does. A repeated request gets the same body."""
+    tag, table = define(world), wide(world, ns)
+    by_tag = {"kind": "mask", "action": "replace-with-null"}
+    subjects: dict[str, Any] = {"applies-to": "subjects"}
+    policy = make(world, by_tag, **subjects)
+    path, tags = f"{POLICY}/{policy['id']}", tags_path(world, "table", table.uuid, "name")
+
+    def update(applies_to: str, key: str | None = None) -> Any:
+        body = {"name": policy["name"], "definition": by_tag, "applies-to": applies_to}
+        headers = {} if key is None else {"Idempotency-Key": key}
+        answer = send_until_decided(lambda: world.admin.send("PUT", path, json=body, headers=headers))
+        assert answer.status_code == 200, answer.text
+        return answer
+
+    def states(answer: Any) -> str | None:
+        header: str | None = answer.headers.get("x-lakegate-restricts")
+        return header
+
+    assert states(update("everyone")) is None, "the policy is bound to nothing"
+    assert states(attach(world, tag, tags)) is None, "no policy is bound to the tag"
+    assert detach(world, tag, tags).status_code == 204
+    update("subjects")
+    assert states(change(world, policy, add=[{"type": "tag", "id": tag["id"]}])) is None
+    assert states(attach(world, tag, tags)) is None
+    assert loads(world.admin, table) == 200
+    key = str(uuid4())
+    changed = update("everyone", key)
+    assert (states(changed), loads(world.admin, table)) == ("caller", 403)
+    assert update("everyone", key).json() == changed.json()
+    assert detach(world, tag, tags).status_code == 204
+    attached = attach(world, tag, tags)
+    assert (attached.status_code, states(attached), loads(world.admin, table)) == (200, "caller", 403)
+    world.admin.send("DELETE", path, params={"force": "true"})
+
+
 def test_affected_lists_readers_without_exempt_principals(world: World, ns: str) -> None:
     policy, table = make(world), wide(world, ns)
     reader, auditor = world.stranger("reader"), world.stranger("auditor")
@@ -344,7 +380,7 @@ def test_the_commands_write_bind_and_list_a_policy(world: World, ns: str, tmp_pa
     assert free["allowed"]
     assert "restrictions" not in free, "an exempt user is not restricted"
     file.write_text(json.dumps({**MASK, "action": "show-last-4"}))
-    run("update", name, str(file), "--reason", "less")
+    run("update", name, str(file), "--reason", "less", warns=True)
     assert [line.split("\t")[0] for line in run("history", name).splitlines()] == ["2", "1"]
     run("exempt", name, "--user", world.carol.id, "--remove")
     run("unbind", name, "--on", on)

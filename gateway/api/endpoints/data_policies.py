@@ -25,9 +25,9 @@ from gateway.access.operations.data_policies import (
     UpdateDataPolicy,
 )
 from gateway.access.refs import DataPolicyRef
-from gateway.api.answers import changed_bindings
+from gateway.api.answers import changed_bindings, stating_restriction
 from gateway.api.context import Ctx
-from gateway.api.serves import replay_by, serve, serves
+from gateway.api.serves import serve, serves
 from gateway.governance.data_policies import DataPolicies
 from gateway.governance.data_policy_bindings import DataPolicyBindings
 from gateway.governance.data_policy_preview import DataPolicyPreviews
@@ -39,6 +39,22 @@ async def replay_create(ctx: Ctx, recorded_success: RecordedSuccess) -> DataPoli
     """Return the current data policy."""
     created = DataPolicyRef(UUID(recorded_success.detail["data_policy_id"]))
     return await ctx.services.data_policies.get(await ctx.admit(GetDataPolicy(created)))
+
+
+async def replay_update(ctx: Ctx, recorded_success: RecordedSuccess) -> Response[DataPolicyAnswer]:
+    """Return the current data policy."""
+    return Response(await ctx.services.data_policies.get(await ctx.admit(await ctx.read(GetDataPolicy))))
+
+
+@serves(UpdateDataPolicy, replay=replay_update)
+async def update(ctx: Ctx) -> Response[DataPolicyAnswer]:
+    """Write the next version of a data policy, which applies from the response on.
+
+    The header `X-Lakegate-Restricts: caller` of the response states that the policy restricts the caller.
+    """
+    return stating_restriction(
+        await ctx.services.data_policies.update(await ctx.admit(await ctx.read(UpdateDataPolicy)))
+    )
 
 
 @serves(BindDataPolicy)
@@ -55,7 +71,6 @@ async def bind(ctx: Ctx) -> Response[None]:
 serve(CreateDataPolicy, DataPolicies.create, replay=replay_create)
 serve(ListDataPolicies, DataPolicies.list)
 serve(GetDataPolicy, DataPolicies.get)
-serve(UpdateDataPolicy, DataPolicies.update, replay=replay_by(GetDataPolicy, DataPolicies.get))
 serve(DeleteDataPolicy, DataPolicies.delete)
 serve(ListDataPolicyVersions, DataPolicies.versions)
 serve(ListDataPolicyBindings, DataPolicyBindings.list)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from litestar import Response
+
 from gateway.access.idempotency import RecordedSuccess
 from gateway.access.operations.tag_attachments import (
     ATTACH_TAG,
@@ -19,16 +21,29 @@ from gateway.access.operations.tag_attachments import (
 )
 from gateway.access.operations.tags import CreateTag, DeleteTag, GetTag, ListTags, UpdateTag
 from gateway.access.refs import TagRef
+from gateway.api.answers import stating_restriction
 from gateway.api.context import Ctx
-from gateway.api.serves import replay_by, serve
-from gateway.governance.tag_attachments import TagAttachments
+from gateway.api.serves import replay_by, serve, serves
+from gateway.governance.tag_attachments import Attaching, TagAttachments
 from gateway.governance.tags import Tags
-from gateway.protocol.tags import TagDefinition
+from gateway.protocol.tags import AppliedTag, TagDefinition
 
 
 async def replay_create(ctx: Ctx, recorded_success: RecordedSuccess) -> TagDefinition:
     """Return the current definition."""
     return await ctx.services.tags.get(await ctx.admit(GetTag(TagRef(UUID(recorded_success.detail["tag_id"])))))
+
+
+def _serve_attaching(operation: type[Attaching]) -> None:
+    async def attach(ctx: Ctx) -> Response[AppliedTag]:
+        permit = await ctx.admit(await ctx.read(operation))
+        return stating_restriction(await ctx.services.tag_attachments.attach(permit))
+
+    async def attach_again(ctx: Ctx, recorded_success: RecordedSuccess) -> Response[AppliedTag]:
+        # Attaching is idempotent, so a retry attaches again.
+        return await attach(ctx)
+
+    serves(operation, replay=attach_again)(attach)
 
 
 serve(CreateTag, Tags.create, replay=replay_create)
@@ -37,14 +52,12 @@ serve(GetTag, Tags.get)
 serve(UpdateTag, Tags.update, replay=replay_by(GetTag, Tags.get))
 serve(DeleteTag, Tags.delete)
 serve(ListTagAttachments, TagAttachments.of_tag)
-for attaching in ATTACH_TAG:
-    # Attaching is idempotent, so a retry attaches again.
-    serve(attaching, TagAttachments.attach, replay=replay_by(attaching, TagAttachments.attach))
+for attaching in (*ATTACH_TAG, AttachColumnTag):
+    _serve_attaching(attaching)
 for detaching in DETACH_TAG:
     serve(detaching, TagAttachments.detach)
 for listing in LIST_OBJECT_TAGS:
     serve(listing, TagAttachments.list)
-serve(AttachColumnTag, TagAttachments.attach, replay=replay_by(AttachColumnTag, TagAttachments.attach))
 serve(DetachColumnTag, TagAttachments.detach)
 serve(ListTagsOfColumn, TagAttachments.of_column)
 serve(ListColumnTags, TagAttachments.of_columns)
