@@ -62,10 +62,17 @@ _SHARED = {
     "engines": ("tests/e2e/",),
 }
 
-#: Files with their own stack or Spark that take minutes, taken next; the others run as they were collected.
-_LONG = tuple(
-    f"tests/e2e/test_{name}.py"
-    for name in ("demo_real_data", "pipeline_run", "governed_copy_kills", "pipeline_transformations")
+#: Files for which one process needs minutes, taken next, so that none of them is left for the end. The others run as
+#: they were collected.
+_LONG = (
+    "tests/access/test_lock_6_matrix.py",
+    "tests/policies/test_residual.py",
+    "tests/policies/test_model.py",
+    "tests/integration/test_dependency_outages.py",
+    "tests/e2e/test_demo_real_data.py",
+    "tests/e2e/test_pipeline_run.py",
+    "tests/e2e/test_governed_copy_kills.py",
+    "tests/e2e/test_pipeline_transformations.py",
 )
 
 #: The group of tests that measure fractions of seconds, taken when no other group is left.
