@@ -162,7 +162,7 @@ def _policy_request(
     is_caller: bool,
 ) -> PolicyRequest:
     return PolicyRequest(
-        actor=PolicyActor.of(actor, roles),
+        actor=PolicyActor.of(actor, roles, is_caller=is_caller),
         context=PolicyContext.at(
             resolution.now,
             request_id=record.request_id,

@@ -25,7 +25,8 @@ class PolicyActor(msgspec.Struct, frozen=True, kw_only=True):
     `roles` are the ids of the actor's known roles, so that a policy about a group binds its members. `engine` is the id
     of the service that acts for the actor, by a token of the gateway; null if there is none. `subject_proven` is false
     if that engine asserted the actor: the gateway saw no token of the actor's own. `asked_by` is the caller, if the
-    actor is the owner of the view that is read through.
+    actor is the owner of the view that is read through. `groups_known` is false if the actor may be in groups that the
+    gateway does not know, and so have more roles: no token of the actor states them.
     """
 
     id: str
@@ -35,10 +36,11 @@ class PolicyActor(msgspec.Struct, frozen=True, kw_only=True):
     engine: str | None = None
     subject_proven: bool = True
     asked_by: str | None = None
+    groups_known: bool = True
 
     @classmethod
-    def of(cls, actor: Actor, roles: tuple[str, ...]) -> Self:
-        """Return the policy input for this caller, with the ids of its roles."""
+    def of(cls, actor: Actor, roles: tuple[str, ...], *, is_caller: bool = True) -> Self:
+        """Return the policy input for this actor, with the ids of its roles. Only callers send tokens of theirs."""
         role = actor.assumed_role
         return cls(
             id=actor.id,
@@ -48,6 +50,7 @@ class PolicyActor(msgspec.Struct, frozen=True, kw_only=True):
             engine=actor.engine,
             subject_proven=actor.subject_proven,
             asked_by=actor.asked_by,
+            groups_known=not actor.id or (is_caller and not actor.groups_unknown),
         )
 
 

@@ -244,6 +244,7 @@ async def test_request_path_is_fixed_and_fields_are_snake_case() -> None:
                 "roles": ["r"],
                 "engine": nasty,
                 "subject_proven": True,
+                "groups_known": True,
                 "asked_by": None,
             },
             "context": {"request_id": "r", "time": "t", "user_agent": nasty, "client_address": None},

@@ -329,7 +329,7 @@ STYLES: dict[str, Style] = {
 #: The callers, by their ids.
 CALLERS = {
     "alice": PolicyActor(id="alice", kind="user"),
-    "bob": PolicyActor(id="bob", kind="user", roles=("r1", "r2"), assumed_role="r1"),
+    "bob": PolicyActor(id="bob", kind="user", roles=("r1", "r2"), assumed_role="r1", groups_known=False),
     "carol": PolicyActor(id="carol", kind="user", roles=("r1",), engine="trino", subject_proven=False),
     "dan": PolicyActor(id="dan", kind="role", assumed_role="r2", asked_by="bob"),
     "7": PolicyActor(id="7", kind="system"),

@@ -114,6 +114,7 @@ async def test_the_setting_switches_partial_evaluation_off() -> None:
         {"engine": "e"},
         {"subject_proven": False},
         {"asked_by": "b"},
+        {"groups_known": False},
     ],
 )
 async def test_every_field_of_the_caller_is_part_of_the_proof(other: dict[str, Any]) -> None:
