@@ -19,10 +19,15 @@ def _integration(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/integration/test_{name}.py" for name in names)
 
 
+def _e2e(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/e2e/test_{name}.py" for name in names)
+
+
 #: The first files of each shared group, in the order in which groups are taken: those that use the stack of
 #: `tests/integration/conftest.py`, some of which compare all of it; those that start a gateway with settings of their
-#: own on the stack of `stopped_gateway`; and those with the Spark of `tests/e2e/conftest.py`. The files of a group run
-#: in this order: what compares all tuples, while there are few.
+#: own on the stack of `stopped_gateway`; those with a Spark in the process of the test, whose JVM the next file uses;
+#: and those with the Spark of `tests/e2e/conftest.py`. The files of a group run in this order: what compares all
+#: tuples, while there are few.
 _SHARED = {
     "integration": _integration(
         "reconcile",
@@ -59,6 +64,8 @@ _SHARED = {
         "refused_logins",
         "tag_suggestions",
     ),
+    "pipeline": _e2e("pipeline_run", "pipeline_transformations"),
+    "governed": _e2e("governed_copy_kills", "governed_copy_access", "spark_governed"),
     "engines": ("tests/e2e/",),
 }
 
@@ -69,10 +76,7 @@ _LONG = (
     "tests/policies/test_residual.py",
     "tests/policies/test_model.py",
     "tests/integration/test_dependency_outages.py",
-    "tests/e2e/test_demo_real_data.py",
-    "tests/e2e/test_pipeline_run.py",
-    "tests/e2e/test_governed_copy_kills.py",
-    "tests/e2e/test_pipeline_transformations.py",
+    *_e2e("demo_real_data"),
 )
 
 #: The group of tests that measure fractions of seconds, taken when no other group is left.
