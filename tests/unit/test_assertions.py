@@ -58,11 +58,16 @@ def test_every_test_asserts_something() -> None:
         ("accept(1)", True),
         ("assert accept(1)", False),
         ("with pytest.raises(ValueError): accept(1)", False),
+        ("with pytest.warns(UserWarning): accept(1)", False),
+        ("if accept(1): pytest.fail()", False),
         ("check(1)", False),
         ("outer.check(1)", False),
+        ("calls_nothing(1)", True),
+        ("if accept(1): raise ValueError", False),
     ],
 )
-def test_a_test_without_assertion_is_named(body: str, named: bool) -> None:
-    helpers = "def inner(x):\n    assert x\n\ndef check(x):\n    inner(x)\n"
-    sources = [("helpers.py", helpers), ("test_a.py", f"def test_it():\n    {body}\n")]
+@pytest.mark.parametrize("keyword", ["def", "async def"])
+def test_a_test_without_assertion_is_named(keyword: str, body: str, named: bool) -> None:
+    helpers = "def inner(x):\n    assert x\n\ndef check(x):\n    inner(x)\n\ndef calls_nothing(x):\n    print(x)\n"
+    sources = [("helpers.py", helpers), ("test_a.py", f"{keyword} test_it():\n    {body}\n")]
     assert without_assertion(sources) == (["test_a.py::test_it"] if named else [])

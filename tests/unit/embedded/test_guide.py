@@ -151,6 +151,22 @@ def test_the_settings_of_the_user_reach_the_gateway_or_are_named() -> None:
     assert unused == ["LAKEGATE__OPA__URL", "LAKEGATE__PG_HOST_W"]
 
 
+def test_settings_of_the_user_precede_those_of_the_stack_and_pages_are_added_to_the_allowed_origins() -> None:
+    given = {"STORAGE_ENDPOINT_NETWORKS": "10.0.0.0/8", "ALLOW_ORIGIN": "https://a.example"}
+    made = secrets.generate()
+    variables = gateway_settings.gateway_variables(ports.FIRST_CHOICES, made, given, ("https://b.example",))
+    assert variables["LAKEGATE__STORAGE_ENDPOINT_NETWORKS"] == "10.0.0.0/8"
+    assert variables["LAKEGATE__ALLOW_ORIGIN"] == "https://a.example,https://b.example"
+    assert variables["LAKEGATE__OPA__TOKEN"] == made.opa_gateway
+    assert "LAKEGATE__ALLOW_ORIGIN" not in gateway_settings.gateway_variables(ports.FIRST_CHOICES, made, {})
+
+
+def test_the_settings_for_commands_are_readable_by_their_owner_only(tmp_path: Path) -> None:
+    file = gateway_settings.write_environment(tmp_path, {"LAKEGATE__OPA__TOKEN": "s3cret x"})
+    assert (file, stat.S_IMODE(file.stat().st_mode)) == (tmp_path / "gateway.env", 0o600)
+    assert _variables(file) == {"LAKEGATE__OPA__TOKEN": "s3cret x"}
+
+
 def test_the_list_of_the_settings_of_the_stack_is_complete() -> None:
     own = gateway_settings.stack_settings(ports.FIRST_CHOICES, secrets.generate())
     assert own.keys() - gateway_settings.REPLACEABLE <= gateway_settings.NOT_USED
@@ -198,7 +214,7 @@ def test_a_client_secret_is_stored_in_a_private_file_for_curl(described: Ready, 
     client = tmp_path / "clients" / "alice"
     assert f"-K {client}" in text
     assert client.read_text() == 'user = "alice:s3cret-c"\n'
-    assert stat.S_IMODE(client.stat().st_mode) == 0o600
+    assert [stat.S_IMODE(each.stat().st_mode) for each in (client, client.parent)] == [0o600, 0o700]
 
 
 def test_the_ready_file_is_private_and_reads_back_the_same(described: Ready, tmp_path: Path) -> None:

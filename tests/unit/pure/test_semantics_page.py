@@ -88,15 +88,34 @@ def test_the_table_of_masks_is_that_of_the_code() -> None:
         stamps = {name for name in _TYPES if name.startswith("timestamp")}
         shown = _TYPES.keys() - named if cells[1].startswith("all") else named
         shown |= stamps if "all timestamps" in cells[1] else set()
-        assert {name for name, kind in _TYPES.items() if applies(action, kind, required=False)} == shown, action
-        assert applies(action, "string", required=True) is (action in _FOR_TEXTS)
+        required = set() if "only optional columns" in cells[1] else shown
+        for possible, is_required in ((shown, False), (required, True)):
+            found = {name for name, kind in _TYPES.items() if applies(action, kind, required=is_required)}
+            assert found == possible, (action, is_required)
 
 
-_FOR_TEXTS = {each for each in Action if each.value.startswith(("mask", "show", "sha"))}
+def test_types_that_contain_one_without_a_fixed_value_have_none() -> None:
+    (cells,) = (cells for cells in _table(_PAGE, "## Masks") if _code(cells[0]) == ["mask-to-fixed-value"])
+    assert "types that contain one of them" in cells[1]
+    for name in _code(cells[1]):
+        column = NestedField(id=9, name="x", required=False, type=_TYPES[name])
+        within = ListType(element_id=10, element=StructType(fields=(_FIELD, column)), element_required=False)
+        assert not applies(Action.MASK_TO_FIXED_VALUE, within, required=False), name
+
+
+def test_the_fixed_values_are_those_of_the_code() -> None:
+    text = _PAGE[_PAGE.index("Fixed values:") :].partition("\n\n")[0]
+    names = ("boolean", "int", "double", "string", "date", "time", "timestamp")
+    for name, stated in zip(names, _code(text), strict=False):
+        value = stated.replace("1970-01-01T", "1970-01-01 ").removesuffix(".0").lower()
+        sql = duckdb.mask_sql(Action.MASK_TO_FIXED_VALUE, "c", name, required=False).lower()
+        assert sql.removeprefix("cast(").removeprefix("'").startswith(value), (name, stated, sql)
 
 
 def test_the_table_of_merged_masks_is_that_of_the_code() -> None:
-    for cells in _table(_PAGE, "## Several policies"):
+    rows = _table(_PAGE, "## Several policies")
+    assert {name for cells in rows for name in _code(cells[0])} == set(Action)
+    for cells in rows:
         [result] = map(Action, _code(cells[1]))
         named = [Action(name) for name in _code(cells[0])]
         if "any other" in cells[0]:
