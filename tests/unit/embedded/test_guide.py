@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import stat
 import subprocess
@@ -11,9 +12,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 from rich.console import Console
 
 from gateway import settings
+from gateway.cli import main
 from gateway.embedded import (
     engines,
     gateway_settings,
@@ -215,6 +218,19 @@ def test_a_client_secret_is_stored_in_a_private_file_for_curl(described: Ready, 
     assert f"-K {client}" in text
     assert client.read_text() == 'user = "alice:s3cret-c"\n'
     assert [stat.S_IMODE(each.stat().st_mode) for each in (client, client.parent)] == [0o600, 0o700]
+
+
+@pytest.mark.parametrize(("is_running", "text"), [(True, "running: opa, gateway"), (False, "not running: gateway; ")])
+def test_the_status_ends_with_1_if_a_part_has_ended(
+    described: Ready, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_running: bool, text: str
+) -> None:
+    with subprocess.Popen(["true"]) as ended:
+        ended.wait()
+    pids = {"opa": [os.getpid()], "gateway": [os.getpid() if is_running else ended.pid]}
+    ready.write(tmp_path / ready.FILE, msgspec.structs.replace(described, pids=pids))
+    monkeypatch.setattr(toolchain, "locate", lambda _: _tools())
+    done = CliRunner().invoke(main, ["status", "--data", str(tmp_path)])
+    assert (done.exit_code, text in done.output) == (0 if is_running else 1, True), done.output
 
 
 def test_the_ready_file_is_private_and_reads_back_the_same(described: Ready, tmp_path: Path) -> None:
