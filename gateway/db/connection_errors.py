@@ -24,7 +24,7 @@ def connection_fault(error: BaseException) -> str | None:
         match each:
             case DecisionEngineUnavailable():
                 return str(each)
-            case asyncpg.InvalidPasswordError() | asyncpg.InvalidAuthorizationSpecificationError():
+            case asyncpg.InvalidAuthorizationSpecificationError():
                 return f"PostgreSQL refused the user name or the password. Correct them in {_SETTING}."
             case asyncpg.InvalidCatalogNameError():
                 return f"PostgreSQL has no database of this name. Create it, or correct the name in {_SETTING}."

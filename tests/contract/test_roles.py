@@ -155,6 +155,22 @@ def test_nested_roles_inherit_rights_and_refuse_cycles(world: World, ns: str) ->
     assert world.carol.get(table.path).status_code == 404
 
 
+def test_members_have_no_name_of_another_project_and_no_unverified_address(world: World) -> None:
+    role, project, user = make(world), unique("project"), f"oidc~{unique('una')}"
+    made = world.admin.post("/management/v1/project", {"project-name": project, "project-id": project})
+    assert made.status_code == 201, made.text
+    elsewhere = world.admin.post(ROLE, {"name": "visitors"}, headers={"x-project-id": project}).json()
+    stated = {"id": user, "name": "Una", "email": "una@example.com", "user-type": "human"}
+    assert world.admin.post("/management/v1/user", stated).status_code == 201
+    assert add(world, role, "user", user).status_code == 204
+    assert add(world, role, "role", elsewhere["id"]).status_code == 204
+    members = world.admin.get(f"{ROLE}/{role['id']}/members").json()["members"]
+    assert sorted(members, key=lambda each: each["type"]) == [
+        {"type": "role", "id": elsewhere["id"]},
+        {"type": "user", "id": user, "name": "Una", "user-type": "human"},
+    ]
+
+
 def test_roles_that_a_role_is_in_are_listed_by_page(world: World) -> None:
     inner = make(world)
     outer = sorted((make(world) for _ in range(5)), key=lambda role: (role["name"].casefold(), role["id"]))

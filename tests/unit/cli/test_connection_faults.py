@@ -37,6 +37,8 @@ def run(*arguments: str, **more: str) -> Result:
     [
         (asyncpg.InvalidPasswordError("no"), "refused the user name or the password. Correct them in LAKEGATE__PG"),
         (asyncpg.InvalidAuthorizationSpecificationError("no"), "refused the user name or the password"),
+        (asyncpg.CannotConnectNowError("starting up"), "PostgreSQL accepts no connection now: starting up"),
+        (asyncpg.TooManyConnectionsError("too many clients"), "accepts no connection now: too many clients"),
         (asyncpg.InvalidCatalogNameError("no"), "has no database of this name. Create it"),
         (asyncpg.InsufficientPrivilegeError("permission denied for schema public"), "Give the user of LAKEGATE__PG"),
         (
