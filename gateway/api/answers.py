@@ -12,7 +12,7 @@ from litestar.response.base import ASGIResponse
 from msgspec import Struct
 
 from gateway.catalog.etags import Tagged
-from gateway.governance.restricted_caller import Restricts, Stated
+from gateway.governance.policy_effects import Restricts, Stated
 from gateway.iceberg.wire import CommitTableResponse, LoadTableResult
 
 Body = TypeVar("Body", bound=Struct)

@@ -14,7 +14,7 @@ from gateway.apply.located import MANAGEMENT, Located
 from gateway.apply.mapping_tables import MappingTableReader
 from gateway.apply.state import SERVER, Address, Kind, Resource, State, namespace_address
 from gateway.apply.tags import TagReader
-from gateway.apply.warehouse_reading import warehouse_fields
+from gateway.apply.warehouse_changes import warehouse_fields
 from gateway.protocol.roles import OWN_PROVIDER
 
 #: Properties that the server sets. They are never written.

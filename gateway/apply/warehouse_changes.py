@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Create warehouses and change their fields: each field has an endpoint of its own."""
+"""Read the settings of warehouses, create warehouses, and change them: each setting has an endpoint of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from gateway.apply.changes import Change
 from gateway.apply.client import Api
 from gateway.apply.located import MANAGEMENT, Located
+from gateway.apply.profiles import present_profile_fields
 from gateway.apply.state import DEFAULTS, Resource
+from gateway.protocol.tasks import WarehouseQueue
 
 #: Fields that the request of a creation sets.
 _OF_CREATION: Final = ("delete-profile", "managed-by", "allowed-format-versions", "default-format-version")
@@ -24,6 +26,8 @@ _OWN_REQUESTS: Final = {
     "protected": ("warehouse/{}/protection", "protected"),
     "managed-by": ("warehouse/{}/managed-by", "managed-by"),
 }
+
+_HEARTBEAT = "max-seconds-since-last-heartbeat"
 
 
 class IncompleteWarehouse(Exception):
@@ -44,6 +48,38 @@ def require_complete(change: Change, present: Resource | None) -> None:
         raise IncompleteWarehouse(
             f"{change.address}: a change of `storage` needs `credential` too. They are stored together."
         )
+
+
+def warehouse_fields(api: Api, row: Mapping[str, Any], *, queues: bool) -> dict[str, Any]:
+    """Return the fields of a warehouse. `row` is its entry in the list of warehouses.
+
+    With `queues`, the configuration of its task queues is read too: a request for each. Raises ApiError.
+    """
+    id, kind = row["warehouse-id"], row.get("storage-credential-type")
+    return {
+        **present_profile_fields(row["storage-profile"]),
+        "name": row["name"],
+        "credential": f"{kind['type']}/{kind['credential-type']}" if kind else None,
+        "delete-profile": row["delete-profile"],
+        "managed-by": row["managed-by"],
+        "allowed-format-versions": sorted(row["allowed-format-versions"]),
+        "default-format-version": row.get("default-format-version"),
+        "policy-loss": row["policy-loss"],
+        "protected": row["protected"],
+        "status": row["status"],
+        "managed-access": api.get(f"{MANAGEMENT}/permissions/warehouse/{id}")["managed-access"],
+        **(_queue_fields(api, id) if queues else {}),
+    }
+
+
+def _queue_fields(api: Api, warehouse: str) -> dict[str, Any]:
+    """Return the configuration of each task queue; None for the server's default."""
+    found = {}
+    for queue in get_args(WarehouseQueue):
+        config = api.get(f"{MANAGEMENT}/warehouse/{warehouse}/task-queue/{queue}/config")
+        seconds = config.get(_HEARTBEAT)
+        found[f"task-queues.{queue}"] = None if seconds is None else {_HEARTBEAT: seconds}
+    return found
 
 
 def create_warehouse(api: Api, located: Located, desired: Resource, credential: Mapping[str, str] | None) -> None:

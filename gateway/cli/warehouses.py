@@ -123,7 +123,7 @@ def _present(name: str, project: str | None, gateway: str | None, token: str | N
     """Context manager. Return the warehouse with this name or id, with its settings. Errors end the command."""
     from gateway.apply.located import MANAGEMENT, Located
     from gateway.apply.state import Address, Kind, Resource
-    from gateway.apply.warehouse_reading import warehouse_fields
+    from gateway.apply.warehouse_changes import warehouse_fields
 
     with exit_on_errors(), client_of(gateway, token) as api:
         query = {"warehouseStatus": "active,inactive"}

@@ -34,7 +34,7 @@ from gateway.governance.errors import (
     DataPolicyVersionConflict,
     pending_during_outage,
 )
-from gateway.governance.restricted_caller import Stated, restricts_caller
+from gateway.governance.policy_effects import Stated, restricts_caller
 from gateway.iceberg.errors import CatalogError, InvalidPaginationToken
 from gateway.iceberg.identifiers import fold
 from gateway.obligations.data_policies import AppliesTo, Definition, tags_of, with_tags

@@ -40,8 +40,7 @@ from gateway.db.policy_loss import Loss, losses_of
 from gateway.db.rows import AnyRow
 from gateway.governance.data_policies import page_start
 from gateway.governance.data_policy_columns import recorded_fields
-from gateway.governance.policy_effects import Effect, effects_on
-from gateway.governance.restricted_caller import Restricts, restricts_caller
+from gateway.governance.policy_effects import Effect, Restricts, effects_on, restricts_caller
 from gateway.iceberg.errors import BadRequestException
 from gateway.obligations.data_policies import AppliesTo, Definition
 from gateway.protocol.data_policies import (

@@ -1,23 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute the effect of one data policy on the tables that it covers."""
+"""Compute the effect of one data policy on the tables that it covers, and of a change on its caller."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Generic, Literal, TypeVar
 from uuid import UUID
 
+from msgspec import Struct
+
+from gateway.access.operation import Operation
+from gateway.access.permit import Permit
 from gateway.access.resolved import Excerpt
 from gateway.db.engine import Connection
 from gateway.db.excerpts import excerpts_of
 from gateway.db.policy_inputs import inputs_within
 from gateway.db.rows import AnyRow
+from gateway.iceberg.errors import CatalogError
 from gateway.obligations.binding import restrictions_of
 from gateway.obligations.binding_columns import TableColumns
 from gateway.obligations.columns import RestrictionNotExpressible, columns_of
-from gateway.obligations.data_policies import PolicyInputs, PrincipalAttributes, RowFilter, columns_referenced
+from gateway.obligations.data_policies import (
+    AppliesTo,
+    PolicyInputs,
+    PrincipalAttributes,
+    RowFilter,
+    columns_referenced,
+)
 from gateway.protocol.data_policies import MaskedColumn
 
 _NOBODY: Final = PrincipalAttributes(principal="")
@@ -78,3 +89,31 @@ def _effect(policy_id: str, table_id: str, inputs: PolicyInputs | None, excerpt:
     }
     is_filter = any(isinstance(each.policy.definition, RowFilter) for each in own)
     return Effect(masked, tuple(sorted(tested)), hides_all_rows=is_filter and bool(found.problems))
+
+
+Answer = TypeVar("Answer", bound=Struct)
+
+Restricts = Literal["caller", "unknown"]
+"""The value of the header. `unknown`: OpenFGA did not answer after the change was made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stated(Generic[Answer]):
+    """The body of an answer to a change, and the value of the header; None for an answer without it."""
+
+    body: Answer
+    restricts: Restricts | None
+
+
+async def restricts_caller(permit: Permit[Operation], policies: Mapping[str, AppliesTo]) -> Restricts | None:
+    """Return the value of the header `X-Lakegate-Restricts`, None if none of the policies restricts the caller.
+
+    Call it after the change was made.
+    """
+    if not policies:
+        return None
+    try:
+        standing = await permit.policy_standing(policies, permit.resolution)
+    except CatalogError:
+        return "unknown"
+    return "caller" if standing.restricting else None

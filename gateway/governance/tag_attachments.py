@@ -41,8 +41,8 @@ from gateway.db.rows import AnyRow
 from gateway.db.tag_attachments import Filter, Target
 from gateway.governance.columns import field_named, known_columns
 from gateway.governance.errors import ColumnNotFound, TagSuggestionsDisabled
+from gateway.governance.policy_effects import Stated, restricts_caller
 from gateway.governance.privilege_texts import type_name
-from gateway.governance.restricted_caller import Stated, restricts_caller
 from gateway.governance.tag_rules import require_in_scope, require_value
 from gateway.governance.tag_suggestions import suggestions_for
 from gateway.iceberg.errors import InvalidPaginationToken

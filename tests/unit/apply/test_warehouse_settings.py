@@ -21,7 +21,7 @@ from gateway.apply.export import warehouse_settings
 from gateway.apply.located import Located
 from gateway.apply.planner import plan
 from gateway.apply.state import DEFAULTS, Address, Kind, Resource, State
-from gateway.apply.warehouse_reading import warehouse_fields
+from gateway.apply.warehouse_changes import warehouse_fields
 from gateway.cli.warehouses import SETTINGS
 from gateway.db.tasks import Queue
 from gateway.protocol.tasks import WarehouseQueue

@@ -10,7 +10,7 @@ from typing import Any, cast
 from gateway.access.authz_errors import unavailable
 from gateway.access.operation import Operation
 from gateway.access.permit import Permit
-from gateway.governance.restricted_caller import restricts_caller
+from gateway.governance.policy_effects import restricts_caller
 from gateway.obligations.data_policies import AppliesTo
 
 
