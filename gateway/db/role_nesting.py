@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
+from typing import NamedTuple
 
 import msgspec
 from sqlalchemy import text
@@ -16,6 +17,7 @@ from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.db.rows import AnyRow, columns_of
 from gateway.db.schema.roles import roles
+from gateway.iceberg.identifiers import fold
 
 #: Limit of the edges from a role to the outermost role that contains it. OpenFGA refuses to resolve more than 25.
 MAX_DEPTH = 10
@@ -169,17 +171,36 @@ _SUBJECT = text(
 )
 
 
-async def subject_until(connection: AsyncConnection, principals: Sequence[Principal]) -> dict[str, datetime]:
-    """Return {id of a data policy: time until which one of the principals is a subject of it}, also through roles.
+class Restriction(NamedTuple):
+    """A restriction of a principal by a data policy: it is a subject (without a mapping), or has a value in a mapping
+    table that the policy tests so that one value less can show more rows.
+    """
 
-    The time is `datetime.max` without an expiry.
+    policy_id: str
+    mapping: str = ""
+    value: str = ""
+
+
+async def restricted_until(connection: AsyncConnection, principals: Sequence[Principal]) -> dict[Restriction, datetime]:
+    """Return the restrictions of the principals, also by their roles, with the times at which they end.
+
+    The time is in the year 9999 without an expiry.
     """
     asked = [{"type": each.type.value, "id": each.id} for each in principals]
-    rows = await connection.execute(_SUBJECT_UNTIL, {"principals": msgspec.json.encode(asked).decode()})
-    return {row.policy_id: row.until or datetime.max.replace(tzinfo=UTC) for row in rows}
+    found: dict[Restriction, datetime] = {}
+    for row in await connection.execute(_RESTRICTED_UNTIL, {"principals": msgspec.json.encode(asked).decode()}):
+        if row.tested is None or fold(row.tested) == row.name_key:
+            key = (
+                Restriction(row.policy_id)
+                if row.tested is None
+                else Restriction(row.policy_id, row.name_key, row.value)
+            )
+            found[key] = max(found.get(key, row.until), row.until)
+    return found
 
 
-_SUBJECT_UNTIL = text(
+# Tests that a further value makes false: `in` with `negated`, and a comparison, which needs exactly one value.
+_RESTRICTED_UNTIL = text(
     """
     with recursive held(type, id, until) as (
         select p.type, p.id, cast('infinity' as timestamptz)
@@ -190,12 +211,24 @@ _SUBJECT_UNTIL = text(
         where g.object_type = 'role' and g.privilege in ('assignee', 'ownership')
             and (g.expires_at is null or g.expires_at > clock_timestamp())
     )
-    select g.object_id as policy_id,
-        nullif(max(least(held.until, coalesce(g.expires_at, 'infinity'))), 'infinity') as until
+    select g.object_id as policy_id, null as tested, null as name_key, null as value,
+        least(held.until, coalesce(g.expires_at, 'infinity'), timestamptz '9999-01-01 UTC') as until
     from held join grants g on g.principal_type = held.type and g.principal_id = held.id
     where g.object_type = 'data_policy' and g.privilege = 'subject'
         and (g.expires_at is null or g.expires_at > clock_timestamp())
-    group by g.object_id
+    union all
+    select cast(p.id as text), attribute ->> 'name', m.name_key, e.value,
+        least(held.until, timestamptz '9999-01-01 UTC')
+    from held join mapping_entries e on e.principal_type = held.type and e.principal_id = held.id
+        join mapping_tables m on m.id = e.mapping_id
+        join data_policies p on p.project_id = m.project_id
+        cross join lateral (
+            select jsonb_path_query(p.definition, '$.** ? (@.type == "compare").value')
+            union all
+            select jsonb_path_query(p.definition, '$.** ? (@.type == "in" && @.negated == true).values')
+        ) as a(attribute)
+    where attribute ->> 'source' = 'mapping'
+        and exists (select 1 from data_policy_bindings b where b.policy_id = p.id)
     """
 )
 

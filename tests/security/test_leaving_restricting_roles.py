@@ -14,12 +14,13 @@ from tests.contract.columns import wide
 from tests.contract.test_data_policies import change, make, target
 from tests.contract.test_roles import ROLE, add
 from tests.contract.test_roles import make as make_role
-from tests.contract.world import Person, Table, World, error_triple, send_until_decided
+from tests.contract.world import Person, Table, World, error_triple, send_until_decided, unique
 from tests.security.test_data_policies import DELEGATION
 from tests.security.test_policies_follow_files import clean
 
 __all__ = ["clean"]
 
+MAPPING = "/management/v1/mapping-table"
 REFUSED = (403, "RoleActionForbidden")
 _NULLED: dict[str, Any] = {"kind": "mask", "action": "replace-with-null", "columns": [{"name": "name"}]}
 
@@ -97,3 +98,25 @@ def test_a_member_is_removed_by_another_owner_and_by_a_manager_of_the_policy(wor
     assert error_triple(_assignments(owner, role, deletes=[{"type": "ownership", "user": owner.id}]))[:2] == REFUSED
     world.grant("ownership", owner, "data-policy", policy["id"])
     assert owner.delete(f"{ROLE}/{role}").status_code == 204
+
+
+@pytest.mark.threat("LG-DEC-44")
+@pytest.mark.parametrize("own_value", [True, False], ids=["one value of two", "the only value"])
+def test_a_member_does_not_give_up_one_of_the_values_that_a_row_filter_excludes(
+    world: World, ns: str, own_value: bool
+) -> None:
+    owner, role, mapping = world.stranger("owner"), make_role(world)["id"], unique("Hidden")
+    world.grant("ownership", owner, "role", role)
+    entries = [{"principal": {"role": role}, "values": ["b"]}]
+    entries += [{"principal": {"user": owner.id}, "values": ["a"]}] * own_value
+    made = world.admin.post(MAPPING, {"name": mapping})
+    assert made.status_code == 201, made.text
+    written = world.admin.post(f"{MAPPING}/{made.json()['id']}/entries", {"set": entries})
+    assert written.status_code < 300, written.text
+    values = {"type": "attribute", "source": "mapping", "name": mapping.lower()}
+    test = {"type": "in", "column": {"name": "card"}, "values": values, "negated": True}
+    policy = make(world, {"kind": "row-filter", "test": test})
+    assert change(world, policy, add=[target(world, wide(world, ns))]).status_code == 204
+    left = owner.delete(f"{ROLE}/{role}")
+    # Without any value the filter keeps no row.
+    assert left.status_code == (403 if own_value else 204), left.text
