@@ -10,6 +10,7 @@ import httpx2
 
 from gateway.embedded.errors import StackError
 from gateway.embedded.object_store import BUCKET
+from gateway.embedded.ports import without_tls
 from gateway.embedded.secrets import PROGRAMS, TRINO, TRINO_BRIDGE, write_private
 from gateway.embedded.stack import DEFAULT_PROJECT, Stack
 
@@ -38,6 +39,7 @@ class Management:
             headers={"Authorization": f"Bearer {token}"},
             timeout=_CALL_SECONDS,
             trust_env=False,
+            verify=without_tls(),
         )
 
     async def __aenter__(self) -> Management:

@@ -19,7 +19,7 @@ import msgspec
 from gateway.embedded import identity_provider_app
 from gateway.embedded.children import Child, Children, ChildSpec
 from gateway.embedded.errors import StackError
-from gateway.embedded.ports import LOOPBACK
+from gateway.embedded.ports import LOOPBACK, without_tls
 from gateway.embedded.probe import until_answering
 from gateway.embedded.secrets import PROGRAMS, Secrets, write_private
 from gateway.identity.oauth_client import LoginFailed, OAuthClient
@@ -130,7 +130,7 @@ class IdentityProvider:
         Raises:
             StackError: the provider refused.
         """
-        oauth = OAuthClient(user, client_secret=self._secrets.clients[user], seconds=_CALL_SECONDS)
+        oauth = OAuthClient(user, client_secret=self._secrets.clients[user], tls=without_tls(), seconds=_CALL_SECONDS)
         try:
             async with oauth:
                 return (await oauth.fetch_token(self.token_endpoint, "client_credentials")).access_token

@@ -10,7 +10,7 @@ import httpx2
 from gateway.embedded import postgres
 from gateway.embedded.children import GO_RUNTIME, Child, Children, ChildSpec
 from gateway.embedded.errors import StackError
-from gateway.embedded.ports import LOOPBACK, Ports
+from gateway.embedded.ports import LOOPBACK, Ports, without_tls
 from gateway.embedded.probe import until_answering
 from gateway.embedded.secrets import Secrets
 
@@ -69,7 +69,7 @@ class OpenFga:
         """
         headers = {"Authorization": f"Bearer {self._secrets.openfga}"}
         async with httpx2.AsyncClient(
-            base_url=self.url, headers=headers, timeout=_CALL_SECONDS, trust_env=False
+            base_url=self.url, headers=headers, timeout=_CALL_SECONDS, trust_env=False, verify=without_tls()
         ) as client:
             stores = (await client.get("/stores", params={"name": STORE_NAME})).raise_for_status().json()["stores"]
             if not stores:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import random
 import socket
+import ssl
 from pathlib import Path
 
 import msgspec
@@ -23,6 +24,15 @@ GRPC_OFFSET = 10_000
 
 _LOWEST, _HIGHEST = 11_000, 32_000
 _TRIES = 500
+
+
+def without_tls() -> ssl.SSLContext:
+    """Return a TLS context that trusts no certificate, for HTTP clients of the stack's own parts.
+
+    The parts serve plain HTTP on loopback. By default each client would load the certificates of the system first,
+    which takes tens of milliseconds of CPU, and a start of the stack makes dozens of clients.
+    """
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 class Ports(msgspec.Struct, frozen=True, kw_only=True):

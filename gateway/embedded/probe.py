@@ -15,7 +15,7 @@ import httpx2
 from gateway.embedded.children import Child, failure_of, log_tail
 from gateway.embedded.errors import ChildFailed
 from gateway.embedded.pg_ready import accepts_connections
-from gateway.embedded.ports import LOOPBACK
+from gateway.embedded.ports import LOOPBACK, without_tls
 
 _PAUSE_SECONDS = 0.03
 _ONE_TRY_SECONDS = 2.0
@@ -70,7 +70,9 @@ async def until_answering(child: Child, port: int, path: str, *, timeout: float,
     """
     address = f"http://{LOOPBACK}:{port}{path}"
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    async with httpx2.AsyncClient(timeout=_ONE_TRY_SECONDS, trust_env=False, headers=headers) as client:
+    async with httpx2.AsyncClient(
+        timeout=_ONE_TRY_SECONDS, trust_env=False, verify=without_tls(), headers=headers
+    ) as client:
 
         async def serves() -> bool:
             if token is not None and not _holds(child.pid, port):

@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+import ssl
 from pathlib import Path
 
+import httpcore2
 import msgspec
 import pytest
 
 from gateway.embedded import ports
+from gateway.embedded.bootstrap import Management
 from gateway.embedded.errors import StackError
-from gateway.embedded.ports import FIRST_CHOICES, GRPC_OFFSET, Ports
+from gateway.embedded.ports import FIRST_CHOICES, GRPC_OFFSET, Ports, without_tls
 
 
 def _numbers(chosen: Ports) -> list[int]:
@@ -99,3 +102,12 @@ def test_the_previous_port_replaces_a_fixed_port_in_use(all_free: set[int]) -> N
     kept = ports.pick()
     all_free.add(FIRST_CHOICES.opa)
     assert ports.pick(kept, first=FIRST_CHOICES).opa == kept.opa
+
+
+def test_clients_of_the_stack_read_no_certificates_and_trust_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[object] = []
+    monkeypatch.setattr(httpcore2, "default_ssl_context", lambda **_: read.append(0))
+    Management("http://127.0.0.1:1", "token")
+    assert read == []
+    assert without_tls().get_ca_certs() == []
+    assert without_tls().verify_mode is ssl.CERT_REQUIRED
