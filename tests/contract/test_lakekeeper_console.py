@@ -77,6 +77,9 @@ def test_no_fallback_replaces_a_name_or_type_and_a_name_replaces_the_fallback(wo
     for person in (named, nameless):
         user = person.post(f"{MANAGEMENT}/user", update).json()
         assert (user["name"], user["user-type"]) == ("Zoe", "human"), person
+    for request in ({"id": nameless.id, "name": "Other", "user-type": "application"}, {"id": nameless.id}):
+        unchanged = world.admin.post(f"{MANAGEMENT}/user", request).json()
+        assert (unchanged["name"], unchanged["user-type"]) == ("Zoe", "human"), "only `update-if-exists` changes a user"
     kept = world.admin.post(f"{MANAGEMENT}/user", {"id": nameless.id, **update}).json()
     assert (kept["name"], kept["user-type"]) == ("Zoe", "human")
     stated = world.admin.post(f"{MANAGEMENT}/user", {"id": nameless.id, "user-type": "application", **update}).json()
@@ -84,6 +87,8 @@ def test_no_fallback_replaces_a_name_or_type_and_a_name_replaces_the_fallback(wo
     assert named.post(f"{MANAGEMENT}/user", update).json()["user-type"] == "application", (
         "a guess changes no stated type"
     )
+    own = named.post(f"{MANAGEMENT}/user", {"name": "Zoe of the team", **update}).json()
+    assert own["name"] == "Zoe of the team", "a stated name precedes that of the token"
 
 
 def test_actions_on_roles_have_the_names_of_the_console(world: World) -> None:
@@ -122,7 +127,7 @@ def test_grantable_privileges_of_an_object_are_those_of_the_principal_in_questio
         return {each["privilege"]["name"] for each in listed if each["allowed"]}
 
     assert allowed(world.analyst) == {"select", "describe"}
-    assert allowed(world.analyst, principalUser=world.analyst.id) == {"select", "describe"}, "one's own needs no right"
+    assert allowed(world.bob, principalUser=world.bob.id) == allowed(world.bob), "one's own needs no right"
     assert allowed(world.admin, principalUser=world.analyst.id) == {"select", "describe"}
     assert allowed(world.admin) > {"select", "describe", "manage_grants"}
     assert world.carol.get(path, params={"principalUser": world.analyst.id}).status_code == 404
@@ -161,6 +166,10 @@ def test_grants_on_a_tag_and_its_actions_have_the_names_of_the_console(world: Wo
     actions = {each["action"] for each in world.admin.get(f"{path}/actions").json()["allowed-actions"]}
     assert actions == {"read", "update", "delete", "apply", "remove", "read_attachments", "read_grants"}
     assert world.carol.get(f"{path}/actions").status_code == 404
+    write = {"privilege": "apply", "principal": {"user": world.carol.id}}
+    assert world.admin.post(f"{path}/grants", {"writes": [write]}).status_code == 204
+    own = {each["action"] for each in world.carol.get(f"{path}/actions").json()["allowed-actions"]}
+    assert own == {"read", "apply"}, "who may apply a tag sees its own actions without the right to read grants"
     granting = world.admin.get(f"{MANAGEMENT}/permissions/tag/{tag}/authorizer-actions").json()["allowed-actions"]
     assert granting == ["change_ownership", "grant_apply", "grant_remove", "read_assignments"]
     assert world.admin.delete(path).status_code == 204

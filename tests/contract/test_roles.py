@@ -173,7 +173,7 @@ def test_members_have_no_name_of_another_project_and_no_unverified_address(world
 
 def test_roles_that_a_role_is_in_are_listed_by_page(world: World) -> None:
     inner = make(world)
-    outer = sorted((make(world) for _ in range(5)), key=lambda role: (role["name"].casefold(), role["id"]))
+    outer = sorted((make(world) for _ in range(4)), key=lambda role: (role["name"].casefold(), role["id"]))
     for each in outer:
         assert add(world, each, "role", inner["id"]).status_code == 204
     for path in ("member-of", "member-of/transitive"):
@@ -182,7 +182,7 @@ def test_roles_that_a_role_is_in_are_listed_by_page(world: World) -> None:
         while token is not None or not found:
             query = {"pageSize": "2"} | ({} if token is None else {"pageToken": token})
             page = world.admin.get(f"{ROLE}/{inner['id']}/{path}", params=query).json()
-            assert len(page["roles"]) <= 2
+            assert len(page["roles"]) == 2, "a full page that is the last one has no token"
             found += [each["id"] for each in page["roles"]]
             token = page.get("next-page-token")
         assert found == [each["id"] for each in outer], path

@@ -190,6 +190,12 @@ async def test_no_failure_of_a_decision_engine_allows_a_request(
     assert (record.outcome, record.decisions[0].failure) == ("unavailable", "InternalAuthorizationError")
 
 
+async def test_the_engine_that_failed_is_the_cause_of_the_refusal() -> None:
+    door_fixture = DoorFixture()
+    door_fixture.judge = Broken(DOWN)  # type: ignore[assignment]
+    assert (await refusal(door_fixture, LOAD)).__cause__ is DOWN
+
+
 @pytest.mark.parametrize("truthy", [1, "yes", "false", [False], object(), {"allowed": True}])
 async def test_a_truthy_value_other_than_true_is_not_an_allow(truthy: Any) -> None:
     door_fixture = DoorFixture()

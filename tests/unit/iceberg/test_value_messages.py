@@ -58,6 +58,7 @@ class Drawing(msgspec.Struct, frozen=True, rename="kebab", kw_only=True):
     by_colour: dict[Colour, int] = {}
     named: dict[str, Colour | None] = {}
     shapes: list[Circle | Square] = []
+    edge: tuple[int, Colour] | None = None
 
 
 @pytest.mark.parametrize(
@@ -72,6 +73,7 @@ class Drawing(msgspec.Struct, frozen=True, rename="kebab", kw_only=True):
             {"shapes": [{"shape": "x"}]},
             "must be one of: circle, square at `$.shapes[0].shape`",
         ),
+        ({"edge": [1, "x"]}, "invalid value 'x', which must be one of: red, blue at `$.edge[1]`"),
         ({"sizes": 1}, "expected `array`, got `int` at `$.sizes`"),
     ],
 )
@@ -79,6 +81,14 @@ def test_a_rejected_value_is_described_in_words(body: object, message: str) -> N
     with pytest.raises(BadRequestException) as refused:
         decode(msgspec.json.encode(body), Drawing)
     assert message in refused.value.message
+
+
+def test_a_value_that_is_decoded_by_itself_is_found_by_both_of_its_paths() -> None:
+    class Outer(msgspec.Struct, frozen=True):
+        drawing: Drawing
+
+    error = msgspec.ValidationError("Invalid enum value 'x' - at `$.main-colour` - at `$.drawing`")
+    assert "must be one of: red, blue - at" in in_words(error, Outer)
 
 
 def test_a_pattern_without_words_is_not_shown() -> None:
