@@ -72,6 +72,12 @@ class NarrowedRelationships:
         Raises DecisionEngineUnavailable if an answer of any authorizer is missing, late or neither True nor False.
         """
         answers = await self._relationships.check(actor, questions, now=now, pin=pin, paced=paced)
+        return await self.narrow(actor, questions, answers, now=now)
+
+    async def narrow(
+        self, actor: Actor, questions: Sequence[Question], answers: list[bool], *, now: datetime
+    ) -> list[bool]:
+        """Return the answers of `relationships`, without the allows that an authorizer refuses. Raises as `check`."""
         if len(answers) != len(questions):
             # The caller rejects a wrong number of answers.
             return answers

@@ -47,13 +47,15 @@ class Pin:
 
     One statement reads it before any question is sent. `revision` is that of the server. `time_boxes` changes whenever
     a grant with an expiry is made. `next_expiry` is the first time at which a grant to the caller or to one of the
-    caller's roles expires. `roles` are these roles, by the rows; None if they are not known.
+    caller's roles expires. `roles` are these roles, by the rows; None if they are not known. `revocations_pending` is
+    True if OpenFGA may still have a tuple whose right was taken from any principal.
     """
 
     revision: UUID
     time_boxes: UUID
     next_expiry: datetime | None
     roles: tuple[str, ...] | None = field(default=None, compare=False)
+    revocations_pending: bool = field(default=False, compare=False)
 
 
 class Resolver(Protocol):
@@ -136,6 +138,14 @@ class Creations(Protocol):
 
         These are edges to parents, and ownerships of creators. Raises DatabaseUnavailable.
         """
+        ...
+
+
+class Revocations(Protocol):
+    """Reads revocations that OpenFGA has not received yet, on the primary database."""
+
+    async def pending(self, actor: Actor) -> bool:
+        """Return True if an undelivered revocation may concern the actor. Raises DatabaseUnavailable."""
         ...
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 from uuid import UUID
@@ -141,13 +142,19 @@ def pin_of(resolution: Resolution) -> Pin | None:
     """Return the part of the cache key from the resolution; None if the resolver does not provide it."""
     if resolution.revision is None or resolution.time_boxes is None:
         return None
-    return Pin(resolution.revision, resolution.time_boxes, resolution.next_expiry, resolution.caller_roles)
+    return Pin(
+        resolution.revision,
+        resolution.time_boxes,
+        resolution.next_expiry,
+        resolution.caller_roles,
+        resolution.revocations_pending,
+    )
 
 
 def engine_pin_of(resolution: Resolution) -> Pin | None:
     """Return the pin of the engine that acts for the caller; see `pin_of`."""
     pin = pin_of(resolution)
-    return None if pin is None else Pin(pin.revision, pin.time_boxes, resolution.engine_next_expiry)
+    return None if pin is None else replace(pin, next_expiry=resolution.engine_next_expiry, roles=None)
 
 
 def only_warehouse(resolution: Resolution) -> UUID | None:

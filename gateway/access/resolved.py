@@ -280,6 +280,8 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
     """The revision of the server. It changes whenever a right outside of warehouses may have ended."""
     time_boxes: UUID | None = None
     """Changes whenever a grant with an expiry is made."""
+    revocations_pending: bool = False
+    """True if a tuple that OpenFGA must not have any more is in the outbox."""
     next_expiry: datetime | None = None
     """The first expiry of the grants to the caller, or to one of the caller's roles."""
     engine_next_expiry: datetime | None = None

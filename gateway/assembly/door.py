@@ -15,15 +15,18 @@ from gateway.assembly.traced_door import TracedDoor
 from gateway.audit.sink import BufferedAudit
 from gateway.db.desired_tuples import RecordedGrants
 from gateway.db.engine import Database
-from gateway.db.pending_creations import PendingCreations
+from gateway.db.held_tuples import HeldTuples
 from gateway.db.policy_alerts import PolicyAlerts
 from gateway.db.resolver import DatabaseResolver
+from gateway.db.undelivered import PendingCreations, PendingRevocations
 from gateway.fga.cache import CachedRelationships
 from gateway.fga.client import FgaClient
 from gateway.fga.creation_checks import CreationAwareRelationships
 from gateway.fga.grant_checks import GrantCheckedRelationships
 from gateway.fga.model_analysis import FollowedReaches
 from gateway.fga.relationships import FgaRelationships
+from gateway.fga.revocation_checks import RevocationAwareRelationships
+from gateway.fga.row_authorizer import FollowedModel, RowAuthorizer
 from gateway.settings import Settings
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.tracing import Tracer
@@ -71,8 +74,11 @@ def _relationships(
     server_id: UUID | None,
     metrics: Metrics,
 ) -> Relationships:
-    """Return OpenFGA's port with its layers: pending creations, cached allows, confirmed grants, plain checks."""
+    """Return OpenFGA's port with its layers: pending revocations and creations, cached allows, confirmed grants, plain
+    checks.
+    """
     plain = FgaRelationships(fga, reaches)
+    complete = settings.drift.external_grants != "report"
     allows, seconds = settings.memory.allows, settings.memory.allow_seconds
     confirming = GrantCheckedRelationships(
         plain,
@@ -80,7 +86,7 @@ def _relationships(
         RecordedGrants(database),
         model_id=lambda: fga.answers_key,
         server_id=None if server_id is None else str(server_id),
-        complete=settings.drift.external_grants != "report",
+        complete=complete,
         entries=allows,
         seconds=seconds,
         observer=metrics,
@@ -92,6 +98,8 @@ def _relationships(
         seconds=seconds,
         observer=metrics,
     )
-    if not settings.openfga.pending_creations:
-        return cached
-    return CreationAwareRelationships(cached, plain, PendingCreations(database))
+    usual: Relationships = cached
+    if settings.openfga.pending_creations:
+        usual = CreationAwareRelationships(cached, plain, PendingCreations(database))
+    rows = RowAuthorizer(FollowedModel(fga), HeldTuples(database))
+    return RevocationAwareRelationships(usual, rows, PendingRevocations(database), complete=complete)

@@ -29,6 +29,7 @@ from gateway.access.tuples import PrincipalType
 from gateway.db.compiled_reads import DirectRead
 from gateway.db.schema.data_policies import engine_probes
 from gateway.db.schema.grants import grants
+from gateway.db.schema.outbox import outbox
 from gateway.db.schema.roles import roles
 from gateway.db.schema.scim import scim_users
 from gateway.db.schema.servers import server
@@ -172,7 +173,13 @@ def _of_server(column: Column[Any]) -> Label[Any]:
 
 
 #: One row that every resolution reads: the time, the server's revisions, and the columns about the caller.
-CLOCK: Select[Any] = select(_now, _of_server(server.c.revision), _of_server(server.c.time_boxes), *_of_caller())
+CLOCK: Select[Any] = select(
+    _now,
+    _of_server(server.c.revision),
+    _of_server(server.c.time_boxes),
+    select(outbox.c.id).where(outbox.c.takes_away).exists().label("revocations_pending"),
+    *_of_caller(),
+)
 ONLY_CLOCK = DirectRead(CLOCK)
 
 #: As `ONLY_CLOCK` about an engine that acts for a caller, with its grants of `delegate` and its probes on the objects

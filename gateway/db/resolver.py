@@ -110,6 +110,7 @@ class DatabaseResolver:
             caller_roles=tuple(sorted({*(clock.caller_roles or ()), *_assumed(caller)})),
             revision=clock.revision,
             time_boxes=clock.time_boxes,
+            revocations_pending=clock.revocations_pending,
             next_expiry=None if clock.next_expiry is None else clock.next_expiry.astimezone(UTC),
             engine_next_expiry=None
             if engine is None or engine.next_expiry is None

@@ -24,7 +24,7 @@ from gateway.access.tuples import Principal, TupleKey
 from gateway.db import grants, outbox, ownership
 from gateway.db.engine import Database
 from gateway.db.outbox import Pending
-from gateway.db.pending_creations import PendingCreations
+from gateway.db.undelivered import PendingCreations
 from gateway.embedded.ready import Ready
 from gateway.fga.client import FgaClient
 from gateway.fga.creation_checks import CreationAwareRelationships

@@ -45,6 +45,7 @@ outbox = Table(
     Column("step", SmallInteger, nullable=False, server_default="0"),
     Column("sent_at", DateTime(timezone=True)),
     Index(None, "not_before"),
+    Index("outbox_takes_away_idx", "subject_id", postgresql_where=text("takes_away")),
     Index(None, "object_id", "subject_id", "relation"),
 )
 """Tuple keys whose state in OpenFGA may differ from the desired state. A row is deleted when its key is delivered.

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read the tuples of creations that are not delivered to OpenFGA yet.
+"""Read creations and revocations that are not delivered to OpenFGA yet.
 
-They are the edge of a new object to its parent and its creator's ownership, as enqueued by the transaction that created
-the object. Tuples of moves, of roles and of other grants are left out: OpenFGA decides about those by what it has.
+The tuples of a creation are the edge of a new object to its parent and its creator's ownership, as enqueued by the
+transaction that created the object. Tuples of moves, of roles and of other grants are left out: OpenFGA decides about
+those by what it has.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from datetime import datetime
 
 from sqlalchemy import text
 
+from gateway.access.actor import Actor
 from gateway.access.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
+from gateway.db.compiled_reads import DirectRead
 from gateway.db.desired_tuples import desired_tuples
 from gateway.db.engine import Database
 from gateway.db.outbox import STRUCTURAL
@@ -73,3 +76,33 @@ class PendingCreations:
                 )
                 keys.append(TupleKey(subject, row.relation, ObjectKey(ObjectType(row.object_type), row.object_id)))
             return await desired_tuples(connection, keys)
+
+
+# Each key of a role or of a container may matter to the principal. Keys of dropped objects do not: no decision finds
+# them.
+_REVOCATIONS = DirectRead(
+    text(
+        """
+        select exists (
+            select 1 from outbox o
+            where o.takes_away and (o.subject_type <> 'user' or o.subject_id in (cast(:id as text), '*'))
+                and case
+                    when o.object_type in ('table', 'view', 'generic_table', 'column') then exists (
+                        select 1 from tables t where t.id = cast(split_part(o.object_id, '.', 1) as uuid))
+                    when o.object_type = 'namespace' then exists (
+                        select 1 from namespaces n where n.id = cast(o.object_id as uuid))
+                    else true end) as pending
+        """
+    )
+)
+
+
+class PendingRevocations:
+    """Implements the port of pending revocations (`gateway.access.ports.Revocations`) on PostgreSQL."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def pending(self, actor: Actor) -> bool:
+        """Return True if a revocation that may concern the actor is not delivered. Raises DatabaseUnavailable."""
+        return bool((await self._database.read_one(_REVOCATIONS, {"id": actor.id})).pending)
