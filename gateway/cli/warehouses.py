@@ -35,8 +35,8 @@ SETTINGS = (
     ("allowed-format-versions", "'[2, 3]'"),
     ("default-format-version", "1|2|3"),
     ("task-queues", "'{soft_deletion: {max-seconds-since-last-heartbeat: 300}}'"),
-    ("storage", "'{type: s3, …}'"),
-    ("credential", "'{type: s3, …}'"),
+    ("storage", "'{type: …}'"),
+    ("credential", "'{type: …}'"),
 )
 
 
