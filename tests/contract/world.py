@@ -470,8 +470,12 @@ class World:
 
     def quiet(self) -> None:
         """Wait until no background work is due: tasks of the next two seconds, and removal of expired keys and
-        grants.
+        grants. Purges that wait for engines to delete the files themselves begin now.
         """
+        self.sql(
+            "update tasks set scheduled_for = now() where queue = 'tabular_purge' and status = 'scheduled' "
+            "and scheduled_for <= now() + interval '11 seconds' returning id"
+        )
         busy = """
             select (select count(*) from tasks
                     where status in ('scheduled', 'running') and scheduled_for <= now() + interval '2 seconds')

@@ -254,7 +254,17 @@ def test_dialect_is_dropped_only_if_the_view_property_allows_it(catalog: JavaCat
         [{"action": "add-spec", "spec": {"fields": []}}],
         [{"action": "set-location", "location": ""}],
     ],
-    ids=lambda updates: f"{updates[0]['action']} {list(updates[0].values())[1]}"[:60],
+    ids=[
+        "current version 77",
+        "current version -1",
+        "schema 77",
+        "schema -1",
+        "no representation",
+        "another uuid",
+        "format version 2",
+        "partition spec",
+        "no location",
+    ],
 )
 def test_invalid_view_replacement_is_refused(view: JavaView, updates: list[dict[str, Any]]) -> None:
     with raises(BadRequestException):
