@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What policies learn about the caller of a request and about other principals."""
+"""Check what policies learn about the caller of a request and about other principals."""
 
 from __future__ import annotations
 

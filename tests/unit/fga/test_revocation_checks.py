@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When rows decide beside OpenFGA: only while a revocation is pending, and read before OpenFGA is queried."""
+"""Check that rows decide beside OpenFGA only while a revocation is pending, read before OpenFGA is queried."""
 
 from __future__ import annotations
 
