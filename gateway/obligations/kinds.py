@@ -8,6 +8,7 @@ each `match` there, and a sentence in `docs/policy-author.md`. The type checker 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Final, Self
 
@@ -19,7 +20,7 @@ from gateway.obligations.masks import Action
 from gateway.obligations.projections import Projection, strictest
 
 
-class Kind:
+class Kind(ABC):
     """The interface of every kind. `strictest` is associative, commutative and idempotent (property-tested).
 
     `rego` is (name, type) of the kind's field in guardrails, None if guardrails cannot state the kind.
@@ -31,26 +32,26 @@ class Kind:
     def stated(cls, value: Any) -> Self | None:
         """Return the obligation for a value of the type in `rego`; None if the value restricts nothing.
 
-        Raises ValueError for an invalid value.
+        Raises ValueError for an invalid value, and TypeError for a kind that guardrails cannot state.
         """
-        raise NotImplementedError
+        raise TypeError(f"guardrails cannot state {cls.__name__}")
 
     @property
     def about(self) -> str:
         """Return the id of the restricted object; empty for the object of the decision. Only equal ids are merged."""
         return ""
 
+    @abstractmethod
     def strictest(self, other: Self) -> Self:
         """Return the obligation that satisfies both. Both must concern the same object."""
-        raise NotImplementedError
 
+    @abstractmethod
     def audited(self) -> dict[str, int | bool]:
         """Return the fields for the audit record: numbers and booleans only, no data."""
-        raise NotImplementedError
 
+    @abstractmethod
     def identity(self) -> tuple[Any, ...]:
         """Return the values that distinguish two obligations of the kind, in types that MessagePack has."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
