@@ -116,7 +116,10 @@ def _unary(test: str, child: Value, column: Callable[[int], Column]) -> Test:
         return lambda batch: (pc.is_null if test == "is-null" else pc.is_valid)(found.values(batch))
     if not found.floating:
         raise RestrictionNotSupported(f"the row filter tests field {child.field_id} for NaN, but its type has none")
-    is_nan: Test = lambda batch: pc.fill_null(pc.is_nan(found.values(batch)), False)  # noqa: E731  # the negation needs it as a value
+
+    def is_nan(batch: pa.RecordBatch) -> Any:
+        return pc.fill_null(pc.is_nan(found.values(batch)), False)
+
     return is_nan if test == "is-nan" else _negated(is_nan)
 
 

@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -231,10 +232,7 @@ def main() -> None:
             held.callback(generator.close)
             for quarter in range(4):
                 load = mixes.sent[people.NEW]
-                stage(
-                    f"mix, quarter {quarter + 1}",
-                    lambda load=load: generator.send(load, 8, seconds=options.mix / 4),  # type: ignore[misc]
-                )
+                stage(f"mix, quarter {quarter + 1}", partial(generator.send, load, 8, seconds=options.mix / 4))
         attacks = Attacks(world, running, tables=options.tables, callers=options.callers)
         for name, run in attacks.all().items():
             if selects(options.only, name):
