@@ -109,10 +109,12 @@ async def record(
     current = and_(warehouses.c.id == warehouse_id, warehouses.c.profile_version == profile_version)
     if claimed is not None and verdict != _ESCAPED:
         current = and_(current, warehouses.c.scope_tried_at == claimed.tried_at)
-    tried_at = func.clock_timestamp() if claimed is None else warehouses.c.scope_tried_at
+    # One value for the whole statement: a verdict older than its run, by a microsecond, would not be settled.
+    now = func.statement_timestamp()
+    tried_at = now if claimed is None else warehouses.c.scope_tried_at
     values: dict[str, object] = {"scope_report": report, "scope_tried_at": tried_at}
     if verdict == _INCONCLUSIVE:
-        oldest = func.clock_timestamp() - literal(timedelta(seconds=keep_seconds))
+        oldest = now - literal(timedelta(seconds=keep_seconds))
         kept = and_(
             _CURRENT,
             or_(
@@ -122,9 +124,9 @@ async def record(
         )
         kept = func.coalesce(kept, literal(False))
         values["scope_verdict"] = case((kept, warehouses.c.scope_verdict), else_=literal(verdict))
-        values["scope_verdict_at"] = case((kept, warehouses.c.scope_verdict_at), else_=func.clock_timestamp())
+        values["scope_verdict_at"] = case((kept, warehouses.c.scope_verdict_at), else_=now)
     else:
-        values |= {"scope_verdict": verdict, "scope_verdict_at": func.clock_timestamp()}
+        values |= {"scope_verdict": verdict, "scope_verdict_at": now}
     statement = update(warehouses).where(current).values(**values, scope_version=profile_version)
     return (await connection.execute(statement)).rowcount == 1
 

@@ -111,6 +111,14 @@ async def test_a_change_of_the_profile_makes_the_verdict_void(database: Database
     world.sql("update warehouses set profile_version = profile_version - 1 where id = $1", id)
 
 
+async def test_verdict_of_a_new_profile_is_as_old_as_its_run(database: Database, world: World, made: Made) -> None:
+    """A verdict that seems older than its run by a microsecond would be tried again after an hour."""
+    times = "select scope_verdict_at - scope_tried_at as apart from warehouses where id = $1"
+    for _ in range(200):
+        assert await _record(database, UUID(made.id), "proven")
+        assert not world.sql(times, UUID(made.id))[0]["apart"]
+
+
 async def test_a_due_warehouse_is_claimed_once(database: Database, world: World, made: Made) -> None:
     id = UUID(made.id)
     await _record(database, id, "proven")
