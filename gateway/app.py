@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Literal
 from uuid import UUID, uuid4
 
-from gateway.access.door import Door
+from gateway.access.door.door import Door
+from gateway.access.operations.live_credentials import LiveCredential
 from gateway.api.build import Application, build_api
 from gateway.api.services import Services
 from gateway.assembly.adapters import (
@@ -48,28 +49,28 @@ from gateway.assembly.secret_stores import open_secret_stores, watch_secret_stor
 from gateway.assembly.tracing import open_tracer, traced_application, traced_observer
 from gateway.assembly.use_cases import build_services
 from gateway.assembly.verifiers import open_verifiers
-from gateway.db import servers
-from gateway.db.connection_errors import connection_fault
-from gateway.db.credentials import StorageCredentials
-from gateway.db.engine import Database
-from gateway.db.migrate import SchemaMismatch
-from gateway.db.secrets import Sealer
+from gateway.db.credentials.credentials import StorageCredentials
+from gateway.db.credentials.secrets import Sealer
+from gateway.db.engine.database import Database
+from gateway.db.engine.migrate import SchemaMismatch
+from gateway.db.pools.connection_errors import connection_fault
+from gateway.db.warehouses import servers
+from gateway.features.credentials import encryption_keys
+from gateway.features.credentials import live_credentials as register
+from gateway.features.credentials.encryption_keys import KeyRotation, RotationResult
+from gateway.features.credentials.scope_canary import require_no_escape
+from gateway.features.credentials.secret_moves import MoveResult, SecretMove
+from gateway.features.principals import scim_tokens as provisioning_tokens
+from gateway.features.server import servers as bootstrap
+from gateway.features.tuples.outbox import run_delivery
+from gateway.features.tuples.reconcile import Comparison, ReportFinding
 from gateway.fga.client import FgaClient
 from gateway.fga.model import ModelNotReady
 from gateway.fga.model_analysis import FollowedReaches
 from gateway.opa.cache import CachedPolicies
 from gateway.opa.decider import OpaDecider
-from gateway.protocol.live_credentials import LiveCredential
 from gateway.settings import Settings, certificate_sources, load, metrics_directory
 from gateway.storage.registry import stored_profile
-from gateway.tasks import bootstrap, revoke_signing_keys
-from gateway.tasks import live_credentials as register
-from gateway.tasks import scim_tokens as provisioning_tokens
-from gateway.tasks.encryption_key_rotation import KeyRotation, RotationResult
-from gateway.tasks.outbox import run_delivery
-from gateway.tasks.reconcile import Comparison, ReportFinding
-from gateway.tasks.scope_canary import require_no_escape
-from gateway.tasks.secret_moves import MoveResult, SecretMove
 from gateway.telemetry.calls import Calls
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.logs import configure_logging, get_logger
@@ -298,7 +299,7 @@ async def revoke_own_signing_keys(settings: Settings) -> int:
     """
     async with AsyncExitStack() as stack:
         database, _, door = await _for_a_command(settings, Metrics(), stack)
-        return await revoke_signing_keys.revoke(database=database, door=door)
+        return await encryption_keys.revoke(database=database, door=door)
 
 
 async def change_events(settings: Settings, work: Callable[[Database, Door], Awaitable[int]]) -> int:

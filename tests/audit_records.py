@@ -6,7 +6,7 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from gateway.access.audit_record import AUDIT_FORMAT, AuditedActor, AuditedDecision, AuditRecord
+from gateway.access.audit.audit_record import AUDIT_FORMAT, AuditedActor, AuditedDecision, AuditRecord
 
 
 def allowed_record(id: UUID, at: datetime, *, request_id: str = "request") -> AuditRecord:

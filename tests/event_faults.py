@@ -25,7 +25,7 @@ from functools import partial
 from pathlib import Path
 from uuid import UUID
 
-from gateway.access.event_building import event_id
+from gateway.access.events.event_building import event_id
 from gateway.embedded.ready import Ready
 from tests import kafka_server, nats_server
 from tests.contract.world import World

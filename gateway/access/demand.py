@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gateway.access.refs import Ref
-from gateway.access.relations import Can
+from gateway.access.nouns.refs import Ref
+from gateway.access.nouns.relations import Can
 
 #: A fact about an operation that policies receive.
 Fact = str | int | bool | None | tuple[str, ...]
@@ -25,7 +25,7 @@ class Demand:
     otherwise (`manage_grants`).
 
     `restricted` is the column-level relation of a table. It is enough if an enforcer acts for the caller
-    (`gateway.access.column_restrictions`); `Permit.restriction` then returns the restriction. Without an enforcer the
+    (`gateway.access.restrictions.column_restrictions`); `Permit.restriction` then returns the restriction. Without an enforcer the
     refusal names the remedy.
 
     `changes` marks an optional relation that lets the caller change something outside of the gateway (credentials for

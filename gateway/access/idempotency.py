@@ -14,8 +14,8 @@ from typing import Protocol
 from uuid import UUID
 
 from gateway.access.actor import Actor
-from gateway.access.refs import Ref
-from gateway.access.resolved import Resolution
+from gateway.access.nouns.refs import Ref
+from gateway.access.nouns.resolved import Resolution
 from gateway.iceberg.errors import UnprocessableEntityException
 
 

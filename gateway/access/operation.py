@@ -21,10 +21,10 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
-from gateway.access.authz_errors import not_found
-from gateway.access.change_event import EventDeclaration, NoEvent
 from gateway.access.demand import Demand, Facts
-from gateway.access.refs import Ref
+from gateway.access.events.change_event import EventDeclaration, NoEvent
+from gateway.access.nouns.authz_errors import not_found
+from gateway.access.nouns.refs import Ref
 from gateway.iceberg.errors import CatalogError
 from gateway.obligations.application import EnforcementPoint
 

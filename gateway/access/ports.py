@@ -10,12 +10,12 @@ from typing import Protocol
 from uuid import UUID
 
 from gateway.access.actor import Actor
-from gateway.access.audit_record import AuditRecord
-from gateway.access.issued_credential import IssuedCredential
-from gateway.access.policy import PolicyAnswer, PolicyRequest
-from gateway.access.refs import ObjectKey, Ref
-from gateway.access.relations import Can
-from gateway.access.resolved import Excerpt, Governed, Resolution
+from gateway.access.audit.audit_record import AuditRecord
+from gateway.access.audit.issued_credential import IssuedCredential
+from gateway.access.decisions.policy import PolicyAnswer, PolicyRequest
+from gateway.access.nouns.refs import ObjectKey, Ref
+from gateway.access.nouns.relations import Can
+from gateway.access.nouns.resolved import Excerpt, Governed, Resolution
 from gateway.access.tuples import TupleKey
 from gateway.obligations.data_policies import PolicyInputs
 

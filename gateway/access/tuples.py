@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import quote
 
-from gateway.access.refs import ObjectKey
+from gateway.access.nouns.refs import ObjectKey
 from gateway.iceberg.errors import CatalogError
 
 

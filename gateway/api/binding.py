@@ -18,8 +18,17 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from gateway.access.nouns.refs import (
+    GenericTable,
+    GenericTableRef,
+    Table,
+    TableRef,
+    TabularRef,
+    View,
+    ViewRef,
+    WarehouseRef,
+)
 from gateway.access.operation import HttpOperation
-from gateway.access.refs import GenericTable, GenericTableRef, Table, TableRef, TabularRef, View, ViewRef, WarehouseRef
 from gateway.access.request import (
     Body,
     Form,

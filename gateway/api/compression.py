@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 import zstandard
 from litestar.types import Message, Scope, Send
 
-from gateway.catalog.offloading import offload
+from gateway.offloading import offload
 
 MIN_BYTES: Final = 2048
 """Smaller bodies fit into one or two packets, and are sent as they are."""

@@ -12,12 +12,15 @@ import msgspec
 from litestar import Request
 
 from gateway.access.actor import Actor, ActorKind
+from gateway.access.door.permit import Permit
+from gateway.access.door.request_context import RequestContext
 from gateway.access.idempotency import Claim, RecordedSuccess, RepeatableRequest
+from gateway.access.management_errors import ProjectIdMissing
+from gateway.access.nouns.refs import ProjectRef, WarehouseRef
 from gateway.access.operation import HttpOperation, Operation
-from gateway.access.permit import Permit
-from gateway.access.refs import ProjectRef, WarehouseRef
-from gateway.access.request_context import RequestContext
-from gateway.access.shares import Lease
+from gateway.access.operations.actions import Identity
+from gateway.access.principals import other_principal, principal_of
+from gateway.access.shares.shares import Lease
 from gateway.access.tuples import Principal
 from gateway.api.binding import Inputs, bind
 from gateway.api.early_refusal import authorizations_of, credential_of
@@ -28,13 +31,10 @@ from gateway.api.path_refs import read_path, referenced_views
 from gateway.api.raw_path import refuse_in_body
 from gateway.api.serves import INPUTS
 from gateway.api.services import Services
-from gateway.governance.errors import ProjectIdMissing
-from gateway.governance.principals import other_principal, principal_of
 from gateway.iceberg.errors import BadRequestException, InvalidPaginationToken
 from gateway.iceberg.limits import refuse_many_values
 from gateway.iceberg.wire import decode
 from gateway.identity.tokens import VerifiedToken
-from gateway.protocol.rights import Identity
 from gateway.scim.reading import read as read_scim
 from gateway.telemetry.logs import add_to_context
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from litestar import Litestar
 from litestar.types import Scope
 
-from gateway.access.authz_errors import Overloaded
+from gateway.access.nouns.authz_errors import Overloaded
 from gateway.api.services import Services
 
 _AUTHORIZATION = b"authorization"

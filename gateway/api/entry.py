@@ -15,11 +15,11 @@ from uuid import UUID
 from litestar import Request
 
 from gateway.access.actor import Actor, ActorKind
-from gateway.access.authz_errors import DecisionUnavailable, InvalidAssumeRoleId, unavailable
-from gateway.access.door import Door
+from gateway.access.door.door import Door
+from gateway.access.door.request_context import RequestContext
+from gateway.access.nouns.authz_errors import DecisionUnavailable, InvalidAssumeRoleId, unavailable
+from gateway.access.nouns.refs import RoleRef
 from gateway.access.operation import HttpOperation
-from gateway.access.refs import RoleRef
-from gateway.access.request_context import RequestContext
 from gateway.api.binding import Inputs
 from gateway.api.context import Ctx, enter
 from gateway.api.early_refusal import authorizations_of

@@ -13,7 +13,6 @@ from litestar.types import Scope, Send
 from msgspec import UNSET
 from uuid_utils.compat import uuid7
 
-from gateway.access.authz_errors import audit_unavailable, unavailable
 from gateway.access.dependency_errors import (
     AuditUnavailable,
     CommitUnknown,
@@ -21,6 +20,7 @@ from gateway.access.dependency_errors import (
     DecisionEngineUnavailable,
     OutOfTime,
 )
+from gateway.access.nouns.authz_errors import audit_unavailable, unavailable
 from gateway.access.operation import HttpOperation
 from gateway.api.serves import OPERATIONS_OF
 from gateway.api.warehouse_names import by_name

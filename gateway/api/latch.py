@@ -20,9 +20,9 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 from uuid_utils.compat import uuid7
 
 from gateway.access.dependency_errors import AuditUnavailable
+from gateway.access.door.request_context import Deadline, RequestContext, RequestLocation
 from gateway.access.operation import HttpOperation
-from gateway.access.request_context import Deadline, RequestContext, RequestLocation
-from gateway.access.shares import Lease
+from gateway.access.shares.shares import Lease
 from gateway.api.compression import CompressedResponse
 from gateway.api.errors import RequestTooSlow, body_of, catalog_error, is_catalog_mutation, request_timeout, send_error
 from gateway.api.request_encoding import decoded_body

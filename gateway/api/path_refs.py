@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 from urllib.parse import unquote
 from uuid import UUID
 
-from gateway.access.refs import (
+from gateway.access.nouns.refs import (
     DataPolicyRef,
     GenericTable,
     GenericTableRef,

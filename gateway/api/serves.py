@@ -13,8 +13,8 @@ from litestar import HttpMethod, route
 from litestar.di import NamedDependency
 from litestar.handlers import HTTPRouteHandler
 
+from gateway.access.door.permit import Permit
 from gateway.access.operation import HttpOperation
-from gateway.access.permit import Permit
 from gateway.access.request import Source
 from gateway.api.answers import EmptyResponse, returns_no_content
 from gateway.api.binding import inputs_of, require_named

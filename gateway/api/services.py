@@ -9,59 +9,57 @@ from dataclasses import dataclass
 from litestar.types import Scope
 
 from gateway.access.actor import Actor
-from gateway.access.door import Door
+from gateway.access.door.door import Door
 from gateway.access.idempotency import IdempotencyStore
-from gateway.access.shares import Shares
-from gateway.access.warehouse_names import WarehouseNames
+from gateway.access.nouns.warehouse_names import WarehouseNames
+from gateway.access.shares.shares import Shares
 from gateway.audit.refused_logins import RefusedLogins
-from gateway.catalog.commits import Commits
-from gateway.catalog.config import Configurations
-from gateway.catalog.credentials import Credentials
-from gateway.catalog.deleted import DeletedTables
-from gateway.catalog.generic_tables import GenericTables
-from gateway.catalog.namespaces import Namespaces
-from gateway.catalog.registrations import Registrations
-from gateway.catalog.renames import Renames
-from gateway.catalog.reports import Reports
-from gateway.catalog.signing import Signing
-from gateway.catalog.tables import Tables
-from gateway.catalog.token_exchange import TokenExchange
-from gateway.catalog.view_commits import ViewCommits
-from gateway.catalog.views import Views
-from gateway.governance.change_tickets import ChangeTickets
-from gateway.governance.checks import Checks
-from gateway.governance.credential_scope import CredentialScope
-from gateway.governance.data_policies import DataPolicies
-from gateway.governance.data_policy_bindings import DataPolicyBindings
-from gateway.governance.data_policy_preview import DataPolicyPreviews
-from gateway.governance.delegates import Delegates
-from gateway.governance.engine_probes import EngineProbes
-from gateway.governance.events import EventDeliveries
-from gateway.governance.grant_lists import GrantLists
-from gateway.governance.grants import Grants
-from gateway.governance.live_credentials import LiveCredentials
-from gateway.governance.managed_access import ManagedAccess
-from gateway.governance.mapping_tables import MappingTables
-from gateway.governance.namespace_moves import NamespaceMoves
-from gateway.governance.policy_bundles import PolicyBundles
-from gateway.governance.projects import Projects
-from gateway.governance.protection import Protection
-from gateway.governance.rights import Rights
-from gateway.governance.roles import Roles
-from gateway.governance.scim_groups import ScimGroups
-from gateway.governance.scim_users import ScimUsers
-from gateway.governance.search import Search
-from gateway.governance.servers import Servers
-from gateway.governance.statistics import Statistics
-from gateway.governance.table_policies import TablePolicies
-from gateway.governance.tag_attachments import TagAttachments
-from gateway.governance.tags import Tags
-from gateway.governance.task_queues import TaskQueues
-from gateway.governance.tasks import Tasks
-from gateway.governance.users import Users
-from gateway.governance.warehouse_changes import WarehouseChanges
-from gateway.governance.warehouse_storage import WarehouseStorage
-from gateway.governance.warehouses import Warehouses
+from gateway.features.approvals.change_tickets import ChangeTickets
+from gateway.features.credentials.credential_scope import CredentialScope
+from gateway.features.credentials.credentials import Credentials
+from gateway.features.credentials.live_credentials import LiveCredentials
+from gateway.features.credentials.signing import Signing
+from gateway.features.deletion.deleted import DeletedTables
+from gateway.features.deletion.protection import Protection
+from gateway.features.engines.engine_probes import EngineProbes
+from gateway.features.engines.token_exchange import TokenExchange
+from gateway.features.events.events import EventDeliveries
+from gateway.features.grants.checks import Checks
+from gateway.features.grants.delegates import Delegates
+from gateway.features.grants.grant_lists import GrantLists
+from gateway.features.grants.grants import Grants
+from gateway.features.grants.managed_access import ManagedAccess
+from gateway.features.grants.rights import Rights
+from gateway.features.namespaces.namespace_moves import NamespaceMoves
+from gateway.features.namespaces.namespaces import Namespaces
+from gateway.features.namespaces.registrations import Registrations
+from gateway.features.policies.data_policies import DataPolicies
+from gateway.features.policies.data_policy_bindings import DataPolicyBindings
+from gateway.features.policies.mapping_tables import MappingTables
+from gateway.features.policies.table_policies import DataPolicyPreviews, TablePolicies
+from gateway.features.principals.roles import Roles
+from gateway.features.principals.scim_groups import ScimGroups
+from gateway.features.principals.scim_users import ScimUsers
+from gateway.features.principals.users import Users
+from gateway.features.server.config import Configurations
+from gateway.features.server.policy_bundles import PolicyBundles
+from gateway.features.server.servers import Servers
+from gateway.features.server.statistics import Reports, Statistics
+from gateway.features.tables.commits import Commits
+from gateway.features.tables.generic_tables import GenericTables
+from gateway.features.tables.renames import Renames
+from gateway.features.tables.search import Search
+from gateway.features.tables.tables import Tables
+from gateway.features.tags.tag_attachments import TagAttachments
+from gateway.features.tags.tags import Tags
+from gateway.features.tasks.task_queues import TaskQueues
+from gateway.features.tasks.tasks import Tasks
+from gateway.features.views.view_commits import ViewCommits
+from gateway.features.views.views import Views
+from gateway.features.warehouses.projects import Projects
+from gateway.features.warehouses.warehouse_changes import WarehouseChanges
+from gateway.features.warehouses.warehouse_storage import WarehouseStorage
+from gateway.features.warehouses.warehouses import Warehouses
 from gateway.iceberg.limits import Limits
 from gateway.identity.sign_in import SignIn
 from gateway.identity.tokens import VerifiedToken
@@ -142,7 +140,7 @@ class Services:
     namespace_moves: NamespaceMoves
     protection: Protection
     known_callers: set[str]
-    """Cached ids of callers with a user record; bounded by `gateway.api.endpoints.users.register_caller`."""
+    """Cached ids of callers with a user record; bounded by `gateway.features.principals.routes.register_caller`."""
     reports: Reports
     swagger_ui: bool = True
     """True if Swagger UI and the OpenAPI documents are served."""

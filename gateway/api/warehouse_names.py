@@ -14,9 +14,9 @@ from litestar import Request
 from litestar.types import Scope
 
 from gateway.access.actor import Actor, ActorKind
-from gateway.access.refs import WarehouseNameRef
+from gateway.access.management_errors import ProjectIdMissing
+from gateway.access.nouns.refs import WarehouseNameRef
 from gateway.api.services import Services
-from gateway.governance.errors import ProjectIdMissing
 from gateway.iceberg.errors import CatalogError, NoSuchWarehouseException, PrefixIsNotWarehouseID
 
 _GIVEN_NAME: Final = "warehouse_name"

@@ -10,13 +10,13 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from gateway.access.privileges import GRANTABLE, Privilege
-from gateway.access.refs import ObjectType
+from gateway.access.delegation_limits import ActsFor, limits_text
+from gateway.access.nouns.privileges import GRANTABLE, Privilege
+from gateway.access.nouns.refs import ObjectType
 from gateway.apply.document import Grant, MappingEntry, Member
 from gateway.apply.source import Path, Source
 from gateway.apply.state import Address, Kind, Resource, Scope
 from gateway.iceberg.identifiers import fold
-from gateway.protocol.delegation import ActsFor, limits_text
 
 
 class Collector:

@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from gateway.access.refs import ObjectType
+from gateway.access.nouns.refs import ObjectType
+from gateway.access.operations.roles import OWN_PROVIDER
 from gateway.apply.collector import Collector, given
 from gateway.apply.desired_policies import add_policies
 from gateway.apply.document import Column, Document, Namespace, Project, Role, SecretRef, Tabular, Warehouse
@@ -17,7 +18,6 @@ from gateway.apply.profiles import VARIABLE_PREFIX, is_secret, profile_fields, r
 from gateway.apply.source import InvalidSource, Path, Source
 from gateway.apply.state import SERVER, Address, Kind, Resource, Scope, State, namespace_address
 from gateway.iceberg.errors import CatalogError
-from gateway.protocol.roles import OWN_PROVIDER
 
 _TABULARS = (("tables", Kind.TABLE), ("views", Kind.VIEW), ("generic_tables", Kind.GENERIC_TABLE))
 

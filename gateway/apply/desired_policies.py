@@ -7,7 +7,8 @@ from typing import get_args
 
 import msgspec
 
-from gateway.access.refs import ObjectType
+from gateway.access.nouns.refs import ObjectType
+from gateway.access.operations.tags import TagTarget
 from gateway.apply.collector import Collector, given, usual_id
 from gateway.apply.definitions import with_roles
 from gateway.apply.document import Binding, DataPolicy, MappingTable, Project, TagDefinition
@@ -16,7 +17,6 @@ from gateway.apply.state import Address, Kind, Resource, binding_address, name_a
 from gateway.iceberg.identifiers import fold
 from gateway.iceberg.name_patterns import NamePattern
 from gateway.obligations.validation import problems_of
-from gateway.protocol.tags import TagTarget
 
 
 def add_policies(to: Collector, path: Path, project_address: Address, project: Project) -> None:

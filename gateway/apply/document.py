@@ -13,16 +13,16 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from gateway.access.bodies import FormatVersions, ManagedBy, Name, ProjectId, UserId, UserType, WarehouseName
+from gateway.access.delegation_limits import ActsFor
+from gateway.access.operations.mapping_tables import Value
+from gateway.access.operations.roles import Description, ProviderId, SourceId
+from gateway.access.operations.tags import Scope, TagValue, ValueKind
+from gateway.access.operations.task_bodies import HeartbeatSeconds, WarehouseQueue
+from gateway.access.operations.warehouse_bodies import HardDelete, PolicyLoss, SoftDelete
 from gateway.apply.source import InvalidSource, Path, Source
 from gateway.iceberg.value_messages import in_words
 from gateway.obligations.data_policies import AppliesTo, Definition
-from gateway.protocol.base import FormatVersions, ManagedBy, Name, ProjectId, UserId, UserType, WarehouseName
-from gateway.protocol.delegation import ActsFor
-from gateway.protocol.mapping_tables import Value
-from gateway.protocol.roles import Description, ProviderId, SourceId
-from gateway.protocol.tags import Scope, TagValue, ValueKind
-from gateway.protocol.tasks import HeartbeatSeconds, WarehouseQueue
-from gateway.protocol.warehouses import HardDelete, PolicyLoss, SoftDelete
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True, omit_defaults=True):

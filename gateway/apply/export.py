@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from gateway.access.operations.roles import OWN_PROVIDER
 from gateway.apply.catalog_lists import LISTS, namespaces_of, tabulars_of
 from gateway.apply.client import FORBIDDEN, Api, ApiError
 from gateway.apply.export_entries import grants_of, policies_of, principal_of, tags_of
@@ -23,7 +24,6 @@ from gateway.apply.state import (
     namespace_address,
 )
 from gateway.iceberg.identifiers import fold
-from gateway.protocol.roles import OWN_PROVIDER
 
 #: (kind, path, member of the answer) of the lists of projects about data policies. Tags are the first one, because
 #: only projects with tags have tagged objects.

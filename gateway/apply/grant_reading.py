@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
+from gateway.access.delegation_limits import ActsFor
 from gateway.apply.client import Api
 from gateway.apply.collector import is_uuid, limits_field
 from gateway.apply.located import MANAGEMENT, Located
 from gateway.apply.state import Address, Kind, Resource, State
-from gateway.protocol.delegation import ActsFor
 
 _OWNERSHIP, _ASSIGNEE = "ownership", "assignee"
 

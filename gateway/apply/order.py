@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from gateway.access.privileges import Privilege
+from gateway.access.nouns.privileges import Privilege
 from gateway.apply.changes import Action, Change
 from gateway.apply.state import RANK, Address, Kind, State
 from gateway.iceberg.identifiers import fold

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from gateway.access.operations.roles import OWN_PROVIDER
 from gateway.apply.catalog_lists import LISTS, namespaces_of, tabulars_of
 from gateway.apply.client import FORBIDDEN, Api, ApiError
 from gateway.apply.data_policies import DataPolicyReader
@@ -15,7 +16,6 @@ from gateway.apply.mapping_tables import MappingTableReader
 from gateway.apply.state import SERVER, Address, Kind, Resource, State, namespace_address
 from gateway.apply.tags import TagReader
 from gateway.apply.warehouse_changes import warehouse_fields
-from gateway.protocol.roles import OWN_PROVIDER
 
 #: Properties that the server sets. They are never written.
 SYNTHETIC = frozenset({"namespace_id", "managed_access", "location"})

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, get_args
 
+from gateway.access.operations.task_bodies import WarehouseQueue
 from gateway.apply.changes import Change
 from gateway.apply.client import Api
 from gateway.apply.located import MANAGEMENT, Located
 from gateway.apply.profiles import present_profile_fields
 from gateway.apply.state import DEFAULTS, Resource
-from gateway.protocol.tasks import WarehouseQueue
 
 #: Fields that the request of a creation sets.
 _OF_CREATION: Final = ("delete-profile", "managed-by", "allowed-format-versions", "default-format-version")

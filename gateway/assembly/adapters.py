@@ -15,24 +15,27 @@ from functools import partial
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from gateway.access.audit_record import AuditRecord
-from gateway.access.issued_credential import IssuedCredential
+from gateway.access.audit.audit_record import AuditRecord
+from gateway.access.audit.issued_credential import IssuedCredential
 from gateway.access.tuples import TupleKey
 from gateway.assembly.traced_adapters import TracedDatabase, call_hooks, traced_client
 from gateway.assembly.traced_tasks import TracedDelivery
 from gateway.audit.sink import BufferedAudit
-from gateway.db import audit_log, servers
-from gateway.db.credentials import StorageCredentials
-from gateway.db.delivery import TupleDelivery
-from gateway.db.engine import Database
-from gateway.db.event_outbox import EventOutbox
-from gateway.db.migrate import require_current_schema
-from gateway.db.models import ActiveModel, read_active_model
-from gateway.db.new_tuple_delivery import NewTuples
-from gateway.db.read_pool import ReadPool
-from gateway.db.resolver import frequent_reads
-from gateway.db.secrets import Sealer, sealer_for
-from gateway.db.signing_keys import SigningKeys
+from gateway.db.audit import audit_log
+from gateway.db.credentials.credentials import StorageCredentials
+from gateway.db.credentials.secrets import Sealer, sealer_for
+from gateway.db.credentials.signing_keys import SigningKeys
+from gateway.db.engine.database import Database
+from gateway.db.engine.event_outbox import EventOutbox
+from gateway.db.engine.migrate import require_current_schema
+from gateway.db.resolver.resolver import frequent_reads
+from gateway.db.tuples.delivery import TupleDelivery
+from gateway.db.tuples.new_tuple_delivery import NewTuples
+from gateway.db.warehouses import servers
+from gateway.db.warehouses.models import ActiveModel, read_active_model
+from gateway.db.warehouses.read_pool import ReadPool
+from gateway.features.server.model_changes import NOTICED_WITHIN, REQUIRED
+from gateway.features.server.models import ModelWatch
 from gateway.fga.client import FgaClient
 from gateway.fga.model import ModelNotReady, StoreAndModel, find_model
 from gateway.fga.relationships import to_wire
@@ -47,8 +50,6 @@ from gateway.storage.connector import Connector
 from gateway.storage.files import Files
 from gateway.storage.provider import ClientOptions, StorageClients
 from gateway.storage.registry import open_clients
-from gateway.tasks.model_changes import NOTICED_WITHIN, REQUIRED
-from gateway.tasks.models import ModelWatch
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.tracing import Tracer
 from gateway.tls import Trust, for_postgres

@@ -7,18 +7,18 @@ import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from gateway.access.audit_chain import Anchor
+from gateway.access.audit.audit_chain import Anchor
 from gateway.assembly.adapters import open_database
 from gateway.assembly.traced_tasks import traced_export
 from gateway.audit.refused_logins import RefusedLogins
 from gateway.audit.sink import BufferedAudit
-from gateway.db.engine import Database
+from gateway.db.engine.database import Database
+from gateway.features.audit import audit_chain
+from gateway.features.audit.audit_chain import AuditSealer, Exported, Verified
+from gateway.features.audit.audit_export import OTLP, AuditExport
+from gateway.features.audit.audit_retention import AuditPartitions, Retention
 from gateway.settings import Settings, certificate_sources
 from gateway.settings.postgres_url import asyncpg_url
-from gateway.tasks import audit_chain
-from gateway.tasks.audit_chain import AuditSealer, Exported, Verified
-from gateway.tasks.audit_export import OTLP, AuditExport
-from gateway.tasks.audit_retention import AuditPartitions, Retention
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.otlp_client import JSON, OtlpClient

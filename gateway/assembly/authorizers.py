@@ -2,7 +2,7 @@
 """Open the authorizers that the settings name: that of PostgreSQL's rows, and those of installed packages.
 
 A package provides one as an entry point of the group `lakegate.authorizers`. It refers to a function without parameters
-that returns a `gateway.access.authorizers.Authorizer`.
+that returns a `gateway.access.decisions.authorizers.Authorizer`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from datetime import datetime
 from typing import Final
 
 from gateway.access.actor import Actor
-from gateway.access.authorizers import Authorizer, NarrowedRelationships
+from gateway.access.decisions.authorizers import Authorizer, NarrowedRelationships
 from gateway.access.ports import Pin, Question, Relationships
 from gateway.assembly.adapters import open_database, open_openfga
 from gateway.assembly.extensions import ExtensionGroup, NoSuchExtension, find_extension
-from gateway.db.engine import Database
-from gateway.db.held_tuples import HeldTuples
+from gateway.db.engine.database import Database
+from gateway.db.tuples.held_tuples import HeldTuples
 from gateway.fga.client import FgaClient
 from gateway.fga.relationships import FgaRelationships
 from gateway.fga.row_authorizer import ROWS, FollowedModel, RowAuthorizer

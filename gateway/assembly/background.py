@@ -7,31 +7,30 @@ import asyncio
 from contextlib import AsyncExitStack
 from datetime import timedelta
 
-from gateway.access.door import Door
+from gateway.access.door.door import Door
 from gateway.assembly.adapters import Stores
 from gateway.assembly.engines import probe_rules
 from gateway.assembly.traced_tasks import traced_handlers
-from gateway.db.delivery import TupleDelivery
-from gateway.db.engine import Database
-from gateway.db.tasks import Queue
+from gateway.db.engine.database import Database
+from gateway.db.tasks.tasks import Queue
+from gateway.db.tuples.delivery import TupleDelivery
+from gateway.features.credentials.scope_canary import ScopeCanary
+from gateway.features.deletion.deleted import SoftDeletion
+from gateway.features.deletion.purge import ExpireStaged, Purge
+from gateway.features.engines.probe_expiry import ProbeExpiry
+from gateway.features.principals.former_grantors import FormerGrantors
+from gateway.features.server.housekeeping import Housekeeping
+from gateway.features.server.statistics import StatisticsKeeper
+from gateway.features.tasks.log_cleanup import LogCleanup
+from gateway.features.tasks.worker import Handler, Worker
+from gateway.features.tuples.drift import DriftKeeper
+from gateway.features.tuples.drift_findings import External
+from gateway.features.tuples.outbox import run_expiry
+from gateway.features.tuples.reconcile import Reconcile
+from gateway.features.tuples.watch import DriftWatch
 from gateway.fga.client import FgaClient
 from gateway.fga.relationships import FgaRelationships
 from gateway.settings import Settings
-from gateway.tasks.drift import DriftKeeper
-from gateway.tasks.drift_findings import External
-from gateway.tasks.former_grantors import FormerGrantors
-from gateway.tasks.housekeeping import Housekeeping
-from gateway.tasks.log_cleanup import LogCleanup
-from gateway.tasks.outbox import run_expiry
-from gateway.tasks.probe_expiry import ProbeExpiry
-from gateway.tasks.purge import Purge
-from gateway.tasks.reconcile import Reconcile
-from gateway.tasks.scope_canary import ScopeCanary
-from gateway.tasks.soft_deletion import SoftDeletion
-from gateway.tasks.staged import ExpireStaged
-from gateway.tasks.statistics import StatisticsKeeper
-from gateway.tasks.watch import DriftWatch
-from gateway.tasks.worker import Handler, Worker
 from gateway.telemetry.calls import Calls
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.tracing import Tracer

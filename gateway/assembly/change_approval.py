@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from gateway.catalog.change_approval import ChangeApproval
-from gateway.db.engine import Database
+from gateway.db.engine.database import Database
+from gateway.features.approvals.change_approval import ChangeApproval
 from gateway.settings import Settings
 from gateway.verification.panel import Panel
 

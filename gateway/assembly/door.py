@@ -6,19 +6,19 @@ from __future__ import annotations
 from functools import partial
 from uuid import UUID
 
-from gateway.access.door import Door
-from gateway.access.grant_expiry import ExpiryCache
+from gateway.access.decisions.grant_expiry import ExpiryCache
+from gateway.access.door.door import Door
 from gateway.access.ports import Policies, Relationships
 from gateway.assembly.authorizers import WITHOUT_AUTHORIZERS, Authorizers
 from gateway.assembly.engines import probe_rules
 from gateway.assembly.traced_door import TracedDoor
 from gateway.audit.sink import BufferedAudit
-from gateway.db.desired_tuples import RecordedGrants
-from gateway.db.engine import Database
-from gateway.db.held_tuples import HeldTuples
-from gateway.db.policy_alerts import PolicyAlerts
-from gateway.db.resolver import DatabaseResolver
-from gateway.db.undelivered import PendingCreations, PendingRevocations
+from gateway.db.engine.database import Database
+from gateway.db.policies.policy_alerts import PolicyAlerts
+from gateway.db.resolver.resolver import DatabaseResolver
+from gateway.db.tuples.desired_tuples import RecordedGrants
+from gateway.db.tuples.held_tuples import HeldTuples
+from gateway.db.tuples.undelivered import PendingCreations, PendingRevocations
 from gateway.fga.cache import CachedRelationships
 from gateway.fga.client import FgaClient
 from gateway.fga.creation_checks import CreationAwareRelationships

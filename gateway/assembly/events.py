@@ -18,12 +18,12 @@ from typing import TypeVar
 from gateway.assembly.adapters import open_database
 from gateway.assembly.extensions import ExtensionGroup, find_extension
 from gateway.assembly.traced_tasks import traced_sink
-from gateway.db.engine import Database
+from gateway.db.engine.database import Database
 from gateway.events.port import EventSink
+from gateway.features.events.event_delivery import EventDelivery, EventKeeping, Pace
 from gateway.settings import Secret, Settings, certificate_sources
 from gateway.settings.events import BUILT_IN, EventSinkSettings
 from gateway.settings.postgres_url import asyncpg_url
-from gateway.tasks.event_delivery import EventDelivery, EventKeeping, Pace
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.tracing import Tracer

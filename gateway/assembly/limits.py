@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from gateway.access.shares import ShareLimits, Shares
+from gateway.access.shares.shares import ShareLimits, Shares
 from gateway.iceberg.limits import Limits
 from gateway.settings import Settings
 from gateway.telemetry.metrics import Metrics

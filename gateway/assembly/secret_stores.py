@@ -15,9 +15,9 @@ from typing import Final
 import structlog
 
 from gateway.assembly.extensions import ExtensionGroup, NoSuchExtension, find_extension
-from gateway.db.engine import Database
-from gateway.db.secrets import POSTGRES, Sealer
-from gateway.db.stored_secrets import PostgresSecrets
+from gateway.db.credentials.secrets import POSTGRES, Sealer
+from gateway.db.credentials.stored_secrets import PostgresSecrets
+from gateway.db.engine.database import Database
 from gateway.secret_stores.port import SecretStore, SecretStores
 from gateway.secret_stores.vault import KV2, VaultSecrets
 from gateway.secret_stores.vault_session import AppRoleLogin, KubernetesLogin, Login, UserPassLogin, VaultAddress

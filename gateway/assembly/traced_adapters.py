@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from gateway.access.door.permit import Permit
 from gateway.access.operation import Operation
-from gateway.access.permit import Permit
-from gateway.db.compiled_reads import DirectRead
-from gateway.db.engine import Connection, Database
-from gateway.db.rows import AnyRow
-from gateway.db.statement_hooks import summary, summary_of, watch_statements
+from gateway.db.engine.database import Connection, Database
+from gateway.db.pools.compiled_reads import DirectRead
+from gateway.db.pools.rows import AnyRow
+from gateway.db.pools.statement_hooks import summary, summary_of, watch_statements
 from gateway.scope.credential import Credential, TemporaryCredential
 from gateway.scope.profile import StorageProfile
 from gateway.storage.provider import FileClient, Sessions, StorageClient

@@ -9,17 +9,17 @@ from typing import TypeVar
 from uuid import UUID
 
 from gateway.access.actor import Actor
-from gateway.access.audit_record import AuditRecord
-from gateway.access.door import Door
-from gateway.access.grant_expiry import ExpiryCache
-from gateway.access.issued_credential import IssuedCredential
+from gateway.access.audit.audit_record import AuditRecord
+from gateway.access.audit.issued_credential import IssuedCredential
+from gateway.access.decisions.grant_expiry import ExpiryCache
+from gateway.access.decisions.policy import PolicyAnswer, PolicyRequest
+from gateway.access.door.door import Door
+from gateway.access.door.permit import Permit
+from gateway.access.door.request_context import RequestContext
+from gateway.access.nouns.refs import Ref
+from gateway.access.nouns.resolved import Excerpt, Governed, Resolution
 from gateway.access.operation import Operation
-from gateway.access.permit import Permit
-from gateway.access.policy import PolicyAnswer, PolicyRequest
 from gateway.access.ports import AuditSink, Observer, Pin, Policies, Question, Relationships, Resolver
-from gateway.access.refs import Ref
-from gateway.access.request_context import RequestContext
-from gateway.access.resolved import Excerpt, Governed, Resolution
 from gateway.iceberg.errors import CatalogError
 from gateway.obligations.binding import PolicyProblem
 from gateway.obligations.data_policies import PolicyInputs

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from gateway.db.delivery import DeliveryObserver, TupleDelivery
-from gateway.db.engine import Database
-from gateway.db.new_tuple_delivery import NewTuples, WriteTuples
-from gateway.db.task_runs import Task
-from gateway.db.tasks import Queue
+from gateway.db.engine.database import Database
+from gateway.db.tasks.task_runs import Task
+from gateway.db.tasks.tasks import Queue
+from gateway.db.tuples.delivery import DeliveryObserver, TupleDelivery
+from gateway.db.tuples.new_tuple_delivery import NewTuples, WriteTuples
 from gateway.events.port import Event, EventSink
-from gateway.tasks.worker import Handler
+from gateway.features.tasks.worker import Handler
 from gateway.telemetry.tracing import Tracer
 
 Send = Callable[[bytes], Awaitable[bytes]]

@@ -18,7 +18,7 @@ import structlog
 from uuid_utils.compat import uuid7
 
 from gateway.access.actor import ActorKind
-from gateway.access.audit_record import AUDIT_FORMAT, AuditedActor, AuditedDecision, AuditRecord
+from gateway.access.audit.audit_record import AUDIT_FORMAT, AuditedActor, AuditedDecision, AuditRecord
 from gateway.access.dependency_errors import AuditUnavailable
 
 _log = structlog.get_logger("audit.refused_logins")

@@ -14,9 +14,9 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
-from gateway.access.audit_record import AuditRecord
+from gateway.access.audit.audit_record import AuditRecord
+from gateway.access.audit.issued_credential import IssuedCredential
 from gateway.access.dependency_errors import AuditShareFull, AuditUnavailable, DatabaseUnavailable
-from gateway.access.issued_credential import IssuedCredential
 
 _log = structlog.get_logger("audit.sink")
 

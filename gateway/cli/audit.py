@@ -13,7 +13,7 @@ from gateway.cli.common import command_fault, settings_for
 from gateway.cli.services import run_on_services
 
 if TYPE_CHECKING:
-    from gateway.access.audit_chain import Anchor, Fault
+    from gateway.access.audit.audit_chain import Anchor, Fault
 
 _FAULT = 3
 
@@ -71,8 +71,8 @@ def export(output: Path, after: int) -> None:
     The last line of the output is the number of the last block, for `--after` of the next export.
     """
     from gateway.assembly import audit as audit_log
+    from gateway.features.audit.audit_chain import RecordsGone
     from gateway.settings import Settings
-    from gateway.tasks.audit_chain import RecordsGone
     from gateway.telemetry.logs import configure_logging
 
     configure_logging(level="WARNING", stream=sys.stderr.buffer)
@@ -92,7 +92,7 @@ def export(output: Path, after: int) -> None:
 
 
 def _verify_file(file: Path, anchor: Anchor | None) -> None:
-    from gateway.tasks.audit_chain import verify_file
+    from gateway.features.audit.audit_chain import verify_file
 
     try:
         found = verify_file(file, key=settings_for().audit.key(), anchor=anchor)
@@ -127,7 +127,7 @@ def _nothing_sealed(fact: str) -> NoReturn:
 
 def _anchor(text: str) -> Anchor:
     """Return the anchor of `<block>:<digest>`. An invalid one ends the command with a message."""
-    from gateway.access.audit_chain import Anchor
+    from gateway.access.audit.audit_chain import Anchor
 
     number, _, digest = text.partition(":")
     try:

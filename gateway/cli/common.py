@@ -33,7 +33,7 @@ class Commands(click.Group):
 
 def command_fault(error: Exception) -> str | None:
     """Return the message for an error of PostgreSQL or a decision engine, or for a refusal; None for other errors."""
-    from gateway.db.connection_errors import connection_fault
+    from gateway.db.pools.connection_errors import connection_fault
 
     return connection_fault(error) or (str(error) if isinstance(error, start_failures()) else None)
 
@@ -84,11 +84,11 @@ def start_failures() -> tuple[type[Exception], ...]:
         DatabaseUnavailable,
         DecisionEngineUnavailable,
     )
-    from gateway.db.migrate import SchemaMismatch
-    from gateway.db.servers import RestoredDatabase
+    from gateway.db.engine.migrate import SchemaMismatch
+    from gateway.db.warehouses.servers import RestoredDatabase
+    from gateway.features.tuples.reconcile import EmptyStore
     from gateway.fga.model import ModelNotReady
     from gateway.iceberg.errors import CatalogError
-    from gateway.tasks.reconcile import EmptyStore
     from gateway.tls import CertificatesUnusable
 
     outages = (AuditUnavailable, CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable)

@@ -15,8 +15,8 @@ from gateway.cli.common import settings_for
 from gateway.cli.services import run_on_services
 
 if TYPE_CHECKING:
-    from gateway.access.door import Door
-    from gateway.db.engine import Database
+    from gateway.access.door.door import Door
+    from gateway.db.engine.database import Database
     from gateway.settings import Settings
 
 _Result = TypeVar("_Result")
@@ -32,7 +32,7 @@ def events() -> None:
 @events.command()
 def sinks() -> None:
     """Print each sink: waiting events, age of the oldest in seconds, dead letters, and if it is in the settings."""
-    from gateway.db import event_deliveries
+    from gateway.db.warehouses import event_deliveries
 
     settings = _settings()
     found = {state.sink: state for state in _run(settings, event_deliveries.states)}
@@ -48,7 +48,7 @@ def sinks() -> None:
 @_LIMIT
 def list_events(after: int, limit: int) -> None:
     """Print stored events in order: sequence, time, id, type and key."""
-    from gateway.db import event_deliveries
+    from gateway.db.warehouses import event_deliveries
 
     for each in _run(_settings(), lambda database: event_deliveries.kept(database, after=after, limit=limit)):
         click.echo(f"{each.sequence} {each.at.isoformat()} {each.id} {each.type} {each.key}")
@@ -59,7 +59,7 @@ def list_events(after: int, limit: int) -> None:
 @_SINK
 def replay(start: str, sink: str | None) -> None:
     """Send all stored events from a sequence or time on again. They keep their ids."""
-    from gateway.tasks import event_commands
+    from gateway.features.events import events as event_commands
 
     settings = _settings()
     names = _chosen(settings, sink)
@@ -75,8 +75,8 @@ def replay(start: str, sink: str | None) -> None:
 @_LIMIT
 def dead_letters(retry: bool, sink: str | None, after: int, limit: int) -> None:
     """Print the events that sinks refused, each with the reason."""
-    from gateway.db import event_deliveries
-    from gateway.tasks import event_commands
+    from gateway.db.warehouses import event_deliveries
+    from gateway.features.events import events as event_commands
 
     settings = _settings()
     if retry:
@@ -95,7 +95,7 @@ def dead_letters(retry: bool, sink: str | None, after: int, limit: int) -> None:
 @click.option("--sink", required=True, help="Name of a sink that is not in the settings any more.")
 def forget(sink: str) -> None:
     """Delete the waiting events and dead letters of a sink that is not in the settings."""
-    from gateway.tasks import event_commands
+    from gateway.features.events import events as event_commands
 
     settings = _settings()
     if sink in settings.events.sinks:

@@ -15,8 +15,8 @@ from gateway.cli.common import postgres_tls, settings_for, trust
 from gateway.cli.services import run_on_services
 
 if TYPE_CHECKING:
+    from gateway.features.server.model_changes import Models
     from gateway.settings import Settings
-    from gateway.tasks.model_changes import Models
 
 Answer = TypeVar("Answer")
 
@@ -134,9 +134,9 @@ def model_rollback(by: str | None) -> None:
 async def opened_models(settings: Settings) -> AsyncIterator[Models]:
     """Open the primary and the OpenFGA of these settings for changes of models; close them at the end of the block."""
     from gateway.assembly.adapters import event_outbox
-    from gateway.db.engine import Database
+    from gateway.db.engine.database import Database
+    from gateway.features.server.model_changes import Models, OpenFgaAddress
     from gateway.settings.postgres_url import asyncpg_url
-    from gateway.tasks.model_changes import Models, OpenFgaAddress
 
     at = settings.openfga
     database = Database(
@@ -161,9 +161,9 @@ def about_models(work: Callable[[Settings], Coroutine[Any, Any, Answer]], settin
     """Return the result of `work` on models, with these settings or those of the environment. A refusal ends the
     command with a message.
     """
-    from gateway.db.models import SwitchedMeanwhile
+    from gateway.db.warehouses.models import SwitchedMeanwhile
+    from gateway.features.server.model_changes import NoSuchModel, TuplesNotWritten
     from gateway.settings import SettingsError
-    from gateway.tasks.model_changes import NoSuchModel, TuplesNotWritten
 
     settings = settings or settings_for()
     try:

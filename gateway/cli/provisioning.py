@@ -33,9 +33,9 @@ def issue(provider: str, project: str, days: int) -> None:
     needs the privilege `provisioner` on the server.
     """
     from gateway import app
+    from gateway.features.principals.scim_tokens import NoSuchProject
     from gateway.identity.provisioning import made
     from gateway.settings import Settings
-    from gateway.tasks.scim_tokens import NoSuchProject
 
     _quiet()
     settings = settings_for(Settings.write_url)

@@ -36,8 +36,8 @@ def reconcile(dry_run: bool, restored: Literal["revoke", "give-back"] | None) ->
     because a grant is only reported. Exit code 1: the comparison failed.
     """
     from gateway import app
+    from gateway.features.tuples.drift_findings import Finding
     from gateway.settings import Settings
-    from gateway.tasks.drift_findings import Finding
     from gateway.telemetry.logs import configure_logging
 
     configure_logging(level="WARNING", stream=sys.stderr.buffer)
@@ -67,8 +67,8 @@ def rotate_secrets(dry_run: bool) -> None:
     stored during the run. Exit code 1: the run failed; the message gives the cause.
     """
     from gateway import app
+    from gateway.features.credentials.encryption_keys import NotAllReadable
     from gateway.settings import Settings
-    from gateway.tasks.encryption_key_rotation import NotAllReadable
     from gateway.telemetry.logs import configure_logging
 
     configure_logging(level="WARNING", stream=sys.stderr.buffer)
@@ -95,7 +95,7 @@ def move_secrets(dry_run: bool) -> None:
     """
     from gateway import app
     from gateway.assembly.secret_stores import NoSuchSecretStore
-    from gateway.db.secrets import SecretUnreadable
+    from gateway.db.credentials.secrets import SecretUnreadable
     from gateway.secret_stores.port import SecretStoreRefused
     from gateway.settings import Settings
     from gateway.telemetry.logs import configure_logging

@@ -26,7 +26,7 @@ _MISSING = "the package {} is not installed; this needs the extra: pip install '
 
 def sample_lines(samples: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """Yield a line for each suggestion by the values of columns: column, tag, and share of matching values."""
-    from gateway.governance.tag_samples import suggestions_of_samples
+    from gateway.features.tags.tag_suggestions import suggestions_of_samples
 
     for each in suggestions_of_samples(samples):
         yield f"{printable(each.column)}\t{each.tag}\t{each.share:.0%} of {each.examined} values"
@@ -59,7 +59,7 @@ def samples_of_table(management: Management, warehouse: str, table: str) -> dict
 
 
 def _of_csv(path: Path) -> dict[str, list[str]]:
-    from gateway.governance.tag_samples import MOST_VALUES
+    from gateway.features.tags.tag_suggestions import MOST_VALUES
 
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
@@ -75,7 +75,7 @@ def _of_csv(path: Path) -> dict[str, list[str]]:
 
 
 def _of_parquet(path: Path) -> dict[str, list[str]]:
-    from gateway.governance.tag_samples import MOST_VALUES
+    from gateway.features.tags.tag_suggestions import MOST_VALUES
 
     try:
         import pyarrow as pa

@@ -43,8 +43,8 @@ def verify_scope(warehouse: str, locations: int, seed: int, as_json: bool) -> No
     4: neither could be shown, for example because the store did not answer. Exit code 1: the run failed.
     """
     from gateway import app
+    from gateway.features.credentials.scope_canary import NoSuchWarehouse
     from gateway.settings import Settings
-    from gateway.tasks.scope_canary import NoSuchWarehouse
     from gateway.telemetry.logs import configure_logging
 
     configure_logging(level="CRITICAL" if as_json else "ERROR", stream=sys.stderr.buffer)

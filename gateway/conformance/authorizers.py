@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conformance kit for additional authorizers (`gateway.access.authorizers.Authorizer`).
+"""Conformance kit for additional authorizers (`gateway.access.decisions.authorizers.Authorizer`).
 
 An authorizer decides by rules of its own, so its author states answers that it must give (`Expected`). The kit checks
 them, and the rules that every authorizer keeps. It asks questions and changes nothing.
@@ -17,10 +17,10 @@ from uuid import UUID, uuid4
 import msgspec
 
 from gateway.access.actor import Actor, ActorKind
-from gateway.access.authorizers import Authorizer
+from gateway.access.decisions.authorizers import Authorizer
+from gateway.access.nouns.refs import ObjectKey, ObjectType
+from gateway.access.nouns.relations import ACTIONS, Can
 from gateway.access.ports import Question
-from gateway.access.refs import ObjectKey, ObjectType
-from gateway.access.relations import ACTIONS, Can
 from gateway.conformance.rules import Rule, opened, require, run_kit
 
 _CONCURRENT: Final = 20

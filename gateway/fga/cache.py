@@ -18,9 +18,9 @@ from uuid import UUID
 from cachetools import LRUCache
 
 from gateway.access.actor import Actor
+from gateway.access.nouns.refs import ObjectKey, ObjectType
+from gateway.access.nouns.relations import Can
 from gateway.access.ports import Pin, Question, Relationships
-from gateway.access.refs import ObjectKey, ObjectType
-from gateway.access.relations import Can
 
 # Types of objects outside of warehouses: every change that can revoke an allow on them changes the server's revision.
 _OUTSIDE = frozenset(

@@ -3,7 +3,7 @@
 
 OpenFGA assigns an id when a write begins, and shows the change when the write ends. So a change can appear later, at a
 position before changes that were read already. A reader that must miss no change reads the recent past again
-(`gateway.tasks.drift`).
+(`gateway.features.tuples.drift`).
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ import aiohttp
 import msgspec
 
 from gateway.access.dependency_errors import DecisionEngineUnavailable, WriteOutcomeUnknown, first_of
-from gateway.access.fair_slots import FairSlots
+from gateway.access.shares.fair_slots import FairSlots
 from gateway.fga.pacing import BATCH, LARGE, LONGEST_DELAY_SECONDS, Pacing
 from gateway.fga.wire import (
     Answer,

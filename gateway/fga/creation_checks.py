@@ -13,8 +13,8 @@ from typing import Final
 
 from gateway.access.actor import Actor
 from gateway.access.dependency_errors import DatabaseUnavailable
+from gateway.access.nouns.refs import ObjectType
 from gateway.access.ports import Creations, Pin, Question, Relationships
-from gateway.access.refs import ObjectType
 from gateway.fga.relationships import FgaRelationships, to_wire
 
 #: The types of objects whose creation can be pending. A warehouse is created by an administrator, and rarely.

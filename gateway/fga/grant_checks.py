@@ -22,10 +22,10 @@ from cachetools import LRUCache
 
 from gateway.access.actor import Actor, ActorKind
 from gateway.access.dependency_errors import DatabaseUnavailable
-from gateway.access.list_visibility import TRAVERSE
+from gateway.access.door.list_visibility import TRAVERSE
+from gateway.access.nouns.refs import ObjectKey, ObjectType
+from gateway.access.nouns.relations import Can
 from gateway.access.ports import GrantRows, Pin, Question
-from gateway.access.refs import ObjectKey, ObjectType
-from gateway.access.relations import Can
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.fga.cache import MemoryObserver
 from gateway.fga.model_analysis import FollowedReaches

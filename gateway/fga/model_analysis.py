@@ -16,10 +16,10 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from gateway.access.list_visibility import TRAVERSE, Reach, Reaches
-from gateway.access.privileges import GRANTABLE
-from gateway.access.refs import TABULARS, ObjectType
-from gateway.access.relations import Can
+from gateway.access.door.list_visibility import TRAVERSE, Reach, Reaches
+from gateway.access.nouns.privileges import GRANTABLE
+from gateway.access.nouns.refs import TABULARS, ObjectType
+from gateway.access.nouns.relations import Can
 from gateway.access.tuples import READ_COLUMNS
 from gateway.fga.client import FgaClient
 

@@ -17,8 +17,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
-from gateway.access.fair_slots import FairSlots
-from gateway.access.token_buckets import TokenBuckets
+from gateway.access.shares.fair_slots import FairSlots
+from gateway.access.shares.token_buckets import TokenBuckets
 
 __all__ = ["BATCH", "BURST_SECONDS", "LARGE", "LONGEST_DELAY_SECONDS", "RATE", "Pace", "Pacing"]
 

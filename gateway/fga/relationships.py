@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from gateway.access.actor import Actor, ActorKind
-from gateway.access.authz_errors import MAX_GROUP_ROLES, too_many_groups
+from gateway.access.nouns.authz_errors import MAX_GROUP_ROLES, too_many_groups
+from gateway.access.nouns.refs import ObjectKey, ObjectType
+from gateway.access.nouns.relations import Can
 from gateway.access.ports import Pin, Question
-from gateway.access.refs import ObjectKey, ObjectType
-from gateway.access.relations import Can
 from gateway.access.tuples import ALL_USERS, MANAGED_ACCESS, PrincipalType, TupleKey
 from gateway.fga.client import MAX_CONTEXTUAL_TUPLES, FgaClient
 from gateway.fga.model_analysis import FollowedReaches

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from gateway.access.actor import Actor
-from gateway.access.authorizers import Authorizer, NarrowedRelationships
+from gateway.access.decisions.authorizers import Authorizer, NarrowedRelationships
 from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.access.ports import Pin, Question, Relationships, Revocations
 

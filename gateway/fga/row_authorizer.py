@@ -14,10 +14,10 @@ from typing import Any, Final
 import msgspec
 
 from gateway.access.actor import Actor
-from gateway.access.authz_errors import MAX_GROUP_ROLES, too_many_groups
 from gateway.access.dependency_errors import DecisionEngineUnavailable
+from gateway.access.nouns.authz_errors import MAX_GROUP_ROLES, too_many_groups
+from gateway.access.nouns.refs import ObjectKey
 from gateway.access.ports import Pin, Question
-from gateway.access.refs import ObjectKey
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.fga.client import MAX_CONTEXTUAL_TUPLES, FgaClient
 from gateway.fga.evaluation import Evaluation, HeldTuple, ModelRules, UnknownRule
@@ -53,7 +53,7 @@ class FollowedModel:
 
 
 class RowAuthorizer:
-    """Implementation of `gateway.access.authorizers.Authorizer`."""
+    """Implementation of `gateway.access.decisions.authorizers.Authorizer`."""
 
     name = ROWS
 

@@ -14,8 +14,8 @@ from functools import cache
 from typing import Final
 from uuid import UUID
 
-from gateway.access.privileges import GRANTABLE
-from gateway.access.refs import ObjectKey, ObjectType, column_key
+from gateway.access.nouns.privileges import GRANTABLE
+from gateway.access.nouns.refs import ObjectKey, ObjectType, column_key
 from gateway.access.tuples import ALL_USERS, MANAGED_ACCESS, READ_COLUMNS, Principal, PrincipalType, TupleKey
 from gateway.fga.compiled import compiled_model, relations_of
 from gateway.fga.names import InvalidPrincipalId, user_id_of

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gateway.access.list_visibility import TRAVERSE
-from gateway.access.refs import ObjectType
+from gateway.access.door.list_visibility import TRAVERSE
+from gateway.access.nouns.refs import ObjectType
 from gateway.fga.model_analysis import ParsedModel, Rule, is_granted
 
 #: The relations from an object to its container.

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 import structlog
 
-from gateway.access.policy import PolicyAnswer, PolicyAnswers, Reason
+from gateway.access.decisions.policy import PolicyAnswer, PolicyAnswers, Reason
 from gateway.obligations.guardrails import StatedObligations, understood
 
 _log = structlog.get_logger("opa.answers")

@@ -23,8 +23,8 @@ import msgspec
 import structlog
 from cachetools import LRUCache
 
+from gateway.access.decisions.policy import PolicyAnswer, PolicyAnswers, PolicyRequest
 from gateway.access.dependency_errors import DecisionEngineUnavailable
-from gateway.access.policy import PolicyAnswer, PolicyAnswers, PolicyRequest
 from gateway.obligations.merging import NO_OBLIGATIONS
 from gateway.opa.silence import AT_QUESTION, PartialEvaluation, SilentCallers
 

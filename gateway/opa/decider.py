@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 import aiohttp
 import msgspec
 
+from gateway.access.decisions.policy import PolicyActor, PolicyAnswer, PolicyAnswers, PolicyRequest
 from gateway.access.dependency_errors import DecisionEngineUnavailable
-from gateway.access.policy import PolicyActor, PolicyAnswer, PolicyAnswers, PolicyRequest
 from gateway.opa import residual
 from gateway.opa.answers import Decided, Failed
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway.access.policy import PolicyActor
+from gateway.access.decisions.policy import PolicyActor
 from gateway.opa.explanation import Event, is_trustworthy
 
 PATH: Final = "/v1/compile?explain=full"

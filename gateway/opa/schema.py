@@ -5,7 +5,7 @@
 `policies/schemas/output.json` describes the rules of a guardrail. `policies/gateway/output.rego` contains the same
 schema as a Rego constant: `policies/gateway/main.rego` validates each guardrail with it in each request.
 
-Run `python -m gateway.opa.schema` after changing `gateway/access/policy.py` or `gateway/obligations/kinds.py`. Tests
+Run `python -m gateway.opa.schema` after changing `gateway/access/decisions/policy.py` or `gateway/obligations/kinds.py`. Tests
 fail if the files are out of date.
 """
 
@@ -21,11 +21,11 @@ from typing import Any
 import msgspec
 
 from gateway.access.actor import ActorKind
+from gateway.access.decisions.policy import PolicyRequest, Reason
+from gateway.access.nouns.policy_operation_names import policy_operation_name
+from gateway.access.nouns.refs import ObjectType
+from gateway.access.nouns.relations import ACTIONS
 from gateway.access.operation import OPERATIONS, UNROUTED
-from gateway.access.policy import PolicyRequest, Reason
-from gateway.access.policy_operation_names import policy_operation_name
-from gateway.access.refs import ObjectType
-from gateway.access.relations import ACTIONS
 from gateway.iceberg.codec import plain_descriptions
 from gateway.obligations.guardrails import StatedObligations
 

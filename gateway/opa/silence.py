@@ -23,8 +23,8 @@ from typing import Final, Protocol
 import structlog
 from cachetools import LRUCache
 
+from gateway.access.decisions.policy import PolicyActor
 from gateway.access.dependency_errors import DecisionEngineUnavailable
-from gateway.access.policy import PolicyActor
 from gateway.opa.residual import Proof
 
 _log = structlog.get_logger("opa.silence")

@@ -2,5 +2,5 @@
 """Secret stores: where the storage credentials of warehouses lie.
 
 `port` declares what a store does. `vault` and `vault_session` implement it for HashiCorp Vault. The store in PostgreSQL
-is `gateway.db.stored_secrets`. `gateway.assembly.secret_stores` opens the stores that the settings name.
+is `gateway.db.credentials.stored_secrets`. `gateway.assembly.secret_stores` opens the stores that the settings name.
 """

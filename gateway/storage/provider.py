@@ -3,7 +3,7 @@
 
 A provider decodes its profiles and credentials, which are pure values (`gateway.scope.profile`), and opens a client.
 Common to all providers are the bounds of a warehouse (`files.py`), the minimum lifetime and the cache of credentials
-(`gateway/vending/`), and the validation of a store (`gateway/governance/storage_validation.py`).
+(`gateway/vending/`), and the validation of a store (`gateway/features/credentials/storage_validation.py`).
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ from __future__ import annotations
 from uuid import UUID
 
 from gateway.access.actor import Actor
-from gateway.access.issued_credential import IssuedCredential
-from gateway.access.refs import ObjectType
-from gateway.access.resolved import ResolvedWarehouse
+from gateway.access.audit.issued_credential import IssuedCredential
+from gateway.access.nouns.refs import ObjectType
+from gateway.access.nouns.resolved import ResolvedWarehouse
 from gateway.vending.vendor import Vended
 
 __all__ = ["register_entry"]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 from uuid import UUID
 
-from gateway.access.resolved import ResolvedTable, ResolvedWarehouse
+from gateway.access.nouns.resolved import ResolvedTable, ResolvedWarehouse
 from gateway.iceberg.identifiers import SEPARATOR, Namespace
 from gateway.scope.credential import Credential
 from gateway.scope.level import AccessLevel

@@ -18,7 +18,7 @@ from uuid import UUID
 
 import aiohttp
 
-from gateway.protocol.engine_probes import MAX_OUTPUT
+from gateway.access.operations.engine_probes import MAX_OUTPUT
 
 _PAGE_BYTES: Final = 4 * MAX_OUTPUT
 _ALL: Final = "select * from {}"

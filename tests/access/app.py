@@ -14,6 +14,8 @@ from litestar import Litestar
 from litestar.types import ControllerRouterHandler, Scope
 
 from gateway.access.actor import Actor
+from gateway.access.nouns.refs import ObjectType, Table, TabularRef
+from gateway.access.nouns.warehouse_names import WarehouseNames
 from gateway.access.operations.change_tickets import (
     ApproveChange,
     FindChangeTicket,
@@ -25,9 +27,7 @@ from gateway.access.operations.change_tickets import (
     ticket_object,
 )
 from gateway.access.operations.task_control import ControlTasks, FindTask, FindTasks, FoundTask, GetTask
-from gateway.access.refs import ObjectType, Table, TabularRef
-from gateway.access.shares import ShareLimits, Shares
-from gateway.access.warehouse_names import WarehouseNames
+from gateway.access.shares.shares import ShareLimits, Shares
 from gateway.api.build import build_api
 from gateway.api.services import Services
 from gateway.iceberg.limits import Limits

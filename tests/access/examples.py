@@ -15,62 +15,78 @@ from typing import Any
 from uuid import UUID
 
 import gateway.api.build  # noqa: F401 - the import declares every operation
+from gateway.access.nouns.privileges import GRANTABLE, Privilege
+from gateway.access.nouns.refs import GenericTable, NamespaceIdRef, ObjectType, Ref, Table, TabularRef, UserRef, View
+from gateway.access.nouns.relations import Can
 from gateway.access.operation import OPERATIONS, HttpOperation
 from gateway.access.operations import (
     actions,
     change_tickets,
     checks,
-    column_grants,
-    config,
     credentials,
     data_policies,
-    deleted,
-    docs,
+    deletion,
     engine_probes,
     events,
     generic_tables,
     grant_lists,
     live_credentials,
     mapping_tables,
-    namespace_moves,
     namespaces,
-    policy_bundles,
     projects,
     registrations,
-    renames,
     roles,
     scim,
     search,
     server,
     signing,
     statistics,
-    system,
     tables,
     tag_attachments,
     tags,
     task_control,
-    task_queues,
     token_exchange,
-    transactions,
-    ui,
     users,
     views,
     warehouses,
 )
+from gateway.access.operations import grant_lists as column_grants
+from gateway.access.operations import namespaces as namespace_moves
+from gateway.access.operations import server as config
+from gateway.access.operations import server as docs
+from gateway.access.operations import server as policy_bundles
+from gateway.access.operations import server as system
+from gateway.access.operations import server as ui
+from gateway.access.operations import tables as renames
+from gateway.access.operations import tables as transactions
+from gateway.access.operations import task_control as task_queues
+from gateway.access.operations.change_tickets import DecideChangeRequest
 from gateway.access.operations.checks import Check
-from gateway.access.operations.grants import Assignment
-from gateway.access.privileges import GRANTABLE, Privilege
-from gateway.access.refs import (
-    GenericTable,
-    NamespaceIdRef,
-    ObjectType,
-    Ref,
-    Table,
-    TabularRef,
-    UserRef,
-    View,
+from gateway.access.operations.data_policy_bodies import (
+    ChangeBindingsRequest,
+    CreateDataPolicyRequest,
+    UpdateDataPolicyRequest,
 )
-from gateway.access.relations import Can
+from gateway.access.operations.engine_probes import CreateEngineProbeRequest, EngineProbeResultRequest
+from gateway.access.operations.events import ReplayEventsRequest, RetryDeadLettersRequest
+from gateway.access.operations.grants import Assignment
+from gateway.access.operations.mapping_tables import ChangeEntriesRequest, CreateMappingTableRequest
+from gateway.access.operations.roles import CreateRoleRequest, RoleSourceRequest, UpdateRoleRequest
+from gateway.access.operations.server import BootstrapRequest
+from gateway.access.operations.tags import CreateTagRequest, UpdateTagRequest
+from gateway.access.operations.task_bodies import (
+    ControlTasksRequest,
+    ListProjectTasksRequest,
+    ListTasksRequest,
+    SetQueueConfigRequest,
+)
+from gateway.access.operations.warehouse_bodies import (
+    CreateWarehouseRequest,
+    FormatVersionPolicyRequest,
+    HardDelete,
+    UpdateCredentialRequest,
+    UpdateStorageRequest,
+)
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.iceberg.codec import decode
 from gateway.iceberg.generic_tables import CreateGenericTableRequest
@@ -89,17 +105,6 @@ from gateway.iceberg.wire import (
     ScanReport,
     UpdateNamespacePropertiesRequest,
 )
-from gateway.protocol.change_tickets import DecideChangeRequest
-from gateway.protocol.data_policies import ChangeBindingsRequest, CreateDataPolicyRequest, UpdateDataPolicyRequest
-from gateway.protocol.engine_probes import CreateEngineProbeRequest, EngineProbeResultRequest
-from gateway.protocol.events import ReplayEventsRequest, RetryDeadLettersRequest
-from gateway.protocol.mapping_tables import ChangeEntriesRequest, CreateMappingTableRequest
-from gateway.protocol.roles import CreateRoleRequest, RoleSourceRequest, UpdateRoleRequest
-from gateway.protocol.server import BootstrapRequest
-from gateway.protocol.tags import CreateTagRequest, UpdateTagRequest
-from gateway.protocol.tasks import ControlTasksRequest, ListProjectTasksRequest, ListTasksRequest, SetQueueConfigRequest
-from gateway.protocol.warehouse_storage import UpdateCredentialRequest, UpdateStorageRequest
-from gateway.protocol.warehouses import CreateWarehouseRequest, FormatVersionPolicyRequest, HardDelete
 from gateway.scim.patch import patched_group
 from gateway.scim.reading import group_of, read, user_of
 from gateway.scim.wire import USER as CORE_USER
@@ -718,7 +723,7 @@ _TAG_HELD: tuple[str, Ref, Mapping[str, str]] = ("Tag", world.TAG, {"tag_id": st
 
 
 def _family(name: str) -> Any:
-    """Return the operation of a family (`gateway.access.families`)."""
+    """Return the operation of a family (`gateway.access.nouns.families`)."""
     return OPERATIONS[name]
 
 
@@ -1029,10 +1034,10 @@ def _lifecycle() -> list[Example]:
             world.GENERIC_TABLE_ID,
         ),
     )
-    made = [Example("deleted", deleted.ListDeletedTabulars(world.WAREHOUSE), within)]
+    made = [Example("deleted", deletion.ListDeletedTabulars(world.WAREHOUSE), within)]
     for kind, ref, id in kept:
         body = {"targets": [{"type": kind, "id": str(id)}]}
-        made.append(Example(f"undrop {kind}", deleted.UndropTabulars(world.WAREHOUSE, (ref,)), within, body=body))
+        made.append(Example(f"undrop {kind}", deletion.UndropTabulars(world.WAREHOUSE, (ref,)), within, body=body))
     for name, on, id in (
         ("Namespace", NamespaceIdRef(world.INNER_ID, world.WAREHOUSE_ID), world.INNER_ID),
         ("Table", TabularRef(Table, world.WAREHOUSE_ID, world.TABLE_ID), world.TABLE_ID),

@@ -14,16 +14,16 @@ from datetime import datetime
 from typing import Any, cast
 
 from gateway.access.actor import Actor
+from gateway.access.door.permit import Permit
+from gateway.access.nouns.privileges import GRANTABLE, Privilege
+from gateway.access.nouns.refs import ObjectKey, UserRef, column_key
 from gateway.access.operation import Audience, Operation
 from gateway.access.operations.grants import Assignment
-from gateway.access.permit import Permit
 from gateway.access.ports import Pin, Question
-from gateway.access.privileges import GRANTABLE, Privilege
-from gateway.access.refs import ObjectKey, UserRef, column_key
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
+from gateway.features.grants import grants
 from gateway.fga.client import FgaClient
 from gateway.fga.relationships import FgaRelationships, to_wire
-from gateway.governance import grants
 from gateway.iceberg.errors import CatalogError
 from tests.access import world
 from tests.access.examples import EXAMPLES, Example

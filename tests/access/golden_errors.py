@@ -12,6 +12,7 @@ from unittest.mock import patch
 
 import httpx
 
+from gateway.access.decisions.policy import PolicyAnswer, PolicyRequest
 from gateway.access.dependency_errors import (
     AuditUnavailable,
     CommitUnknown,
@@ -19,10 +20,9 @@ from gateway.access.dependency_errors import (
     DecisionEngineUnavailable,
     OutOfTime,
 )
-from gateway.access.policy import PolicyAnswer, PolicyRequest
+from gateway.access.nouns.refs import ObjectType
+from gateway.access.nouns.relations import VISIBLE_BY
 from gateway.access.ports import Question
-from gateway.access.refs import ObjectType
-from gateway.access.relations import VISIBLE_BY
 from gateway.api.errors import send_error
 from gateway.iceberg.errors import CatalogError
 from gateway.scim.errors import ScimError

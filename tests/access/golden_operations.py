@@ -16,16 +16,16 @@ import msgspec
 
 import gateway.api.build  # noqa: F401 - the import serves every operation
 from gateway.access.actor import Actor
-from gateway.access.audit_record import AUDIT_FORMAT, AuditRecord
+from gateway.access.audit.audit_record import AUDIT_FORMAT, AuditRecord
 from gateway.access.demand import Demand, Fact
+from gateway.access.door.request_context import RequestContext
 from gateway.access.idempotency import RecordedSuccess
+from gateway.access.nouns.policy_operation_names import policy_operation_name
+from gateway.access.nouns.refs import ObjectType
+from gateway.access.nouns.relations import Can
 from gateway.access.operation import UNROUTED, Audience, ChangeOperation, HttpOperation, Operation, Step, SystemTask
 from gateway.access.operations import tasks
 from gateway.access.operations.steps import AssumeRole, ReadThroughView, RepeatAnswer
-from gateway.access.policy_operation_names import policy_operation_name
-from gateway.access.refs import ObjectType
-from gateway.access.relations import Can
-from gateway.access.request_context import RequestContext
 from gateway.fga.compiled import actions_of, compiled_model
 from tests.access import world
 from tests.access.examples import EXAMPLES

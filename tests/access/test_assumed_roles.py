@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from gateway.access.actor import Actor
+from gateway.access.nouns.relations import Can
 from gateway.access.operations.server import Bootstrap
 from gateway.access.operations.steps import AssumeRole
 from gateway.access.operations.users import RegisterSelf
 from gateway.access.ports import Pin, Question
-from gateway.access.relations import Can
 from tests.access import world
 from tests.access.app import running
 from tests.access.examples import EXAMPLES, Example

@@ -15,22 +15,21 @@ from uuid import UUID, uuid4
 import msgspec
 import pytest
 
-from gateway.access.audit_builder import record_of
-from gateway.access.audit_facts import MAX_FACTS_BYTES, facts_of
-from gateway.access.audit_record import AuditRecord
-from gateway.access.event_redaction import REDACTED, is_secret_name
+from gateway.access.audit.audit_facts import MAX_FACTS_BYTES, facts_of
+from gateway.access.audit.audit_record import AuditRecord, record_of
+from gateway.access.events.event_redaction import REDACTED, is_secret_name
+from gateway.access.nouns.privileges import Privilege
+from gateway.access.nouns.refs import ProjectRef, TabularRef, WarehouseRef
 from gateway.access.operation import OPERATIONS, UNROUTED, Operation
 from gateway.access.operations import tasks  # noqa: F401 - the import declares the tasks
 from gateway.access.operations.grants import WRITE_ASSIGNMENTS, Assignment
 from gateway.access.operations.scim import PatchScimUser
 from gateway.access.operations.tables import CommitTable
+from gateway.access.operations.warehouse_bodies import CreateWarehouseRequest
 from gateway.access.operations.warehouses import CreateWarehouse
-from gateway.access.privileges import Privilege
-from gateway.access.refs import ProjectRef, TabularRef, WarehouseRef
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.iceberg.codec import decode
 from gateway.iceberg.wire import CommitTableRequest
-from gateway.protocol.warehouses import CreateWarehouseRequest
 from gateway.scim.reading import read
 from gateway.scim.wire import PatchRequest
 from tests.access import world

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.access.refs import ObjectType
-from gateway.governance.rights import catalog_actions_of
+from gateway.access.nouns.refs import ObjectType
+from gateway.features.grants.rights import catalog_actions_of
 
 _BELOW = "get_metadata include_in_list set_protection manage_tags read_grants"
 _LEAF = f"{_BELOW} drop commit rename undrop get_tasks control_tasks"

@@ -11,11 +11,11 @@ import pytest
 from litestar import get
 
 from gateway.access.actor import Actor
-from gateway.access.authz_errors import ShareExceeded
+from gateway.access.nouns.authz_errors import ShareExceeded
 from gateway.access.operation import HttpOperation, Operation
 from gateway.access.operations.credentials import VendCredentials
 from gateway.access.operations.tables import LoadTable
-from gateway.access.shares import Shares
+from gateway.access.shares.shares import Shares
 from gateway.api.latch import LEASE, Latch
 from gateway.api.serves import SERVED, _inject_context
 from gateway.telemetry.metrics import Metrics

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from gateway.access.resolved import AbsentLocation
+from gateway.access.nouns.resolved import AbsentLocation
 from gateway.telemetry.calls import Call, Calls
 from tests.access import world
 from tests.access.app import running

@@ -36,12 +36,12 @@ SHARED: dict[tuple[str, ...], str] = {("s3", "gcs"): r"(?<![A-Za-z])(?:[sS]ts|ST
 #: Modules that use a term, and why. An unnecessary line fails.
 ALLOWED = {
     "access/operations/signing.py": "paths that clients know",
-    "access/shares.py": "token buckets of principals",
-    "access/token_buckets.py": "as above",
+    "access/shares/shares.py": "token buckets of principals",
+    "access/shares/token_buckets.py": "as above",
     "fga/pacing.py": "as above",
-    "protocol/server.py": "a field of GET /info that clients know",
+    "access/operations/server.py": "a field of GET /info that clients know",
     "api/openapi_examples.py": "examples in the published document",
-    "governance/servers.py": "a field of GET /info that clients know",
+    "features/server/servers.py": "a field of GET /info that clients know",
     "iceberg/types.py": "the partition transform of the specification",
     "scope/endpoint.py": "the addresses of metadata services, whose clouds are named for the reader",
     "settings/process_environment.py": "the variables of Hadoop and Kerberos, which the embedded stack passes on",

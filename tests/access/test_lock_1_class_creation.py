@@ -9,10 +9,10 @@ from typing import ClassVar
 import pytest
 
 from gateway.access.demand import Demand
-from gateway.access.families import ROLE, TABLE, declare_for_each
+from gateway.access.nouns.families import ROLE, TABLE, declare_for_each
+from gateway.access.nouns.refs import Ref
+from gateway.access.nouns.relations import Can
 from gateway.access.operation import OPERATIONS, Audience, HttpOperation, Operation, PublicAudience, ReadOperation
-from gateway.access.refs import Ref
-from gateway.access.relations import Can
 from gateway.api.binding import bind
 from tests.access.world import SERVER
 

@@ -8,10 +8,10 @@ from typing import ClassVar
 import pytest
 from litestar import get
 
+from gateway.access.door.permit import Permit
 from gateway.access.operation import OPERATIONS, Audience, PublicAudience, ReadOperation
 from gateway.access.operations.namespaces import LoadNamespace
 from gateway.access.operations.tables import DropTable, LoadTable
-from gateway.access.permit import Permit
 from gateway.access.request import Query
 from gateway.api.binding import inputs_of
 from gateway.api.context import Ctx

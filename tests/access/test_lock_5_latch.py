@@ -14,7 +14,7 @@ from litestar.response import Redirect, Stream
 
 from gateway.access.operation import Operation
 from gateway.access.operations.credentials import VendCredentials
-from gateway.access.operations.system import GetHealth
+from gateway.access.operations.server import GetHealth
 from gateway.access.operations.tables import DropTable, LoadTable
 from gateway.api.context import Ctx
 from gateway.api.latch import Latch, _may_be_sent

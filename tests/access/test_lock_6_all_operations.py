@@ -10,14 +10,14 @@ import re
 
 import pytest
 
+from gateway.access.decisions.policy import PolicyAnswer, PolicyRequest
 from gateway.access.dependency_errors import DecisionEngineUnavailable
+from gateway.access.nouns.refs import ObjectType
+from gateway.access.nouns.relations import VISIBLE_BY
 from gateway.access.operation import OPERATIONS, Durability, Operation
 from gateway.access.operations.generic_tables import LoadGenericTable
 from gateway.access.operations.tables import LoadTable
-from gateway.access.policy import PolicyAnswer, PolicyRequest
 from gateway.access.ports import Question
-from gateway.access.refs import ObjectType
-from gateway.access.relations import VISIBLE_BY
 from gateway.api.serves import SERVED
 from tests.access.app import Running, running
 from tests.access.examples import EXAMPLES, OLDER_PATHS, Example

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from gateway.access.demand import Demand
+from gateway.access.nouns.relations import Can
 from gateway.access.operation import OPERATIONS, Audience, ReadOperation
-from gateway.access.relations import Can
 from tests.access import world
 from tests.access.examples import EXAMPLES
 from tests.access.world import DoorFixture, request_context

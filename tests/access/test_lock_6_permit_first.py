@@ -13,17 +13,17 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any
 
-import msgspec
-
 import gateway.catalog
 import gateway.governance
-from gateway.access.door import Door
+import msgspec
+
+from gateway.access.door.door import Door
+from gateway.access.door.permit import Permit
 from gateway.access.operation import Operation
-from gateway.access.permit import Permit
 from gateway.api.services import Services
-from gateway.db.credentials import StorageCredentials
-from gateway.db.delivery import TupleDelivery
-from gateway.db.engine import Database
+from gateway.db.credentials.credentials import StorageCredentials
+from gateway.db.engine.database import Database
+from gateway.db.tuples.delivery import TupleDelivery
 from gateway.storage.files import Files
 from gateway.storage.provider import StorageClients
 from gateway.vending.vendor import Vendor

@@ -10,7 +10,9 @@ import pytest
 
 from gateway.access.actor import Actor
 from gateway.access.demand import Demand
+from gateway.access.door.request_context import RequestContext
 from gateway.access.idempotency import RecordedSuccess
+from gateway.access.nouns.relations import Can
 from gateway.access.operation import (
     OPERATIONS,
     UNROUTED,
@@ -23,8 +25,6 @@ from gateway.access.operation import (
     SystemTask,
 )
 from gateway.access.operations.steps import RepeatAnswer
-from gateway.access.relations import Can
-from gateway.access.request_context import RequestContext
 from gateway.api.answers import EmptyResponse
 from gateway.api.build import build_api  # noqa: F401 - the import serves every operation
 from gateway.api.serves import REPEATED_BY, SERVED, serves

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 import pytest
 
 from gateway.access.actor import Actor
+from gateway.access.door.request_context import RequestContext
+from gateway.access.nouns.relations import Can
 from gateway.access.operation import (
     OPERATIONS,
     UNROUTED,
@@ -25,10 +27,8 @@ from gateway.access.operation import (
 )
 from gateway.access.operations.credentials import VendCredentials
 from gateway.access.operations.tasks import PurgeTable, RepairDrift
-from gateway.access.relations import Can
-from gateway.access.request_context import RequestContext
 from gateway.api.serves import SERVED
-from gateway.db.engine import Database
+from gateway.db.engine.database import Database
 from gateway.iceberg.errors import CatalogError
 from tests.access import world
 from tests.access.app import running

@@ -22,9 +22,9 @@ from typing import Any
 import pytest
 
 import gateway.api
+from gateway.access.door.permit import Permit
 from gateway.access.idempotency import RecordedSuccess
-from gateway.access.permit import Permit
-from gateway.governance.tasks import Tasks
+from gateway.features.tasks.tasks import Tasks
 from tests.access.test_lock_6_permit_first import EXEMPT, _offered
 
 #: Parameters of use cases beside permits, with values outside of the request. An unnecessary line fails.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Unknown members of bodies and unknown query parameters of the management API, at every endpoint.
 
-The rule is in `gateway/protocol/base.py`, for query parameters in `gateway/api/entry.py`, and for users in
+The rule is in `gateway/access/bodies.py`, for query parameters in `gateway/api/entry.py`, and for users in
 docs/protocol.md. Here it is stated a second time, by the operations instead of the bodies.
 """
 
@@ -16,15 +16,15 @@ import httpx
 import msgspec
 import pytest
 
+from gateway.access.bodies import Request, StrictRequest
 from gateway.access.operation import HttpOperation
+from gateway.access.operations.actions import Identity
+from gateway.access.operations.checks import BatchCheckAnswer, BatchCheckRequest, CheckResult
+from gateway.access.operations.grants import WriteGrantsRequest
 from gateway.api.serves import INPUTS, SERVED
-from gateway.governance.check_requests import add_unknown, parse_batch
+from gateway.features.grants.check_requests import add_unknown, parse_batch
 from gateway.iceberg.errors import BadRequestException
 from gateway.iceberg.wire import decode
-from gateway.protocol.base import Request, StrictRequest
-from gateway.protocol.checks import BatchCheckAnswer, BatchCheckRequest, CheckResult
-from gateway.protocol.grants import WriteGrantsRequest
-from gateway.protocol.rights import Identity
 from tests.access.app import Running, running
 from tests.access.examples import EXAMPLES, Example
 from tests.access.world import request_context

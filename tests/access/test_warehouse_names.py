@@ -9,8 +9,8 @@ from uuid import UUID
 import httpx
 import pytest
 
-from gateway.access.refs import UNUSED_ID, WarehouseNameRef
-from gateway.access.warehouse_names import WarehouseNames
+from gateway.access.nouns.refs import UNUSED_ID, WarehouseNameRef
+from gateway.access.nouns.warehouse_names import WarehouseNames
 from tests.access import world
 from tests.access.app import Running, running
 from tests.access.examples import EXAMPLES, Example

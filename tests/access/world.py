@@ -16,15 +16,16 @@ from uuid import UUID
 import msgspec
 
 from gateway.access.actor import Actor
-from gateway.access.audit_record import AuditRecord
-from gateway.access.delegation_limits import DelegateGrant
+from gateway.access.audit.audit_record import AuditRecord
+from gateway.access.audit.issued_credential import IssuedCredential
+from gateway.access.decisions.delegation import DelegateGrant
+from gateway.access.decisions.engine_trust import EngineProbes
+from gateway.access.decisions.policy import PolicyAnswer, PolicyRequest, Reason
+from gateway.access.delegation_limits import ActsFor
 from gateway.access.dependency_errors import AuditUnavailable
-from gateway.access.door import Door
-from gateway.access.engine_probes import EngineProbes
-from gateway.access.issued_credential import IssuedCredential
-from gateway.access.policy import PolicyAnswer, PolicyRequest, Reason
-from gateway.access.ports import Pin, Question
-from gateway.access.refs import (
+from gateway.access.door.door import Door
+from gateway.access.door.request_context import RequestContext
+from gateway.access.nouns.refs import (
     DataPolicyRef,
     GenericTable,
     NamespaceIdRef,
@@ -43,8 +44,7 @@ from gateway.access.refs import (
     WarehouseNameRef,
     WarehouseRef,
 )
-from gateway.access.request_context import RequestContext
-from gateway.access.resolved import (
+from gateway.access.nouns.resolved import (
     Excerpt,
     Governed,
     Resolution,
@@ -61,9 +61,9 @@ from gateway.access.resolved import (
     ResolvedView,
     ResolvedWarehouse,
 )
+from gateway.access.ports import Pin, Question
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 from gateway.obligations.data_policies import PolicyInputs
-from gateway.protocol.delegation import ActsFor
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 SERVER_ID = UUID("00000000-0000-4000-8000-000000000001")

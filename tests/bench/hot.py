@@ -19,9 +19,9 @@ import httpx
 import psutil
 
 from gateway.access.actor import Actor
+from gateway.access.nouns.refs import ObjectKey, ObjectType
+from gateway.access.nouns.relations import Can
 from gateway.access.ports import Pin, Question
-from gateway.access.refs import ObjectKey, ObjectType
-from gateway.access.relations import Can
 from gateway.embedded.ready import Ready
 from gateway.fga.cache import CachedRelationships
 

@@ -19,14 +19,14 @@ from uuid import UUID
 
 from sqlalchemy import text
 
-from gateway.db import task_runs
-from gateway.db.engine import Database
-from gateway.db.migrate import run_migrations
-from gateway.db.task_runs import Task
-from gateway.db.tasks import Queue
+from gateway.db.engine.database import Database
+from gateway.db.engine.migrate import run_migrations
+from gateway.db.tasks import task_runs
+from gateway.db.tasks.task_runs import Task
+from gateway.db.tasks.tasks import Queue
 from gateway.embedded import account, postgres, secrets
 from gateway.embedded.children import Children
-from gateway.tasks.worker import Worker
+from gateway.features.tasks.worker import Worker
 from tests.integration.parts import Rows, free_port
 
 _SLOTS = 4

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway.governance.probe_challenges import masked_as
+from gateway.features.engines.probe_challenges import masked_as
 from tests.contract.world import Person, World, error_triple
 
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from gateway.db.engine import Database
+from gateway.db.engine.database import Database
+from gateway.features.principals import former_grantors
+from gateway.features.principals.former_grantors import FormerGrantors
 from gateway.fga.client import FgaClient
 from gateway.fga.relationships import FgaRelationships
 from gateway.settings import Secret
 from gateway.settings.postgres_url import asyncpg_url
-from gateway.tasks import former_grantors
-from gateway.tasks.former_grantors import FormerGrantors
 from tests.contract.test_own_relationship_model import known, lakegate
 from tests.contract.world import Person, World
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 import pytest
 from structlog.testing import capture_logs
 
-from gateway.access.engine_probes import ProbeRules, Standing
-from gateway.db.engine import Database
+from gateway.access.decisions.engine_trust import ProbeRules, Standing
+from gateway.db.engine.database import Database
+from gateway.features.engines.probe_expiry import ProbeExpiry
 from gateway.settings import Secret
 from gateway.settings.postgres_url import asyncpg_url
-from gateway.tasks.probe_expiry import ProbeExpiry
 from tests.contract.test_engine_probes import opened, posted, shown
 from tests.contract.test_roles import add, make
 from tests.contract.world import World

@@ -13,9 +13,9 @@ from uuid import UUID, uuid4
 import httpx
 import pytest
 
-from gateway.db.engine import Database
-from gateway.db.statistics import Counted, add_calls
-from gateway.tasks.statistics import StatisticsKeeper
+from gateway.db.engine.database import Database
+from gateway.db.tables.statistics import Counted, add_calls
+from gateway.features.server.statistics import StatisticsKeeper
 from gateway.telemetry.calls import Call, Calls
 from tests.contract.world import Person, World, error_triple, unique
 

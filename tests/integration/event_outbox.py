@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from sqlalchemy import text
 from uuid_utils.compat import uuid7
 
-from gateway.db.engine import Connection, Database
+from gateway.db.engine.database import Connection, Database
 
 _EVENTS = text(
     "insert into events (id, at, type, source, key, attributes, data) "

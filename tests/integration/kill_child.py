@@ -26,14 +26,17 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.actor import Actor
 from gateway.access.dependency_errors import CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
-from gateway.access.privileges import TRAVERSE_REASONS, Privilege
-from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.nouns.privileges import TRAVERSE_REASONS, Privilege
+from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
-from gateway.db import delivery as delivery_module
-from gateway.db import grants, namespace_move, outbox, ownership, tables, users
-from gateway.db.delivery import TupleDelivery
-from gateway.db.desired_tuples import TRAVERSE, containers_of
-from gateway.db.engine import Database, commit
+from gateway.db.engine.database import Database, commit
+from gateway.db.grants import grants
+from gateway.db.principals import users
+from gateway.db.tables import namespace_move, tables
+from gateway.db.tuples import delivery as delivery_module
+from gateway.db.tuples import outbox, ownership
+from gateway.db.tuples.delivery import TupleDelivery
+from gateway.db.tuples.desired_tuples import TRAVERSE, containers_of
 from gateway.fga.client import FgaClient
 from gateway.fga.relationships import to_wire
 from gateway.iceberg.identifiers import Namespace

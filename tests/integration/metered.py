@@ -31,7 +31,7 @@ from sqlalchemy.pool import Pool
 
 import gateway
 from gateway.app import create_app
-from gateway.db.compiled_reads import DirectRead
+from gateway.db.pools.compiled_reads import DirectRead
 from gateway.embedded.ready import Ready
 from gateway.settings import load
 

@@ -21,14 +21,14 @@ from aiohttp.test_utils import TestServer
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.access.refs import ObjectKey, ObjectType
-from gateway.access.resolved import ResolvedNamespace, ResolvedWarehouse
+from gateway.access.nouns.refs import ObjectKey, ObjectType
+from gateway.access.nouns.resolved import ResolvedNamespace, ResolvedWarehouse
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
-from gateway.db.delivery import TupleDelivery
-from gateway.db.desired_tuples import TRAVERSE, desired_tuples
-from gateway.db.engine import Database
-from gateway.db.migrate import run_migrations
-from gateway.db.new_tuple_delivery import WriteTuples
+from gateway.db.engine.database import Database
+from gateway.db.engine.migrate import run_migrations
+from gateway.db.tuples.delivery import TupleDelivery
+from gateway.db.tuples.desired_tuples import TRAVERSE, desired_tuples
+from gateway.db.tuples.new_tuple_delivery import WriteTuples
 from gateway.embedded import account, ports, postgres, secrets
 from gateway.embedded.children import Children, ChildSpec
 from gateway.embedded.probe import until_answering

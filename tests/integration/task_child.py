@@ -12,11 +12,11 @@ import sys
 
 from sqlalchemy import text
 
-from gateway.db import task_runs
-from gateway.db.engine import Database
-from gateway.db.task_runs import Task
-from gateway.db.tasks import Queue
-from gateway.tasks.worker import Worker
+from gateway.db.engine.database import Database
+from gateway.db.tasks import task_runs
+from gateway.db.tasks.task_runs import Task
+from gateway.db.tasks.tasks import Queue
+from gateway.features.tasks.worker import Worker
 
 
 async def main(url: str) -> None:

@@ -13,9 +13,9 @@ import pytest
 from sqlalchemy import text
 
 from gateway.access.dependency_errors import DatabaseUnavailable
-from gateway.db import pending_files
-from gateway.db.advisory_locks import AdvisoryLocks
-from gateway.db.engine import Database
+from gateway.db.engine.advisory_locks import AdvisoryLocks
+from gateway.db.engine.database import Database
+from gateway.db.tables import pending_files
 from gateway.embedded.ready import Ready
 from tests.contract import conftest as shared
 

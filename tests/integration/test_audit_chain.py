@@ -16,16 +16,15 @@ import pytest
 from sqlalchemy import text
 from uuid_utils.compat import uuid7
 
-from gateway.access.audit_chain import Anchor
-from gateway.access.audit_months import first_id
-from gateway.access.audit_record import AuditRecord
-from gateway.db import audit_log, audit_partitions
-from gateway.db.audit_partitions import Partition
-from gateway.db.engine import Connection, Database
+from gateway.access.audit.audit_chain import Anchor, first_id
+from gateway.access.audit.audit_record import AuditRecord
+from gateway.db.audit import audit_log, audit_partitions
+from gateway.db.audit.audit_partitions import Partition
+from gateway.db.engine.database import Connection, Database
 from gateway.embedded.ready import Ready
+from gateway.features.audit.audit_chain import AuditSealer, Verified, export, verify, verify_file
 from gateway.settings.env import Secret
 from gateway.settings.postgres_url import asyncpg_url
-from gateway.tasks.audit_chain import AuditSealer, Verified, export, verify, verify_file
 from tests.audit_records import allowed_record
 from tests.integration.kills import Killable
 from tests.integration.parts import Parts, running_parts

@@ -15,13 +15,13 @@ from google.protobuf import json_format
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from sqlalchemy import text
 
-from gateway.db import audit_log
-from gateway.db.engine import Database
+from gateway.db.audit import audit_log
+from gateway.db.engine.database import Database
 from gateway.embedded.ready import Ready
+from gateway.features.audit.audit_chain import AuditSealer
+from gateway.features.audit.audit_export import AuditExport
 from gateway.settings.env import Secret
 from gateway.settings.postgres_url import asyncpg_url
-from gateway.tasks.audit_chain import AuditSealer
-from gateway.tasks.audit_export import AuditExport
 from gateway.telemetry.otlp_client import JSON, CollectorRefused, CollectorUnavailable, OtlpClient
 from tests.integration.kills import Killable
 from tests.integration.parts import Parts, running_parts

@@ -13,17 +13,17 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from gateway.access.audit_months import Month, first_id, month_of
-from gateway.access.audit_record import AuditRecord
-from gateway.db import audit_log, audit_partitions
-from gateway.db.audit_partitions import PartitionBusy
-from gateway.db.engine import Database
-from gateway.db.migrate import run_migrations
+from gateway.access.audit.audit_chain import Month, first_id, month_of
+from gateway.access.audit.audit_record import AuditRecord
+from gateway.db.audit import audit_log, audit_partitions
+from gateway.db.audit.audit_partitions import PartitionBusy
+from gateway.db.engine.database import Database
+from gateway.db.engine.migrate import run_migrations
 from gateway.embedded.ready import Ready
+from gateway.features.audit.audit_chain import AuditSealer, verify
+from gateway.features.audit.audit_retention import AuditPartitions, Retention
 from gateway.settings.env import Secret
 from gateway.settings.postgres_url import asyncpg_url
-from gateway.tasks.audit_chain import AuditSealer, verify
-from gateway.tasks.audit_retention import AuditPartitions, Retention
 from tests.audit_records import allowed_record
 from tests.integration.kills import Killable
 from tests.integration.parts import Parts, running_parts

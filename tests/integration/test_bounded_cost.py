@@ -311,7 +311,7 @@ def test_a_list_of_names_equals_a_list_of_rows(
                 created, _ = await gateway.send("POST", tables, token, body=body, headers=_PLAIN)
                 assert created.status_code == 200, created.text
             for most, path in ((10_000, tables), (3, tables), (10_000, f"{tables}?returnUuids=true")):
-                monkeypatch.setattr("gateway.catalog.lists._MOST_NAMES", most)
+                monkeypatch.setattr("gateway.features.contents.lists._MOST_NAMES", most)
                 listed, _ = await gateway.send("GET", path, token)
                 assert listed.status_code == 200, listed.text
                 found.append(listed.json()["identifiers"])

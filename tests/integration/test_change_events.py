@@ -11,8 +11,8 @@ from uuid import UUID
 import jsonschema_rs
 import pytest
 
-from gateway.access.event_building import NewEvent
-from gateway.access.event_schema import SCHEMA_FILE
+from gateway.access.events.event_building import NewEvent
+from gateway.access.events.event_schema import SCHEMA_FILE
 from tests.contract import test_generic_tables as generic
 from tests.contract import test_namespace_moves as moves
 from tests.contract import test_register as registrations

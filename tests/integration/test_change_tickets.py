@@ -13,8 +13,12 @@ import msgspec
 import pytest
 from sqlalchemy import Select, text
 
-from gateway.access.refs import ObjectKey, ObjectType
-from gateway.catalog.change_approval import (
+from gateway.access.nouns.refs import ObjectKey, ObjectType
+from gateway.access.operations.change_tickets import ChangeTicket, TicketStatus
+from gateway.db.engine.database import Connection, Database
+from gateway.db.warehouses import change_tickets
+from gateway.db.warehouses.change_tickets import NewTicket
+from gateway.features.approvals.change_approval import (
     Approval,
     ChangeApproval,
     ChangePending,
@@ -22,11 +26,7 @@ from gateway.catalog.change_approval import (
     ChangeRejected,
     VerifierUnavailableBeforeChange,
 )
-from gateway.catalog.change_proposals import ChangingPermit, Proposal
-from gateway.db import change_tickets
-from gateway.db.change_tickets import NewTicket
-from gateway.db.engine import Connection, Database
-from gateway.protocol.change_tickets import ChangeTicket, TicketStatus
+from gateway.features.approvals.change_proposals import ChangingPermit, Proposal
 from gateway.verification.panel import Panel, Seat
 from gateway.verification.port import Approved, ChangeKind, Pending, ProposedChange, Rejected, Verdict
 from tests.integration.parts import Parts, Rows, running_parts

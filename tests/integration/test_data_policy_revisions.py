@@ -10,10 +10,10 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import text
 
-from gateway.db import data_policies, data_policy_bindings
-from gateway.db.data_policy_bindings import Bound
-from gateway.db.data_policy_revisions import touch
-from gateway.db.engine import Connection, Database
+from gateway.db.engine.database import Connection, Database
+from gateway.db.policies import data_policies, data_policy_bindings
+from gateway.db.policies.data_policy_bindings import Bound
+from gateway.db.policies.data_policy_revisions import touch
 from tests.integration.parts import Rows, running_parts
 
 MASK = {"kind": "mask", "action": "mask-alphanum", "columns": [{"name": "email"}]}

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from sqlalchemy import text
 
-from gateway.db.engine import Database, Deadlocked, retry_serialization
+from gateway.db.engine.database import Database, Deadlocked, retry_serialization
 from tests.integration.parts import running_parts
 
 _TAKE = text("select pg_advisory_xact_lock(:number)")

@@ -23,9 +23,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gateway.access.actor import Actor
+from gateway.access.nouns.refs import ObjectKey, ObjectType, column_key
+from gateway.access.nouns.relations import Can
 from gateway.access.ports import Pin, Question
-from gateway.access.refs import ObjectKey, ObjectType, column_key
-from gateway.access.relations import Can
 from gateway.fga.cache import CachedRelationships
 from gateway.fga.client import FgaClient
 from gateway.fga.evaluation import Evaluation, HeldTuple, ModelRules

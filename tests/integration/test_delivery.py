@@ -19,21 +19,23 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.dependency_errors import ConditionConflict, DecisionEngineUnavailable, WriteOutcomeUnknown
-from gateway.access.privileges import TRAVERSE_REASONS, Privilege
-from gateway.access.refs import ObjectKey, ObjectType
-from gateway.access.resolved import Resolution
+from gateway.access.nouns.privileges import TRAVERSE_REASONS, Privilege
+from gateway.access.nouns.refs import ObjectKey, ObjectType
+from gateway.access.nouns.resolved import Resolution
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
-from gateway.db import grants, managed_access, outbox, ownership, roles, users
-from gateway.db import tables as table_rows
-from gateway.db.decision_revalidation import revalidate_decision
-from gateway.db.delivery import TupleDelivery
-from gateway.db.desired_tuples import TRAVERSE, containers_of
-from gateway.db.engine import Database
-from gateway.db.event_outbox import EventOutbox
-from gateway.db.outbox import Pending
+from gateway.db.engine.database import Database
+from gateway.db.engine.decision_revalidation import revalidate_decision
+from gateway.db.engine.event_outbox import EventOutbox
+from gateway.db.grants import grants
+from gateway.db.principals import roles, users
+from gateway.db.tables import tables as table_rows
+from gateway.db.tuples import managed_access, outbox, ownership
+from gateway.db.tuples.delivery import TupleDelivery
+from gateway.db.tuples.desired_tuples import TRAVERSE, containers_of
+from gateway.db.tuples.outbox import Pending
+from gateway.features.tuples.outbox import expire_some
 from gateway.fga.client import FgaClient
 from gateway.fga.relationships import rfc3339
-from gateway.tasks.outbox import expire_some
 from tests.clock import quickest
 from tests.integration import parts
 from tests.integration.parts import (

@@ -11,11 +11,11 @@ import pytest
 from sqlalchemy import text
 
 from gateway.access.dependency_errors import DecisionEngineUnavailable
-from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
-from gateway.db import outbox
-from gateway.db.delivery import TupleDelivery
-from gateway.db.engine import Database
+from gateway.db.engine.database import Database
+from gateway.db.tuples import outbox
+from gateway.db.tuples.delivery import TupleDelivery
 from gateway.embedded.ready import Ready
 
 

@@ -28,13 +28,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-from gateway.access import refs
 from gateway.access.actor import Actor
 from gateway.access.dependency_errors import DatabaseUnavailable
-from gateway.db.compiled_reads import DirectRead
-from gateway.db.driver_pool import DriverPool, connect_like
-from gateway.db.engine import Database
-from gateway.db.resolver import DatabaseResolver, frequent_reads
+from gateway.access.nouns import refs
+from gateway.db.engine.database import Database
+from gateway.db.pools.compiled_reads import DirectRead
+from gateway.db.pools.driver_pool import DriverPool, connect_like
+from gateway.db.resolver.resolver import DatabaseResolver, frequent_reads
 from tests.integration.parts import Rows, running_parts
 from tests.integration.toxic import Toxic
 

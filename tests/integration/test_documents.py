@@ -14,15 +14,15 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import text
 
-from gateway.access import refs
 from gateway.access.actor import Actor
-from gateway.access.resolved import Excerpt, ResolvedTable
-from gateway.db import namespaces, tables, tabular_writes
-from gateway.db.documents import Document, DocumentCache, Documents
-from gateway.db.engine import Database
-from gateway.db.excerpt_backfill import fill_excerpts
-from gateway.db.resolver import DatabaseResolver
-from gateway.db.resolver_statements import SEVERAL, STATEMENTS
+from gateway.access.nouns import refs
+from gateway.access.nouns.resolved import Excerpt, ResolvedTable
+from gateway.db.engine.database import Database
+from gateway.db.resolver.resolver import DatabaseResolver
+from gateway.db.resolver.resolver_statements import SEVERAL, STATEMENTS
+from gateway.db.tables import namespaces, tables, tabular_writes
+from gateway.db.tables.documents import Document, DocumentCache, Documents
+from gateway.db.tables.excerpt_backfill import fill_excerpts
 from gateway.iceberg.errors import PayloadTooLarge
 from tests.integration.parts import Rows, running_parts
 

@@ -14,18 +14,18 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from gateway.access.privileges import Privilege
+from gateway.access.nouns.privileges import Privilege
 from gateway.access.tuples import TupleKey
-from gateway.db import drift as drift_rows
-from gateway.db import outbox
-from gateway.db.engine import Database
-from gateway.db.event_outbox import EventOutbox
-from gateway.db.outbox import Pending
-from gateway.db.resolver import DatabaseResolver
+from gateway.db.engine.database import Database
+from gateway.db.engine.event_outbox import EventOutbox
+from gateway.db.resolver.resolver import DatabaseResolver
+from gateway.db.tuples import outbox
+from gateway.db.tuples.outbox import Pending
+from gateway.db.warehouses import drift as drift_rows
+from gateway.features.tuples import drift
+from gateway.features.tuples.drift import DriftKeeper, new_run_id
+from gateway.features.tuples.drift_findings import External, Finding, Kind, RepairAction
 from gateway.fga.relationships import to_wire
-from gateway.tasks import drift
-from gateway.tasks.drift import DriftKeeper, new_run_id
-from gateway.tasks.drift_findings import External, Finding, Kind, RepairAction
 from tests.access.world import DoorFixture
 from tests.integration import test_delivery
 from tests.integration.parts import Parts, running_parts

@@ -19,7 +19,7 @@ import httpx
 import psutil
 import pytest
 
-from gateway.db.secrets import Sealer
+from gateway.db.credentials.secrets import Sealer
 from gateway.embedded.ready import Ready
 from tests.contract.world import World
 from tests.integration.toxic import second_gateway

@@ -13,11 +13,11 @@ import pytest
 from sqlalchemy import text
 
 from gateway.access.dependency_errors import DatabaseUnavailable
-from gateway.db import event_deliveries
-from gateway.db.engine import Database
+from gateway.db.engine.database import Database
+from gateway.db.warehouses import event_deliveries
 from gateway.events.port import Event, EventRefused, SinkUnavailable
 from gateway.events.webhook import WebhookSink
-from gateway.tasks.event_delivery import EventDelivery, EventKeeping, Pace
+from gateway.features.events.event_delivery import EventDelivery, EventKeeping, Pace
 from tests.integration.event_outbox import count_waiting, put, put_committed
 from tests.integration.parts import Parts, running_parts
 

@@ -17,17 +17,16 @@ from sqlalchemy import event as sqlalchemy_event
 from sqlalchemy import text
 from uuid_utils.compat import uuid7
 
+from gateway.access.audit.issued_credential import IssuedCredential
 from gateway.access.dependency_errors import OutOfTime
-from gateway.access.event_building import event_id
-from gateway.access.issued_credential import IssuedCredential
+from gateway.access.door.permit import Permit
+from gateway.access.door.request_context import Deadline
+from gateway.access.events.event_building import event_id
 from gateway.access.operation import Operation
-from gateway.access.operations.tables import CommitTable, DropTable
-from gateway.access.operations.transactions import CommitTransaction
-from gateway.access.permit import Permit
-from gateway.access.request_context import Deadline
-from gateway.db import audit_log
-from gateway.db.engine import Database
-from gateway.db.event_outbox import EventOutbox
+from gateway.access.operations.tables import CommitTable, CommitTransaction, DropTable
+from gateway.db.audit import audit_log
+from gateway.db.engine.database import Database
+from gateway.db.engine.event_outbox import EventOutbox
 from gateway.iceberg.errors import CatalogError
 from tests.access import world
 from tests.access.examples import EXAMPLES

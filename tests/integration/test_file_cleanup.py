@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from sqlalchemy import text
 
-from gateway.db import pending_files
-from gateway.db.engine import Database
-from gateway.db.pending_files import PendingFiles
+from gateway.db.engine.database import Database
+from gateway.db.tables import pending_files
+from gateway.db.tables.pending_files import PendingFiles
 from tests.integration.parts import Parts, Rows, running_parts
 
 FILE = "s3://bucket/view/metadata/00001-a.metadata.json"

@@ -13,12 +13,12 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.access.privileges import Privilege
-from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.nouns.privileges import Privilege
+from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType
-from gateway.db import grant_ends, grants
-from gateway.db.engine import Database
-from gateway.db.grants import Change
+from gateway.db.engine.database import Database
+from gateway.db.grants import grant_ends, grants
+from gateway.db.grants.grants import Change
 from gateway.embedded.ready import Ready
 
 SELECT, MODIFY = Privilege.SELECT, Privilege.MODIFY

@@ -25,8 +25,8 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from gateway.db import outbox
-from gateway.db.engine import Database
+from gateway.db.engine.database import Database
+from gateway.db.tuples import outbox
 from gateway.fga.client import FgaClient
 from gateway.fga.relationships import rfc3339, to_wire
 from tests.integration import parts

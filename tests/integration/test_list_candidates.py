@@ -20,14 +20,16 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 
 from gateway.access.actor import Actor, ActorKind
-from gateway.access.list_visibility import Holders, Reach, holders_of
-from gateway.access.privileges import GRANTABLE, Privilege
-from gateway.access.refs import TABULARS as KINDS
-from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.door.list_visibility import Holders, Reach, holders_of
+from gateway.access.nouns.privileges import GRANTABLE, Privilege
+from gateway.access.nouns.refs import TABULARS as KINDS
+from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType
-from gateway.db import grants, list_candidates, task_lists
-from gateway.db.engine import Connection, Database
-from gateway.db.resolver import DatabaseResolver
+from gateway.db.engine import list_candidates
+from gateway.db.engine.database import Connection, Database
+from gateway.db.grants import grants
+from gateway.db.resolver.resolver import DatabaseResolver
+from gateway.db.tasks import task_lists
 from gateway.fga.model_analysis import reaches_of
 from tests.integration.naive import Naive, Tuple, the_model
 from tests.integration.parts import Rows, add_table, all_desired, running_parts

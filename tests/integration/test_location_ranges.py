@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
-from gateway.db import retired_locations, tables
+from gateway.db.tables import retired_locations, tables
 from gateway.scope.location import Location
 from gateway.storage.s3.location import SCHEME
 from tests.integration.parts import Rows, running_parts

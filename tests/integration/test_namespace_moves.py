@@ -11,10 +11,11 @@ import pytest
 from sqlalchemy import event, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.access.privileges import Privilege
-from gateway.access.refs import ObjectKey, ObjectType
-from gateway.db import grants, namespace_move, namespaces
-from gateway.db.engine import Database
+from gateway.access.nouns.privileges import Privilege
+from gateway.access.nouns.refs import ObjectKey, ObjectType
+from gateway.db.engine.database import Database
+from gateway.db.grants import grants
+from gateway.db.tables import namespace_move, namespaces
 from gateway.iceberg.identifiers import Namespace
 from tests.integration.parts import Parts, Rows, add_table, resolved_inner, resolved_outer, running_parts
 

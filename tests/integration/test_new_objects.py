@@ -19,15 +19,17 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.actor import Actor
 from gateway.access.dependency_errors import DecisionEngineUnavailable, WriteOutcomeUnknown
-from gateway.access.privileges import Privilege
-from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.nouns.privileges import Privilege
+from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, TupleKey
-from gateway.db import grants, namespaces, outbox, ownership
-from gateway.db.delivery import TupleDelivery
-from gateway.db.desired_tuples import TRAVERSE, containers_of
-from gateway.db.engine import Database
-from gateway.db.new_tuple_delivery import NewTuples
-from gateway.db.outbox import Pending
+from gateway.db.engine.database import Database
+from gateway.db.grants import grants
+from gateway.db.tables import namespaces
+from gateway.db.tuples import outbox, ownership
+from gateway.db.tuples.delivery import TupleDelivery
+from gateway.db.tuples.desired_tuples import TRAVERSE, containers_of
+from gateway.db.tuples.new_tuple_delivery import NewTuples
+from gateway.db.tuples.outbox import Pending
 from gateway.fga.client import FgaClient
 from tests.integration.parts import (
     Parts,
@@ -267,7 +269,7 @@ async def test_revocation_is_not_confirmed_while_the_write_of_a_new_object_is_in
 
 
 async def test_revocation_waits_for_the_end_of_a_write_in_flight(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.db.delivery._PATIENCE", 400)
+    monkeypatch.setattr("gateway.db.tuples.delivery._PATIENCE", 400)
     created = await rig.create_quickly(rig.rows.ann)
     rig.gate.open.clear()
     slow = asyncio.create_task(rig.delivery().deliver(created))

@@ -30,7 +30,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 from pyiceberg.io import load_file_io
 
-from gateway.governance.storage_validation import CheckStatus, ValidationReport, validate_warehouse_storage
+from gateway.features.credentials.storage_validation import CheckStatus, ValidationReport, validate_warehouse_storage
 from gateway.scope.errors import InvalidLocation
 from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location

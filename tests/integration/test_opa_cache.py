@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from gateway.access.policy import PolicyActor, PolicyAnswers, PolicyRequest
+from gateway.access.decisions.policy import PolicyActor, PolicyAnswers, PolicyRequest
 from gateway.opa.cache import CachedPolicies
 from gateway.opa.decider import OpaDecider
 from gateway.opa.residual import Proof

@@ -17,8 +17,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from gateway.access.dependency_errors import DecisionEngineUnavailable
-from gateway.access.policy import (
+from gateway.access.decisions.policy import (
     PolicyActor,
     PolicyContext,
     PolicyQuestion,
@@ -26,6 +25,7 @@ from gateway.access.policy import (
     PolicyResource,
     Reason,
 )
+from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.obligations.kinds import CredentialLife, NoVending
 from gateway.obligations.merging import Obligations
 from gateway.opa.decider import OpaDecider

@@ -18,8 +18,7 @@ from typing import Any
 
 import pytest
 
-from gateway.access.dependency_errors import DecisionEngineUnavailable
-from gateway.access.policy import (
+from gateway.access.decisions.policy import (
     PolicyActor,
     PolicyAnswer,
     PolicyContext,
@@ -27,6 +26,7 @@ from gateway.access.policy import (
     PolicyRequest,
     PolicyResource,
 )
+from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.obligations.kinds import AppendOnly, CredentialLife, NoVending
 from gateway.obligations.merging import Obligations
 from gateway.opa import residual

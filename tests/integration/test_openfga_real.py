@@ -14,9 +14,9 @@ import pytest
 
 from gateway.access.actor import Actor, ActorKind
 from gateway.access.dependency_errors import ConditionConflict, DecisionEngineUnavailable
+from gateway.access.nouns.refs import ObjectKey, ObjectType
+from gateway.access.nouns.relations import Can
 from gateway.access.ports import Question
-from gateway.access.refs import ObjectKey, ObjectType
-from gateway.access.relations import Can
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.fga.client import FgaClient
 from gateway.fga.compiled import actions_of, compiled_model

@@ -16,15 +16,16 @@ import httpx
 import pytest
 
 from gateway.access.actor import Actor
+from gateway.access.nouns.privileges import Privilege
+from gateway.access.nouns.refs import ObjectKey
+from gateway.access.nouns.relations import Can
 from gateway.access.ports import Question
-from gateway.access.privileges import Privilege
-from gateway.access.refs import ObjectKey
-from gateway.access.relations import Can
 from gateway.access.tuples import Principal, TupleKey
-from gateway.db import grants, outbox, ownership
-from gateway.db.engine import Database
-from gateway.db.outbox import Pending
-from gateway.db.undelivered import PendingCreations
+from gateway.db.engine.database import Database
+from gateway.db.grants import grants
+from gateway.db.tuples import outbox, ownership
+from gateway.db.tuples.outbox import Pending
+from gateway.db.tuples.undelivered import PendingCreations
 from gateway.embedded.ready import Ready
 from gateway.fga.client import FgaClient
 from gateway.fga.creation_checks import CreationAwareRelationships

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.access.refs import ObjectKey, ObjectType
-from gateway.access.resolved import ResolvedNamespace
-from gateway.db import retired_locations
-from gateway.db.policy_inputs import inputs_within
+from gateway.access.nouns.refs import ObjectKey, ObjectType
+from gateway.access.nouns.resolved import ResolvedNamespace
+from gateway.db.policies.policy_inputs import inputs_within
+from gateway.db.tables import retired_locations
 from gateway.iceberg.identifiers import Namespace
 from gateway.obligations.data_policies import BoundPolicy, PolicyInputs
 from tests.integration.parts import Rows, add_table, resolved_outer

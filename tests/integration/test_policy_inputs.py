@@ -11,12 +11,12 @@ import msgspec
 import pytest
 from sqlalchemy import text
 
-from gateway.access import refs
 from gateway.access.actor import Actor
-from gateway.access.resolved import ResolvedTable
-from gateway.db.engine import Database
-from gateway.db.policy_inputs import PolicyRows
-from gateway.db.resolver import DatabaseResolver
+from gateway.access.nouns import refs
+from gateway.access.nouns.resolved import ResolvedTable
+from gateway.db.engine.database import Database
+from gateway.db.policies.policy_inputs import PolicyRows
+from gateway.db.resolver.resolver import DatabaseResolver
 from gateway.obligations.data_policies import Mask, PolicyInputs
 from gateway.obligations.masks import Action
 from tests.integration.parts import Rows, running_parts

@@ -20,10 +20,11 @@ from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.db import data_policy_bindings, vacated_names
-from gateway.db.data_policy_bindings import name_id
-from gateway.db.policy_inputs import inputs_within
-from gateway.db.policy_loss import losses_of
+from gateway.db.engine import vacated_names
+from gateway.db.engine.policy_loss import losses_of
+from gateway.db.policies import data_policy_bindings
+from gateway.db.policies.data_policy_bindings import name_id
+from gateway.db.policies.policy_inputs import inputs_within
 from gateway.iceberg.name_patterns import NamePattern
 from gateway.obligations.binding_columns import TableColumns
 from gateway.obligations.columns import columns_of

@@ -11,15 +11,15 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.access import refs
 from gateway.access.actor import Actor
-from gateway.access.refs import ObjectKey, ObjectType
-from gateway.access.resolved import ResolvedGenericTable, ResolvedNamespace
-from gateway.db import retired_locations
-from gateway.db.data_policy_bindings import covered, of_policy
-from gateway.db.engine import Database
-from gateway.db.policy_inputs import PolicyRows
-from gateway.db.resolver import DatabaseResolver
+from gateway.access.nouns import refs
+from gateway.access.nouns.refs import ObjectKey, ObjectType
+from gateway.access.nouns.resolved import ResolvedGenericTable, ResolvedNamespace
+from gateway.db.engine.database import Database
+from gateway.db.policies.data_policy_bindings import covered, of_policy
+from gateway.db.policies.policy_inputs import PolicyRows
+from gateway.db.resolver.resolver import DatabaseResolver
+from gateway.db.tables import retired_locations
 from gateway.iceberg.identifiers import Namespace
 from tests.integration.parts import Rows, add_table, resolved_outer, running_parts
 from tests.integration.test_policy_inputs import add, add_policy

@@ -15,7 +15,9 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from gateway.access.resolved import ResolvedWarehouse
+from gateway.access.nouns.resolved import ResolvedWarehouse
+from gateway.features.deletion import purge as purges
+from gateway.features.deletion.purge import Purge
 from gateway.scope.errors import InvalidLocation
 from gateway.scope.location import Location
 from gateway.storage.errors import StorageUnavailable
@@ -24,8 +26,6 @@ from gateway.storage.s3.credential import S3TemporaryCredential
 from gateway.storage.s3.location import SCHEME
 from gateway.storage.s3.profile import S3Profile
 from gateway.storage.s3.sts import Sts
-from gateway.tasks import purge as purges
-from gateway.tasks.purge import Purge
 from gateway.vending.vendor import Vendor
 from tests.integration.test_object_store_scope import (  # noqa: F401 - fixtures
     BUCKET,

@@ -24,9 +24,9 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from structlog.testing import capture_logs
 
-from gateway.db import servers
-from gateway.db.engine import Connection, Database
-from gateway.db.read_pool import ReadPool
+from gateway.db.engine.database import Connection, Database
+from gateway.db.warehouses import servers
+from gateway.db.warehouses.read_pool import ReadPool
 from gateway.embedded import account
 from gateway.embedded.postgres import programs_directory
 from gateway.embedded.ready import Ready

@@ -11,7 +11,7 @@ import pytest
 
 from gateway.cli.engine_canary import canary
 from gateway.cli.management import Management, Warehouse
-from gateway.governance.probe_challenges import masked_as
+from gateway.features.engines.probe_challenges import masked_as
 from lakegate.reader import Reader
 from tests.contract.columns import give, wide
 from tests.contract.exchanging import acting

@@ -12,13 +12,13 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import event
 
-from gateway.access import refs
 from gateway.access.actor import Actor
-from gateway.access.resolved import AbsentLocation, ResolvedNamespace
-from gateway.db.absent import is_in_a_warehouse
-from gateway.db.engine import Database
-from gateway.db.resolver import DatabaseResolver
-from gateway.db.resolver_statements import lookup_of
+from gateway.access.nouns import refs
+from gateway.access.nouns.resolved import AbsentLocation, ResolvedNamespace
+from gateway.db.engine.database import Database
+from gateway.db.resolver.absent import is_in_a_warehouse
+from gateway.db.resolver.resolver import DatabaseResolver
+from gateway.db.resolver.resolver_statements import lookup_of
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 from tests.integration.parts import Rows, add_table, running_parts
 

@@ -17,13 +17,13 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.actor import Actor, ActorKind
+from gateway.access.nouns.privileges import GRANTABLE, Privilege
+from gateway.access.nouns.refs import ObjectKey, ObjectType, column_key
+from gateway.access.nouns.relations import Can
 from gateway.access.ports import Question
-from gateway.access.privileges import GRANTABLE, Privilege
-from gateway.access.refs import ObjectKey, ObjectType, column_key
-from gateway.access.relations import Can
 from gateway.access.tuples import ALL_USERS, MANAGED_ACCESS, READ_COLUMNS, Principal, PrincipalType, TupleKey
-from gateway.db.engine import Database
-from gateway.db.held_tuples import HeldTuples
+from gateway.db.engine.database import Database
+from gateway.db.tuples.held_tuples import HeldTuples
 from gateway.fga.client import FgaClient
 from gateway.fga.relationships import FgaRelationships
 from gateway.fga.row_authorizer import FollowedModel, RowAuthorizer

@@ -13,9 +13,9 @@ import httpx
 import psutil
 import pytest
 
-from gateway.db import scope_verdicts
-from gateway.db.engine import Database
-from gateway.db.scope_verdicts import Claimed
+from gateway.db.credentials import scope_verdicts
+from gateway.db.credentials.scope_verdicts import Claimed
+from gateway.db.engine.database import Database
 from gateway.embedded.ready import Ready
 from gateway.settings.env import Secret
 from gateway.settings.postgres_url import asyncpg_url

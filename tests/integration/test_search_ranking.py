@@ -18,10 +18,10 @@ from asyncpg import BitString
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
-from gateway.access.list_visibility import Holders
-from gateway.db import search
-from gateway.db.rows import AnyRow
-from gateway.db.search import Within
+from gateway.access.door.list_visibility import Holders
+from gateway.db.pools.rows import AnyRow
+from gateway.db.tables import search
+from gateway.db.tables.search import Within
 from gateway.iceberg.identifiers import fold
 from tests.integration.parts import Rows, running_parts
 

@@ -20,17 +20,17 @@ import pytest
 from sqlalchemy import Integer, Text, bindparam, cast, func, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.access import refs
 from gateway.access.actor import Actor
 from gateway.access.dependency_errors import DatabaseUnavailable
-from gateway.db.caller import COLUMNS, GRANT_EXPIRIES, ONLY_CLOCK, caller_of
-from gateway.db.compiled_reads import DirectRead
-from gateway.db.driver_pool import DriverPool, connect_like
-from gateway.db.engine import Database
-from gateway.db.list_pages import children, in_namespace
-from gateway.db.resolver import DatabaseResolver
-from gateway.db.resolver_statements import STATEMENTS, lookup_of, parameters_of
-from gateway.db.shared_reads import SharedReads
+from gateway.access.nouns import refs
+from gateway.db.engine.database import Database
+from gateway.db.engine.list_pages import children, in_namespace
+from gateway.db.pools.compiled_reads import DirectRead
+from gateway.db.pools.driver_pool import DriverPool, connect_like
+from gateway.db.pools.shared_reads import SharedReads
+from gateway.db.resolver.caller import COLUMNS, GRANT_EXPIRIES, ONLY_CLOCK, caller_of
+from gateway.db.resolver.resolver import DatabaseResolver
+from gateway.db.resolver.resolver_statements import STATEMENTS, lookup_of, parameters_of
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 from tests.integration.parts import Rows, add_role, running_parts
 from tests.integration.test_direct_reads import wait_for_sleeping

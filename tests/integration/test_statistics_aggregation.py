@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from sqlalchemy import text
 
-from gateway.db import statistics
-from gateway.db.engine import Database
+from gateway.db.engine.database import Database
+from gateway.db.tables import statistics
 from tests.integration.parts import Parts, Rows, running_parts
 
 pytestmark = pytest.mark.servers

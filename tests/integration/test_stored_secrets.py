@@ -15,12 +15,12 @@ import pytest
 from sqlalchemy import text
 
 from gateway.access.dependency_errors import CommitUnknown
-from gateway.access.resolved import ResolvedWarehouse
+from gateway.access.nouns.resolved import ResolvedWarehouse
 from gateway.conformance.secrets import SecretSubject, check_secret_store
-from gateway.db.credentials import StorageCredentials
-from gateway.db.engine import Database
-from gateway.db.secrets import Sealer, SecretUnreadable
-from gateway.db.stored_secrets import CredentialExpired, PostgresSecrets, reserve
+from gateway.db.credentials.credentials import StorageCredentials
+from gateway.db.credentials.secrets import Sealer, SecretUnreadable
+from gateway.db.credentials.stored_secrets import CredentialExpired, PostgresSecrets, reserve
+from gateway.db.engine.database import Database
 from gateway.embedded.ready import Ready
 from gateway.secret_stores.port import SecretStores, SecretStoreUnavailable
 from gateway.settings.env import Secret

@@ -22,18 +22,17 @@ import pytest
 from sqlalchemy import text
 
 from gateway.access.dependency_errors import DecisionEngineUnavailable
-from gateway.db import task_lists, task_queues, task_runs, tasks
-from gateway.db.engine import Database
-from gateway.db.migrate import run_migrations
-from gateway.db.task_queues import QueueSettings
-from gateway.db.task_runs import Task
-from gateway.db.tasks import Queue, Status
+from gateway.db.engine.database import Database
+from gateway.db.engine.migrate import run_migrations
+from gateway.db.tasks import task_lists, task_queues, task_runs, tasks
+from gateway.db.tasks.task_queues import QueueSettings
+from gateway.db.tasks.task_runs import Task
+from gateway.db.tasks.tasks import Queue, Status
 from gateway.embedded import account, postgres, secrets
 from gateway.embedded.children import Children
 from gateway.embedded.supervisor import die_with_parent
+from gateway.features.tasks.worker import Handler, Worker, report
 from gateway.storage.errors import StorageUnavailable
-from gateway.tasks.reports import report
-from gateway.tasks.worker import Handler, Worker
 from tests.integration.parts import Parts, Rows, free_port, running_parts
 
 pytestmark = pytest.mark.servers
@@ -267,7 +266,7 @@ async def test_a_handler_ends_as_soon_as_another_worker_has_its_task(stack: Work
 
 
 async def test_ending_process_releases_its_tasks_at_once(stack: WorkerStack, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.tasks.worker._SHUTDOWN_SECONDS", 60.0)  # for a machine that stalls at times
+    monkeypatch.setattr("gateway.features.tasks.worker._SHUTDOWN_SECONDS", 60.0)  # for a machine that stalls at times
     begun = asyncio.Event()
 
     async def endless(task: Task) -> None:

@@ -11,10 +11,10 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import text
 
-from gateway.db import task_runs, tasks
-from gateway.db.engine import Database
-from gateway.db.task_runs import Task, TaskLost
-from gateway.db.tasks import Cancellation, Queue, Status
+from gateway.db.engine.database import Database
+from gateway.db.tasks import task_runs, tasks
+from gateway.db.tasks.task_runs import Task, TaskLost
+from gateway.db.tasks.tasks import Cancellation, Queue, Status
 from tests.contract.world import Loop
 from tests.integration.parts import Parts, Rows, running_parts
 

@@ -13,10 +13,10 @@ import httpx
 import psutil
 import pytest
 
-from gateway.db.credentials import StorageCredentials
-from gateway.db.engine import Database
-from gateway.db.secrets import Sealer
-from gateway.db.stored_secrets import PostgresSecrets
+from gateway.db.credentials.credentials import StorageCredentials
+from gateway.db.credentials.secrets import Sealer
+from gateway.db.credentials.stored_secrets import PostgresSecrets
+from gateway.db.engine.database import Database
 from gateway.embedded.ready import Ready
 from gateway.secret_stores.port import SecretStores
 from gateway.secret_stores.vault import VaultSecrets

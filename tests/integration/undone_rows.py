@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.db.engine import Database
+from gateway.db.engine.database import Database
 from tests.contract.world import Loop
 from tests.integration.parts import Rows, running_parts
 

@@ -16,8 +16,8 @@ import gateway.app
 import gateway.assembly.use_cases
 from gateway.api.build import Application
 from gateway.assembly.change_approval import open_change_approval
-from gateway.catalog.change_approval import ChangeApproval
-from gateway.db.engine import Database
+from gateway.db.engine.database import Database
+from gateway.features.approvals.change_approval import ChangeApproval
 from gateway.settings import Settings
 from gateway.verification.panel import Panel, Seat
 from gateway.verification.port import Approved, ChangeKind, Pending, ProposedChange, Rejected, Verdict

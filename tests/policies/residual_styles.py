@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from gateway.access.policy import PolicyActor
+from gateway.access.decisions.policy import PolicyActor
 
 _NO = '{"code": "no", "message": "No."}'
 _EACH = "some index, question in input.questions\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.access.relations import Can
+from gateway.access.nouns.relations import Can
 from gateway.fga.compile import ACTIONS_FILE, MODEL_FILE, compile_model, fga_command
 from gateway.fga.compiled import (
     MODEL_VERSION,

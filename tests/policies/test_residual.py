@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import gateway.access.operations  # noqa: F401 - declares the operations
-from gateway.access import refs
+from gateway.access.nouns import refs
+from gateway.access.nouns.policy_operation_names import policy_operation_name
+from gateway.access.nouns.refs import ObjectType
+from gateway.access.nouns.relations import Can
 from gateway.access.operation import OPERATIONS, UNROUTED
-from gateway.access.policy_operation_names import policy_operation_name
-from gateway.access.refs import ObjectType
-from gateway.access.relations import Can
 from tests.policies.residual_opa import Opa, compare, running
 from tests.policies.residual_styles import CALLERS, STYLES
 

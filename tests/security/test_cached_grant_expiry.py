@@ -12,13 +12,13 @@ import pytest
 from sqlalchemy import text
 
 from gateway.access.actor import Actor
+from gateway.access.nouns.refs import ObjectKey, ObjectType, Table, TabularRef
+from gateway.access.nouns.relations import Can
+from gateway.access.nouns.resolved import Resolution, ResolvedTable
 from gateway.access.ports import Pin, Question
-from gateway.access.refs import ObjectKey, ObjectType, Table, TabularRef
-from gateway.access.relations import Can
-from gateway.access.resolved import Resolution, ResolvedTable
-from gateway.db.caller import CLOCK, caller_of
-from gateway.db.engine import Database
-from gateway.db.resolver import DatabaseResolver
+from gateway.db.engine.database import Database
+from gateway.db.resolver.caller import CLOCK, caller_of
+from gateway.db.resolver.resolver import DatabaseResolver
 from gateway.fga.cache import CachedRelationships
 from tests.contract.world import World
 from tests.security.test_revocation import assign, make_role

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, event, example, given, settings
 from hypothesis import strategies as st
 
-from gateway.db.engine import Database
-from gateway.db.policy_inputs import inputs_within
+from gateway.db.engine.database import Database
+from gateway.db.policies.policy_inputs import inputs_within
 from gateway.obligations.binding_columns import TableColumns
 from gateway.obligations.columns import columns_of
 from gateway.obligations.data_policies import Mask, PolicyInputs

@@ -9,19 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Final
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar, Final, Literal
 from uuid import UUID
 
-from gateway.access.authz_errors import ticket_not_found
-from gateway.access.change_event import ChangeEvent, EventDeclaration
+import msgspec
+
+from gateway.access.bodies import Answer, StrictRequest
 from gateway.access.demand import Demand, Facts
+from gateway.access.events.change_event import ChangeEvent, EventDeclaration
+from gateway.access.nouns.authz_errors import ticket_not_found
+from gateway.access.nouns.refs import NamespaceIdRef, ObjectType, Ref, WarehouseRef
+from gateway.access.nouns.relations import Can
 from gateway.access.operation import ChangeOperation, QuestionOperation, ReadOperation
-from gateway.access.operations.deleted import kept
-from gateway.access.refs import NamespaceIdRef, ObjectType, Ref, WarehouseRef
-from gateway.access.relations import Can
+from gateway.access.operations.deletion import kept
 from gateway.access.request import Body, InPath, PageSize, PageToken, Query
 from gateway.iceberg.errors import BadRequestException, CatalogError
-from gateway.protocol.change_tickets import DecideChangeRequest, TicketStatus
 
 APPROVES: Final = Can.APPROVE_CHANGES
 """The relation of an approver. Principals that manage the grants of an object hold it too."""
@@ -172,3 +176,65 @@ class RejectChange(DecidingChange):
 
     endpoint: ClassVar[str] = FindChangeToReject.endpoint
     returns: ClassVar[int] = 204
+
+
+Comment = Annotated[str, msgspec.Meta(max_length=1000, pattern=r"^[^\x00]*(?![\s\S])$")]
+
+
+class TicketStatus(StrEnum):
+    """The state of a ticket. Only a pending ticket can be approved or rejected."""
+
+    PENDING = "pending"
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    USED = "used"
+    """The approved change was made."""
+    LAPSED = "lapsed"
+    """The ticket expired, or the verifiers gave other reasons when the statement was run again."""
+
+
+class ChangeTicketSummary(Answer, frozen=True, omit_defaults=True, kw_only=True):
+    """A change that waits for approval, without its updates.
+
+    `object-type` and `object-id` name the object that the change concerns; for a creation, the container of the new
+    object. `name` is the name in the request. `reasons` are those of the verifiers. `status` is `lapsed` as soon as
+    `expires-at` has passed.
+    """
+
+    id: UUID
+    status: TicketStatus
+    kind: str
+    object_type: Literal["warehouse", "namespace", "table", "view", "generic_table"]
+    object_id: UUID
+    warehouse_id: UUID
+    name: str
+    principal: str
+    reasons: list[str]
+    created_at: datetime
+    expires_at: datetime
+    decided_by: str | None = None
+    decided_at: datetime | None = None
+    comment: str | None = None
+    used_at: datetime | None = None
+
+
+class ChangeTicket(ChangeTicketSummary, frozen=True, omit_defaults=True, kw_only=True):
+    """A change that waits for approval.
+
+    `change` has the updates without the values that differ between two runs of one statement.
+    """
+
+    change: dict[str, Any]
+
+
+class ChangeTicketList(Answer, frozen=True, omit_defaults=True):
+    """Response of `GET …/change-tickets`: the oldest tickets first. A request for one ticket returns its updates."""
+
+    change_tickets: list[ChangeTicketSummary]
+    next_page_token: str | None = None
+
+
+class DecideChangeRequest(StrictRequest, frozen=True):
+    """Request of `POST …/approve` and `POST …/reject`. The requester sees the comment of a rejection."""
+
+    comment: Comment | None = None

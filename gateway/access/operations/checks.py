@@ -5,21 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Annotated, Any, ClassVar
 from uuid import UUID
 
 import msgspec
 
+from gateway.access.bodies import Answer, Request
 from gateway.access.demand import Demand, Facts
+from gateway.access.nouns.refs import NamespaceRef, ProjectRef, Ref, TabularRef, WarehouseRef
+from gateway.access.nouns.relations import ACTIONS, VISIBLE_BY, Can
 from gateway.access.operation import Audience, PublicAudience, QuestionOperation
-from gateway.access.refs import (
-    NamespaceRef,
-    ProjectRef,
-    Ref,
-    TabularRef,
-    WarehouseRef,
-)
-from gateway.access.relations import ACTIONS, VISIBLE_BY, Can
+from gateway.access.operations.actions import Identity
 from gateway.access.tuples import Principal
 from gateway.iceberg.errors import BadRequestException
 
@@ -106,7 +102,7 @@ class BatchCheck(QuestionOperation):
 
     An engine sends a `delegated` batch for its users. It may check every principal if it holds can_inspect on the
     warehouse or project of the check. The demands are optional, because a check that the caller may not make is refused
-    alone: see `gateway.governance.checks`.
+    alone: see `gateway.features.grants.checks`.
     """
 
     endpoint: ClassVar[str] = "POST /management/v1/action/batch-check"
@@ -188,3 +184,83 @@ def hub_of(ref: Ref) -> WarehouseRef | ProjectRef | None:
         return ref
     warehouse: UUID | None = getattr(ref, "warehouse_id", None)
     return None if warehouse is None else WarehouseRef(warehouse)
+
+
+#: The maximum number of checks in one request.
+MAX_CHECKS = 1000
+
+
+class CheckRequest(Request, frozen=True):
+    """Request of `POST /permissions/check`."""
+
+    operation: dict[str, dict[str, Any]]
+    identity: Identity | None = None
+
+
+class CheckAnswer(Answer, frozen=True, omit_defaults=True):
+    """Response of `POST /permissions/check`: `allowed` is true if the operation would be allowed. `restricted` is true
+    if it is not allowed because row filters or masks restrict the table.
+    """
+
+    allowed: bool
+    restricted: bool = False
+
+
+class CheckItem(Request, frozen=True):
+    """One check of a batch."""
+
+    operation: dict[str, dict[str, Any]]
+    id: Annotated[str, msgspec.Meta(max_length=256)] | None = None
+    identity: Identity | None = None
+
+
+class BatchCheckRequest(Request, frozen=True):
+    """Request of `POST /action/batch-check`.
+
+    `delegated` is an extension of this server: a caller with `inspector` or `delegate` on the project or warehouse of
+    the checks, such as an engine, checks the rights of other principals. Without `delegated`, each check with an
+    `identity` needs the right to read the assignments of its object. A caller that could get an answer only with
+    `delegated` and does not send it gets 403 `CannotInspectPermissions`, and so does one that sends it without such a
+    privilege.
+
+    An action that this server does not have, or not on objects of this type, is not allowed. Unknown members of a check
+    are ignored, except in its `operation`: there they could change the question.
+    """
+
+    checks: tuple[CheckItem, ...]
+    error_on_not_found: bool = False
+    delegated: bool = False
+
+
+class ColumnMask(Answer, frozen=True):
+    """The replacement of one column, named as in the schema, as an expression of Trino."""
+
+    column: str
+    expression: str
+
+
+class EngineRestrictions(Answer, frozen=True, omit_defaults=True):
+    """The row filter and the masks of a table, as expressions of Trino, for an engine that applies them."""
+
+    row_filter: str | None = None
+    column_masks: list[ColumnMask] = []
+
+
+class CheckResult(Answer, frozen=True, omit_defaults=True):
+    """The result of one check. For `read_columns`, `columns` has the names of the allowed columns in the table's
+    current schema. If an allowed result has no `columns`, all columns are allowed. With `restrictions`, the engine
+    must apply the row filter and the masks; the result then has `columns` too. `restricted` is true if the check is not
+    allowed because row filters or masks restrict the table, or because the caller may not see their expressions.
+    """
+
+    allowed: bool
+    id: str | None = None
+    columns: list[str] | None = None
+    restrictions: EngineRestrictions | None = None
+    restricted: bool = False
+
+
+class BatchCheckAnswer(Answer, frozen=True):
+    """Response of `POST /action/batch-check`: the results, in the order of the checks."""
+
+    results: list[CheckResult]

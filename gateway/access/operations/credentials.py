@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import ClassVar
 from uuid import UUID
 
-from gateway.access.change_event import EventDeclaration, NoEvent
 from gateway.access.demand import Demand
+from gateway.access.events.change_event import EventDeclaration, NoEvent
+from gateway.access.nouns.refs import NamespaceRef, Table, TableRef, TabularRef
+from gateway.access.nouns.relations import Can
 from gateway.access.operation import ChangeOperation, VendingOperation
-from gateway.access.refs import NamespaceRef, Table, TableRef, TabularRef
-from gateway.access.relations import Can
 from gateway.access.request import InPath
 from gateway.obligations.application import EnforcementPoint
 

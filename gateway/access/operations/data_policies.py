@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, assert_never
 from uuid import UUID
 
-from gateway.access.change_event import ChangeEvent, EventDeclaration
 from gateway.access.demand import Demand, Facts
-from gateway.access.families import TABLE
-from gateway.access.operation import ChangeOperation, QuestionOperation, ReadOperation
-from gateway.access.refs import (
+from gateway.access.events.change_event import ChangeEvent, EventDeclaration
+from gateway.access.nouns.families import TABLE
+from gateway.access.nouns.refs import (
     DataPolicyRef,
     GenericTable,
     NamespaceIdRef,
@@ -24,9 +23,9 @@ from gateway.access.refs import (
     TagRef,
     WarehouseRef,
 )
-from gateway.access.relations import Can
-from gateway.access.request import About, Body, InBody, InPath, OfRequest, PageSize, PageToken, Query, RequestProject
-from gateway.protocol.data_policies import (
+from gateway.access.nouns.relations import Can
+from gateway.access.operation import ChangeOperation, QuestionOperation, ReadOperation
+from gateway.access.operations.data_policy_bodies import (
     BindingTarget,
     BoundName,
     ChangeBindingsRequest,
@@ -34,6 +33,7 @@ from gateway.protocol.data_policies import (
     ReleaseColumnRequest,
     UpdateDataPolicyRequest,
 )
+from gateway.access.request import About, Body, InBody, InPath, OfRequest, PageSize, PageToken, Query, RequestProject
 
 
 @dataclass(frozen=True)

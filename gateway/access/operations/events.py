@@ -7,15 +7,19 @@ An addition to the reference system's API. Events concern all projects, so these
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, ClassVar
+from uuid import UUID
 
-from gateway.access.change_event import EventDeclaration, NoEvent
+import msgspec
+
+from gateway.access.bodies import Answer, Name, StrictRequest
 from gateway.access.demand import Demand, Facts
+from gateway.access.events.change_event import EventDeclaration, NoEvent
+from gateway.access.nouns.refs import ServerRef
+from gateway.access.nouns.relations import Can
 from gateway.access.operation import ChangeOperation, ReadOperation
-from gateway.access.refs import ServerRef
-from gateway.access.relations import Can
 from gateway.access.request import InBody, PageSize, PageToken, Query
-from gateway.protocol.events import ReplayEventsRequest, RetryDeadLettersRequest
 
 
 @dataclass(frozen=True)
@@ -75,3 +79,52 @@ class RetryEventDeadLetters(_SendingEvents, ChangeOperation):
 
     def facts(self) -> Facts:
         return {"sink": self.request.sink}
+
+
+class EventSinkState(Answer, frozen=True):
+    """The delivery to one sink. `configured` is false for a sink that is no longer in the settings."""
+
+    name: str
+    configured: bool
+    waiting: int
+    dead_letters: int
+    oldest_seconds: float
+
+
+class EventSinkList(Answer, frozen=True):
+    """Response of `GET /events/sinks`, by name."""
+
+    sinks: list[EventSinkState]
+
+
+class EventDeadLetter(Answer, frozen=True):
+    """An event that a sink refused, at `refused-at`. `key` is the id of the changed object."""
+
+    sink: str
+    sequence: int
+    id: UUID
+    type: str
+    key: str
+    refused_at: datetime
+    reason: str
+
+
+class EventDeadLetterList(Answer, frozen=True, omit_defaults=True):
+    """Response of `GET /events/dead-letters`."""
+
+    dead_letters: list[EventDeadLetter]
+    next_page_token: str | None = None
+
+
+class ReplayEventsRequest(StrictRequest, frozen=True):
+    """Request of `POST /events/replay`: exactly one of `from-sequence` and `from-time`. Without `sink`, all sinks."""
+
+    from_sequence: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] | None = None
+    from_time: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    sink: Name | None = None
+
+
+class RetryDeadLettersRequest(StrictRequest, frozen=True):
+    """Request of `POST /events/dead-letters/retry`."""
+
+    sink: Name

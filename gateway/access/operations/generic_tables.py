@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from gateway.access.change_event import ChangeEvent, EventData, EventDeclaration, NoEvent
 from gateway.access.demand import Demand, Facts
+from gateway.access.events.change_event import ChangeEvent, EventData, EventDeclaration, NoEvent
+from gateway.access.nouns.refs import GenericTableRef, NamespaceRef, WarehouseRef
+from gateway.access.nouns.relations import Can
 from gateway.access.operation import ChangeOperation, ReadOperation, VendingOperation
-from gateway.access.operations.renames import rename_body, rename_demands
-from gateway.access.refs import GenericTableRef, NamespaceRef, WarehouseRef
-from gateway.access.relations import Can
+from gateway.access.operations.tables import rename_body, rename_demands
 from gateway.access.request import Body, InBody, InPath, PageSize, PageToken, Query
 from gateway.iceberg.generic_tables import CreateGenericTableRequest, RenameGenericTableRequest
 from gateway.iceberg.identifiers import TableIdentifier

@@ -7,13 +7,14 @@ the history, and the list of one principal's grants are additions; Lakekeeper an
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
-from gateway.access.change_event import ChangeEvent, EventDeclaration
 from gateway.access.demand import Demand, Facts
-from gateway.access.families import (
+from gateway.access.events.change_event import ChangeEvent, EventDeclaration
+from gateway.access.nouns.families import (
     DATA_POLICY,
     KEPT_TABULARS,
     NAMESPACE_IN_WAREHOUSE,
@@ -24,11 +25,12 @@ from gateway.access.families import (
     WAREHOUSE,
     declare_for_each,
 )
+from gateway.access.nouns.privileges import Privilege
+from gateway.access.nouns.refs import Ref, RoleRef, ServerRef, TableRef
+from gateway.access.nouns.relations import VISIBLE_BY, Can
 from gateway.access.operation import Audience, ChangeOperation, PublicAudience, ReadOperation
 from gateway.access.operations.grants import ReadingGrants, WritingGrants
-from gateway.access.refs import Ref, RoleRef, ServerRef
-from gateway.access.relations import VISIBLE_BY, Can
-from gateway.access.request import About, OfPrincipal, OfRequest, PageSize, PageToken
+from gateway.access.request import About, InPath, InPathDropped, OfPrincipal, OfRequest, PageSize, PageToken
 from gateway.access.tuples import PrincipalType
 
 
@@ -154,4 +156,87 @@ CHANGE_GRANTS: tuple[type[ChangeGrants], ...] = declare_for_each(
     name="Change{noun}Grants",
     endpoint="POST /management/v1/{path}/grants",
     doc="Grant and revoke privileges on {words}. Existing grants stay as they are.",
+)
+
+
+_AT = "warehouse/{warehouse_id}/table/{table_id}/columns"
+
+
+@dataclass(frozen=True)
+class ReadColumnAssignments(ReadingGrants, ReadOperation):
+    """Return the assignments on a column; `privileges` selects some, empty selects all."""
+
+    endpoint: ClassVar[str] = f"GET /management/v1/permissions/{_AT}/{{column}}/assignments"
+    on: InPathDropped[TableRef]
+    column: InPath[str]
+    privileges: tuple[Privilege, ...] = ()
+
+    def audit_details(self) -> Mapping[str, str]:
+        return {"column": self.column}
+
+
+@dataclass(frozen=True)
+class WritingColumnGrants(WritingGrants):
+    """Mixin of operations that grant and revoke privileges on a column. Policies also receive its name."""
+
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="on", type="changeColumnGrants")
+    on: InPathDropped[TableRef]
+    column: InPath[str]
+
+    def facts(self) -> Facts:
+        return {**super().facts(), "column": self.column}
+
+    def audit_details(self) -> Mapping[str, str]:
+        return {"column": self.column}
+
+
+@dataclass(frozen=True)
+class WriteColumnAssignments(WritingColumnGrants, ChangeOperation):
+    """Grant and revoke privileges on a column."""
+
+    endpoint: ClassVar[str] = f"POST /management/v1/permissions/{_AT}/{{column}}/assignments"
+
+
+@dataclass(frozen=True)
+class ChangeColumnGrants(WritingColumnGrants, ChangeOperation):
+    """Grant and revoke privileges on a column. Existing grants stay as they are."""
+
+    endpoint: ClassVar[str] = f"POST /management/v1/{_AT}/{{column}}/grants"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListingColumnGrants(ListingGrants):
+    """Mixin of operations that list the grants on a column, live or ended."""
+
+    on: InPathDropped[TableRef]
+    column: InPath[str]
+
+    def audit_details(self) -> Mapping[str, str]:
+        return {"column": self.column}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListColumnGrants(ListingColumnGrants, ReadOperation):
+    """List the live grants on a column."""
+
+    endpoint: ClassVar[str] = f"GET /management/v1/{_AT}/{{column}}/grants"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListColumnGrantHistory(ListingColumnGrants, ReadOperation):
+    """List the ended grants on a column, with the reason."""
+
+    endpoint: ClassVar[str] = f"GET /management/v1/{_AT}/{{column}}/grants/history"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListTableColumnGrants(ListingGrants, ReadOperation):
+    """List the live grants on all columns of a table, dropped ones included."""
+
+    endpoint: ClassVar[str] = f"GET /management/v1/{_AT}/grants"
+    on: InPathDropped[TableRef]
+
+
+OfColumn = (
+    ReadColumnAssignments | WriteColumnAssignments | ChangeColumnGrants | ListColumnGrants | ListColumnGrantHistory
 )

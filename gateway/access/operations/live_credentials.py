@@ -8,16 +8,18 @@ are still valid for it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, ClassVar
 from uuid import UUID
 
+from gateway.access.bodies import Answer
 from gateway.access.demand import Demand, Facts
-from gateway.access.families import KEPT_TABULARS, VIEW, declare_for_each
+from gateway.access.nouns.families import KEPT_TABULARS, VIEW, declare_for_each
+from gateway.access.nouns.refs import Ref, WarehouseRef
+from gateway.access.nouns.relations import Can
 from gateway.access.operation import Audience, PublicAudience, ReadOperation
 from gateway.access.operations.grant_lists import Paged
 from gateway.access.operations.grants import ReadingGrants
-from gateway.access.refs import Ref, WarehouseRef
-from gateway.access.relations import Can
 from gateway.access.request import About, InPath, OfRequest, PageSize, PageToken, Query
 
 
@@ -76,3 +78,37 @@ LIST_TABULAR_LIVE_CREDENTIALS: tuple[type[ListTabularLiveCredentials], ...] = de
     endpoint="GET /management/v1/{path}/live-credentials",
     doc="List the live credentials for {words}.",
 )
+
+
+class LiveCredential(Answer, frozen=True, omit_defaults=True):
+    """A credential that left this server and may still be valid. The secret itself is stored nowhere.
+
+    `principal` is the user that received it, `engine` the engine that acted for the user, and `view-owner` the owner of
+    the definer view whose right was used. Exactly one of `table-id` and `generic-table-id` is present; the table may be
+    deleted. `session-name` is in the logs of the store. `policy-digest` is the SHA-256 of the session policy.
+    `expires-at` is the expiry that the store stated; by `live-until` the credential has expired by every clock.
+    """
+
+    id: UUID
+    principal: str
+    warehouse_id: UUID
+    prefix: str
+    level: str
+    provider: str
+    session_name: str
+    policy_digest: str
+    issued_at: datetime
+    expires_at: datetime
+    live_until: datetime
+    table_id: UUID | None = None
+    generic_table_id: UUID | None = None
+    assumed_role: UUID | None = None
+    engine: str | None = None
+    view_owner: str | None = None
+
+
+class LiveCredentialList(Answer, frozen=True, omit_defaults=True):
+    """Response of `GET …/live-credentials`: the oldest credentials first."""
+
+    live_credentials: list[LiveCredential]
+    next_page_token: str | None = None

@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations on namespaces in the catalog protocol."""
+"""Operations on namespaces: those of the catalog protocol, the move, and managed access."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
+from uuid import UUID
 
-from gateway.access.change_event import ChangeEvent, EventDeclaration
+from gateway.access.bodies import Answer, Request
 from gateway.access.demand import Demand, Facts
+from gateway.access.events.change_event import ChangeEvent, EventDeclaration
+from gateway.access.nouns.families import NAMESPACE, WAREHOUSE, declare_for_each
+from gateway.access.nouns.refs import NamespaceIdRef, NamespaceRef, Ref, WarehouseRef
+from gateway.access.nouns.relations import VISIBLE_BY, Can
 from gateway.access.operation import ChangeOperation, ReadOperation
-from gateway.access.refs import NamespaceRef, WarehouseRef
-from gateway.access.relations import Can
-from gateway.access.request import InBody, InPath, PageSize, PageToken, Query
+from gateway.access.operations.actions import ManagedAccessRequest
+from gateway.access.request import Body, InBody, InPath, PageSize, PageToken, Query
 from gateway.iceberg.identifiers import Namespace
 from gateway.iceberg.wire import CreateNamespaceRequest, UpdateNamespacePropertiesRequest
 
@@ -124,3 +128,105 @@ class UpdateNamespaceProperties(ChangeOperation):
             "updated_properties": tuple(sorted(self.request.updates or {})),
             "removed_properties": tuple(sorted(self.request.removals or ())),
         }
+
+
+@dataclass(frozen=True)
+class MoveNamespace(ChangeOperation):
+    """Move a namespace with its contents to another parent, or rename it. No file moves.
+
+    A move determines which principals see the contents. So it needs the rights to manage grants and to create at the
+    destination, also if that is the present parent.
+    """
+
+    endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/namespace/{namespace_id}/move"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="namespace")
+    warehouse: InPath[WarehouseRef]
+    namespace: InPath[NamespaceIdRef]
+    destination: Annotated[Namespace, Body(MoveNamespaceRequest, "identifier")]
+    force: Annotated[bool, Body(MoveNamespaceRequest, "force")] = False
+
+    @property
+    def parent(self) -> WarehouseRef | NamespaceRef:
+        """The new parent: a namespace, or the warehouse for the top level."""
+        above = self.destination.parent
+        return self.warehouse if above is None else NamespaceRef(self.warehouse.warehouse_id, above)
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (
+            Demand(Can.MOVE, self.namespace),
+            Demand(Can.CREATE_NAMESPACE, self.parent),
+            Demand(Can.ACCEPT_MOVED_NAMESPACE, self.parent),
+        )
+
+    def facts(self) -> Facts:
+        return {"destination": self.destination.levels, "force": self.force}
+
+
+@dataclass(frozen=True)
+class GetPermissions(ReadOperation, abstract=True):
+    """Return whether access below an object is managed, for callers that see the object or manage its grants."""
+
+    on: Ref
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(VISIBLE_BY[self.on.type], self.on, alternative=Can.READ_ASSIGNMENTS),)
+
+
+@dataclass(frozen=True)
+class SetManagedAccess(ChangeOperation, abstract=True):
+    """Enable or disable managed access below an object, for callers that manage its grants."""
+
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="on", type="setManagedAccess")
+    on: Ref
+    managed: Annotated[bool, Body(ManagedAccessRequest, "managed_access")]
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.SET_MANAGED_ACCESS, self.on),)
+
+    def facts(self) -> Facts:
+        return {"managed_access": self.managed}
+
+
+GET_PERMISSIONS: tuple[type[GetPermissions], ...] = (
+    *declare_for_each(
+        GetPermissions,
+        (WAREHOUSE,),
+        name="Get{noun}Permissions",
+        endpoint="GET /management/v1/permissions/{path}",
+        doc="Return whether access to the contents of {words} is managed.",
+    ),
+    *declare_for_each(
+        GetPermissions,
+        (NAMESPACE,),
+        name="Get{noun}Permissions",
+        endpoint="GET /management/v1/permissions/{path}",
+        doc="Return whether access to the contents of {words} is managed, by it or by a container above.",
+    ),
+)
+SET_MANAGED_ACCESS: tuple[type[SetManagedAccess], ...] = declare_for_each(
+    SetManagedAccess,
+    (WAREHOUSE, NAMESPACE),
+    name="Set{noun}ManagedAccess",
+    endpoint="POST /management/v1/permissions/{path}/managed-access",
+    doc="Manage access to the contents of {words}, or no longer.",
+)
+
+
+class MoveNamespaceRequest(Request, frozen=True):
+    """Request of `POST …/namespace/{n}/move`. `destination` is the complete new path, with the new name last."""
+
+    destination: tuple[str, ...]
+    force: bool = False
+
+    @property
+    def identifier(self) -> Namespace:
+        """Return the new path. Raises a CatalogError with code 400 if it is not a valid namespace."""
+        return Namespace(self.destination)
+
+
+class MovedNamespace(Answer, frozen=True, omit_defaults=True):
+    """The new path of a moved namespace. A namespace of the top level has no parent."""
+
+    namespace: tuple[str, ...]
+    namespace_id: UUID
+    parent_namespace_id: UUID | None = None

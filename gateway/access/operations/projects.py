@@ -6,13 +6,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from gateway.access.change_event import ChangeEvent, EventDeclaration
+from gateway.access.bodies import Answer, Name, ProjectId, Request
 from gateway.access.demand import Demand, Facts
+from gateway.access.events.change_event import ChangeEvent, EventDeclaration
+from gateway.access.nouns.refs import ServerRef
+from gateway.access.nouns.relations import Can
 from gateway.access.operation import Audience, ChangeOperation, PublicAudience, ReadOperation
-from gateway.access.refs import ServerRef
-from gateway.access.relations import Can
 from gateway.access.request import Body, OfRequest
-from gateway.protocol.projects import CreateProjectRequest, RenameProjectRequest
 
 
 @dataclass(frozen=True)
@@ -87,3 +87,35 @@ class DeleteProject(ChangeOperation):
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.DELETE, self.project),)
+
+
+class CreateProjectRequest(Request, frozen=True):
+    """Request of `POST /project`."""
+
+    project_name: Name
+    project_id: ProjectId | None = None
+
+
+class CreatedProject(Answer, frozen=True):
+    """Response of `POST /project`."""
+
+    project_id: str
+
+
+class RenameProjectRequest(Request, frozen=True):
+    """Request of `POST /project/rename`."""
+
+    new_name: Name
+
+
+class Project(Answer, frozen=True):
+    """A project."""
+
+    project_id: str
+    project_name: str
+
+
+class ProjectList(Answer, frozen=True):
+    """Response of `GET /project-list`."""
+
+    projects: list[Project]

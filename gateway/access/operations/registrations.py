@@ -6,11 +6,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gateway.access.change_event import ChangeEvent, EventData, EventDeclaration
 from gateway.access.demand import Demand, Facts
+from gateway.access.events.change_event import ChangeEvent, EventData, EventDeclaration
+from gateway.access.nouns.refs import NamespaceRef, Table, TableRef, TabularRef, WarehouseRef
+from gateway.access.nouns.relations import Can
 from gateway.access.operation import ChangeOperation
-from gateway.access.refs import NamespaceRef, Table, TableRef, TabularRef, WarehouseRef
-from gateway.access.relations import Can
 from gateway.access.request import InBody, InPath
 from gateway.iceberg.identifiers import TableIdentifier
 from gateway.iceberg.wire import RegisterTableRequest, RegisterViewRequest
@@ -26,7 +26,7 @@ def _adoption_demand(namespace: NamespaceRef) -> Demand:
 class RegisterTable(ChangeOperation):
     """Register a table from a metadata file at a recorded location that the caller owned.
 
-    `gateway.catalog.location_reuse` checks the location. `overwrite` removes a table of this name without its files.
+    `gateway.features.tables.location_reuse` checks the location. `overwrite` removes a table of this name without its files.
     This needs a second permit (`DropTable`) from the same round, so a refused drop also prevents the overwrite.
     """
 

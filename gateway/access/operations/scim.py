@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 from uuid import UUID
 
-from gateway.access.change_event import ChangeEvent, EventDeclaration
 from gateway.access.demand import Demand, Facts
+from gateway.access.events.change_event import ChangeEvent, EventDeclaration
+from gateway.access.nouns.refs import ProjectRef, Ref, ServerRef
+from gateway.access.nouns.relations import Can
 from gateway.access.operation import ChangeOperation, ReadOperation
-from gateway.access.refs import ProjectRef, Ref, ServerRef
-from gateway.access.relations import Can
 from gateway.access.request import Header, OfRequest
 from gateway.scim.reading import Group, User
 from gateway.scim.wire import PatchRequest

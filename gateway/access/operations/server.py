@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations on the server."""
+"""Operations on the server: bootstrap and information, configuration of clients, documentation, pages, and policy bundles."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
+from uuid import UUID
 
-from gateway.access.change_event import EventDeclaration, EventPerFurtherChange
+import msgspec
+
+from gateway.access.bodies import Answer, Name, StrictRequest, UserType
+from gateway.access.demand import Demand, Facts
+from gateway.access.events.change_event import EventDeclaration, EventPerFurtherChange
+from gateway.access.nouns.refs import ServerRef, WarehouseNameRef
+from gateway.access.nouns.relations import Can
 from gateway.access.operation import Audience, ChangeOperation, PublicAudience, ReadOperation
-from gateway.access.request import InBody
-from gateway.protocol.server import BootstrapRequest
+from gateway.access.request import InBody, InPath
 
 
 @dataclass(frozen=True)
@@ -33,3 +39,109 @@ class Bootstrap(ChangeOperation):
         Audience.AUTHENTICATED, "no principal can hold a right before the first administrator exists"
     )
     request: InBody[BootstrapRequest]
+
+
+class LicenseStatus(Answer, frozen=True):
+    """The license of this server, for clients of Lakekeeper that read it. No feature needs a license key."""
+
+    license_type: str = "apache-2.0"
+    valid: bool = True
+
+
+class ServerInfo(Answer, frozen=True, omit_defaults=True):
+    """Response of `GET /info`. `lakekeeper-version`, which clients of Lakekeeper compare, is this server's version."""
+
+    version: str
+    lakekeeper_version: str
+    bootstrapped: bool
+    server_id: UUID
+    authz_backend: str
+    aws_system_identities_enabled: bool
+    azure_system_identities_enabled: bool
+    gcp_system_identities_enabled: bool
+    queues: tuple[str, ...]
+    license_status: LicenseStatus
+    default_project_id: str | None = None
+
+
+class BootstrapRequest(StrictRequest, frozen=True):
+    """Request of `POST /bootstrap`."""
+
+    accept_terms_of_use: bool
+    is_operator: bool = False
+    user_name: Name | None = None
+    user_email: Annotated[str, msgspec.Meta(max_length=320)] | None = None
+    user_type: UserType | None = None
+
+
+@dataclass(frozen=True)
+class GetConfig(ReadOperation):
+    """Return defaults, overrides and the endpoints that the caller may use in a warehouse."""
+
+    endpoint: ClassVar[str] = "GET /catalog/v1/config"
+    warehouse: WarehouseNameRef
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.GET_CONFIG, self.warehouse),)
+
+
+@dataclass(frozen=True)
+class ShowApi(ReadOperation):
+    """Show the API documentation (Swagger UI)."""
+
+    endpoint: ClassVar[str] = "GET /swagger-ui"
+    open_to: ClassVar[PublicAudience] = PublicAudience(Audience.ALL)
+
+
+@dataclass(frozen=True)
+class GetApiAsset(ReadOperation):
+    """Return a script or a style of the API documentation."""
+
+    endpoint: ClassVar[str] = "GET /swagger-ui/{asset}"
+    open_to: ClassVar[PublicAudience] = PublicAudience(Audience.ALL)
+
+
+@dataclass(frozen=True)
+class GetApiDocument(ReadOperation):
+    """Return the OpenAPI document of the catalog (`catalog`) or of everything else (`management`)."""
+
+    endpoint: ClassVar[str] = "GET /api-docs/{api}/v1/openapi.json"
+    open_to: ClassVar[PublicAudience] = PublicAudience(Audience.ALL)
+
+
+@dataclass(frozen=True)
+class ShowUi(ReadOperation):
+    """Show the page on which users sign in and see their identity and their visible objects."""
+
+    endpoint: ClassVar[str] = "GET /ui"
+    open_to: ClassVar[PublicAudience] = PublicAudience(Audience.ALL)
+
+
+@dataclass(frozen=True)
+class GetUiAsset(ReadOperation):
+    """Return the script or the style of the sign-in page."""
+
+    endpoint: ClassVar[str] = "GET /ui/{asset}"
+    open_to: ClassVar[PublicAudience] = PublicAudience(Audience.ALL)
+
+
+@dataclass(frozen=True)
+class GetHealth(ReadOperation):
+    """Return the state of each dependency. It contains no data and no users, so load balancers need no token."""
+
+    endpoint: ClassVar[str] = "GET /health"
+    open_to: ClassVar[PublicAudience] = PublicAudience(Audience.ALL)
+
+
+@dataclass(frozen=True)
+class GetPolicyBundle(ReadOperation):
+    """Return the bundle of policies for the OPA of the gateway (`gateway`) or for the OPA of Trino (`trino`)."""
+
+    endpoint: ClassVar[str] = "GET /management/v1/policy-bundle/{bundle}"
+    bundle: InPath[str]
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.READ_POLICIES, ServerRef()),)
+
+    def facts(self) -> Facts:
+        return {"bundle": self.bundle}

@@ -13,9 +13,9 @@ from typing import ClassVar
 from uuid import UUID
 
 from gateway.access.demand import Demand
+from gateway.access.nouns.refs import NamespaceRef, Ref, Table, TableRef, TabularRef
+from gateway.access.nouns.relations import Can
 from gateway.access.operation import VendingOperation
-from gateway.access.refs import NamespaceRef, Ref, Table, TableRef, TabularRef
-from gateway.access.relations import Can
 from gateway.access.request import InBody, InPath
 from gateway.iceberg.errors import CatalogError, NoSuchTableLocationException
 from gateway.iceberg.wire import RemoteSignRequest

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from gateway.access.demand import Demand, Facts
+from gateway.access.nouns.refs import RoleRef, ViewRef
+from gateway.access.nouns.relations import Can
 from gateway.access.operation import Step
-from gateway.access.refs import RoleRef, ViewRef
-from gateway.access.relations import Can
 from gateway.obligations.application import EnforcementPoint
 
 

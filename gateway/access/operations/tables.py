@@ -1,27 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations on tables in the catalog protocol. Those on credentials are in `credentials.py`."""
+"""Operations on tables in the catalog protocol, commits to several tables, and renames. Those on credentials are in `credentials.py`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, ClassVar
+from uuid import UUID
 
-from gateway.access.change_event import ChangeEvent, EventData, EventDeclaration, NoEvent
 from gateway.access.demand import Demand, Facts
+from gateway.access.events.change_event import ChangeEvent, EventData, EventDeclaration, EventPerPart, NoEvent
+from gateway.access.nouns.refs import GenericTableRef, NamespaceRef, Table, TableRef, TabularRef, ViewRef
+from gateway.access.nouns.relations import Can
 from gateway.access.operation import ChangeOperation, ReadOperation
-from gateway.access.refs import NamespaceRef, TableRef
-from gateway.access.relations import Can
-from gateway.access.request import InBody, InPath, PageSize, PageToken, Query
+from gateway.access.request import Body, InBody, InPath, PageSize, PageToken, Path, Query
+from gateway.iceberg.errors import (
+    BadRequestException,
+    TableIdentifierRequiredForCommitTransaction,
+    TableIdentifiersNotUnique,
+)
+from gateway.iceberg.identifiers import TableIdentifier
 from gateway.iceberg.kinds import appends_to_main, target_refs, update_kinds
 from gateway.iceberg.referenced import SnapshotsMode
+from gateway.iceberg.requirements import AssertCreate
 from gateway.iceberg.updates import RemoveProperties, SetProperties
 from gateway.iceberg.wire import (
     CommitTableRequest,
+    CommitTransactionRequest,
     CommitViewRequest,
     CreateTableRequest,
+    RenameRequest,
     ReportMetricsRequest,
     ScanReport,
+    TableIdentifierBody,
 )
 from gateway.obligations.application import EnforcementPoint
 
@@ -213,3 +224,136 @@ def commit_facts(request: CommitTableRequest | CommitViewRequest) -> Facts:
         ),
         "target_refs": tuple(sorted(target_refs(request.updates))),
     }
+
+
+MAX_TABLES = 500
+"""Maximum number of tables in one transaction. Each costs two questions to OpenFGA, one to OPA and a file."""
+
+
+@dataclass(frozen=True)
+class CommitTransaction(ChangeOperation):
+    """Commit to several tables, all or none.
+
+    Each commit is decided as if it was requested alone, so a transaction cannot circumvent a refusal.
+    """
+
+    endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/transactions/commit"
+    event: ClassVar[EventDeclaration] = EventPerPart()
+    returns: ClassVar[int] = 204
+    warehouse_id: Annotated[UUID, Path("prefix")]
+    request: InBody[CommitTransactionRequest]
+
+    def __post_init__(self) -> None:
+        """Raise BadRequestException for an empty or too large transaction.
+
+        Raises TableIdentifierRequiredForCommitTransaction for a change without a table, and TableIdentifiersNotUnique
+        for two changes of one table. The status of each is 400.
+        """
+        changes = self.request.table_changes
+        if not 0 < len(changes) <= MAX_TABLES:
+            raise BadRequestException(f"A transaction must change 1 to {MAX_TABLES} tables, not {len(changes)}.")
+        seen: set[str] = set()
+        for number, change in enumerate(changes):
+            if change.identifier is None:
+                raise TableIdentifierRequiredForCommitTransaction(
+                    f"`table-changes[{number}]` has no `identifier`; it must name a table."
+                )
+            key = change.identifier.key
+            if key in seen:
+                raise TableIdentifiersNotUnique(
+                    f"The transaction contains two changes of table {change.identifier.dotted}; combine them into one."
+                )
+            seen.add(key)
+
+    def parts(self) -> tuple[CommitTable | CommitTableCreation, ...]:
+        """Return the commits, in the order of the request."""
+        return tuple(self._part(change) for change in self.request.table_changes)
+
+    def _part(self, change: CommitTableRequest) -> CommitTable | CommitTableCreation:
+        if change.identifier is None:
+            raise TableIdentifierRequiredForCommitTransaction(
+                "A change of the transaction has no `identifier`; it must name a table."
+            )
+        identifier = change.identifier.identifier
+        if any(isinstance(requirement, AssertCreate) for requirement in change.requirements):
+            namespace = NamespaceRef(self.warehouse_id, identifier.namespace)
+            return CommitTableCreation(namespace, identifier.name, change)
+        return CommitTable(TabularRef(Table, self.warehouse_id, identifier), change)
+
+    def demands(self) -> tuple[Demand, ...]:
+        return tuple(dict.fromkeys(demand for part in self.parts() for demand in part.demands()))
+
+    def facts(self) -> Facts:
+        return {"tables": len(self.request.table_changes)}
+
+
+@dataclass(frozen=True)
+class RenameTable(ChangeOperation):
+    """Rename a table, or move it to another namespace of the same warehouse.
+
+    A new name in the same namespace needs `can_rename`. A move needs `can_move`, because the rights on the new
+    namespace then apply to the table, and the right to create tables there.
+    """
+
+    endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/tables/rename"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="source", data=EventData.BODY)
+    returns: ClassVar[int] = 204
+    source: Annotated[TableRef, Body(RenameRequest, "source.identifier")]
+    destination: Annotated[TableIdentifier, Body(RenameRequest, "destination.identifier")]
+
+    def demands(self) -> tuple[Demand, ...]:
+        return rename_demands(self.source, self.destination, Can.CREATE_TABLE)
+
+    def event_body(self) -> RenameRequest:
+        return rename_body(self.source, self.destination)
+
+    def facts(self) -> Facts:
+        return _destination_facts(self.destination)
+
+
+@dataclass(frozen=True)
+class RenameView(ChangeOperation):
+    """Rename or move a view, by the rules of `RenameTable`."""
+
+    endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/views/rename"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="source", data=EventData.NOTHING)
+    returns: ClassVar[int] = 204
+    source: Annotated[ViewRef, Body(RenameRequest, "source.identifier")]
+    destination: Annotated[TableIdentifier, Body(RenameRequest, "destination.identifier")]
+
+    def demands(self) -> tuple[Demand, ...]:
+        return rename_demands(self.source, self.destination, Can.CREATE_VIEW)
+
+    def facts(self) -> Facts:
+        return _destination_facts(self.destination)
+
+
+def destination_namespace(
+    source: TableRef | ViewRef | GenericTableRef, destination: TableIdentifier
+) -> NamespaceRef | None:
+    """Return the namespace of `destination`; None if it is the namespace of `source`.
+
+    Namespaces are compared by the case-folded key that identifies their rows, not by their spelling.
+    """
+    if destination.namespace.key == source.identifier.namespace.key:
+        return None
+    return NamespaceRef(source.warehouse_id, destination.namespace)
+
+
+def rename_body(source: TableRef | ViewRef | GenericTableRef, destination: TableIdentifier) -> RenameRequest:
+    """Return the body of the request, for the event of the rename."""
+    return RenameRequest(
+        source=TableIdentifierBody.of(source.identifier), destination=TableIdentifierBody.of(destination)
+    )
+
+
+def rename_demands(
+    source: TableRef | ViewRef | GenericTableRef, destination: TableIdentifier, create: Can
+) -> tuple[Demand, ...]:
+    """Return the demands of a rename; `create` is the right to create such an object in the destination namespace."""
+    at = destination_namespace(source, destination)
+    return (Demand(Can.RENAME, source),) if at is None else (Demand(Can.MOVE, source), Demand(create, at))
+
+
+def _destination_facts(destination: TableIdentifier) -> Facts:
+    return {"destination_namespace": destination.namespace.levels, "destination_name": destination.name}

@@ -3,7 +3,7 @@
 
 Attaching needs `manage_tags` on the object and `apply` on the tag. So the classification of an object can be left to
 principals that may not change it, and a tag to the principals that its owner chooses. Detaching needs `remove` on the
-tag in place of `apply`. So does changing the value of an attached tag (`gateway.governance.tag_attachments`).
+tag in place of `apply`. So does changing the value of an attached tag (`gateway.features.tags.tag_attachments`).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from functools import partial
 from typing import Annotated, ClassVar, get_args
 from uuid import UUID
 
-from gateway.access.change_event import ChangeEvent, EventDeclaration
 from gateway.access.demand import Demand, Facts
-from gateway.access.families import (
+from gateway.access.events.change_event import ChangeEvent, EventDeclaration
+from gateway.access.nouns.families import (
     GENERIC_TABLE,
     NAMESPACE_IN_WAREHOUSE,
     TABLE,
@@ -26,12 +26,12 @@ from gateway.access.families import (
     Target,
     declare_for_each,
 )
+from gateway.access.nouns.refs import Ref, TableRef, TagNameRef, TagRef
+from gateway.access.nouns.relations import Can
 from gateway.access.operation import ChangeOperation, ReadOperation
-from gateway.access.refs import Ref, TableRef, TagNameRef, TagRef
-from gateway.access.relations import Can
+from gateway.access.operations.tags import SetTagRequest, TagTarget
 from gateway.access.request import Body, InPath, PageSize, PageToken, Query
 from gateway.iceberg.errors import BadRequestException
-from gateway.protocol.tags import SetTagRequest, TagTarget
 
 
 @dataclass(frozen=True)

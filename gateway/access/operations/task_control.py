@@ -1,11 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations on background tasks: listing, reading and controlling them.
-
-A task of a warehouse may be about one table or view in it. A caller may have the right to see (or to control) all tasks
-of the warehouse. For other callers the right on the object of each task decides, and only the task names its object. So
-lists are filtered. A request for one task, or for control, passes the door twice: to find the tasks, and then for their
-objects.
-"""
+"""Operations on background tasks and their queues: listing, reading and controlling them."""
 
 from __future__ import annotations
 
@@ -14,16 +8,22 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 from uuid import UUID
 
-from gateway.access.authz_errors import task_not_found
-from gateway.access.change_event import EventDeclaration, NoEvent
 from gateway.access.demand import Demand, Facts
+from gateway.access.events.change_event import ChangeEvent, EventDeclaration, NoEvent
+from gateway.access.nouns.authz_errors import task_not_found
+from gateway.access.nouns.refs import Ref, WarehouseRef
+from gateway.access.nouns.relations import Can
 from gateway.access.operation import ChangeOperation, QuestionOperation, ReadOperation
-from gateway.access.operations.deleted import Kept
-from gateway.access.refs import Ref, WarehouseRef
-from gateway.access.relations import Can
-from gateway.access.request import InBody, InPath, OfRequest, Query
+from gateway.access.operations.deletion import Kept
+from gateway.access.operations.task_bodies import (
+    ControlAction,
+    ControlTasksRequest,
+    ListProjectTasksRequest,
+    ListTasksRequest,
+    SetQueueConfigRequest,
+)
+from gateway.access.request import InBody, InPath, OfRequest, Path, Query
 from gateway.iceberg.errors import CatalogError
-from gateway.protocol.tasks import ControlAction, ControlTasksRequest, ListProjectTasksRequest, ListTasksRequest
 
 #: Maximum number of runs of a task in one answer.
 MAX_ATTEMPTS = 1000
@@ -214,3 +214,77 @@ class ControlProjectTasks(ChangeOperation):
 
 def _control_facts(action: ControlAction, task_ids: Sequence[UUID]) -> Facts:
     return {"action": action.name, "task_ids": tuple(str(id) for id in dict.fromkeys(task_ids))}
+
+
+@dataclass(frozen=True)
+class GetQueueConfig(ReadOperation):
+    """Return the configuration of a task queue in a warehouse."""
+
+    endpoint: ClassVar[str] = "GET /management/v1/warehouse/{warehouse_id}/task-queue/{queue_name}/config"
+    warehouse: InPath[WarehouseRef]
+    queue: Annotated[str, Path("queue_name")]
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.GET_TASK_QUEUE_CONFIG, self.warehouse),)
+
+    def facts(self) -> Facts:
+        return {"queue": self.queue}
+
+
+@dataclass(frozen=True)
+class SetQueueConfig(ChangeOperation):
+    """Replace the configuration of a task queue in a warehouse."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/task-queue/{queue_name}/config"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="warehouse")
+    returns: ClassVar[int] = 204
+    warehouse: InPath[WarehouseRef]
+    queue: Annotated[str, Path("queue_name")]
+    request: InBody[SetQueueConfigRequest]
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.MODIFY_TASK_QUEUE_CONFIG, self.warehouse),)
+
+    def facts(self) -> Facts:
+        return {"queue": self.queue}
+
+
+@dataclass(frozen=True)
+class ScheduleTask(QuestionOperation):
+    """Refuse to schedule a task manually: each task of this server results from a change, or recurs."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/task-queue/{queue_name}/schedule"
+    # Changes nothing: no queue accepts manual tasks, so the answer is always an error.
+    warehouse: InPath[WarehouseRef]
+    queue: Annotated[str, Path("queue_name")]
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.CONTROL_ALL_TASKS, self.warehouse),)
+
+    def facts(self) -> Facts:
+        return {"queue": self.queue}
+
+
+@dataclass(frozen=True)
+class GetTaskLogCleanupConfig(ReadOperation):
+    """Return how often a project removes its ended tasks, and how long it keeps them."""
+
+    endpoint: ClassVar[str] = "GET /management/v1/project/task-queue/task_log_cleanup/config"
+    project: OfRequest
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.GET_TASK_QUEUE_CONFIG, self.project),)
+
+
+@dataclass(frozen=True)
+class SetTaskLogCleanupConfig(ChangeOperation):
+    """Set how often a project removes its ended tasks, and how long it keeps them."""
+
+    endpoint: ClassVar[str] = "POST /management/v1/project/task-queue/task_log_cleanup/config"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="project")
+    returns: ClassVar[int] = 204
+    project: OfRequest
+    request: InBody[SetQueueConfigRequest]
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.MODIFY_TASK_QUEUE_CONFIG, self.project),)

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
-from gateway.access.change_event import ChangeEvent, EventDeclaration, EventPerFurtherChange
 from gateway.access.demand import Facts
+from gateway.access.events.change_event import ChangeEvent, EventDeclaration, EventPerFurtherChange
+from gateway.access.nouns.refs import ProjectRef, Ref, WarehouseRef
 from gateway.access.operation import Durability, SystemTask
-from gateway.access.refs import ProjectRef, Ref, WarehouseRef
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, ClassVar
 
-from gateway.access.change_event import ChangeEvent, EventDeclaration, NoEvent
+import msgspec
+
+from gateway.access.bodies import Answer, Name, Request, UserId, UserType
 from gateway.access.demand import Demand, Facts
+from gateway.access.events.change_event import ChangeEvent, EventDeclaration, NoEvent
+from gateway.access.nouns.refs import Ref, ServerRef, UserRef
+from gateway.access.nouns.relations import Can
 from gateway.access.operation import Audience, ChangeOperation, PublicAudience, QuestionOperation, ReadOperation
-from gateway.access.refs import Ref, ServerRef, UserRef
-from gateway.access.relations import Can
+from gateway.access.operations.search import SearchRequest
 from gateway.access.request import Body, InPath, PageSize, PageToken, Query
-from gateway.protocol.search import SearchRequest
 
 
 @dataclass(frozen=True)
@@ -237,3 +241,61 @@ class ListAllUserRoles(_RolesOfUser, ReadOperation):
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.LIST_USERS, ServerRef()),)
+
+
+class User(Answer, frozen=True, omit_defaults=True):
+    """A user record."""
+
+    id: str
+    name: str
+    user_type: str
+    created_at: datetime
+    last_updated_with: str
+    email: str | None = None
+    updated_at: datetime | None = None
+
+
+class WhoAmIAnswer(User, frozen=True, omit_defaults=True):
+    """Response of `GET /whoami`."""
+
+    is_instance_admin: bool | None = None
+
+
+class CreateUserRequest(Request, frozen=True):
+    """Request of `POST /user`. Without an `id`, the caller registers its own user."""
+
+    id: UserId | None = None
+    name: Name | None = None
+    email: Annotated[str, msgspec.Meta(max_length=320)] | None = None
+    user_type: UserType | None = None
+    update_if_exists: bool = False
+
+
+class UpdateUserRequest(Request, frozen=True):
+    """Request of `PUT /user/{id}`. Without an `email`, the existing address is removed."""
+
+    name: Name
+    user_type: UserType
+    email: Annotated[str, msgspec.Meta(max_length=320)] | None = None
+
+
+class FoundUser(Answer, frozen=True, omit_defaults=True):
+    """A user that matches the search."""
+
+    id: str
+    name: str
+    user_type: str
+    email: str | None = None
+
+
+class FoundUsers(Answer, frozen=True):
+    """Response of `POST /search/user`."""
+
+    users: list[FoundUser]
+
+
+class UserList(Answer, frozen=True, omit_defaults=True):
+    """Response of `GET /user`."""
+
+    users: list[User]
+    next_page_token: str | None = None

@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from gateway.access.change_event import ChangeEvent, EventData, EventDeclaration
 from gateway.access.demand import Demand, Facts
+from gateway.access.events.change_event import ChangeEvent, EventData, EventDeclaration
+from gateway.access.nouns.refs import NamespaceRef, ViewRef
+from gateway.access.nouns.relations import Can
 from gateway.access.operation import ChangeOperation, ReadOperation
 from gateway.access.operations.tables import commit_facts
-from gateway.access.refs import NamespaceRef, ViewRef
-from gateway.access.relations import Can
 from gateway.access.request import InBody, InPath, PageSize, PageToken, Query
 from gateway.iceberg.wire import CommitViewRequest, CreateViewRequest
 from gateway.obligations.application import EnforcementPoint

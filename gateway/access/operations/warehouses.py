@@ -7,16 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from gateway.access.change_event import ChangeEvent, EventDeclaration, NoEvent
 from gateway.access.demand import Demand, Facts
+from gateway.access.events.change_event import ChangeEvent, EventDeclaration, NoEvent
+from gateway.access.nouns.refs import ProjectRef, WarehouseRef
+from gateway.access.nouns.relations import Can
 from gateway.access.operation import ChangeOperation, QuestionOperation, ReadOperation
-from gateway.access.refs import ProjectRef, WarehouseRef
-from gateway.access.relations import Can
-from gateway.access.request import Body, InBody, InPath, OfRequest, Query, RequestProject
-from gateway.iceberg.errors import BadRequestException
-from gateway.protocol.protection import SetProtectionRequest
-from gateway.protocol.warehouse_storage import UpdateCredentialRequest, UpdateStorageRequest
-from gateway.protocol.warehouses import (
+from gateway.access.operations.deletion import SetProtectionRequest
+from gateway.access.operations.warehouse_bodies import (
     CreateWarehouseRequest,
     DeleteProfileRequest,
     FormatVersionPolicyRequest,
@@ -25,7 +22,11 @@ from gateway.protocol.warehouses import (
     RenameWarehouseRequest,
     SetManagedByRequest,
     SoftDelete,
+    UpdateCredentialRequest,
+    UpdateStorageRequest,
 )
+from gateway.access.request import Body, InBody, InPath, OfRequest, Query, RequestProject
+from gateway.iceberg.errors import BadRequestException
 
 
 def parse_states(given: Sequence[str]) -> tuple[bool, ...]:

@@ -41,7 +41,7 @@ grants = Table(
     Index(None, "principal_type", "principal_id", "id"),
 )
 """Grants with their principal, object and grantor. `acts_for` are the limits of a grant of `delegate` as JSON
-(`gateway.protocol.delegation`), null for the default. Rows that differ only in `granted_by` become one tuple in
+(`gateway.access.delegation_limits`), null for the default. Rows that differ only in `granted_by` become one tuple in
 OpenFGA.
 """
 
@@ -52,7 +52,7 @@ Index(
     grants.c.principal_id,
     postgresql_where=grants.c.object_type == "column",
 )
-"""By table: a column's id is its table's id, a dot and the field id (`gateway.access.refs.column_key`)."""
+"""By table: a column's id is its table's id, a dot and the field id (`gateway.access.nouns.refs.column_key`)."""
 
 Index("grants_ending_idx", grants.c.expires_at, postgresql_where=grants.c.expires_at.is_not(None))
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts of requests, tables and views."""
+"""Counts of requests, tables and views, and metrics reports of engines."""
 
 from __future__ import annotations
 
 from sqlalchemy import (
     BigInteger,
+    CheckConstraint,
     Column,
     DateTime,
     ForeignKey,
@@ -15,7 +16,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
 )
-from sqlalchemy.dialects.postgresql import UUID
+from sqlalchemy.dialects.postgresql import JSONB, UUID
 
 from gateway.db.schema.base import metadata, now
 
@@ -76,3 +77,21 @@ warehouse_changes = Table(
 
 They are written in the transaction of the change. A background task adds them to `warehouse_statistics`.
 """
+
+
+table_reports = Table(
+    "table_reports",
+    metadata,
+    Column("id", UUID(as_uuid=True), primary_key=True),
+    Column("warehouse_id", UUID(as_uuid=True), nullable=False),
+    Column("table_id", UUID(as_uuid=True), nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("snapshot_id", BigInteger, nullable=False),
+    Column("reported_by", Text, nullable=False),
+    now("at"),
+    Column("report", JSONB, nullable=False),
+    CheckConstraint("kind in ('scan-report', 'commit-report')", name="kind"),
+    Index(None, "table_id", "at"),
+    Index(None, "at"),
+)
+"""Metrics reports of engines about scans and commits. A report is kept when its table is deleted."""

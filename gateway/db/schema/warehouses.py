@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Warehouses."""
+"""The row of the server and its revisions, projects, and warehouses."""
 
 from __future__ import annotations
 
@@ -15,10 +15,40 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    func,
 )
 from sqlalchemy.dialects.postgresql import JSONB, UUID
 
 from gateway.db.schema.base import metadata, now
+
+server = Table(
+    "server",
+    metadata,
+    Column("id", UUID(as_uuid=True), primary_key=True),
+    Column("singleton", Boolean, nullable=False, server_default="true", unique=True),
+    Column("bootstrapped_at", DateTime(timezone=True)),
+    Column("bootstrap_for", Text),
+    Column("revision", UUID(as_uuid=True), nullable=False),
+    Column("time_boxes", UUID(as_uuid=True), nullable=False, server_default=func.gen_random_uuid()),
+    Column("home", Text),
+    CheckConstraint("singleton", name="one_row"),
+)
+"""One row. `revision` changes when an allow outside of warehouses may end.
+
+`time_boxes` changes in the transaction of a grant with an expiry: a decision that began before does not know that
+expiry. `bootstrap_for` is the only user who may bootstrap the server; null allows every user.
+"""
+
+
+projects = Table(
+    "projects",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("name_key", Text, nullable=False, unique=True),
+    now("created_at"),
+)
+
 
 warehouses = Table(
     "warehouses",
@@ -67,5 +97,5 @@ null for one that was stored before the column existed, and without a credential
 
 `data_policy_revision` is null while no data policy can apply to a table of the warehouse. It changes with every change
 to a policy, binding, tag or mapping table that can. `policy_loss` is the handling of a change after which a name has
-fewer restrictions than before (`gateway.db.policy_loss`).
+fewer restrictions than before (`gateway.db.engine.policy_loss`).
 """

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from gateway.access.demand import Demand
+from gateway.access.nouns.refs import NamespaceRef, TableRef
+from gateway.access.nouns.relations import Can
 from gateway.access.operation import Operation, ReadOperation
 from gateway.access.operations.tables import DropTable, LoadTable
-from gateway.access.refs import NamespaceRef, TableRef
-from gateway.access.relations import Can
 
 
 def demands(table: TableRef) -> tuple[Demand, ...]:

@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
-from gateway.access._mint import mint
-from gateway.access.door import Door
+from gateway.access.door._mint import mint
+from gateway.access.door.door import Door
+from gateway.access.door.permit import Permit
+from gateway.access.door.request_context import RequestContext
+from gateway.access.nouns.refs import NamespaceRef, TableRef, WarehouseRef
+from gateway.access.nouns.relations import Can
 from gateway.access.operation import Operation
 from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
 from gateway.access.operations.grants import ReadAssignments, WriteAssignments
 from gateway.access.operations.tables import CommitTable, CreateTable, DropTable, LoadTable
-from gateway.access.permit import Permit
-from gateway.access.refs import NamespaceRef, TableRef, WarehouseRef
-from gateway.access.relations import Can
-from gateway.access.request_context import RequestContext
 from gateway.iceberg.wire import CreateTableRequest
 
 

@@ -8,19 +8,11 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from gateway.access.hypothetical_evaluation import HypotheticalCheck, questions_about
-from gateway.access.questions import above_of, inside_of
-from gateway.access.refs import (
-    GenericTable,
-    NamespaceIdRef,
-    NamespaceRef,
-    Ref,
-    Table,
-    TabularRef,
-    View,
-)
-from gateway.access.relations import Can
-from gateway.access.resolved import AbsentLocation, Resolution, ResolvedNamespace
+from gateway.access.decisions.hypothetical_evaluation import HypotheticalCheck, questions_about
+from gateway.access.door.questions import above_of, inside_of
+from gateway.access.nouns.refs import GenericTable, NamespaceIdRef, NamespaceRef, Ref, Table, TabularRef, View
+from gateway.access.nouns.relations import Can
+from gateway.access.nouns.resolved import AbsentLocation, Resolution, ResolvedNamespace
 from gateway.fga.relationships import contextual_containers
 from tests.access import world
 

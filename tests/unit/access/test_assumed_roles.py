@@ -10,13 +10,13 @@ from uuid import UUID
 import pytest
 
 from gateway.access.actor import Actor
-from gateway.access.authz_errors import AssumeRoleForbidden, InvalidAssumeRoleId
+from gateway.access.nouns.authz_errors import AssumeRoleForbidden, InvalidAssumeRoleId
+from gateway.access.nouns.relations import Can
+from gateway.access.nouns.resolved import ResolvedRole
 from gateway.access.operations.credentials import VendCredentials
 from gateway.access.operations.steps import AssumeRole
 from gateway.access.operations.tables import LoadTable
 from gateway.access.ports import Pin, Question
-from gateway.access.relations import Can
-from gateway.access.resolved import ResolvedRole
 from gateway.iceberg.errors import CatalogError
 from tests.access import world
 from tests.access.world import DoorFixture, request_context

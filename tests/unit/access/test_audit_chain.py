@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.access.audit_chain import (
+from gateway.access.audit.audit_chain import (
     Anchor,
     Block,
     ChainVerifier,

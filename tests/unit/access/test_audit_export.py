@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.access.audit_chain import Anchor, Block, SealedRecord, seal
-from gateway.access.audit_export import lines_of, verify_lines
+from gateway.access.audit.audit_chain import Anchor, Block, SealedRecord, seal
+from gateway.access.audit.audit_export import lines_of, verify_lines
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
 

@@ -16,8 +16,8 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
     ExportLogsServiceResponse,
 )
 
-from gateway.access.audit_chain import SealedRecord, seal
-from gateway.access.audit_otlp import Rejected, rejected_in, requests_of
+from gateway.access.audit.audit_chain import SealedRecord, seal
+from gateway.access.audit.audit_otlp import Rejected, rejected_in, requests_of
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 

@@ -13,7 +13,8 @@ import msgspec
 import pytest
 
 from gateway.access.actor import Actor, ActorKind
-from gateway.access.change_event import (
+from gateway.access.door.request_context import RequestContext
+from gateway.access.events.change_event import (
     MAX_CONTENTS,
     ChangeEvent,
     DroppedObject,
@@ -24,22 +25,19 @@ from gateway.access.change_event import (
     MovedObject,
     NoEvent,
 )
-from gateway.access.event_building import NewEvent, events_of
+from gateway.access.events.event_building import NewEvent, events_of
+from gateway.access.nouns.refs import WarehouseRef
 from gateway.access.operation import OPERATIONS, ChangeOperation, Operation
-from gateway.access.operations.namespace_moves import MoveNamespace
-from gateway.access.operations.namespaces import CreateNamespace, DropNamespace
+from gateway.access.operations.namespaces import CreateNamespace, DropNamespace, MoveNamespace
 from gateway.access.operations.registrations import UnregisterTable
 from gateway.access.operations.server import Bootstrap
-from gateway.access.operations.tables import CommitTable, CreateTable, DropTable, ReportMetrics
+from gateway.access.operations.tables import CommitTable, CommitTransaction, CreateTable, DropTable, ReportMetrics
 from gateway.access.operations.tasks import ExpireDeleted
-from gateway.access.operations.transactions import CommitTransaction
 from gateway.access.operations.warehouses import (
     CreateWarehouse,
     UpdateWarehouseStorage,
     UpdateWarehouseStorageCredential,
 )
-from gateway.access.refs import WarehouseRef
-from gateway.access.request_context import RequestContext
 from gateway.iceberg.wire import CreateNamespaceRequest
 from tests.access import world
 from tests.access.examples import EXAMPLES

@@ -13,12 +13,12 @@ import msgspec
 import pytest
 
 from gateway.access.actor import Actor
+from gateway.access.nouns.refs import ObjectType
+from gateway.access.nouns.relations import Can
 from gateway.access.operations.credentials import VendCredentials
 from gateway.access.operations.signing import SignRequest
 from gateway.access.operations.tables import DropTable, LoadTable
 from gateway.access.ports import Pin, Question
-from gateway.access.refs import ObjectType
-from gateway.access.relations import Can
 from gateway.iceberg.errors import CatalogError, ForbiddenException
 from gateway.iceberg.wire import RemoteSignRequest
 from gateway.obligations.application import restrictions_for_load

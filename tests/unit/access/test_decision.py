@@ -7,27 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.access._mint import mint
-from gateway.access.decision import (
-    Decision,
-    DemandAnswer,
-    DeterminedBy,
-    Failure,
-    Outcome,
-    combine,
-    undecided,
-)
+from gateway.access.decisions.decision import Decision, DemandAnswer, DeterminedBy, Failure, Outcome, combine, undecided
+from gateway.access.decisions.policy import PolicyAnswer, Reason
 from gateway.access.demand import Demand
 from gateway.access.dependency_errors import DecisionEngineUnavailable
+from gateway.access.door._mint import mint
+from gateway.access.door.pending_audit import PendingAudit
+from gateway.access.door.permit import Permit
+from gateway.access.door.refusals import refusal_of
+from gateway.access.door.request_context import RequestContext
+from gateway.access.nouns.relations import Can
+from gateway.access.nouns.resolved import Resolution
 from gateway.access.operation import Durability
 from gateway.access.operations.tables import LoadTable
-from gateway.access.pending_audit import PendingAudit
-from gateway.access.permit import Permit
-from gateway.access.policy import PolicyAnswer, Reason
-from gateway.access.refusals import refusal_of
-from gateway.access.relations import Can
-from gateway.access.request_context import RequestContext
-from gateway.access.resolved import Resolution
 from gateway.obligations.kinds import NoVending
 from gateway.obligations.merging import Obligations
 from tests.access import world

@@ -14,14 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.access.actor import Actor
+from gateway.access.decisions.policy import PolicyAnswer
 from gateway.access.dependency_errors import DecisionEngineUnavailable
+from gateway.access.nouns.refs import ObjectKey, ObjectType
+from gateway.access.nouns.relations import Can
 from gateway.access.operations.credentials import VendCredentials
 from gateway.access.operations.tables import DropTable, ListTables
 from gateway.access.operations.warehouses import GetWarehouse
-from gateway.access.policy import PolicyAnswer
 from gateway.access.ports import Pin, Question
-from gateway.access.refs import ObjectKey, ObjectType
-from gateway.access.relations import Can
 from gateway.iceberg.errors import CatalogError
 from gateway.obligations.kinds import AppendOnly
 from gateway.obligations.merging import Obligations

@@ -12,15 +12,15 @@ import msgspec
 import pytest
 
 from gateway.access.actor import Actor
-from gateway.access.authz_errors import unavailable
-from gateway.access.definer_views import AmbiguousViewOwner, owner_of
+from gateway.access.decisions.definer_views import AmbiguousViewOwner, owner_of
+from gateway.access.nouns.authz_errors import unavailable
+from gateway.access.nouns.refs import TabularRef, View, ViewRef
+from gateway.access.nouns.relations import Can
+from gateway.access.nouns.resolved import Excerpt
 from gateway.access.operations.credentials import VendCredentials
 from gateway.access.operations.tables import LoadTable
 from gateway.access.ports import Pin, Question
-from gateway.access.refs import TabularRef, View, ViewRef
-from gateway.access.relations import Can
-from gateway.access.resolved import Excerpt
-from gateway.catalog.view_owners import ProtectedPropertyModification, require_owner_kept
+from gateway.features.views.view_owners import ProtectedPropertyModification, require_owner_kept
 from gateway.iceberg.errors import CatalogError, ForbiddenException, NoSuchViewException, ViewActionForbidden
 from gateway.iceberg.identifiers import TableIdentifier
 from tests.access import world

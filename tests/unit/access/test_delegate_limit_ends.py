@@ -10,11 +10,11 @@ from datetime import datetime, timedelta
 import msgspec
 
 from gateway.access.actor import Actor
-from gateway.access.delegation_limits import DelegateGrant
+from gateway.access.decisions.delegation import DelegateGrant
+from gateway.access.delegation_limits import ActsFor
+from gateway.access.nouns.relations import Can
 from gateway.access.operations.credentials import VendCredentials
 from gateway.access.ports import Pin, Question
-from gateway.access.relations import Can
-from gateway.protocol.delegation import ActsFor
 from tests.access import world
 from tests.access.world import NOW, DoorFixture, request_context
 

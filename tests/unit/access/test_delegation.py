@@ -11,7 +11,9 @@ from uuid import uuid4
 import pytest
 
 from gateway.access.actor import Actor
-from gateway.access.authz_errors import DelegationForbidden, ServerActionForbidden
+from gateway.access.nouns.authz_errors import DelegationForbidden, ServerActionForbidden
+from gateway.access.nouns.refs import RoleRef
+from gateway.access.nouns.relations import Can
 from gateway.access.operation import OPERATIONS
 from gateway.access.operations.credentials import VendCredentials
 from gateway.access.operations.server import GetServerInfo
@@ -19,8 +21,6 @@ from gateway.access.operations.tables import DropTable, LoadTable
 from gateway.access.operations.token_exchange import ExchangeToken, Subject
 from gateway.access.operations.users import WhoAmI
 from gateway.access.ports import Pin, Question
-from gateway.access.refs import RoleRef
-from gateway.access.relations import Can
 from gateway.iceberg.errors import NoSuchTableException, TableActionForbidden
 from tests.access import world
 from tests.access.examples import EXAMPLES

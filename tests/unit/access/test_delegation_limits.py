@@ -15,15 +15,20 @@ import pytest
 from msgspec import UNSET
 
 from gateway.access.actor import Actor
-from gateway.access.delegation import delegation_refusals, limits_end
-from gateway.access.delegation_limits import DelegateGrant, delegate_grants, in_networks
+from gateway.access.decisions.delegation import (
+    DelegateGrant,
+    delegate_grants,
+    delegation_refusals,
+    in_networks,
+    limits_end,
+)
+from gateway.access.delegation_limits import DEFAULT_LIMITS, ActsFor, limits_of, limits_text
+from gateway.access.door.request_context import RequestContext
+from gateway.access.nouns.refs import ObjectKey, ObjectType
+from gateway.access.nouns.relations import Can
+from gateway.access.nouns.resolved import Resolution
 from gateway.access.operations.tables import LoadTable
 from gateway.access.ports import Pin, Question
-from gateway.access.refs import ObjectKey, ObjectType
-from gateway.access.relations import Can
-from gateway.access.request_context import RequestContext
-from gateway.access.resolved import Resolution
-from gateway.protocol.delegation import DEFAULT_LIMITS, ActsFor, limits_of, limits_text
 from tests.access import world
 
 WAREHOUSE, PROJECT = world.warehouse_row.key, ObjectKey(ObjectType.PROJECT, world.PROJECT_ID)

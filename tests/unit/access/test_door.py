@@ -14,23 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.access.actor import Actor
-from gateway.access.authz_errors import NotAuthenticated
+from gateway.access.decisions.policy import PolicyAnswer, PolicyRequest
 from gateway.access.dependency_errors import DecisionEngineUnavailable
+from gateway.access.nouns.authz_errors import NotAuthenticated
+from gateway.access.nouns.refs import UNUSED_ID, ObjectKey, ObjectType, Table, TabularRef
+from gateway.access.nouns.relations import Can
 from gateway.access.operation import Operation
 from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
 from gateway.access.operations.grants import READ_ASSIGNMENTS
-from gateway.access.operations.system import GetHealth
+from gateway.access.operations.server import GetHealth
 from gateway.access.operations.tables import CreateTable, DropTable, ListTables, LoadTable, TableExists
-from gateway.access.policy import PolicyAnswer, PolicyRequest
 from gateway.access.ports import Pin, Question
-from gateway.access.refs import (
-    UNUSED_ID,
-    ObjectKey,
-    ObjectType,
-    Table,
-    TabularRef,
-)
-from gateway.access.relations import Can
 from gateway.iceberg.codec import decode
 from gateway.iceberg.errors import BadRequestException, CatalogError
 from gateway.iceberg.wire import CreateTableRequest

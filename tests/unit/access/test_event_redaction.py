@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.access.event_redaction import REDACTED, is_secret_name, without_secrets
+from gateway.access.events.event_redaction import REDACTED, is_secret_name, without_secrets
 from gateway.access.operation import ChangeOperation
 from tests.unit.access.test_change_events import CHANGES, NEW, events_of_example
 

@@ -12,13 +12,10 @@ from uuid import UUID
 import jsonschema_rs
 import pytest
 
-from gateway.access.event_building import POLICY_LOST, NewEvent, event_of_issued, events_of
-from gateway.access.event_schema import SCHEMA_FILE, declared_types, schema
-from gateway.access.issued_credential import IssuedCredential
-from gateway.access.operation import ChangeOperation
-from gateway.access.operations.tables import CreateTable
-from gateway.access.refs import ObjectKey, ObjectType, column_key
-from gateway.access.task_events import (
+from gateway.access.audit.issued_credential import IssuedCredential
+from gateway.access.events.event_building import POLICY_LOST, NewEvent, event_of_issued, events_of
+from gateway.access.events.event_schema import SCHEMA_FILE, declared_types, schema
+from gateway.access.events.unrequested_events import (
     MODEL_ACTIVATED,
     MODEL_RECORDED,
     ExpiredGrant,
@@ -26,8 +23,11 @@ from gateway.access.task_events import (
     event_of_expired,
     event_of_model,
 )
+from gateway.access.nouns.refs import ObjectKey, ObjectType, column_key
+from gateway.access.operation import ChangeOperation
+from gateway.access.operations.tables import CreateTable
 from gateway.access.tuples import Principal, PrincipalType
-from gateway.db.policy_loss import Loss, announce
+from gateway.db.engine.policy_loss import Loss, announce
 from gateway.events.cloud_events import structured
 from gateway.events.port import Event
 from gateway.obligations.data_policies import AppliesTo
@@ -61,7 +61,7 @@ def validator() -> Any:
 
 
 def test_the_published_schema_is_current() -> None:
-    assert SCHEMA_FILE.read_text() == schema(), "run `python -m gateway.access.event_schema`"
+    assert SCHEMA_FILE.read_text() == schema(), "run `python -m gateway.access.events.event_schema`"
 
 
 @pytest.mark.parametrize("operation", CHANGES, ids=lambda each: type(each).__name__)

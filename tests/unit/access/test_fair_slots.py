@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.access.fair_slots import FairSlots, TooManyWaiting
+from gateway.access.shares.fair_slots import FairSlots, TooManyWaiting
 
 #: (principal, steps of the work, True if it fails, step at which it is cancelled)
 WORK = st.tuples(st.sampled_from("abcd"), st.integers(0, 4), st.booleans(), st.one_of(st.none(), st.integers(0, 6)))

@@ -6,9 +6,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from uuid import UUID
 
-from gateway.access.describe import describe_target
-from gateway.access.refs import NamespaceRef, Table, TabularRef
-from gateway.access.resolved import (
+from gateway.access.nouns.describe import describe_target
+from gateway.access.nouns.refs import NamespaceRef, Table, TabularRef
+from gateway.access.nouns.resolved import (
     FormerNames,
     Resolution,
     Resolved,

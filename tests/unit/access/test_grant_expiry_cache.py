@@ -15,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.access.actor import Actor
-from gateway.access.door import Door
-from gateway.access.grant_expiry import ExpiryCache
+from gateway.access.decisions.grant_expiry import ExpiryCache
+from gateway.access.door.door import Door
+from gateway.access.door.permit import Permit
+from gateway.access.nouns.relations import Can
+from gateway.access.nouns.resolved import Resolution, Resolved
 from gateway.access.operations.credentials import VendCredentials
-from gateway.access.permit import Permit
 from gateway.access.ports import Pin, Question
-from gateway.access.relations import Can
-from gateway.access.resolved import Resolution, Resolved
 from tests.access import world
 from tests.access.world import NOW, DoorFixture, request_context
 

@@ -11,14 +11,14 @@ import msgspec
 import pytest
 
 from gateway.access.actor import Actor, ActorKind
-from gateway.access.authz_errors import DecisionUnavailable
-from gateway.access.hypothetical_evaluation import HypotheticalCheck
+from gateway.access.decisions.hypothetical_evaluation import HypotheticalCheck
+from gateway.access.decisions.policy import PolicyAnswer, PolicyRequest, Reason
+from gateway.access.nouns.authz_errors import DecisionUnavailable
+from gateway.access.nouns.refs import ObjectKey, ObjectType, Ref, Table, TabularRef
+from gateway.access.nouns.relations import Can
+from gateway.access.nouns.resolved import Resolution
 from gateway.access.operations.checks import BatchCheck, Check
-from gateway.access.policy import PolicyAnswer, PolicyRequest, Reason
 from gateway.access.ports import Pin, Question
-from gateway.access.refs import ObjectKey, ObjectType, Ref, Table, TabularRef
-from gateway.access.relations import Can
-from gateway.access.resolved import Resolution
 from gateway.access.tuples import Principal, PrincipalType
 from tests.access import world
 from tests.access.world import DoorFixture, TableResolver, request_context

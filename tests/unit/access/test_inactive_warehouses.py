@@ -6,17 +6,17 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gateway.access.authz_errors import WarehouseNotActive
+from gateway.access.nouns.authz_errors import WarehouseNotActive
+from gateway.access.nouns.refs import Table, TabularRef
+from gateway.access.nouns.relations import VISIBLE_BY
+from gateway.access.nouns.resolved import ResolvedNamespace, ResolvedTable, ResolvedWarehouse
 from gateway.access.operation import Operation
-from gateway.access.operations.config import GetConfig
 from gateway.access.operations.credentials import VendCredentials
 from gateway.access.operations.grants import READ_ASSIGNMENTS
 from gateway.access.operations.namespaces import ListNamespaces, LoadNamespace
+from gateway.access.operations.server import GetConfig
 from gateway.access.operations.tables import DropTable, LoadTable
 from gateway.access.operations.warehouses import ActivateWarehouse, DeleteWarehouse, GetWarehouse
-from gateway.access.refs import Table, TabularRef
-from gateway.access.relations import VISIBLE_BY
-from gateway.access.resolved import ResolvedNamespace, ResolvedTable, ResolvedWarehouse
 from gateway.iceberg.errors import NoSuchTableException
 from tests.access import world
 from tests.access.world import DENIED, DoorFixture, request_context

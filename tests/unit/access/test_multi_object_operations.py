@@ -10,16 +10,16 @@ from uuid import UUID
 
 import pytest
 
-from gateway.access.authz_errors import TaskNotFound
-from gateway.access.decision import Decision as Verdict
-from gateway.access.decision import DeterminedBy, Failure, Outcome, all_of, undecided
-from gateway.access.operations.tables import CommitTable
+from gateway.access.decisions.decision import Decision as Verdict
+from gateway.access.decisions.decision import DeterminedBy, Failure, Outcome, all_of, undecided
+from gateway.access.decisions.policy import PolicyAnswer, PolicyRequest, Reason
+from gateway.access.nouns.authz_errors import TaskNotFound
+from gateway.access.nouns.refs import ObjectType, Table, TableRef, TabularRef, View, ViewRef
+from gateway.access.nouns.relations import VISIBLE_BY, Can
+from gateway.access.operations.tables import MAX_TABLES, CommitTable, CommitTransaction
+from gateway.access.operations.task_bodies import ControlTasksRequest
 from gateway.access.operations.task_control import ControlTasks, FoundTask
-from gateway.access.operations.transactions import MAX_TABLES, CommitTransaction
-from gateway.access.policy import PolicyAnswer, PolicyRequest, Reason
 from gateway.access.ports import Question
-from gateway.access.refs import ObjectType, Table, TableRef, TabularRef, View, ViewRef
-from gateway.access.relations import VISIBLE_BY, Can
 from gateway.iceberg.codec import decode
 from gateway.iceberg.errors import (
     BadRequestException,
@@ -35,7 +35,6 @@ from gateway.iceberg.identifiers import TableIdentifier
 from gateway.iceberg.wire import CommitTransactionRequest
 from gateway.obligations.kinds import AppendOnly, CredentialLife, HiddenOperations, NoVending
 from gateway.obligations.merging import Obligations
-from gateway.protocol.tasks import ControlTasksRequest
 from tests.access import world
 from tests.access.world import DoorFixture, Judge, TableResolver, request_context
 

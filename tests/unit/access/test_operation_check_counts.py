@@ -7,10 +7,10 @@ from uuid import uuid4
 
 import pytest
 
-from gateway.access.operations.deleted import UndropTabulars
+from gateway.access.nouns.refs import Table, TabularRef
+from gateway.access.operations.deletion import UndropTabulars
 from gateway.access.operations.users import ListOwnDelegates
-from gateway.access.refs import Table, TabularRef
-from gateway.access.shares import _LARGE
+from gateway.access.shares.shares import _LARGE
 from tests.access import world
 from tests.access.examples import EXAMPLES, Example
 

@@ -11,10 +11,10 @@ from itertools import chain
 import pytest
 
 from gateway.access.actor import Actor
-from gateway.access.authz_errors import Overloaded, ShareExceeded
-from gateway.access.fair_slots import FairSlots
-from gateway.access.overload import Overload
-from gateway.access.shares import Lease, ShareLimits, Shares
+from gateway.access.nouns.authz_errors import Overloaded, ShareExceeded
+from gateway.access.shares.fair_slots import FairSlots
+from gateway.access.shares.overload import Overload
+from gateway.access.shares.shares import Lease, ShareLimits, Shares
 from tests.unit.access.test_shares import LIMITS, Clock, Observer
 
 MOST, LEAST, TARGET, WAIT = 64, 4, 0.25, 0.5

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from gateway.access.describe import describe_resource
+from gateway.access.nouns.describe import describe_resource
+from gateway.access.nouns.refs import Table, TabularRef
+from gateway.access.nouns.resolved import Resolution
 from gateway.access.operations.tables import DropTable
-from gateway.access.refs import Table, TabularRef
-from gateway.access.resolved import Resolution
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 from tests.access import world
 from tests.access.world import DoorFixture, request_context

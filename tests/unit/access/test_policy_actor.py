@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from gateway.access.actor import Actor, ActorKind
-from gateway.access.policy import PolicyActor
+from gateway.access.decisions.policy import PolicyActor
 
 
 @pytest.mark.threat("LG-DEC-45")

@@ -6,16 +6,15 @@ from __future__ import annotations
 import pytest
 
 from gateway.access.actor import Actor
-from gateway.access.authz_errors import ProjectNotFound, ProjectTokenForbidden, ServerActionForbidden
+from gateway.access.nouns.authz_errors import ProjectNotFound, ProjectTokenForbidden, ServerActionForbidden
+from gateway.access.nouns.refs import ProjectRef, UserRef
+from gateway.access.nouns.resolved import ResolvedProject
 from gateway.access.operation import Operation
 from gateway.access.operations.projects import CreateProject, GetProject, ListProjects
-from gateway.access.operations.server import Bootstrap
+from gateway.access.operations.server import Bootstrap, BootstrapRequest
 from gateway.access.operations.tables import LoadTable
 from gateway.access.operations.users import DeleteSelf, RegisterSelf, UpdateSelf, WhoAmI
-from gateway.access.refs import ProjectRef, UserRef
-from gateway.access.resolved import ResolvedProject
 from gateway.iceberg.errors import NoSuchTableException
-from gateway.protocol.server import BootstrapRequest
 from tests.access import world
 from tests.access.world import DoorFixture, request_context
 

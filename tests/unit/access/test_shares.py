@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.access.actor import Actor
-from gateway.access.authz_errors import ShareExceeded
-from gateway.access.shares import Lane, ShareLimits, Shares, principal_key
-from gateway.access.token_buckets import TokenBuckets
+from gateway.access.nouns.authz_errors import ShareExceeded
+from gateway.access.shares.shares import Lane, ShareLimits, Shares, principal_key
+from gateway.access.shares.token_buckets import TokenBuckets
 
 ALICE, BOB, TRINO = Actor.user("oidc~alice"), Actor.user("oidc~bob"), Actor.user("oidc~trino")
 FOR_ALICE = Actor.user("oidc~alice", engine="oidc~trino")

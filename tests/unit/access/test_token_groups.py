@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from gateway.access.actor import Actor
-from gateway.access.authz_errors import TooManyGroups
+from gateway.access.nouns.authz_errors import TooManyGroups
 from gateway.access.operations.tables import LoadTable
 from gateway.access.operations.users import WhoAmI
 from tests.access import world

@@ -12,8 +12,8 @@ import httpx
 import pytest
 from litestar import post
 
+from gateway.access.nouns.refs import RoleRef, TableRef, WarehouseRef
 from gateway.access.operation import OPERATIONS, Audience, PublicAudience, QuestionOperation
-from gateway.access.refs import RoleRef, TableRef, WarehouseRef
 from gateway.access.request import Body, Header, InBody, InPath, OfRequest, PageSize, PageToken, Path, Query
 from gateway.api.binding import bind, inputs_of, require_named
 from gateway.api.context import Ctx

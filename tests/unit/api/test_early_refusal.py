@@ -14,9 +14,9 @@ import pytest
 from litestar import Litestar
 
 from gateway.access.actor import Actor
-from gateway.access.operations.config import GetConfig
-from gateway.access.refs import WarehouseNameRef
-from gateway.access.shares import Shares
+from gateway.access.nouns.refs import WarehouseNameRef
+from gateway.access.operations.server import GetConfig
+from gateway.access.shares.shares import Shares
 from gateway.api.context import Ctx
 from gateway.api.early_refusal import EarlyRefusal, credential_of
 from gateway.api.raw_path import RawPath

@@ -7,8 +7,8 @@ import pytest
 from litestar.testing import RequestFactory
 from structlog.testing import capture_logs
 
-from gateway.access.authz_errors import unavailable
 from gateway.access.dependency_errors import DatabaseUnavailable, DecisionEngineUnavailable
+from gateway.access.nouns.authz_errors import unavailable
 from gateway.api import errors
 from gateway.iceberg.errors import NoSuchTableException
 

@@ -15,15 +15,15 @@ from litestar.exceptions import (
     ValidationException,
 )
 
-from gateway.access.authz_errors import NotAuthenticated, UserNotFound, unavailable
 from gateway.access.dependency_errors import (
     AuditUnavailable,
     CommitUnknown,
     DatabaseUnavailable,
     DecisionEngineUnavailable,
 )
+from gateway.access.management_errors import RevocationPending
+from gateway.access.nouns.authz_errors import NotAuthenticated, UserNotFound, unavailable
 from gateway.api.errors import body_of, catalog_error
-from gateway.governance.errors import RevocationPending
 from gateway.iceberg.errors import (
     CatalogError,
     CommitFailedException,

@@ -11,8 +11,8 @@ from typing import Any, cast
 import pytest
 
 from gateway.api.context import Ctx
-from gateway.api.endpoints import oauth
 from gateway.api.errors import OAuthRefused, OAuthUnauthenticated
+from gateway.features.engines import oauth_routes
 from gateway.identity.errors import AuthenticationFailed, Refusal
 from gateway.identity.tokens import VerifiedToken
 
@@ -48,9 +48,9 @@ async def _acts(engine: VerifiedToken, subject: VerifiedToken | None, text: str 
         assert subject is not None, "the subject must be read as a user name"
         return subject
 
-    form = oauth.TokenRequest(grant_type=oauth.EXCHANGE, subject_token=text, subject_token_type=_JWT)
+    form = oauth_routes.TokenRequest(grant_type=oauth_routes.EXCHANGE, subject_token=text, subject_token_type=_JWT)
     ctx = cast(Ctx, SimpleNamespace(services=SimpleNamespace(verify=verify)))
-    found, _ = await oauth._subject(ctx, form, engine)
+    found, _ = await oauth_routes._subject(ctx, form, engine)
     return found.user_id
 
 
@@ -105,11 +105,11 @@ async def _calls(caller: VerifiedToken | None, actor_token: str = "") -> Verifie
     async def verify(_: str) -> VerifiedToken:
         raise AuthenticationFailed("the token is bound to a key of its client", Refusal.BINDING)
 
-    form = oauth.TokenRequest(
-        grant_type=oauth.EXCHANGE, subject_token="d.e.f", subject_token_type=_JWT, actor_token=actor_token
+    form = oauth_routes.TokenRequest(
+        grant_type=oauth_routes.EXCHANGE, subject_token="d.e.f", subject_token_type=_JWT, actor_token=actor_token
     )
     ctx = cast(Ctx, SimpleNamespace(services=SimpleNamespace(verify=verify), verified_caller=verified_caller))
-    return await oauth._engine(ctx, form)
+    return await oauth_routes._engine(ctx, form)
 
 
 @pytest.mark.threat("LG-AUT-17")

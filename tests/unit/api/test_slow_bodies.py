@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from gateway.access.actor import Actor
-from gateway.access.authz_errors import ShareExceeded
-from gateway.access.shares import ShareLimits, Shares
+from gateway.access.nouns.authz_errors import ShareExceeded
+from gateway.access.shares.shares import ShareLimits, Shares
 from gateway.api.latch import LEASE, _Body
 
 ALICE = Actor.user("oidc~alice")

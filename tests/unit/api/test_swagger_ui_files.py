@@ -7,9 +7,9 @@ import hashlib
 import re
 from pathlib import Path
 
-from gateway.api.endpoints import docs
+from gateway.features.server import documentation_routes
 
-FILES = Path(docs.__file__).parents[1] / "swagger_ui_files"
+FILES = Path(documentation_routes.__file__).parents[1] / "swagger_ui_files"
 ROOT = Path(__file__).parents[3]
 
 
@@ -22,7 +22,7 @@ def test_each_swagger_ui_file_equals_the_published_one() -> None:
     found = {each.name: hashlib.sha256(each.read_bytes()).hexdigest() for each in FILES.iterdir()}
     del found["SHA256SUMS"], found["README.md"]
     assert found == _sums()
-    assert {*docs._ASSETS, docs._RETURN, "LICENSE", "NOTICE"} <= found.keys()
+    assert {*documentation_routes._ASSETS, documentation_routes._RETURN, "LICENSE", "NOTICE"} <= found.keys()
 
 
 def test_litestar_is_the_only_installed_web_framework() -> None:

@@ -11,6 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.access.operations.warehouse_bodies import PolicyLoss
 from gateway.apply.definitions import readable
 from gateway.apply.desired import desired_state, read_all
 from gateway.apply.export import document_of
@@ -19,7 +20,6 @@ from gateway.apply.profiles import present_profile_fields
 from gateway.apply.state import Address, Kind, Resource, State, binding_address, namespace_address
 from gateway.iceberg.identifiers import fold
 from gateway.obligations.data_policies import AppliesTo
-from gateway.protocol.warehouses import PolicyLoss
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PROFILE = {"type": "s3", "bucket": "lake", "region": "eu", "sts-enabled": False}

@@ -13,6 +13,7 @@ import yaml
 
 import gateway.api.build  # noqa: F401 - the import registers every operation
 from gateway.access.operation import OPERATIONS, ChangeOperation
+from gateway.access.operations.task_bodies import WarehouseQueue
 from gateway.apply.client import Api
 from gateway.apply.desired import desired_state, read_all
 from gateway.apply.document import Warehouse
@@ -23,8 +24,7 @@ from gateway.apply.planner import plan
 from gateway.apply.state import DEFAULTS, Address, Kind, Resource, State
 from gateway.apply.warehouse_changes import warehouse_fields
 from gateway.cli.warehouses import SETTINGS
-from gateway.db.tasks import Queue
-from gateway.protocol.tasks import WarehouseQueue
+from gateway.db.tasks.tasks import Queue
 from tests.unit.apply.test_documents import NOW
 
 ID: Final = "01990000-0000-7000-8000-00000000000c"

@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from gateway.access.refs import ObjectType
-from gateway.catalog.change_approval import ChangeApproval
-from gateway.db.documents import Document, Documents
+from gateway.access.nouns.refs import ObjectType
+from gateway.db.tables.documents import Document, Documents
+from gateway.features.approvals.change_approval import ChangeApproval
 from gateway.verification.change_digest import digest_of, normalised_change
 from gateway.verification.panel import Panel, Seat
 from gateway.verification.port import Approved, ChangeKind, ProposedChange, Verdict

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, get_args
 
+from gateway.access.nouns.refs import ObjectType
 from gateway.access.operation import ChangeOperation
-from gateway.access.refs import ObjectType
-from gateway.catalog.change_proposals import ChangingPermit
+from gateway.features.approvals.change_proposals import ChangingPermit
 from tests.access.examples import EXAMPLES
 
 DATA_OBJECTS: Final = {

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gateway.access.audit_record import AuditRecord
+from gateway.access.audit.audit_record import AuditRecord
 from gateway.access.dependency_errors import AuditShareFull
 from gateway.audit.refused_logins import RefusedLogins
 

@@ -14,9 +14,9 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from gateway.access.audit_record import AuditedActor, AuditRecord
+from gateway.access.audit.audit_record import AuditedActor, AuditRecord
+from gateway.access.audit.issued_credential import IssuedCredential
 from gateway.access.dependency_errors import AuditShareFull, AuditUnavailable
-from gateway.access.issued_credential import IssuedCredential
 from gateway.audit.sink import BufferedAudit
 from tests.access.world import NOW
 from tests.audit_records import allowed_record

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.catalog.chosen_locations import ids_by_segment, require_creatable
-from gateway.db.namespaces import NamespacePlace
+from gateway.db.tables.namespaces import NamespacePlace
+from gateway.features.tables.chosen_locations import ids_by_segment, require_creatable
 from gateway.iceberg.errors import InvalidLocation
 from gateway.scope.location import BaseLocation, Location
 from gateway.storage.s3.location import SCHEME

@@ -10,8 +10,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from gateway.catalog.commit_retry import CommitConflict, CommitQueue, retry_conflicts
-from gateway.db.advisory_locks import AdvisoryLocks
+from gateway.db.engine.advisory_locks import AdvisoryLocks
+from gateway.features.tables.commit_retry import CommitConflict, CommitQueue, retry_conflicts
 from gateway.iceberg.errors import CommitFailedException
 
 

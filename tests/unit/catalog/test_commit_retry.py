@@ -13,8 +13,8 @@ from uuid import UUID, uuid4
 import pytest
 
 from gateway.access.dependency_errors import CommitUnknown, DatabaseUnavailable
-from gateway.catalog.commit_retry import CommitConflict, CommitQueue, determine_outcome, retry_conflicts
-from gateway.db import tables
+from gateway.db.tables import tables
+from gateway.features.tables.commit_retry import CommitConflict, CommitQueue, determine_outcome, retry_conflicts
 from gateway.iceberg.errors import CommitFailedException, CommitStateUnknownException
 
 ID = UUID(int=1)

@@ -12,7 +12,7 @@ import pytest
 
 from gateway.access.actor import Actor
 from gateway.access.dependency_errors import AuditUnavailable, DatabaseUnavailable
-from gateway.catalog.credentials import Credentials
+from gateway.features.credentials.credentials import Credentials
 from gateway.iceberg.identifiers import Namespace
 from gateway.obligations.merging import Obligations
 from gateway.scope.errors import PolicyTooLarge

@@ -11,8 +11,8 @@ from uuid import UUID
 import pytest
 
 from gateway.access.dependency_errors import CommitUnknown
-from gateway.catalog.commit_retry import CommitConflict
-from gateway.catalog.metadata_files import MetadataFiles, own_files
+from gateway.features.metadata.metadata_files import MetadataFiles, own_files
+from gateway.features.tables.commit_retry import CommitConflict
 from gateway.iceberg.creation import new_table_metadata
 from gateway.iceberg.errors import CommitStateUnknownException, NotFoundException
 from gateway.iceberg.metadata import TableMetadata

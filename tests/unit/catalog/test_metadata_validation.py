@@ -11,8 +11,8 @@ from uuid import UUID
 
 import pytest
 
-from gateway.catalog import metadata_validation
-from gateway.catalog.metadata_validation import MetadataValidator
+from gateway.features.metadata import metadata_validation
+from gateway.features.metadata.metadata_validation import MetadataValidator
 from gateway.iceberg.creation import new_table_metadata
 from gateway.iceberg.errors import BadRequestException, InvalidLocation, MetadataTooLarge
 from gateway.iceberg.limits import Limits

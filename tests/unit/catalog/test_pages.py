@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.catalog.pages import Position, visible_page
+from gateway.features.contents.pages import Position, visible_page
 from gateway.iceberg.errors import InvalidPaginationToken
 
 

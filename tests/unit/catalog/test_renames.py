@@ -9,10 +9,10 @@ from typing import Any, cast
 import pytest
 
 from gateway.access.dependency_errors import DatabaseUnavailable, DecisionEngineUnavailable
-from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
-from gateway.catalog.renames import Renames
-from gateway.db.outbox import Pending
+from gateway.db.tuples.outbox import Pending
+from gateway.features.tables.renames import Renames
 from gateway.iceberg.errors import CommitStateUnknownException
 
 _KEY = TupleKey(Principal(PrincipalType.USER, "oidc~a"), "traverse", ObjectKey(ObjectType.NAMESPACE, "n"))

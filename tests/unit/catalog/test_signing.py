@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from gateway.access.operations.credentials import VendCredentials
-from gateway.catalog.signing import SigningForbidden, _level, _require
+from gateway.features.credentials.signing import SigningForbidden, _level, _require
 from gateway.obligations.kinds import AppendOnly, NoVending, Obligation
 from gateway.obligations.merging import Obligations
 from gateway.scope.level import AccessLevel

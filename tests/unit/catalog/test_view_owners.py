@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.access.actor import Actor
-from gateway.catalog.view_owners import ViewOwners
+from gateway.features.views.view_owners import ViewOwners
 from gateway.iceberg.documents import Parts
 from gateway.iceberg.errors import ViewActionForbidden
 from gateway.iceberg.schema import Schema

@@ -14,11 +14,11 @@ from uuid import uuid4
 import pytest
 
 from gateway.access.actor import Actor
-from gateway.access.authorizers import NarrowedRelationships
+from gateway.access.decisions.authorizers import NarrowedRelationships
 from gateway.access.dependency_errors import DatabaseUnavailable, DecisionEngineUnavailable
+from gateway.access.nouns.refs import ObjectKey, ObjectType
+from gateway.access.nouns.relations import Can
 from gateway.access.ports import Question
-from gateway.access.refs import ObjectKey, ObjectType
-from gateway.access.relations import Can
 from gateway.conformance.authorizers import AUTHORIZER_RULES, AuthorizerSubject, Expected, check_authorizer
 from gateway.conformance.rules import ConformanceError
 from tests.extensions.installing import install

@@ -8,11 +8,11 @@ from uuid import UUID
 
 import pytest
 
-from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
-from gateway.db import delivery, outbox
-from gateway.db.delivery_statements import Begun
-from gateway.db.outbox import Pending
+from gateway.db.tuples import delivery, outbox
+from gateway.db.tuples.delivery_statements import Begun
+from gateway.db.tuples.outbox import Pending
 
 USER = Principal(PrincipalType.USER, "oidc~ann")
 POLICY = ObjectKey(ObjectType.DATA_POLICY, str(UUID(int=1)))

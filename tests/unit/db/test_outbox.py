@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
-from gateway.db.outbox import Pending, complete_moves
+from gateway.db.tuples.outbox import Pending, complete_moves
 
 TABLE = ObjectKey(ObjectType.TABLE, "t")
 

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
-from gateway.db.secrets import Sealer, SecretUnreadable, salt_of
+from gateway.db.credentials.secrets import Sealer, SecretUnreadable, salt_of
 
 OLD, NEW, OTHER = "an old passphrase!", "a new passphrase!!", "of somebody else!!"
 PLAIN = b'{"aws-secret-access-key": "hunter2"}'

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.db.statement_hooks import summary
+from gateway.db.pools.statement_hooks import summary
 
 
 @pytest.mark.parametrize(

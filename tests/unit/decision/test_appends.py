@@ -8,11 +8,11 @@ import json
 import msgspec
 import pytest
 
+from gateway.access.nouns.relations import Can
 from gateway.access.operations.credentials import VendCredentials
 from gateway.access.operations.registrations import UnregisterTable
 from gateway.access.operations.tables import CommitTable
-from gateway.access.relations import Can
-from gateway.catalog.credential_terms import load_level
+from gateway.features.credentials.credential_terms import load_level
 from gateway.iceberg.errors import ForbiddenException
 from gateway.iceberg.kinds import appends_to_main
 from gateway.iceberg.wire import CommitTableRequest

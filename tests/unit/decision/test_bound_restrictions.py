@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from gateway.access import bound_restrictions
-from gateway.access.bound_restrictions import BoundRestrictions
-from gateway.access.policy_verdict import PolicyVerdict
-from gateway.access.resolved import Excerpt
+from gateway.access.nouns.resolved import Excerpt
+from gateway.access.restrictions import bound_restrictions
+from gateway.access.restrictions.bound_restrictions import BoundRestrictions
+from gateway.access.restrictions.policy_verdict import PolicyVerdict
 from gateway.iceberg.predicates import Comparison
 from gateway.obligations.binding import restrictions_of
 from gateway.obligations.data_policies import (

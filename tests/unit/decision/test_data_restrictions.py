@@ -13,19 +13,19 @@ import msgspec
 import pytest
 
 from gateway.access.actor import Actor
-from gateway.access.authorizers import NarrowedRelationships
+from gateway.access.decisions.authorizers import NarrowedRelationships
 from gateway.access.dependency_errors import DecisionEngineUnavailable
+from gateway.access.nouns.refs import ObjectKey, ObjectType
+from gateway.access.nouns.relations import Can
 from gateway.access.operation import Operation
 from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
 from gateway.access.operations.signing import SignRequest
 from gateway.access.operations.steps import AssumeRole
 from gateway.access.operations.tables import CommitTable, CreateTable, DropTable, LoadTable
 from gateway.access.ports import Pin, Question
-from gateway.access.refs import ObjectKey, ObjectType
-from gateway.access.relations import Can
-from gateway.catalog.credential_terms import load_level
-from gateway.catalog.loads import load_representation, require_same_columns, shows_data
-from gateway.db.documents import Document
+from gateway.db.tables.documents import Document
+from gateway.features.credentials.credential_terms import load_level
+from gateway.features.tables.loads import load_representation, require_same_columns, shows_data
 from gateway.iceberg.errors import CatalogError, ForbiddenException
 from gateway.iceberg.predicates import Comparison
 from gateway.iceberg.wire import CommitTableRequest, CreateTableRequest, RemoteSignRequest

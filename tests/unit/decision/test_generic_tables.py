@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from gateway.access.actor import Actor
+from gateway.access.nouns.relations import Can
 from gateway.access.operation import Operation
 from gateway.access.operations.generic_tables import (
     DropGenericTable,
@@ -16,7 +17,6 @@ from gateway.access.operations.generic_tables import (
     LoadGenericTable,
     VendGenericTableCredentials,
 )
-from gateway.access.relations import Can
 from gateway.iceberg.errors import ForbiddenException
 from gateway.obligations.data_policies import AppliesTo, BoundPolicy, PolicyInputs
 from tests.access import world

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gateway.access.data_restrictions import DataRestrictions
 from gateway.access.dependency_errors import DatabaseUnavailable
-from gateway.access.engines import Engines
-from gateway.db.policy_alerts import PolicyAlerts
+from gateway.access.door.engines import Engines
+from gateway.access.restrictions.data_restrictions import DataRestrictions
+from gateway.db.policies.policy_alerts import PolicyAlerts
 from gateway.iceberg.predicates import NEVER
 from gateway.obligations.binding import PolicyProblem
 from gateway.obligations.data_policies import (

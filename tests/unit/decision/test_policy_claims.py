@@ -8,10 +8,10 @@ import pytest
 
 from gateway.access.actor import Actor
 from gateway.access.idempotency import RepeatableRequest
+from gateway.access.nouns.relations import Can
 from gateway.access.operations.checks import BatchCheck, Check
-from gateway.access.relations import Can
-from gateway.catalog.loads import load_representation
-from gateway.governance.principals import actor_of
+from gateway.access.principals import actor_of
+from gateway.features.tables.loads import load_representation
 from gateway.iceberg.predicates import NEVER, Comparison, In, Predicate
 from gateway.obligations.data_policies import (
     Attribute,

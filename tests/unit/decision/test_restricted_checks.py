@@ -9,13 +9,13 @@ import msgspec
 import pytest
 
 from gateway.access.actor import Actor
-from gateway.access.operations.checks import BatchCheck, Check, CheckPermission
-from gateway.access.policy_verdict import PolicyVerdict
-from gateway.access.refs import Table, TabularRef
-from gateway.access.relations import Can
+from gateway.access.nouns.refs import Table, TabularRef
+from gateway.access.nouns.relations import Can
+from gateway.access.operations.checks import BatchCheck, BatchCheckAnswer, Check, CheckPermission
+from gateway.access.restrictions.policy_verdict import PolicyVerdict
 from gateway.access.tuples import Principal, PrincipalType
-from gateway.governance.checks import Checks
-from gateway.governance.restricted_checks import restricted_answer
+from gateway.features.grants.checks import Checks
+from gateway.features.grants.partial_checks import restricted_answer
 from gateway.iceberg.predicates import ALWAYS
 from gateway.iceberg.types import NestedField
 from gateway.obligations.columns import Columns
@@ -33,7 +33,6 @@ from gateway.obligations.data_policies import (
 from gateway.obligations.kinds import TableRestrictions
 from gateway.obligations.masks import Action
 from gateway.obligations.projections import Projection
-from gateway.protocol.checks import BatchCheckAnswer
 from tests.access import world
 from tests.access.world import DoorFixture, request_context
 from tests.unit.decision.test_data_restrictions import DOCUMENT, EUROPE, People, fixture, policy

@@ -13,9 +13,9 @@ import pytest
 
 from gateway.access.actor import Actor
 from gateway.access.dependency_errors import DatabaseUnavailable, DecisionEngineUnavailable
+from gateway.access.nouns.refs import ObjectKey, ObjectType
+from gateway.access.nouns.relations import Can
 from gateway.access.ports import Pin, Question
-from gateway.access.refs import ObjectKey, ObjectType
-from gateway.access.relations import Can
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.fga.cache import CachedRelationships
 from gateway.fga.client import FgaClient

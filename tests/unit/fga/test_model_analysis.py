@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import pytest
 
-from gateway.access.list_visibility import TRAVERSE, Reaches, all_by_grants
-from gateway.access.privileges import GRANTABLE, TRAVERSE_REASONS
-from gateway.access.refs import ObjectType
-from gateway.access.relations import Can
+from gateway.access.door.list_visibility import TRAVERSE, Reaches, all_by_grants
+from gateway.access.nouns.privileges import GRANTABLE, TRAVERSE_REASONS
+from gateway.access.nouns.refs import ObjectType
+from gateway.access.nouns.relations import Can
 from gateway.access.tuples import READ_COLUMNS
 from gateway.fga.client import FgaClient
 from gateway.fga.compiled import compiled_model

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from gateway.access.actor import Actor
 from gateway.access.dependency_errors import DecisionEngineUnavailable
+from gateway.access.nouns.refs import ObjectKey, ObjectType
+from gateway.access.nouns.relations import Can
 from gateway.access.ports import Pin, Question
-from gateway.access.refs import ObjectKey, ObjectType
-from gateway.access.relations import Can
 from gateway.fga.cache import CachedRelationships
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)

@@ -11,9 +11,9 @@ from uuid import UUID
 import pytest
 
 from gateway.access.actor import Actor
+from gateway.access.nouns.refs import ObjectKey, ObjectType
+from gateway.access.nouns.relations import Can
 from gateway.access.ports import Question
-from gateway.access.refs import ObjectKey, ObjectType
-from gateway.access.relations import Can
 from gateway.access.tuples import ALL_USERS, MANAGED_ACCESS, Principal, PrincipalType, TupleKey
 from gateway.fga.client import FgaClient
 from gateway.fga.model_analysis import FollowedReaches

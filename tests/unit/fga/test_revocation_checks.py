@@ -11,9 +11,9 @@ import pytest
 
 from gateway.access.actor import Actor
 from gateway.access.dependency_errors import DecisionEngineUnavailable
+from gateway.access.nouns.refs import ObjectKey, ObjectType
+from gateway.access.nouns.relations import Can
 from gateway.access.ports import Pin, Question
-from gateway.access.refs import ObjectKey, ObjectType
-from gateway.access.relations import Can
 from gateway.fga.revocation_checks import RevocationAwareRelationships
 
 ALICE = Actor.user("oidc~alice")

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gateway.access.refs import ObjectKey, ObjectType
+from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.tuples import ALL_USERS, MANAGED_ACCESS, Principal, PrincipalType, TupleKey
 from gateway.fga.relationships import to_wire
 from gateway.fga.stored import bare, read_back

@@ -10,11 +10,10 @@ import msgspec
 import pytest
 
 from gateway.access.actor import Actor
-from gateway.access.authz_errors import DelegationForbidden
-from gateway.access.operations.change_tickets import ApproveChange, FoundTicket
-from gateway.governance.change_tickets import ChangeTickets
-from gateway.governance.errors import OwnChangeForbidden
-from gateway.protocol.change_tickets import DecideChangeRequest
+from gateway.access.management_errors import OwnChangeForbidden
+from gateway.access.nouns.authz_errors import DelegationForbidden
+from gateway.access.operations.change_tickets import ApproveChange, DecideChangeRequest, FoundTicket
+from gateway.features.approvals.change_tickets import ChangeTickets
 from tests.access import world
 from tests.access.world import DoorFixture, request_context
 

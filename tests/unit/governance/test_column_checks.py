@@ -12,11 +12,11 @@ import msgspec
 import pytest
 
 from gateway.access.actor import Actor
+from gateway.access.nouns.refs import ObjectType, Table, TabularRef
+from gateway.access.nouns.relations import Can
 from gateway.access.operations.checks import BatchCheck, Check, CheckPermission
 from gateway.access.ports import Pin, Question
-from gateway.access.refs import ObjectType, Table, TabularRef
-from gateway.access.relations import Can
-from gateway.governance.checks import Checks
+from gateway.features.grants.checks import Checks
 from tests.access import world
 from tests.access.world import DoorFixture, request_context
 from tests.unit.access.test_column_restrictions import DOCUMENT

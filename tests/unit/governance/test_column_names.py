@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.governance.columns import field_named
-from gateway.governance.errors import ColumnNotFound
+from gateway.access.management_errors import ColumnNotFound
+from gateway.features.grants.columns import field_named
 from gateway.iceberg.errors import BadRequestException
 from gateway.obligations.columns import Columns, columns_of
 from tests.unit.obligations.test_column_restrictions import column, document

@@ -10,14 +10,14 @@ from uuid import uuid4
 
 import pytest
 
+from gateway.access.nouns.refs import ObjectType, Ref, Table, TabularRef
+from gateway.access.nouns.relations import ACTIONS, Can
+from gateway.access.nouns.resolved import AbsentLocation
 from gateway.access.operations.checks import BatchCheck, Check
 from gateway.access.ports import Question
-from gateway.access.refs import ObjectType, Ref, Table, TabularRef
-from gateway.access.relations import ACTIONS, Can
-from gateway.access.resolved import AbsentLocation
+from gateway.features.grants.checks import Checks
+from gateway.features.grants.partial_checks import openings
 from gateway.fga.compiled import compiled_model
-from gateway.governance.checks import Checks
-from gateway.governance.hidden_checks import openings
 from gateway.iceberg.identifiers import TableIdentifier
 from tests.access import world
 from tests.access.world import DoorFixture, Judge, request_context

@@ -12,12 +12,12 @@ from typing import Any, cast
 import pytest
 
 from gateway.access.dependency_errors import AuditUnavailable, DatabaseUnavailable
+from gateway.access.nouns.privileges import Privilege
+from gateway.access.nouns.refs import ObjectKey
 from gateway.access.operations.grants import Assignment
-from gateway.access.privileges import Privilege
-from gateway.access.refs import ObjectKey
 from gateway.access.tuples import Principal, PrincipalType
-from gateway.db import live_credentials
-from gateway.governance.live_credentials import LiveCredentials
+from gateway.db.credentials import live_credentials
+from gateway.features.credentials.live_credentials import LiveCredentials
 from tests.access import world
 
 ALICE = Principal(PrincipalType.USER, "oidc~alice")

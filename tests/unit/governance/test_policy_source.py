@@ -9,7 +9,7 @@ import pytest
 
 from gateway import settings
 from gateway.assembly.policies import policy_source
-from gateway.governance.policy_bundles import PolicyBundles
+from gateway.features.server.policy_bundles import PolicyBundles
 from gateway.opa.bundle import BundleName
 from gateway.settings import SettingsError
 from tests.integration.opa_bundles import key_pair

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from gateway.access.actor import Actor
-from gateway.governance.scim_resources import ScimSources, require_version
+from gateway.features.principals.scim_resources import ScimSources, require_version
 from gateway.scim.errors import Immutable, InvalidValue, NotProvisioned, VersionChanged
 from gateway.scim.reading import User
 

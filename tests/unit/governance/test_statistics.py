@@ -8,9 +8,9 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from gateway.governance.statistics import hours_of
+from gateway.access.operations.statistics import EndpointStatisticsRequest, Window
+from gateway.features.server.statistics import hours_of
 from gateway.iceberg.errors import BadRequestException
-from gateway.protocol.statistics import EndpointStatisticsRequest, Window
 
 
 @pytest.mark.parametrize("end", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "1970-01-01T00:00:00+14:00"])

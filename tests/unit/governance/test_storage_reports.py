@@ -7,8 +7,8 @@ import asyncio
 import json
 from typing import Any
 
-from gateway.governance.storage_reports import StorageValidator
-from gateway.governance.storage_validation import CheckStatus
+from gateway.features.credentials.storage_reports import StorageValidator
+from gateway.features.credentials.storage_validation import CheckStatus
 from gateway.scope.rules import STRICTEST
 from gateway.storage.registry import decode_profile
 from gateway.storage.s3.credential import S3AccessKey

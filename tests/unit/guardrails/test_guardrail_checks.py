@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from gateway.access.hypothetical_evaluation import HypotheticalCheck
-from gateway.access.relations import Can
+from gateway.access.decisions.hypothetical_evaluation import HypotheticalCheck
+from gateway.access.nouns.relations import Can
 from gateway.obligations.data_policies import BoundPolicy
 from gateway.obligations.guardrail_policies import GUARDRAIL
 from tests.access import world

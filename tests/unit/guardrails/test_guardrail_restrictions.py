@@ -9,12 +9,12 @@ import msgspec
 import pytest
 import structlog.testing
 
+from gateway.access.decisions.policy import PolicyAnswer
+from gateway.access.nouns.relations import Can
 from gateway.access.operations.tables import LoadTable
 from gateway.access.operations.views import LoadView
-from gateway.access.policy import PolicyAnswer
-from gateway.access.relations import Can
-from gateway.catalog.credential_terms import load_level
-from gateway.db.policy_alerts import PolicyAlerts
+from gateway.db.policies.policy_alerts import PolicyAlerts
+from gateway.features.credentials.credential_terms import load_level
 from gateway.iceberg.errors import ForbiddenException
 from gateway.obligations.application import restrictions_for_load
 from gateway.obligations.binding import PolicyProblem

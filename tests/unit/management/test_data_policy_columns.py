@@ -11,11 +11,11 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
+from gateway.access.operations.data_policy_bodies import BindingTarget, ChangeBindingsRequest
+from gateway.access.operations.mapping_tables import ChangeEntriesRequest
 from gateway.cli import main
-from gateway.governance.data_policy_columns import column_names
+from gateway.features.policies.data_policy_columns import column_names
 from gateway.obligations.data_policies import Definition
-from gateway.protocol.data_policies import BindingTarget, ChangeBindingsRequest
-from gateway.protocol.mapping_tables import ChangeEntriesRequest
 
 ID = "00000000-0000-4000-8000-000000000001"
 

@@ -9,8 +9,8 @@ from uuid import UUID
 
 import pytest
 
-from gateway.access.policy_verdict import PolicyVerdict
-from gateway.governance.table_policies import _answer
+from gateway.access.restrictions.policy_verdict import PolicyVerdict
+from gateway.features.policies.table_policies import _answer
 
 ID, TABLE, TAG = (UUID(int=number) for number in (1, 2, 3))
 

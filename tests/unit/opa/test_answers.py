@@ -6,7 +6,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gateway.access.policy import PolicyAnswer, PolicyAnswers
+from gateway.access.decisions.policy import PolicyAnswer, PolicyAnswers
 from gateway.obligations.guardrails import StatedObligations, understood
 from gateway.obligations.kinds import AppendOnly, ColumnMasks, CredentialLife, HiddenOperations, NoVending, RowFilters
 from gateway.obligations.merging import Obligations

@@ -11,8 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gateway.access.dependency_errors import DecisionEngineUnavailable
-from gateway.access.policy import (
+from gateway.access.decisions.policy import (
     PolicyActor,
     PolicyAnswer,
     PolicyAnswers,
@@ -21,6 +20,7 @@ from gateway.access.policy import (
     PolicyRequest,
     PolicyResource,
 )
+from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.opa.cache import CachedPolicies
 from gateway.opa.residual import Proof
 

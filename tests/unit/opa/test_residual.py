@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gateway.access.policy import PolicyActor
+from gateway.access.decisions.policy import PolicyActor
 from gateway.opa.residual import Proof, compile_request, proof_in
 
 

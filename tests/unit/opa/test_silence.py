@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from gateway.access.decisions.policy import PolicyActor, PolicyAnswer, PolicyAnswers, PolicyRequest, Reason
 from gateway.access.dependency_errors import DecisionEngineUnavailable
-from gateway.access.policy import PolicyActor, PolicyAnswer, PolicyAnswers, PolicyRequest, Reason
 from gateway.obligations.kinds import NoVending
 from gateway.obligations.merging import Obligations
 from gateway.opa.cache import CachedPolicies

@@ -13,10 +13,10 @@ from uuid import uuid4
 
 import pytest
 
-from gateway.access.engine_probes import ProbeRules
-from gateway.governance.engine_probes import EngineProbes
-from gateway.governance.errors import EngineUnreachable
-from gateway.governance.probe_challenges import Challenge, new_rows
+from gateway.access.decisions.engine_trust import ProbeRules
+from gateway.access.management_errors import EngineUnreachable
+from gateway.features.engines.engine_probes import EngineProbes
+from gateway.features.engines.probe_challenges import Challenge, new_rows
 from gateway.verification.engine_reads import STATEMENTS, EngineAddress, EngineNotReached, EngineReads, Reader
 from tests.access.world import NOW
 from tests.loopback import Reply, Request, as_json, serving

@@ -9,7 +9,7 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from gateway.access.engine_probes import (
+from gateway.access.decisions.engine_trust import (
     CANARY_NAMESPACE,
     EngineProbes,
     ProbeState,
@@ -19,7 +19,7 @@ from gateway.access.engine_probes import (
     standing_of,
     warned,
 )
-from gateway.access.resolved import FormerNames
+from gateway.access.nouns.resolved import FormerNames
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 from tests.access import world
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from gateway.governance.probe_challenges import judge, masked_as, new_rows
-from gateway.protocol.engine_probes import CanaryRow
+from gateway.access.operations.engine_probes import CanaryRow
+from gateway.features.engines.probe_challenges import judge, masked_as, new_rows
 from lakegate.reader.masks import show_last_4
 
 ROWS = new_rows()

@@ -9,7 +9,7 @@ from itertools import product
 
 import pytest
 
-from gateway.access.decision import Failure, Outcome
+from gateway.access.decisions.decision import Failure, Outcome
 from gateway.iceberg.predicates import Comparison
 from gateway.iceberg.types import ListType, NestedField, StructType, Type
 from gateway.identity.errors import Refusal

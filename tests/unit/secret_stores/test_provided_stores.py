@@ -14,8 +14,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from gateway.assembly.secret_stores import NoSuchSecretStore, open_secret_stores, watch_secret_stores
-from gateway.db.engine import Database
-from gateway.db.secrets import Sealer
+from gateway.db.credentials.secrets import Sealer
+from gateway.db.engine.database import Database
 from gateway.secret_stores.port import SecretStoreRefused, SecretStores
 from gateway.settings import Settings
 from gateway.telemetry.health import HealthMonitor

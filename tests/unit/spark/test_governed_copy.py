@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gateway.access import authz_errors
+from gateway.access.nouns import authz_errors
 from gateway.iceberg.errors import (
     CatalogError,
     ForbiddenException,

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.governance.errors import InvalidTagDefinition, InvalidTagValue, TagScopeNarrowed, TagScopeNotAllowed
-from gateway.governance.tag_rules import (
+from gateway.access.management_errors import InvalidTagDefinition, InvalidTagValue, TagScopeNarrowed, TagScopeNotAllowed
+from gateway.features.tags.tag_rules import (
     MAX_ALLOWED_VALUES,
     require_in_scope,
     require_name,

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.governance.tag_samples import (
+from gateway.features.tags.tag_suggestions import (
     MOST_VALUES,
     is_card_number,
     is_iban,
     is_ip_address,
     is_phone_number,
+    suggestions_for,
     suggestions_of_samples,
 )
-from gateway.governance.tag_suggestions import suggestions_for
 from gateway.iceberg.types import ListType, NestedField, StructType, Type
 
 

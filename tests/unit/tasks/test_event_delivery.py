@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from uuid_utils.compat import uuid7
 
-from gateway.db import event_deliveries
-from gateway.db.event_deliveries import StoredEvent
+from gateway.db.warehouses import event_deliveries
+from gateway.db.warehouses.event_deliveries import StoredEvent
 from gateway.events.port import Event
-from gateway.tasks.event_delivery import EventDelivery, Pace
+from gateway.features.events.event_delivery import EventDelivery, Pace
 
 
 class Counts:

@@ -6,8 +6,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gateway.db.task_runs import STALE_SECONDS
-from gateway.protocol.tasks import SetQueueConfigRequest
+from gateway.access.operations.task_bodies import SetQueueConfigRequest
+from gateway.db.tasks.task_runs import STALE_SECONDS
 from gateway.storage.provider import TOTAL_SECONDS
 
 

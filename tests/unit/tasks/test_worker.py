@@ -11,10 +11,10 @@ from uuid import uuid4
 import pytest
 from sqlalchemy.exc import IntegrityError
 
-from gateway.db import task_runs
-from gateway.db.tasks import Queue
+from gateway.db.tasks import task_runs
+from gateway.db.tasks.tasks import Queue
+from gateway.features.tasks.worker import Worker
 from gateway.iceberg.errors import BadRequestException
-from gateway.tasks.worker import Worker
 
 
 async def _written(monkeypatch: pytest.MonkeyPatch, error: Exception) -> str:

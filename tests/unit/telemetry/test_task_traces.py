@@ -10,9 +10,9 @@ import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
 from gateway.assembly.traced_tasks import TracedDelivery, traced_export, traced_handlers, traced_sink
-from gateway.db.delivery import TupleDelivery
-from gateway.db.task_runs import Task
-from gateway.db.tasks import Queue
+from gateway.db.tasks.task_runs import Task
+from gateway.db.tasks.tasks import Queue
+from gateway.db.tuples.delivery import TupleDelivery
 from gateway.events.port import Event, EventSink, SinkUnavailable
 from gateway.telemetry.spans import known_trace_id
 from gateway.telemetry.tracing import Tracer

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from gateway.access.operations.checks import Check
-from gateway.governance.check_requests import parse_batch
+from gateway.access.operations.checks import BatchCheckRequest, Check, CheckItem
+from gateway.features.grants.check_requests import parse_batch
 from gateway.iceberg.errors import BadRequestException
-from gateway.protocol.checks import BatchCheckRequest, CheckItem
 from tests.access.world import request_context
 
 _TABLE = {"warehouse-id": "0192d4c6-0000-7000-8000-000000000001", "namespace": ["sales"], "table": "orders"}

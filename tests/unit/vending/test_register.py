@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 import msgspec
 
 from gateway.access.actor import Actor
-from gateway.access.issued_credential import IssuedCredential
+from gateway.access.audit.issued_credential import IssuedCredential
 from gateway.scope.level import AccessLevel
 from gateway.storage.s3.credential import S3TemporaryCredential
 from gateway.vending.register import register_entry

@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from gateway.catalog.approved_commits import actions_of
+from gateway.features.tables.approved_commits import actions_of
 from gateway.iceberg.updates import SetLocation, TableUpdate, ViewUpdate
 from gateway.verification.builtin import (
     compatibility,

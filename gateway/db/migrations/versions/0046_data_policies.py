@@ -281,7 +281,7 @@ def _keep_policies_with_files() -> None:
         """
     )
     # The row of the warehouse is locked before, so that a concurrent change sees the new rows or is seen here
-    # (`gateway.db.data_policy_revisions`).
+    # (`gateway.db.policies.data_policy_revisions`).
     op.execute(
         """
         create function renew_data_policy_revision(of_warehouse uuid) returns void language plpgsql as $$

@@ -101,7 +101,7 @@ def _create_functions() -> None:
             end $$
         """
     )
-    # The transaction compares the object with these rows before it commits (`gateway.db.policy_loss`).
+    # The transaction compares the object with these rows before it commits (`gateway.db.engine.policy_loss`).
     op.execute(
         """
         create function take_name(of_warehouse uuid, path text, name text, object uuid)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from gateway.access.actor import Actor
 from gateway.access.dependency_errors import DecisionEngineUnavailable
+from gateway.access.nouns.relations import Can
 from gateway.access.ports import Pin, Question
-from gateway.access.relations import Can
 
 FOLDER = "LAKEGATE_FOLDERS_FROZEN"
 CHANGES = frozenset({Can.WRITE_DATA, Can.COMMIT, Can.RENAME, Can.MOVE, Can.DROP})

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Combine the answers of the engines into a decision, for real and for hypothetical questions."""

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Additional authorizers: they decide together with OpenFGA, and can only refuse what it allows.
+
+The operator names them in the settings. A package can provide one as an entry point of the group
+`lakegate.authorizers` (docs/extensions.md). A failing authorizer denies: its errors are those of a decision engine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final, Protocol, runtime_checkable
+
+from gateway.access.actor import Actor
+from gateway.access.dependency_errors import DatabaseUnavailable, DecisionEngineUnavailable, first_of
+from gateway.access.nouns.relations import Can
+from gateway.access.ports import Pin, Question, Relationships
+
+ANSWER_SECONDS: Final = 5.0
+
+
+@runtime_checkable
+class Authorizer(Protocol):
+    """Answers the same questions as OpenFGA (`gateway.access.ports.Relationships`), on every request.
+
+    Its answers are not cached, so a refusal takes effect with the next request. Methods must not block the event loop.
+    """
+
+    @property
+    def name(self) -> str:
+        """Return the name in the setting AUTHORIZERS, which health and errors show."""
+        ...
+
+    async def check(
+        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
+    ) -> list[bool]:
+        """Return one answer for each question, in order. False refuses.
+
+        `now` is the database's time, which decides about expiries. `pin` and `paced` are those of `Relationships`;
+        most authorizers ignore them. Raises DecisionEngineUnavailable if an answer is missing.
+        """
+        ...
+
+    async def ping(self) -> None:
+        """Raise an error if no question can be answered now."""
+        ...
+
+    async def close(self) -> None:
+        """Close all connections."""
+        ...
+
+
+class NarrowedRelationships:
+    """Implementation of `Relationships` that allows what `relationships` and all `authorizers` allow.
+
+    Authorizers receive only the questions that `relationships` allows, all at the same time. `seconds` limits them.
+    """
+
+    def __init__(
+        self, relationships: Relationships, authorizers: Sequence[Authorizer], *, seconds: float = ANSWER_SECONDS
+    ) -> None:
+        self._relationships = relationships
+        self._authorizers = tuple(authorizers)
+        self._seconds = seconds
+
+    async def check(
+        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
+    ) -> list[bool]:
+        """Return one answer for each question, in order.
+
+        Raises DecisionEngineUnavailable if an answer of any authorizer is missing, late or neither True nor False.
+        """
+        answers = await self._relationships.check(actor, questions, now=now, pin=pin, paced=paced)
+        return await self.narrow(actor, questions, answers, now=now)
+
+    async def narrow(
+        self, actor: Actor, questions: Sequence[Question], answers: list[bool], *, now: datetime
+    ) -> list[bool]:
+        """Return the answers of `relationships`, without the allows that an authorizer refuses. Raises as `check`."""
+        if len(answers) != len(questions):
+            # The caller rejects a wrong number of answers.
+            return answers
+        # A yes to `can_be_subject` restricts the caller, so an authorizer that refuses it would allow more.
+        positions = [
+            position
+            for position, (question, answer) in enumerate(zip(questions, answers, strict=True))
+            if answer is True and question.relation is not Can.BE_SUBJECT
+        ]
+        if not positions:
+            return answers
+        asked = [questions[position] for position in positions]
+        try:
+            async with asyncio.TaskGroup() as together:
+                tasks = [together.create_task(self._answers(each, actor, asked, now)) for each in self._authorizers]
+        except ExceptionGroup as failed:
+            raise first_of(failed) from None
+        asked_alone = [each.relation is Can.BE_SUBJECT for each in questions]
+        narrowed = [answer is True and alone for answer, alone in zip(answers, asked_alone, strict=True)]
+        for number, position in enumerate(positions):
+            narrowed[position] = all(task.result()[number] for task in tasks)
+        return narrowed
+
+    async def _answers(
+        self, authorizer: Authorizer, actor: Actor, questions: Sequence[Question], now: datetime
+    ) -> list[bool]:
+        try:
+            async with asyncio.timeout(self._seconds):
+                answers = await authorizer.check(actor, questions, now=now)
+        except (DecisionEngineUnavailable, DatabaseUnavailable):
+            raise
+        except Exception as error:  # an extension's own code: whatever it raises must deny, and name the extension
+            raise DecisionEngineUnavailable(
+                f"The authorizer {authorizer.name!r} did not answer ({type(error).__name__})."
+            ) from error
+        if len(answers) != len(questions) or any(answer is not True and answer is not False for answer in answers):
+            raise DecisionEngineUnavailable(
+                f"The authorizer {authorizer.name!r} returned {len(answers)} answers to {len(questions)} questions, or "
+                "one that is neither True nor False."
+            )
+        return answers

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Evaluate the door's decision for another principal or object, for lists and for admitted checks.
+
+Nothing here mints permits. Only the door does (`door.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from uuid import UUID
+
+from gateway.access.actor import Actor
+from gateway.access.decisions.delegation import administering
+from gateway.access.decisions.hypothetical_evaluation import (
+    AT_ONCE,
+    AT_ONCE_EACH,
+    HypotheticalCheck,
+    evaluate_checks,
+    questions_about,
+)
+from gateway.access.dependency_errors import DecisionEngineUnavailable
+from gateway.access.door.engines import Engines
+from gateway.access.door.permit import Permit
+from gateway.access.door.questions import only_warehouse, pin_of, revision_of
+from gateway.access.nouns.authz_errors import unavailable
+from gateway.access.nouns.refs import ObjectKey, Ref
+from gateway.access.nouns.relations import Can
+from gateway.access.nouns.resolved import Excerpt, Governed, Resolution, ResolvedGenericTable, ResolvedTable
+from gateway.access.operation import Operation
+from gateway.access.operations.checks import BatchCheck
+from gateway.access.ports import Pin, Question, Resolver
+from gateway.access.restrictions.data_restrictions import DataRestrictions, is_governed
+from gateway.access.restrictions.granted_columns import GrantedColumns
+from gateway.access.restrictions.policy_verdict import PolicyStanding, PolicyVerdict
+from gateway.access.shares.fair_slots import FairSlots
+from gateway.access.shares.shares import Lane, principal_key
+from gateway.obligations.data_policies import AppliesTo, BoundPolicy
+
+
+class HypotheticalChecks:
+    """Evaluates checks with both engines, without admission. Each method raises the refusal for an outage."""
+
+    def __init__(self, resolver: Resolver, engines: Engines, columns: GrantedColumns, data: DataRestrictions) -> None:
+        self._resolver = resolver
+        self._engines = engines
+        self._columns = columns
+        self._data = data
+        self._slots = {
+            Lane.USER: FairSlots(AT_ONCE, each=AT_ONCE_EACH),
+            Lane.ENGINE: FairSlots(AT_ONCE, each=AT_ONCE),
+        }
+
+    async def related(
+        self,
+        permit: Permit[Operation],
+        actor: Actor,
+        relation: Can,
+        objects: Sequence[ObjectKey],
+        by: Sequence[str | None] = (),
+    ) -> list[bool]:
+        """Return, for each of `objects` in order, whether `actor` has `relation` on it; see `Door.visible`.
+
+        For another actor than the caller, call it only if the operation was admitted to check other principals.
+        """
+        if not objects:
+            return []
+        within = only_warehouse(permit.resolution)
+        hints = by or [None] * len(objects)
+        questions = [
+            Question(relation, key, revision_of(key, within), hint) for key, hint in zip(objects, hints, strict=True)
+        ]
+        try:
+            return await self._engines.check(
+                actor, questions, permit.resolution.now, _pin(permit, actor), paced=_lane(permit) is Lane.USER
+            )
+        except DecisionEngineUnavailable as outage:
+            raise unavailable(permit.operation.is_catalog_mutation()) from outage
+
+    async def administered(self, permit: Permit[Operation], user: Actor, scopes: Sequence[ObjectKey]) -> set[ObjectKey]:
+        """Return the warehouses and projects among `scopes` of which `user` is an administrator; see `related`."""
+        found: set[ObjectKey] = set()
+        for type in dict.fromkeys(each.type for each in scopes):
+            asked = [each for each in scopes if each.type is type]
+            answers = await self.related(permit, user, administering(type), asked)
+            found.update(key for key, yes in zip(asked, answers, strict=True) if yes)
+        return found
+
+    async def holds(self, permit: Permit[Operation], pairs: Sequence[tuple[Can, Ref]]) -> list[bool]:
+        """Return OpenFGA's answers about the caller, in order; False for absent objects, which are checked as well.
+
+        A yes allows nothing, because the policies are not evaluated.
+        """
+        resolution = permit.resolution
+        hypothetical = [HypotheticalCheck(permit.actor, relation, on) for relation, on in pairs]
+        try:
+            async with self._lane_slot(permit)():
+                answers = await self._engines.check(
+                    permit.actor,
+                    questions_about(hypothetical, resolution),
+                    resolution.now,
+                    pin_of(resolution),
+                    paced=_lane(permit) is Lane.USER,
+                )
+        except DecisionEngineUnavailable as outage:
+            raise unavailable(permit.operation.is_catalog_mutation()) from outage
+        return [yes and resolution.get(on) is not None for yes, (_, on) in zip(answers, pairs, strict=True)]
+
+    def _lane_slot(self, permit: Permit[Operation]) -> Callable[[], AbstractAsyncContextManager[None]]:
+        """Return the function that makes a context manager for one slot of this request's lane."""
+        return partial(self._slots[_lane(permit)].slot, principal_key(permit.actor))
+
+    async def evaluate(
+        self,
+        permit: Permit[Operation],
+        hypothetical: Sequence[HypotheticalCheck],
+        guardrails: dict[int, tuple[BoundPolicy, ...]] | None = None,
+    ) -> list[bool]:
+        """Return, for each check in order, whether both engines would allow it now.
+
+        Call it only if the operation was admitted for these checks. With `guardrails`, the caller must pass what is
+        added to it to `policy_verdicts` (`evaluate_checks`).
+        """
+        try:
+            return await evaluate_checks(
+                hypothetical,
+                requester=permit.actor,
+                record=permit.pending_audit.record,
+                resolution=permit.resolution,
+                resolver=self._resolver,
+                engines=self._engines,
+                room=self._lane_slot(permit),
+                # A user's statement waits for the checks of its engine, and the engine soon times out.
+                paced=_lane(permit) is Lane.USER,
+                guardrails=guardrails,
+            )
+        except DecisionEngineUnavailable as outage:
+            raise unavailable(permit.operation.is_catalog_mutation()) from outage
+
+    async def readable_columns(
+        self, permit: Permit[Operation], pairs: Sequence[tuple[Actor, Ref]]
+    ) -> list[frozenset[int]]:
+        """Return the readable columns, by field id, of each (actor, table) in order.
+
+        Both engines must allow reading the table in part, and the column; otherwise the set is empty. Call it only if
+        the operation was admitted for these checks. Each actor costs one statement, also if all tables are absent.
+        Tables without granted columns cost no check.
+        """
+        found: dict[tuple[Actor, Ref], frozenset[int]] = {}
+        for actor in dict.fromkeys(actor for actor, _ in pairs):
+            refs = dict.fromkeys(ref for other, ref in pairs if other == actor)
+            rows = {ref: row for ref in refs if isinstance(row := permit.resolution.get(ref), ResolvedTable)}
+            recorded = await self._columns.recorded(actor, rows)
+            hypothetical = [HypotheticalCheck(actor, Can.READ_COLUMNS, ref) for ref in recorded]
+            partly = await self.evaluate(permit, hypothetical) if hypothetical else []
+            read = {ref: recorded[ref] for ref, yes in zip(list(recorded), partly, strict=True) if yes}
+            try:
+                confirmed = await self._columns.confirmed(
+                    actor, rows, read, now=permit.resolution.now, pin=_pin(permit, actor)
+                )
+            except DecisionEngineUnavailable as outage:
+                raise unavailable(permit.operation.is_catalog_mutation()) from outage
+            found |= {(actor, ref): fields for ref, fields in confirmed.items()}
+        return [found.get(each, frozenset()) for each in pairs]
+
+    async def policy_verdicts(
+        self, permit: Permit[Operation], checks: Sequence[tuple[Actor, Ref, tuple[BoundPolicy, ...]]]
+    ) -> list[PolicyVerdict | None]:
+        """Return the effect of data policies on each (actor, table, policies of guardrails) in order, or None.
+
+        Call it only if the operation was admitted for checks of these actors that were allowed. Each actor costs one
+        statement. Tables and generic tables of warehouses without data policies cost nothing.
+        """
+        found: dict[tuple[Actor, Ref, tuple[BoundPolicy, ...]], PolicyVerdict | None] = {}
+        groups: dict[tuple[Actor, tuple[BoundPolicy, ...]], dict[Ref, Governed]] = {}
+        for actor, ref, stated in checks:
+            row = permit.resolution.get(ref)
+            if isinstance(row, ResolvedTable | ResolvedGenericTable) and (stated or is_governed(row)):
+                groups.setdefault((actor, stated), {})[ref] = row
+        try:
+            for (actor, stated), own in groups.items():
+                about = await self._resolver.resolve((), actor)
+                verdicts = await self._data.verdicts(
+                    actor,
+                    list(own.values()),
+                    permit.resolution,
+                    about.caller_roles,
+                    other=None if actor == permit.actor else about,
+                    guardrails=stated,
+                )
+                found |= {(actor, ref, stated): verdicts.get(row.id) for ref, row in own.items()}
+        except DecisionEngineUnavailable as outage:
+            raise unavailable(permit.operation.is_catalog_mutation()) from outage
+        return [found.get(each) for each in checks]
+
+    async def policy_standing(
+        self, operation: Operation, actor: Actor, policies: Mapping[str, AppliesTo], resolution: Resolution
+    ) -> PolicyStanding:
+        """Return the relation of the caller of `operation` to data policies, by `resolution`, the last one about it."""
+        try:
+            return await self._data.standing(actor, policies, resolution)
+        except DecisionEngineUnavailable as outage:
+            raise unavailable(operation.is_catalog_mutation()) from outage
+
+    async def excerpts(self, ids: Sequence[UUID]) -> AsyncIterator[tuple[UUID, Excerpt]]:
+        """Yield the excerpts of tables and views (`GrantedColumns.excerpts`).
+
+        Call it only for objects with a check that returned True.
+        """
+        async for each in self._columns.excerpts(ids):
+            yield each
+
+
+def _lane(permit: Permit[Operation]) -> Lane:
+    """Return the lane for the checks of a request. The lane of engines is for proven engines only."""
+    return Lane.ENGINE if _inspects(permit.operation) or permit.actor.engine is not None else Lane.USER
+
+
+def _inspects(operation: Operation) -> bool:
+    # Every caller may send `delegated` with checks about itself. Checks about other principals need the right of an
+    # inspector, which was decided before this point.
+    return (
+        isinstance(operation, BatchCheck)
+        and operation.delegated
+        and any(each.principal is not None for each in operation.checks)
+    )
+
+
+def _pin(permit: Permit[Operation], actor: Actor) -> Pin | None:
+    """Return the pin for cached answers; None for other actors, because only the caller's expiries are known."""
+    return pin_of(permit.resolution) if actor == permit.actor else None

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Evaluate hypothetical checks with both engines.
+
+The answer to "may Bob drop this table?" is the one that Bob would get. OpenFGA checks Bob's relations, and the policies
+receive Bob as the actor, with Bob's roles. The user agent and the address are sent as unknown, because there is no
+request of Bob.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+
+from gateway.access.actor import Actor
+from gateway.access.audit.audit_record import AuditRecord
+from gateway.access.decisions.policy import PolicyActor, PolicyContext, PolicyQuestion, PolicyRequest
+from gateway.access.demand import Facts
+from gateway.access.dependency_errors import first_of
+from gateway.access.door.engines import Engines
+from gateway.access.door.questions import above_of, inside_of, key_of, pin_of
+from gateway.access.nouns.describe import describe_target
+from gateway.access.nouns.policy_operation_names import policy_operation_name
+from gateway.access.nouns.refs import ObjectType, Ref
+from gateway.access.nouns.relations import Can
+from gateway.access.nouns.resolved import Resolution, ResolvedTable, warehouse_of
+from gateway.access.ports import Question, Resolver
+from gateway.obligations.application import EnforcementPoint, unenforced
+from gateway.obligations.data_policies import BoundPolicy
+from gateway.obligations.guardrail_policies import policies_of, without_policies
+
+#: Actors evaluated at the same time in one process, for all requests of a lane together (`shares.py`). Each costs one
+#: call to OPA and few to OpenFGA, however many checks there are. A higher limit would slow down all other decisions.
+AT_ONCE = 4
+#: The maximum of these for one principal, so that other principals are served too.
+AT_ONCE_EACH = 1
+
+#: Catalog actions on a warehouse; the other actions on warehouses are management.
+_OF_CATALOG = frozenset({Can.CREATE_NAMESPACE, Can.GET_CONFIG, Can.LIST_EVERYTHING, Can.LIST_NAMESPACES, Can.USE})
+
+#: Management actions on objects in a warehouse. An inactive warehouse allows them too.
+_OF_MANAGEMENT = frozenset(
+    each
+    for each in Can
+    if each.name.startswith("GRANT_")
+    or each
+    in (
+        Can.CHANGE_OWNERSHIP,
+        Can.CONTROL_TASKS,
+        Can.GET_TASKS,
+        Can.MANAGE_TAGS,
+        Can.READ_ASSIGNMENTS,
+        Can.READ_GRANTS,
+        Can.SET_MANAGED_ACCESS,
+        Can.SET_PROTECTION,
+        Can.UNDROP,
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HypotheticalCheck:
+    """A hypothetical use of `relation` on `on` by `actor`, with these facts. `on` is resolved already."""
+
+    actor: Actor
+    relation: Can
+    on: Ref
+    facts: Facts = field(default_factory=dict)
+
+
+async def evaluate_checks(
+    hypothetical: Sequence[HypotheticalCheck],
+    *,
+    requester: Actor,
+    record: AuditRecord,
+    resolution: Resolution,
+    resolver: Resolver,
+    engines: Engines,
+    room: Callable[[], AbstractAsyncContextManager[None]],
+    paced: bool,
+    guardrails: dict[int, tuple[BoundPolicy, ...]] | None = None,
+) -> list[bool]:
+    """Return one answer for each check, in order; False for a check on an absent object.
+
+    Row filters and masks of guardrails refuse a check. With `guardrails`, those of an allowed check on one table are
+    added to it by the index of the check, and the caller must apply them.
+
+    Checks of one actor are one request to OPA, and each actor takes a slot of `room`. `paced` is as for
+    `Relationships.check`. Raises DecisionEngineUnavailable if an answer is missing.
+    """
+    answers = [False] * len(hypothetical)
+    of_actor: dict[Actor, list[int]] = {}
+    for index, each in enumerate(hypothetical):
+        of_actor.setdefault(each.actor, []).append(index)
+
+    async def about(actor: Actor, indexes: Sequence[int]) -> None:
+        async with room():
+            same = actor == requester
+            known = resolution if same else await resolver.resolve((), actor)
+            some = [hypothetical[index] for index in indexes]
+            request = _policy_request(some, actor, known.caller_roles, record, resolution, is_caller=same)
+            questions = questions_about(some, resolution)
+            async with asyncio.TaskGroup() as both:
+                allowing = both.create_task(engines.allowed(request))
+                # The expiries of `known` are those after its own time. Revisions of warehouses are older than that.
+                relating = both.create_task(engines.check(actor, questions, known.now, pin_of(known), paced=paced))
+        for index, policy, holds in zip(indexes, allowing.result(), relating.result(), strict=True):
+            there = resolution.get(hypothetical[index].on) is not None
+            # The check is sent for an inactive warehouse too: the duration must not disclose an invisible warehouse.
+            there = there and not _is_in_inactive_warehouse(hypothetical[index], resolution)
+            # The door refuses deactivated users, whatever tuples OpenFGA still has for them. An obligation that nothing
+            # enforces at a scan is a no, because a yes would disclose all of the data.
+            obligations = policy.obligations
+            if guardrails is not None and isinstance(resolution.get(hypothetical[index].on), ResolvedTable):
+                guardrails[index] = policies_of(obligations)
+                obligations = without_policies(obligations)
+            allowed = policy.allow and unenforced(obligations, EnforcementPoint.SCAN) is None
+            answers[index] = there and holds and allowed and not known.deactivated
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for actor, indexes in of_actor.items():
+                group.create_task(about(actor, indexes))
+    except ExceptionGroup as failed:
+        raise first_of(failed) from None
+    return answers
+
+
+def _is_in_inactive_warehouse(hypothetical: HypotheticalCheck, resolution: Resolution) -> bool:
+    """Return True if the warehouse is inactive and the check is about a catalog action.
+
+    Management continues in inactive warehouses: rights can be granted and read.
+    """
+    warehouse = warehouse_of(resolution.get(hypothetical.on))
+    if warehouse is None or warehouse.active:
+        return False
+    if hypothetical.on.type is ObjectType.WAREHOUSE:
+        return hypothetical.relation in _OF_CATALOG
+    return hypothetical.relation not in _OF_MANAGEMENT
+
+
+def questions_about(hypothetical: Sequence[HypotheticalCheck], resolution: Resolution) -> list[Question]:
+    """Return the question to OpenFGA for each check; for an absent object it names a stand-in at the same location."""
+    questions = []
+    for each in hypothetical:
+        row = resolution.get(each.on)
+        warehouse = warehouse_of(row)
+        within = None if warehouse is None else warehouse.revision
+        key, above = key_of(each.on, resolution), above_of(each.on, resolution)
+        questions.append(Question(each.relation, key, within, above=above, inside=inside_of(each.on, resolution)))
+    return questions
+
+
+def _policy_request(
+    hypothetical: Sequence[HypotheticalCheck],
+    actor: Actor,
+    roles: tuple[str, ...],
+    record: AuditRecord,
+    resolution: Resolution,
+    *,
+    is_caller: bool,
+) -> PolicyRequest:
+    return PolicyRequest(
+        actor=PolicyActor.of(actor, roles, is_caller=is_caller),
+        context=PolicyContext.at(
+            resolution.now,
+            request_id=record.request_id,
+            user_agent=record.user_agent if is_caller else None,
+            client_address=record.client_address if is_caller else None,
+        ),
+        questions=tuple(
+            PolicyQuestion(
+                operation=policy_operation_name(each.on.type, each.relation),
+                resource=describe_target(each.on, resolution),
+                facts=dict(each.facts),
+            )
+            for each in hypothetical
+        ),
+    )

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Map refused decisions to the errors that callers receive."""
+
+from __future__ import annotations
+
+from gateway.access.decisions.decision import Decision, Failure, Outcome
+from gateway.access.door.request_context import RequestContext
+from gateway.access.nouns.authz_errors import (
+    WarehouseNotActive,
+    forbidden,
+    restricted,
+    too_many_groups,
+    unavailable,
+    unenforceable,
+    user_deactivated,
+)
+from gateway.access.operation import Operation
+from gateway.iceberg.errors import CatalogError
+
+
+def refusal_of(context: RequestContext, operation: Operation, decision: Decision) -> CatalogError:
+    """Return the error for a decision that does not allow. It names an object only to callers that may see it."""
+    if decision.outcome is Outcome.UNAVAILABLE:
+        refusal = unavailable(operation.is_catalog_mutation())
+        # Callers over HTTP do not see it. A command of the operator prints it.
+        refusal.__cause__ = decision.outage
+        return refusal
+    ref = decision.refused.on if decision.refused is not None else None
+    if decision.failure is Failure.TOO_MANY_GROUPS:
+        return too_many_groups()
+    if decision.failure is Failure.USER_DEACTIVATED:
+        return user_deactivated()
+    if decision.failure is Failure.WAREHOUSE_INACTIVE:
+        return WarehouseNotActive(
+            "The warehouse is inactive. A principal with `modify` on the warehouse can activate it: POST "
+            "/management/v1/warehouse/<id>/activate."
+        )
+    if decision.outcome is Outcome.HIDDEN and ref is not None:
+        return operation.hidden(ref)
+    if decision.failure is Failure.UNENFORCED:
+        return unenforceable(context.actor, operation.name(), decision.policy_reasons)
+    if decision.failure is Failure.RESTRICTED:
+        return restricted(context.actor, operation.name())
+    return forbidden(context.actor, operation.name(), ref, decision.policy_reasons)

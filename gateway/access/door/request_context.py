@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The context of one request at the door: its caller and its admitted operations."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import msgspec
+
+from gateway.access.actor import Actor
+from gateway.access.dependency_errors import OutOfTime
+from gateway.access.door.pending_audit import PendingAudit
+from gateway.access.idempotency import Claim, RecordedSuccess
+from gateway.access.nouns.refs import UNUSED_ID
+from gateway.access.nouns.resolved import Resolution, ResolvedRole, project_of, warehouse_of
+from gateway.access.operation import Operation
+from gateway.access.operations.steps import AssumeRole, ReadThroughView, RepeatAnswer
+
+
+class Deadline:
+    """The time limit of one request. Without a timer there is no limit, as for the gateway's own work.
+
+    A request can be cancelled until its COMMIT is sent, and never afterwards. So a client that receives the answer
+    "nothing was changed" can rely on it.
+    """
+
+    __slots__ = ("_timer",)
+
+    def __init__(self, timer: asyncio.Timeout | None = None) -> None:
+        self._timer = timer
+
+    def end_time_limit(self) -> None:
+        """End the time limit. Later steps have limits of their own, and their outcome is reported unchanged.
+
+        Raises OutOfTime if the time limit has passed and the request is being cancelled.
+        """
+        if self._timer is None:
+            return
+        try:
+            self._timer.reschedule(None)
+        except RuntimeError:
+            raise OutOfTime("the request exceeded its time limit before its change was committed") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """Role assumption of a request: the caller before it, the admitted operation, and all roles of that caller.
+
+    Policies about members of these roles also bind the caller while it acts as another role.
+    """
+
+    actor: Actor
+    operation: AssumeRole
+    roles: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DefinerView:
+    """View that was read through: its reader, the reader's role assumption, the admitted operation, and the owner.
+
+    The rights of the owner count below the view. `owner` is None if the view names none.
+    """
+
+    actor: Actor
+    assumption: Assumption | None
+    operation: ReadThroughView
+    owner: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLocation:
+    """The project and the warehouse that contain all objects of a request; None if there are several, or none."""
+
+    project_id: str | None = None
+    warehouse_id: UUID | None = None
+
+
+@dataclass(slots=True)
+class RequestContext:
+    """State of one request at the door. The latch checks it before an answer is sent."""
+
+    actor: Actor
+    request_id: str
+    client_request_id: str | None = None
+    """The request id that the client sent. It is recorded beside the gateway's own id, and never used to join records.
+    """
+    trace_id: str | None = None
+    """The id of the trace, for audit records. A door with a tracer sets it."""
+    user_agent: str | None = None
+    client_address: str | None = None
+    admitted: set[type[Operation]] = field(default_factory=set)
+    pending_audits: list[PendingAudit] = field(default_factory=list)
+    claim: Claim | None = None
+    """The idempotency key that this request claimed. Its success is committed under it."""
+    recorded_success: RecordedSuccess | None = None
+    """The recorded success of an earlier request with the same idempotency key, if there is one."""
+
+    deadline: Deadline = field(default_factory=Deadline)
+    assumption: Assumption | None = None
+    """The role assumption, if the caller acts as a role."""
+
+    definer_views: list[DefinerView] = field(default_factory=list)
+    """The definer views that were read through so far, the outermost first."""
+
+    location: RequestLocation = RequestLocation()
+    """The location of the requested objects, also of refused requests. It is used to count requests and is never sent
+    to the caller.
+    """
+
+    def record_location(self, resolution: Resolution) -> None:
+        """Record the project and the warehouse in which the objects of an operation are, or would be."""
+        projects = {project_of(row) for row in resolution.rows.values()} - {None}
+        projects |= {where.project_id for where in resolution.absent.values()}
+        found = (warehouse_of(row) for row in resolution.rows.values())
+        warehouses = {warehouse.id for warehouse in found if warehouse is not None}
+        warehouses |= {ref.warehouse_id for ref in resolution.absent if getattr(ref, "warehouse_id", None) is not None}
+        if len(projects) == 1:
+            self.location = RequestLocation(projects.pop(), warehouses.pop() if len(warehouses) == 1 else None)
+
+    def act_as(self, actor: Actor, operation: AssumeRole, role: ResolvedRole, roles: tuple[str, ...]) -> None:
+        """Make the caller act as the role alone.
+
+        `actor` is the caller as it was admitted, and `roles` are all of its roles.
+        """
+        self.assumption = Assumption(self.actor, operation, roles)
+        self.actor = msgspec.structs.replace(actor, assumed_role=role.id, within=role.project_id, instance_admin=False)
+
+    def act_without_rights(self) -> None:
+        """Continue as a member of a role that does not exist, so that every answer is that for a caller without rights.
+
+        An earlier assumption ends.
+        """
+        was = self.actor if self.assumption is None else self.assumption.actor
+        self.assumption = None
+        self.actor = msgspec.structs.replace(was, assumed_role=UUID(UNUSED_ID), instance_admin=False)
+
+    def pass_through(self, operation: ReadThroughView, owner: str | None) -> None:
+        """Continue below a view: with its owner's rights, or with the caller's own if the view names no owner.
+
+        An owner lends rights to the definition of its own view only. The definition of an ownerless view below it can
+        be replaced by other users, so the owner's rights end there.
+        """
+        self.definer_views.append(DefinerView(self.actor, self.assumption, operation, owner))
+        if owner is not None:
+            self.actor, self.assumption = self.actor.as_owner(owner), None
+            return
+        caller = self.definer_views[0]
+        self.actor, self.assumption = caller.actor, caller.assumption
+
+    def may_answer(self, served: frozenset[type[Operation]]) -> bool:
+        """Return True if a success answer may be sent.
+
+        That needs an admitted operation among those served, and durable audit records. A public operation needs
+        neither. The repetition of a recorded success counts as admitted for operations with idempotency keys.
+        """
+        if any(operation.is_public() for operation in served):
+            return True
+        answers = bool(self.admitted & served) or (
+            self.recorded_success is not None
+            and RepeatAnswer in self.admitted
+            and all(operation.uses_idempotency_keys() for operation in served)
+        )
+        return answers and all(pending_audit.settled for pending_audit in self.pending_audits)
+
+    def holds_secret(self) -> bool:
+        """Return True if an admitted operation may have put a secret into the answer."""
+        return any(operation.returns_secret() for operation in self.admitted)
+
+    def abandon(self, error: str) -> None:
+        """Buffer the audit records of admitted operations that failed, with the error."""
+        for pending_audit in self.pending_audits:
+            pending_audit.abandon(error)

@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors of the management API. Their `type` in the response is the name that Lakekeeper clients match."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from gateway.access.dependency_errors import CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
+from gateway.db.principals.last_admin_guard import LastAdminRemoved
+from gateway.iceberg.errors import CatalogError, ForbiddenException
+
+
+class CatalogAlreadyBootstrapped(CatalogError, code=400):
+    """The server is bootstrapped already."""
+
+
+class ColumnNotFound(CatalogError, code=404):
+    """The table has no such column. Returned only to callers that may see its grants."""
+
+
+class AmbiguousColumn(CatalogError, code=409):
+    """The grant to revoke is on another column that has, or had, the given name."""
+
+
+class BootstrapForbidden(CatalogError, code=403):
+    """Bootstrap was reopened for one user, and the caller is another."""
+
+
+class TermsOfUseNotAccepted(CatalogError, code=400):
+    """Bootstrap requires `accept-terms-of-use: true`."""
+
+
+class ProjectNameAlreadyTaken(CatalogError, code=409):
+    """Another project has this name or id."""
+
+
+class ProjectNotEmpty(CatalogError, code=409):
+    """The project still has warehouses, roles or tags."""
+
+
+class ProjectIdNotFree(CatalogError, code=409):
+    """Grants of an earlier project with this id are not yet revoked in OpenFGA."""
+
+
+class LastServerAdmin(CatalogError, code=409):
+    """The change would remove the last server administrator."""
+
+
+class RoleSynchronized(CatalogError, code=409):
+    """An identity provider manages the name and the members of the role."""
+
+
+class UserSynchronized(CatalogError, code=409):
+    """An identity provider manages the user's data and status."""
+
+
+class UserRestricted(CatalogError, code=409):
+    """A data policy has the user as a subject. The user's own deletion would end that."""
+
+
+@contextmanager
+def require_remaining_admin() -> Iterator[None]:
+    """Convert LastAdminRemoved in the block to LastServerAdmin."""
+    try:
+        yield
+    except LastAdminRemoved as nobody:
+        raise LastServerAdmin(
+            "This change would remove the last user with `admin` or `operator` on the server without an expiry. "
+            "Grant one of these to another user first."
+        ) from nobody
+
+
+class WarehouseNotEmpty(CatalogError, code=409):
+    """The warehouse still has namespaces."""
+
+
+class WarehouseProtected(CatalogError, code=409):
+    """The warehouse is protected: deletion requires `force`."""
+
+
+class WarehouseHasUnfinishedTasks(CatalogError, code=409):
+    """Tasks on the warehouse's files are unfinished and need data that deletion would remove."""
+
+
+class WarehouseManaged(CatalogError, code=403):
+    """Only instance admins may change this warehouse."""
+
+
+class InstanceAdminRequired(CatalogError, code=403):
+    """Only instance admins may change the manager of a warehouse."""
+
+
+class WarehouseNameAlreadyTaken(CatalogError, code=400):
+    """Another warehouse of the project has this name; letter case is ignored."""
+
+
+class CreateWarehouseStorageProfileOverlap(CatalogError, code=400):
+    """The base location equals, contains or is inside that of another warehouse of any project."""
+
+
+class StorageProfileImmutable(CatalogError, code=400, type="UpdateError"):
+    """A field of the storage profile that determines the warehouse's location cannot be changed."""
+
+
+class StorageValidationFailed(CatalogError, code=400):
+    """The storage fails checks that a warehouse requires; the details list each failed check."""
+
+
+class DefaultFormatVersionNotAllowed(CatalogError, code=400):
+    """The default format version is not among the allowed ones."""
+
+
+class InvalidGrantPrivilege(CatalogError, code=400):
+    """This privilege cannot be granted on this kind of object."""
+
+
+class GrantPrincipalUnknown(CatalogError, code=404, type="GrantTargetNotFound"):
+    """The user or role does not exist. A mistyped id must not become a grant."""
+
+
+class TupleAlreadyExists(CatalogError, code=409, type="TupleAlreadyExistsError"):
+    """The assignment exists already."""
+
+
+class TupleNotFound(CatalogError, code=404, type="TupleNotFoundError"):
+    """The assignment does not exist."""
+
+
+class SelfAssignment(CatalogError, code=400):
+    """A role cannot be assigned to itself."""
+
+
+class CannotInspectPermissions(CatalogError, code=403):
+    """The caller may not read the rights of other principals on an object."""
+
+
+class TooManyChecks(CatalogError, code=400):
+    """The request has more checks or principals than the server evaluates at once."""
+
+
+class TooManyEntries(CatalogError, code=400, type="BadRequestException"):
+    """The request adds and removes more grants than one transaction may."""
+
+
+class InvalidGrantExpiry(CatalogError, code=400):
+    """The expiry time is invalid, or grants on this object type cannot expire."""
+
+
+class StorageLayoutForbidsNamespaceMove(CatalogError, code=400):
+    """The storage layout uses namespace names in paths: after a move, paths and names would differ."""
+
+
+class NamespaceCannotMoveIntoSelf(CatalogError, code=400):
+    """A namespace cannot be moved into itself or into one of its descendants."""
+
+
+class RoleMembershipCycle(CatalogError, code=409):
+    """A role would become a member of itself through other roles."""
+
+
+class RoleMembershipDepthExceeded(CatalogError, code=409):
+    """Roles would be nested deeper than checks resolve."""
+
+
+class RevocationPending(CatalogError, code=503):
+    """The revocation is recorded but OpenFGA has not confirmed it yet. Delivery is retried."""
+
+
+@contextmanager
+def pending_during_outage(message: str) -> Iterator[None]:
+    """Context manager. Raise RevocationPending for an outage; the recorded revocation is delivered later."""
+    try:
+        yield
+    except (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown) as outage:
+        raise RevocationPending(message) from outage
+
+
+class InvalidTagDefinition(CatalogError, code=400):
+    """The name or the allowed values of a tag are invalid."""
+
+
+class InvalidTagValue(CatalogError, code=400):
+    """The definition of the tag does not allow this value."""
+
+
+class TagScopeNotAllowed(CatalogError, code=400):
+    """The tag cannot be attached to this type of object."""
+
+
+class TagScopeNarrowed(CatalogError, code=400):
+    """The scope of a tag can only be widened."""
+
+
+class TagSuggestionsDisabled(CatalogError, code=404):
+    """The operator has not enabled the suggestions of tags."""
+
+
+class TagNameAlreadyExists(CatalogError, code=409):
+    """Another tag of the project has this name; letter case is ignored."""
+
+
+class TagDefinitionInUse(CatalogError, code=409):
+    """Objects carry the tag, or a data policy is bound to it."""
+
+
+class RoleNameAlreadyExists(CatalogError, code=409):
+    """Another role of the project has this name; letter case is ignored."""
+
+
+class RoleSourceIdConflict(CatalogError, code=409):
+    """Another role of the project has this provider and source id."""
+
+
+class DataPolicyNameAlreadyExists(CatalogError, code=409):
+    """Another data policy of the project has this name; letter case is ignored."""
+
+
+class DataPolicyVersionConflict(CatalogError, code=409):
+    """The data policy has another version than the request expects."""
+
+
+class DataPolicyInvalid(CatalogError, code=400):
+    """The definition of the data policy has problems; the message has their positions."""
+
+
+class DataPolicyBound(CatalogError, code=409):
+    """The data policy is bound to objects, so it is not deleted without `force`."""
+
+
+class MappingTableNameAlreadyExists(CatalogError, code=409):
+    """Another mapping table of the project has this name; letter case is ignored."""
+
+
+class MappingTableNotFound(CatalogError, code=404):
+    """The mapping table does not exist in the project of the request."""
+
+
+class ReservedRoleProvider(CatalogError, code=400):
+    """The provider is reserved for the catalog's own roles."""
+
+
+class RoleNotManuallyAssignable(CatalogError, code=400):
+    """The role's provider manages its members."""
+
+
+class ProjectIdMissing(CatalogError, code=400):
+    """The request names no project, and no default project is configured."""
+
+
+class QueueNotFound(CatalogError, code=404):
+    """No task queue has this name."""
+
+
+class EventSinkNotFound(CatalogError, code=404):
+    """No event sink in the settings has this name."""
+
+
+class PolicyBundleNotFound(CatalogError, code=404):
+    """There is no bundle of policies of this name."""
+
+
+class PoliciesInvalid(CatalogError, code=503):
+    """The policies in the gateway's directory cannot be served; its log names the fault."""
+
+
+class TaskNotSchedulable(CatalogError, code=400):
+    """Tasks of this queue cannot be created by request."""
+
+
+class TaskStateConflict(CatalogError, code=409):
+    """The action is not possible in the state of some tasks; the details list them."""
+
+
+class TaskAlreadyActive(CatalogError, code=409):
+    """Another task of the queue is active for the same object."""
+
+
+class TicketNotPending(CatalogError, code=409):
+    """The ticket is decided, used or expired already."""
+
+
+class EngineProbeNotOpen(CatalogError, code=409):
+    """The probe is finished, expired, replaced or unknown."""
+
+
+class EngineAddressUnknown(CatalogError, code=409):
+    """The settings of the gateway have no address of the engine, so the gateway cannot read through it."""
+
+
+class EngineUnreachable(CatalogError, code=409):
+    """The engine did not answer the gateway. The probe stays open, and the state of the engine is unchanged."""
+
+
+class OwnProbeForbidden(ForbiddenException):
+    """The caller may not open or finish this probe, although it may grant `enforcer`."""
+
+
+class OwnChangeForbidden(ForbiddenException):
+    """The caller requested the change itself, so another approver has to decide about it."""
+
+
+class PreviewForbidden(ForbiddenException):
+    """The caller may not read the policies whose expressions the preview would contain."""

@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Error responses of refusals. Absent and invisible objects get the same response, visible ones another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final, assert_never
+from uuid import UUID
+
+from gateway.access.actor import Actor
+from gateway.access.dependency_errors import AuditShareFull, AuditUnavailable
+from gateway.access.nouns import refs
+from gateway.access.nouns.relations import Can
+from gateway.iceberg.errors import (
+    CatalogError,
+    ForbiddenException,
+    GenericTableActionForbidden,
+    NamespaceActionForbidden,
+    NoSuchGenericTableException,
+    NoSuchNamespaceException,
+    NoSuchTableException,
+    NoSuchViewException,
+    NoSuchWarehouseException,
+    ServiceUnavailableException,
+    TableActionForbidden,
+    TooManyRequests,
+    ViewActionForbidden,
+    WarehouseActionForbidden,
+)
+
+#: Maximum number of roles by groups of a token in one check: OpenFGA's limit of contextual tuples.
+MAX_GROUP_ROLES = 100
+
+
+class NotAuthenticated(CatalogError, code=401, type="MissingAuthorizationHeader"):
+    """The operation needs a verified token and the request has none."""
+
+
+class DecisionUnavailable(ServiceUnavailableException, type="AuthorizationBackendError"):
+    """A decision engine or the audit is down; nothing was read or changed."""
+
+
+class DecisionUnavailableBeforeChange(TooManyRequests, type="AuthorizationBackendError"):
+    """As DecisionUnavailable, for catalog mutations: clients read 5xx there as "state unknown", and 429 as "retry"."""
+
+
+_MAINTENANCE_SECONDS = 30
+
+
+class ShareExceeded(TooManyRequests, type="ShareExceeded"):
+    """The caller uses its whole share of a worker process (`shares.py`); nothing was done."""
+
+
+class Overloaded(TooManyRequests, type="Overloaded"):
+    """A worker process has more requests of all principals than it can answer in time; nothing was done."""
+
+
+class InMaintenance(ServiceUnavailableException, type="MaintenanceMode"):
+    """Read-only maintenance refuses changes."""
+
+
+class InMaintenanceBeforeChange(TooManyRequests, type="MaintenanceMode"):
+    """As InMaintenance, for catalog mutations; see DecisionUnavailableBeforeChange for the status."""
+
+
+class NotKeptInMaintenance(CatalogError, code=400, type="MaintenanceMode"):
+    """As InMaintenance, for a request that clients must not retry."""
+
+
+class ProjectNotFound(CatalogError, code=404):
+    """The project does not exist, or the caller may not see it."""
+
+
+class WarehouseNotActive(CatalogError, code=404):
+    """The warehouse is deactivated, and the caller sees the object."""
+
+
+class UserNotFound(CatalogError, code=404):
+    """The user does not exist, or the caller may not see it."""
+
+
+class RoleNotFound(CatalogError, code=404, type="RoleIdNotFound"):
+    """The role does not exist, or the caller may not see it."""
+
+
+class DataPolicyNotFound(CatalogError, code=404):
+    """The data policy does not exist, or the caller may not see it."""
+
+
+class TagNotFound(CatalogError, code=404):
+    """The tag does not exist, or the caller may not see it."""
+
+
+class TaskNotFound(CatalogError, code=404):
+    """The task does not exist, or the caller may not see it."""
+
+
+class TicketNotFound(CatalogError, code=404):
+    """The ticket does not exist, or the caller may not see it."""
+
+
+class InvalidAssumeRoleId(CatalogError, code=400):
+    """The role to act as does not exist, or the caller may not see it."""
+
+
+class AssumeRoleForbidden(ForbiddenException):
+    """The caller is no member of the role, or the request is about another project."""
+
+
+class ProjectTokenForbidden(ForbiddenException):
+    """The caller's token is valid for one project, and the operation is about no project."""
+
+
+class DelegationForbidden(ForbiddenException):
+    """An engine acts for the caller, and engines cannot request this operation for users."""
+
+
+class TooManyGroups(ForbiddenException):
+    """More groups in the caller's token map to roles here than one check can hold."""
+
+
+class UserDeactivated(ForbiddenException):
+    """The provider's directory (SCIM) deactivated the caller or the engine that acts for it."""
+
+
+class ServerActionForbidden(ForbiddenException):
+    """The caller may not take this action on the server."""
+
+
+class ProjectActionForbidden(ForbiddenException):
+    """The caller may see a project, and may not take this action on it."""
+
+
+class UserActionForbidden(ForbiddenException):
+    """The caller may see a user, and may not take this action on it."""
+
+
+class RoleActionForbidden(ForbiddenException):
+    """The caller may see a role, and may not take this action on it."""
+
+
+class DataPolicyActionForbidden(ForbiddenException):
+    """The caller may see a data policy, and may not take this action on it."""
+
+
+class TagActionForbidden(ForbiddenException):
+    """The caller may see a tag, and may not take this action on it."""
+
+
+_FORBIDDEN: dict[refs.ObjectType, type[ForbiddenException]] = {
+    refs.ObjectType.SERVER: ServerActionForbidden,
+    refs.ObjectType.PROJECT: ProjectActionForbidden,
+    refs.ObjectType.WAREHOUSE: WarehouseActionForbidden,
+    refs.ObjectType.NAMESPACE: NamespaceActionForbidden,
+    refs.ObjectType.TABLE: TableActionForbidden,
+    refs.ObjectType.VIEW: ViewActionForbidden,
+    refs.ObjectType.GENERIC_TABLE: GenericTableActionForbidden,
+    refs.ObjectType.USER: UserActionForbidden,
+    refs.ObjectType.ROLE: RoleActionForbidden,
+    refs.ObjectType.DATA_POLICY: DataPolicyActionForbidden,
+    refs.ObjectType.TAG: TagActionForbidden,
+}
+
+
+_ABSENT_TABULARS: Final[Mapping[refs.ObjectType, tuple[type[CatalogError], str]]] = {
+    refs.ObjectType.TABLE: (NoSuchTableException, "Table"),
+    refs.ObjectType.VIEW: (NoSuchViewException, "View"),
+    refs.ObjectType.GENERIC_TABLE: (NoSuchGenericTableException, "Generic table"),
+}
+
+
+def not_found(ref: refs.Ref) -> CatalogError:  # noqa: C901 - one short case for each type of reference
+    """Return the one answer for absent objects and for those that the caller may not see.
+
+    It depends on the request alone, so it cannot distinguish the two.
+    """
+    match ref:
+        case refs.TabularRef():
+            error, words = _ABSENT_TABULARS[ref.type]
+            return error(f"{words} does not exist: {ref.identifier.dotted if ref.named else ref.id}")
+        case refs.NamespaceRef(namespace=namespace):
+            return NoSuchNamespaceException(f"Namespace does not exist: {namespace.dotted}")
+        case refs.NamespaceIdRef(namespace_id=namespace_id):
+            return NoSuchNamespaceException(f"Namespace does not exist: {namespace_id}")
+        case refs.WarehouseRef(warehouse_id=warehouse_id):
+            return NoSuchWarehouseException(f"Warehouse does not exist: {warehouse_id}")
+        case refs.WarehouseNameRef(name=name):
+            return NoSuchWarehouseException(f"Warehouse does not exist: {name}")
+        case refs.ProjectRef(project_id=project_id):
+            return ProjectNotFound(f"Project does not exist: {project_id}")
+        case refs.UserRef(user_id=user_id):
+            return UserNotFound(f"User does not exist: {user_id}")
+        case refs.RoleRef(role_id=role_id):
+            return RoleNotFound(f"Role does not exist: {role_id}")
+        case refs.DataPolicyRef(policy_id=policy_id):
+            return DataPolicyNotFound(f"Data policy does not exist: {policy_id}")
+        case refs.TagRef(tag_id=tag_id):
+            return TagNotFound(f"Tag does not exist: {tag_id}")
+        case refs.TagNameRef(name=name):
+            return TagNotFound(f"Tag does not exist: {name}")
+        case refs.ServerRef():
+            return ServerActionForbidden(
+                "The server is not bootstrapped, or the token is limited to one project. Bootstrap the server, or "
+                "send a token that is not limited to a project."
+            )
+        case _:
+            assert_never(ref)
+
+
+def task_not_found(id: UUID) -> TaskNotFound:
+    """Return the answer for a task that does not exist, or that the caller may not see."""
+    return TaskNotFound(f"Task does not exist: {id}")
+
+
+def ticket_not_found(id: UUID) -> TicketNotFound:
+    """Return the answer for a ticket that does not exist, or that the caller may not see."""
+    return TicketNotFound(f"Ticket does not exist: {id}")
+
+
+def forbidden(actor: Actor, operation: str, ref: refs.Ref | None, reasons: tuple[str, ...]) -> ForbiddenException:
+    """Return the answer for an action that the caller may not take on a visible object, with the policies' reasons."""
+    type = ref.type if ref is not None else refs.ObjectType.SERVER
+    # Without reasons the text depends only on the type, so that it does not show why the request was refused.
+    reason = f": {'; '.join(reasons)}" if reasons else f". If a privilege is missing, {_grantors(type)} can grant it."
+    return _FORBIDDEN[type](f"{operation} is not allowed for {_principal_text(actor)}{reason}")
+
+
+def _grantors(type: refs.ObjectType) -> str:
+    """Return the principals that can grant privileges on objects of this type, as text for a message."""
+    match type:
+        case refs.ObjectType.SERVER | refs.ObjectType.USER:
+            return "an administrator of the server"
+        case refs.ObjectType.PROJECT:
+            return "a security administrator or an administrator of the project"
+        case refs.ObjectType.WAREHOUSE:
+            return "a security administrator of the project"
+        case refs.ObjectType.ROLE:
+            return "the owner of the role or a security administrator of the project"
+        case refs.ObjectType.DATA_POLICY:
+            return "the owner of the data policy or a security administrator of the project"
+        case refs.ObjectType.TAG:
+            return "the owner of the tag or a security administrator of the project"
+        case _:
+            kind = type.value.replace("_", " ")
+            return f"a principal with `manage_grants` on the {kind}, or (without managed access) its owner,"
+
+
+def expiring_right(actor: Actor, operation: str, ref: refs.Ref, relation: Can, ends: datetime) -> ForbiddenException:
+    """Return the 403 for a change that would outlive the right behind it.
+
+    `ends` is the time at which the caller loses `relation`.
+    """
+    reason = (
+        f"the change has no expiry, but the right {relation} expires at {ends.isoformat()}. Every grant "
+        "and role membership behind that right must have no expiry. A principal that may grant them can remove the "
+        "expiry, or make the change"
+    )
+    return forbidden(actor, operation, ref, (reason,))
+
+
+def restricted(actor: Actor, operation: str) -> ForbiddenException:
+    """Return the answer to a caller that may read only a part of a table, without an engine that is an enforcer.
+
+    It names the remedy, but neither columns nor grantors, and neither policies nor their content.
+    """
+    return ForbiddenException(
+        f"{operation} is not allowed for {_principal_text(actor)}: not all of this table may be read. Query the "
+        "table through an engine that has `enforcer` on it, passed its last probe and exchanges your own token: an "
+        "engine that only states who you are proves nothing. Otherwise request `select` on the table from a principal "
+        "with `manage_grants` on it. If you have that already, a data policy restricts the table: its owner can grant "
+        "`exempt`."
+    )
+
+
+def unenforceable(actor: Actor, operation: str, reasons: Sequence[str]) -> ForbiddenException:
+    """Return the answer to an obligation that nothing enforces; `reasons` name it."""
+    return ForbiddenException(
+        f"{operation} is not allowed for {_principal_text(actor)}: {'; '.join(reasons)}. Ask the administrator of the "
+        "policies for an exemption, or use a copy of the data without the restriction."
+    )
+
+
+def _principal_text(actor: Actor) -> str:
+    """Return the name of the principal that lacks a right.
+
+    Below a view with an owner the caller does not learn that name; the audit records it.
+    """
+    return actor.id if actor.asked_by is None else "the owner of the view through which it is read"
+
+
+def too_many_groups() -> TooManyGroups:
+    """Return the answer to a token with too many groups that map to roles here."""
+    return TooManyGroups(
+        f"More than {MAX_GROUP_ROLES} groups of the token are mapped to roles of this server. Configure the identity "
+        "provider to send fewer groups, or add the user to the roles directly."
+    )
+
+
+def user_deactivated() -> UserDeactivated:
+    """Return the answer to every request of a deactivated user."""
+    return UserDeactivated(
+        "The directory that provisions this server (SCIM) deactivated this user. An administrator of the directory "
+        "can activate the user again."
+    )
+
+
+def unavailable(catalog_mutation: bool) -> CatalogError:
+    """Return the answer for a decision that cannot be made: 503, or 429 for catalog mutations.
+
+    Clients would read 503 there as "state unknown".
+    """
+    message = "The authorization of this request cannot be decided now. Nothing was changed. Try again later."
+    if catalog_mutation:
+        return DecisionUnavailableBeforeChange(message)
+    return DecisionUnavailable(message)
+
+
+def audit_unavailable(failed: AuditUnavailable, catalog_mutation: bool) -> CatalogError:
+    """Return the answer for a record that the audit rejects: 429 if the caller's own records fill its share."""
+    if isinstance(failed, AuditShareFull):
+        return ShareExceeded(
+            "Too many audit records of your requests wait to be written. Nothing was done. Retry after 1 s. The "
+            "operator can raise LAKEGATE__AUDIT__PRINCIPAL_SHARE."
+        )
+    return unavailable(catalog_mutation)
+
+
+def not_kept_in_maintenance(reason: str) -> CatalogError:
+    """Return the answer of read-only maintenance to a request that must not be retried. Clients do not retry a 400."""
+    return NotKeptInMaintenance(f"This catalog is in read-only maintenance: {reason}.")
+
+
+def in_maintenance(catalog_mutation: bool) -> CatalogError:
+    """Return the answer of read-only maintenance: 503, or 429 for catalog mutations.
+
+    Clients would read 503 there as "state unknown".
+    """
+    message = (
+        "The catalog is in read-only maintenance. Nothing was changed. Requests that only read still work; try "
+        "again later."
+    )
+    kind = InMaintenanceBeforeChange if catalog_mutation else InMaintenance
+    return kind(message, retry_after_s=_MAINTENANCE_SECONDS)

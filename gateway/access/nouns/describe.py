@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Describe references for policies and for the audit: as in the request, and by the id if the object exists."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from gateway.access.audit.audit_record import AuditedResource
+from gateway.access.decisions.policy import PolicyResource
+from gateway.access.nouns import refs
+from gateway.access.nouns.resolved import (
+    NO_FORMER_NAMES,
+    FormerNames,
+    Resolution,
+    Resolved,
+    ResolvedGenericTable,
+    ResolvedNamespace,
+    ResolvedProject,
+    ResolvedRole,
+    ResolvedTable,
+    ResolvedView,
+    ResolvedWarehouse,
+    warehouse_of,
+)
+from gateway.access.operation import Operation
+
+_MAX_NAME_CHARACTERS = 2048
+
+
+def describe_for_policy(operation: Operation, resolution: Resolution) -> PolicyResource:
+    """Return the operation's first object as policies receive it; the server if the operation has none."""
+    about = (*(demand.on for demand in operation.demands()), *operation.further_refs())
+    if not about:
+        return PolicyResource(type=refs.ObjectType.SERVER.value)
+    return describe_target(about[0], resolution)
+
+
+def describe_target(ref: refs.Ref, resolution: Resolution) -> PolicyResource:
+    """Return one reference as policies receive it."""
+    row = resolution.get(ref)
+    warehouse = warehouse_of(row)
+    name, namespace, warehouse_id = _written(ref)
+    inside = _namespace_of(row)
+    own, above = _former_names(row)
+    return PolicyResource(
+        type=ref.type.value,
+        id=None if row is None else row.key.id,
+        name=_stored_name(row) or name,
+        namespace=_stored_levels(row) or namespace,
+        namespace_ids=None if inside is None else [str(id) for id in (*inside.ancestors, inside.id)],
+        former_names=[list(levels) for levels in own.names],
+        former_namespaces=[list(levels) for levels in above.names],
+        former_names_complete=own.complete and above.complete,
+        warehouse_id=warehouse_id if warehouse is None else str(warehouse.id),
+        warehouse=None if warehouse is None else warehouse.name,
+        project_id=None if warehouse is None else warehouse.project_id,
+    )
+
+
+def describe_resource(ref: refs.Ref, resolution: Resolution) -> AuditedResource:
+    """Return one reference as the audit records it."""
+    row = resolution.get(ref)
+    name, namespace, warehouse_id = _written(ref)
+    return AuditedResource(
+        type=ref.type.value,
+        id=None if row is None else row.key.id,
+        name=_cut(
+            name if namespace is None or ref.type is refs.ObjectType.NAMESPACE else ".".join([*namespace, name or ""])
+        ),
+        warehouse_id=warehouse_id,
+    )
+
+
+def _cut(name: str | None) -> str | None:
+    """Return the beginning of a name: the caller determines its length, and the record must stay small."""
+    if name is None or len(name) <= _MAX_NAME_CHARACTERS:
+        return name
+    return name[:_MAX_NAME_CHARACTERS] + "…"
+
+
+def _stored_name(row: Resolved | None) -> str | None:
+    match row:
+        case (
+            ResolvedTable(identifier=identifier)
+            | ResolvedView(identifier=identifier)
+            | ResolvedGenericTable(identifier=identifier)
+        ):
+            return identifier.name
+        case ResolvedNamespace(namespace=namespace):
+            return namespace.dotted
+        case ResolvedWarehouse(name=name) | ResolvedProject(name=name) | ResolvedRole(name=name):
+            return name
+        case _:
+            return None
+
+
+def _namespace_of(row: Resolved | None) -> ResolvedNamespace | None:
+    """Return the namespace that contains a row, or the row itself if it is a namespace."""
+    match row:
+        case ResolvedTable(namespace=parent) | ResolvedView(namespace=parent) | ResolvedGenericTable(namespace=parent):
+            return parent
+        case ResolvedNamespace():
+            return row
+        case _:
+            return None
+
+
+def _stored_levels(row: Resolved | None) -> list[str] | None:
+    inside = _namespace_of(row)
+    return None if inside is None else list(inside.namespace.levels)
+
+
+def _former_names(row: Resolved | None) -> tuple[FormerNames, FormerNames]:
+    """Return (former names of a table or view, former names of its namespaces).
+
+    For a namespace the second element has its own former names.
+    """
+    inside = _namespace_of(row)
+    above = NO_FORMER_NAMES if inside is None else inside.former
+    match row:
+        case ResolvedTable(former=own) | ResolvedView(former=own) | ResolvedGenericTable(former=own):
+            return own, above
+        case _:
+            return NO_FORMER_NAMES, above
+
+
+def _written(ref: refs.Ref) -> tuple[str | None, list[str] | None, str | None]:
+    """Return (name, namespace levels, warehouse id) as in the request."""
+    match ref:
+        case refs.TabularRef(warehouse_id=warehouse_id) if ref.named:
+            return ref.identifier.name, list(ref.identifier.namespace.levels), str(warehouse_id)
+        case refs.TabularRef(warehouse_id=warehouse_id):
+            return str(ref.id), None, str(warehouse_id)
+        case refs.NamespaceRef(warehouse_id=warehouse_id, namespace=namespace):
+            return namespace.dotted, list(namespace.levels), str(warehouse_id)
+        case refs.NamespaceIdRef(namespace_id=namespace_id, warehouse_id=within):
+            return str(namespace_id), None, None if within is None else str(within)
+        case refs.WarehouseRef(warehouse_id=warehouse_id):
+            return None, None, str(warehouse_id)
+        case refs.WarehouseNameRef(name=name):
+            return name, None, None
+        case refs.TagNameRef(warehouse_id=warehouse_id, name=name):
+            return name, None, str(warehouse_id)
+        case _:
+            return _id_outside(ref), None, None
+
+
+def _id_outside(
+    ref: refs.ProjectRef | refs.UserRef | refs.RoleRef | refs.DataPolicyRef | refs.TagRef | refs.ServerRef,
+) -> str | None:
+    """Return the id in a reference to an object outside of warehouses."""
+    match ref:
+        case refs.ProjectRef(project_id=project_id):
+            return project_id
+        case refs.UserRef(user_id=user_id):
+            return user_id
+        case refs.RoleRef(role_id=role_id):
+            return str(role_id)
+        case refs.TagRef(tag_id=tag_id):
+            return str(tag_id)
+        case refs.DataPolicyRef(policy_id=policy_id):
+            return str(policy_id)
+        case refs.ServerRef():
+            return None
+        case _:
+            assert_never(ref)

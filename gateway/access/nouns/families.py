@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Families of operations: the same request for several object types, one class each.
+
+Policies and the audit identify an operation by its name (`read_table_assignments`), so each object type has a class.
+The common parts are written once, in an abstract operation with the field `on`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeVar
+
+from gateway.access.nouns.refs import (
+    DataPolicyRef,
+    GenericTableRef,
+    NamespaceIdRef,
+    ProjectRef,
+    RoleRef,
+    ServerRef,
+    TableRef,
+    TagRef,
+    ViewRef,
+    WarehouseRef,
+)
+from gateway.access.operation import Operation
+from gateway.access.request import InPath, InPathDropped, OfRequest
+
+Family = TypeVar("Family", bound=Operation)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Names of an object type in requests of the management API.
+
+    `noun` is part of operation names, `words` of their descriptions, `path` of their endpoints. `on` is the type of the
+    field with the reference.
+    """
+
+    noun: str
+    words: str
+    path: str
+    on: Any
+
+
+SERVER: Final = Target("Server", "the server", "server", InPath[ServerRef])
+DEFAULT_PROJECT: Final = Target("DefaultProject", "the project of the request", "project", OfRequest)
+PROJECT_OF_REQUEST: Final = replace(DEFAULT_PROJECT, noun="Project")
+PROJECT: Final = Target("Project", "a project", "project/{project_id}", InPath[ProjectRef])
+WAREHOUSE: Final = Target("Warehouse", "a warehouse", "warehouse/{warehouse_id}", InPath[WarehouseRef])
+NAMESPACE: Final = Target("Namespace", "a namespace", "namespace/{namespace_id}", InPath[NamespaceIdRef])
+NAMESPACE_IN_WAREHOUSE: Final = replace(NAMESPACE, path=f"{WAREHOUSE.path}/{NAMESPACE.path}")
+TABLE: Final = Target("Table", "a table", f"{WAREHOUSE.path}/table/{{table_id}}", InPath[TableRef])
+VIEW: Final = Target("View", "a view", f"{WAREHOUSE.path}/view/{{view_id}}", InPath[ViewRef])
+GENERIC_TABLE: Final = Target(
+    "GenericTable",
+    "a generic table",
+    f"{WAREHOUSE.path}/generic-table/{{generic_table_id}}",
+    InPath[GenericTableRef],
+)
+DATA_POLICY: Final = Target("DataPolicy", "a data policy", "data-policy/{policy_id}", InPath[DataPolicyRef])
+ROLE: Final = Target("Role", "a role", "role/{role_id}", InPath[RoleRef])
+TAG: Final = Target("Tag", "a tag", "tag-definition/{tag_id}", InPath[TagRef])
+#: The permissions API has a shorter path.
+TAG_PERMISSIONS: Final = replace(TAG, path="tag/{tag_id}")
+
+TABULARS: Final = (TABLE, VIEW, GENERIC_TABLE)
+#: These targets also find dropped tables that can be restored: their grants are restored with them.
+KEPT_TABULARS: Final = (
+    replace(TABLE, on=InPathDropped[TableRef]),
+    replace(VIEW, on=InPathDropped[ViewRef]),
+    replace(GENERIC_TABLE, on=InPathDropped[GenericTableRef]),
+)
+
+
+def declare_for_each(
+    base: type[Family], targets: Iterable[Target], *, name: str, endpoint: str, doc: str, **members: object
+) -> tuple[type[Family], ...]:
+    """Declare one operation for each target, and return the classes.
+
+    `{noun}` in `name`, `{path}` in `endpoint` and `{words}` in `doc` are those of the target. `members` are class
+    attributes of all of them. Raises TypeError for an invalid declaration.
+    """
+    return tuple(_declare(base, each, name, endpoint, doc, members) for each in targets)
+
+
+def _declare(
+    base: type[Family], target: Target, name: str, endpoint: str, doc: str, members: dict[str, object]
+) -> type[Family]:
+    made: type[Family] = type(
+        name.format(noun=target.noun),
+        (base,),
+        {
+            **members,
+            "__annotations__": {"on": target.on},
+            "__doc__": doc.format(words=target.words),
+            "__module__": base.__module__,
+            "endpoint": endpoint.format(path=target.path),
+        },
+    )
+    return dataclass(frozen=True)(made)

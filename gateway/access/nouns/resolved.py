@@ -1,0 +1,366 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rows behind references. The permit carries them, so that no use case reads them again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, assert_never
+from uuid import UUID
+
+import msgspec
+
+from gateway.access.actor import Actor
+from gateway.access.decisions.delegation import DelegateGrant
+from gateway.access.decisions.engine_trust import EngineProbes
+from gateway.access.nouns.refs import ObjectKey, ObjectType, Ref
+from gateway.iceberg.identifiers import Namespace, TableIdentifier
+
+
+class ResolvedServer(msgspec.Struct, frozen=True, kw_only=True):
+    """The server row."""
+
+    id: UUID
+    bootstrapped: bool
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey(ObjectType.SERVER, str(self.id))
+
+
+class ResolvedProject(msgspec.Struct, frozen=True, kw_only=True):
+    """A project row."""
+
+    id: str
+    name: str
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey(ObjectType.PROJECT, self.id)
+
+
+class ResolvedWarehouse(msgspec.Struct, frozen=True, kw_only=True):
+    """A warehouse row. `profile` is the stored storage profile (JSON); `credential_id` names its stored
+    credential. `scope_verdict` is the canary's verdict for this profile version, None without one.
+    """
+
+    id: UUID
+    project_id: str
+    name: str
+    active: bool
+    profile: bytes
+    profile_version: int
+    revision: UUID | None = None
+    """Changes whenever a right in this warehouse may have ended."""
+    credential_id: UUID | None
+    allowed_format_versions: tuple[int, ...]
+    default_format_version: int | None
+    scope_verdict: str | None = None
+    soft_deletion: bool = False
+    """True if dropped tables and views can be restored for a time."""
+    data_policy_revision: UUID | None = None
+    """None while no data policy can apply to a table of the warehouse. Changes whenever their set may have changed."""
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey(ObjectType.WAREHOUSE, str(self.id))
+
+    @property
+    def new_table_format(self) -> int:
+        """The format version of a new table without a stated one: the warehouse's default, else 2, else the highest
+        allowed.
+        """
+        if self.default_format_version is not None:
+            return self.default_format_version
+        return 2 if 2 in self.allowed_format_versions else max(self.allowed_format_versions)
+
+
+MAX_FORMER_NAMES = 20
+"""Maximum number of former names of one object that policies receive, the newest first. `first_schema.sql` copies one
+more from a namespace to an object that leaves it, so raise both limits together.
+"""
+
+
+class FormerNames(msgspec.Struct, frozen=True, kw_only=True):
+    """Full names that an object had before renames and moves. `complete` is False if there are more."""
+
+    names: tuple[tuple[str, ...], ...] = ()
+    complete: bool = True
+
+
+NO_FORMER_NAMES = FormerNames()
+
+
+class ResolvedNamespace(msgspec.Struct, frozen=True, kw_only=True):
+    """A namespace row.
+
+    `namespace` has the creator's spelling. `ancestors` are the ids from the top level down to the parent. `former` are
+    the former names of the namespace and its ancestors.
+
+    The row has no properties, because resolution precedes the decision. `gateway.db.tables.namespaces` reads them afterwards.
+    """
+
+    id: UUID
+    warehouse: ResolvedWarehouse
+    namespace: Namespace
+    ancestors: tuple[UUID, ...]
+    former: FormerNames = NO_FORMER_NAMES
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey(ObjectType.NAMESPACE, str(self.id))
+
+
+class _ResolvedTabular(msgspec.Struct, frozen=True, kw_only=True):
+    """The fields that rows of tables, views and generic tables share."""
+
+    id: UUID
+    namespace: ResolvedNamespace
+    identifier: TableIdentifier
+    location: str
+    former: FormerNames = NO_FORMER_NAMES
+
+    @property
+    def warehouse(self) -> ResolvedWarehouse:
+        return self.namespace.warehouse
+
+
+class ResolvedTable(_ResolvedTabular, frozen=True, kw_only=True):
+    """A table row; `version` counts its changes. Documents are read after the decision (`gateway.db.tables.documents`).
+
+    `purged_by` is None for a live table. Of a dropped one that can be restored, it is the user that dropped it, for a
+    day, and empty afterwards.
+    """
+
+    metadata_location: str
+    version: int
+    purged_by: str | None = None
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey(ObjectType.TABLE, str(self.id))
+
+
+class ResolvedView(_ResolvedTabular, frozen=True, kw_only=True):
+    """A view row, with the fields of a table row."""
+
+    metadata_location: str
+    version: int
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey(ObjectType.VIEW, str(self.id))
+
+
+class ResolvedGenericTable(_ResolvedTabular, frozen=True, kw_only=True):
+    """A generic table row. Its other properties are read after the decision (`gateway.db.tables.documents`)."""
+
+    format: str
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey(ObjectType.GENERIC_TABLE, str(self.id))
+
+
+class ResolvedUser(msgspec.Struct, frozen=True, kw_only=True):
+    """A user row."""
+
+    id: str
+    name: str
+    email: str | None
+    user_type: str
+    created_at: datetime
+    updated_at: datetime | None
+    last_updated_with: str
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey(ObjectType.USER, self.id)
+
+
+class ResolvedRole(msgspec.Struct, frozen=True, kw_only=True):
+    """A role row."""
+
+    id: UUID
+    project_id: str
+    name: str
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey(ObjectType.ROLE, str(self.id))
+
+
+class ResolvedDataPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """The row of a data policy, without its definition."""
+
+    id: UUID
+    project_id: str
+    name: str
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey(ObjectType.DATA_POLICY, str(self.id))
+
+
+class ResolvedTag(msgspec.Struct, frozen=True, kw_only=True):
+    """The definition of a tag."""
+
+    id: UUID
+    project_id: str
+    name: str
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey(ObjectType.TAG, str(self.id))
+
+
+class NewTable(msgspec.Struct, frozen=True, kw_only=True):
+    """A table or generic table that a request creates. Decisions on it are answers about its namespace, so it has the
+    namespace's id.
+    """
+
+    namespace: ResolvedNamespace
+    name: str
+
+    @property
+    def id(self) -> UUID:
+        return self.namespace.id
+
+    @property
+    def warehouse(self) -> ResolvedWarehouse:
+        return self.namespace.warehouse
+
+
+Governed = ResolvedTable | ResolvedGenericTable | ResolvedNamespace | NewTable
+"""A table, a generic table, a new table, or the namespace of a new table: data policies can apply to it."""
+
+
+class Excerpt(msgspec.Struct, frozen=True):
+    """The part of a metadata document that decisions need (`gateway.iceberg.excerpts`), and the document's file."""
+
+    metadata_location: str
+    text: bytes
+
+
+Resolved = (
+    ResolvedServer
+    | ResolvedProject
+    | ResolvedWarehouse
+    | ResolvedNamespace
+    | ResolvedTable
+    | ResolvedView
+    | ResolvedGenericTable
+    | ResolvedUser
+    | ResolvedRole
+    | ResolvedDataPolicy
+    | ResolvedTag
+)
+
+
+class AbsentLocation(msgspec.Struct, frozen=True):
+    """Location of an absent object.
+
+    `namespaces` are the existing namespaces of its path, from the top level down.
+    """
+
+    project_id: str
+    namespaces: tuple[UUID, ...]
+
+
+class Resolution(msgspec.Struct, frozen=True, kw_only=True):
+    """The rows behind all references of one request, read at `now` by the database's clock.
+
+    `caller_roles` are the roles of the caller, direct and through other roles: policies about roles bind their members.
+    """
+
+    rows: Mapping[Any, Resolved]
+    now: datetime
+    caller_roles: tuple[str, ...] = ()
+    revision: UUID | None = None
+    """The revision of the server. It changes whenever a right outside of warehouses may have ended."""
+    time_boxes: UUID | None = None
+    """Changes whenever a grant with an expiry is made."""
+    revocations_pending: bool = False
+    """True if a tuple that OpenFGA must not have any more is in the outbox."""
+    next_expiry: datetime | None = None
+    """The first expiry of the grants to the caller, or to one of the caller's roles."""
+    engine_next_expiry: datetime | None = None
+    """As `next_expiry`, for the engine that acts for the caller."""
+    delegations: tuple[DelegateGrant, ...] = ()
+    """The recorded grants of `delegate` to the engine that acts for the caller, on the warehouses and projects of the
+    rows.
+    """
+    probes: EngineProbes = EngineProbes()
+    """The probes of the engine that acts for the caller, in the warehouses of the rows."""
+    deactivated: bool = False
+    """True if the provider's directory (SCIM) deactivated the caller or the engine that acts for it."""
+    absent: Mapping[Any, AbsentLocation] = {}
+    """The locations of absent objects by reference, as far as they are known."""
+    group_roles: tuple[tuple[str, str], ...] = ()
+    """(role, project of the role) for each role that a group in the caller's token maps to. It contains the projects of
+    the references only, or all projects if the references are in none.
+    """
+
+    def acting(self, actor: Actor) -> Actor:
+        """Return the caller with the roles that the groups in its token map to here.
+
+        A caller that acts as a role has that role alone.
+        """
+        if not actor.groups or actor.assumed_role is not None:
+            return actor
+        return msgspec.structs.replace(actor, group_roles=tuple(sorted(role for role, _ in self.group_roles)))
+
+    def get(self, ref: Ref) -> Resolved | None:
+        """Return the row behind `ref`; None if there is none."""
+        return self.rows.get(ref)
+
+    def seen_by(self, actor: Actor, roles: tuple[str, ...]) -> Resolution:
+        """Return the resolution without the objects outside of the project of an assumed role or of the token.
+
+        Those are treated like absent objects, in the answer and in its duration. `roles` are added to the caller's
+        roles.
+        """
+        if actor.within is None:
+            return self
+        rows = {ref: row for ref, row in self.rows.items() if project_of(row) in (None, actor.within)}
+        if actor.project_token:
+            rows = {ref: row for ref, row in rows.items() if not isinstance(row, ResolvedServer)}
+        absent = {ref: where for ref, where in self.absent.items() if where.project_id == actor.within}
+        held = tuple(sorted({*self.caller_roles, *roles}))
+        by_group = tuple(pair for pair in self.group_roles if pair[1] == actor.within)
+        return msgspec.structs.replace(self, rows=rows, absent=absent, caller_roles=held, group_roles=by_group)
+
+    def warehouses(self) -> dict[UUID, UUID | None]:
+        """Return the revision of each warehouse that contains one of the rows."""
+        found = (warehouse_of(row) for row in self.rows.values())
+        return {warehouse.id: warehouse.revision for warehouse in found if warehouse is not None}
+
+    def data_policy_revisions(self) -> dict[UUID, UUID | None]:
+        """Return the data policy revision of each warehouse that contains one of the rows."""
+        found = (warehouse_of(row) for row in self.rows.values())
+        return {warehouse.id: warehouse.data_policy_revision for warehouse in found if warehouse is not None}
+
+
+def project_of(row: Resolved) -> str | None:
+    """Return the id of the project that a row is or is in; None for users and the server."""
+    match row:
+        case ResolvedTable() | ResolvedNamespace() | ResolvedView() | ResolvedGenericTable():
+            return row.warehouse.project_id
+        case ResolvedWarehouse() | ResolvedRole() | ResolvedTag() | ResolvedDataPolicy():
+            return row.project_id
+        case ResolvedProject():
+            return row.id
+        case ResolvedUser() | ResolvedServer():
+            return None
+        case _:
+            # Without a project, a new type would be visible to tokens of every project.
+            assert_never(row)
+
+
+def warehouse_of(row: Resolved | None) -> ResolvedWarehouse | None:
+    """Return the warehouse that a row is or is in; None for other rows."""
+    if isinstance(row, ResolvedWarehouse):
+        return row
+    if isinstance(row, (ResolvedNamespace, ResolvedTable, ResolvedView, ResolvedGenericTable)):
+        return row.warehouse
+    return None

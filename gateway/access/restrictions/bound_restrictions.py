@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bind data policies to a table, and cache the results: Trino sends several questions about a table for a statement.
+
+The key of the cache contains all inputs of the computation, so that an entry never becomes invalid.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+from cachetools import LRUCache
+
+from gateway.access.nouns.resolved import Excerpt
+from gateway.access.restrictions.policy_verdict import PolicyVerdict
+from gateway.obligations.binding import BindingResult, PolicyProblem, restrictions_of
+from gateway.obligations.columns import Columns, RestrictionNotExpressible, columns_of
+from gateway.obligations.data_policies import BoundPolicy, PolicyInputs, PrincipalAttributes
+
+#: Longer excerpts, in bytes, are parsed in a thread, so that they do not block other requests.
+_LARGE: Final = 262_144
+#: The sum of the lengths of the cached inputs, in bytes. Results take about ten times as much memory: a principal can
+#: have thousands of values in a row filter, also of a table with few columns.
+_CACHED: Final = 2_097_152
+
+_Entry = tuple[Columns, BindingResult, int]
+
+
+class BoundRestrictions:
+    """Computes verdicts, and caches those that an engine can enforce."""
+
+    def __init__(self) -> None:
+        self._cache: LRUCache[bytes, _Entry] = LRUCache(_CACHED, getsizeof=_size)
+
+    async def bind(
+        self,
+        verdict: PolicyVerdict,
+        applying: Sequence[BoundPolicy],
+        inputs: PolicyInputs,
+        attributes: PrincipalAttributes,
+        excerpt: Excerpt,
+    ) -> PolicyVerdict:
+        """Return the verdict with the restrictions; it stays inexpressible if no engine could enforce them."""
+        location = excerpt.metadata_location
+        # As text, because 1, 1.0 and True are equal in Python and differ in a row filter.
+        written = msgspec.json.encode((verdict.object_id, location, tuple(applying), attributes))
+        key = hashlib.blake2b(written + msgspec.json.encode(inputs) + excerpt.text, digest_size=32).digest()
+        entry = self._cache.get(key)
+        if entry is None:
+
+            def computed() -> _Entry:
+                columns = columns_of(excerpt.text)
+                result = restrictions_of(verdict.object_id, applying, inputs, attributes, columns, location)
+                return columns, result, len(written) + len(excerpt.text)
+
+            try:
+                entry = await asyncio.to_thread(computed) if len(excerpt.text) > _LARGE else computed()
+            except RestrictionNotExpressible as impossible:
+                problem = f"{impossible}: nobody may read the table until the policy or the table is changed"
+                ids = sorted({each.policy.id for each in applying})
+                return replace(verdict, problems=tuple(PolicyProblem(id, verdict.object_id, problem) for id in ids))
+            if entry[2] <= _CACHED:
+                self._cache[key] = entry
+        columns, result, _ = entry
+        return replace(
+            verdict,
+            inexpressible=False,
+            restrictions=result.restrictions,
+            problems=result.problems,
+            columns=columns,
+            inputs=inputs,
+        )
+
+
+def _size(entry: _Entry) -> int:
+    return entry[2]

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements on audit records, their chain of digests, and their partitions."""

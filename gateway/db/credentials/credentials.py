@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Write the storage credentials of warehouses into the secret store, and read them.
+
+The content of an id never changes, only the key that encrypts it. So a credential that was read once can be cached
+without a limit of time, and warehouses whose credential is cached work during an outage of the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from uuid import UUID
+
+import structlog
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.access.dependency_errors import CommitUnknown, DatabaseUnavailable
+from gateway.access.nouns.resolved import ResolvedWarehouse
+from gateway.db.credentials import stored_secrets
+from gateway.db.engine.database import Database
+from gateway.iceberg.errors import CatalogError
+from gateway.scope.credential import Credential
+from gateway.secret_stores.port import SecretStores, SecretStoreUnavailable
+from gateway.storage.registry import decode_credential, encode_credential, stored_profile
+
+_log = structlog.get_logger("db.credentials")
+
+_KEPT = 500
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenCredential:
+    """A credential that is written to the store, and not yet used by a warehouse. `id` is None without a credential."""
+
+    id: UUID | None
+
+    async def use(self, connection: AsyncConnection) -> UUID | None:
+        """Mark the credential as used, in the transaction that records its id in a warehouse. Return the id.
+
+        Raise CredentialExpired if the transaction came too late.
+        """
+        if self.id is not None:
+            await stored_secrets.use(connection, self.id)
+        return self.id
+
+
+class StorageCredentials:
+    """Storage credentials of warehouses in `stores`. At most 500 are cached, decrypted."""
+
+    def __init__(self, database: Database, stores: SecretStores) -> None:
+        self._database = database
+        self._stores = stores
+        self._opened: OrderedDict[UUID, Credential] = OrderedDict()
+        self._reads: dict[UUID, asyncio.Task[Credential]] = {}
+
+    @asynccontextmanager
+    async def written(self, credential: Credential | None) -> AsyncIterator[WrittenCredential]:
+        """Write a credential to the current store, and yield it for the transaction of its warehouse.
+
+        Open the transaction inside of the block: it holds locks, and the store may be slow. If the block raises and the
+        transaction was not committed, the credential is deleted. Raise SecretStoreUnavailable and SecretStoreRefused if
+        it could not be written.
+        """
+        if credential is None:
+            yield WrittenCredential(None)
+            return
+        async with self.written_content(encode_credential(credential)) as written:
+            yield written
+
+    @asynccontextmanager
+    async def written_content(self, plain: bytes) -> AsyncIterator[WrittenCredential]:
+        """Write an encoded credential as `written` does."""
+        id = await self._write(plain)
+        try:
+            yield WrittenCredential(id)
+        except BaseException:
+            await self._discard(id)
+            raise
+
+    async def _write(self, plain: bytes) -> UUID:
+        store = self._stores.current
+        try:
+            async with self._database.transaction() as connection:
+                id = await stored_secrets.reserve(connection, store.name)
+            # If this fails, the content may still arrive later. So it is deleted by `sweep`, not at once.
+            await store.put(id, plain)
+        except CommitUnknown as unknown:
+            # No warehouse names the id, so for the caller nothing was changed in either case.
+            raise DatabaseUnavailable("the credential was not stored for certain") from unknown
+        return id
+
+    async def _discard(self, id: UUID) -> None:
+        """Delete the content of a credential that no transaction has committed. Failures are left to `sweep`."""
+        try:
+            # The outcome of the transaction may be unknown. Then its row lock is held until it has an outcome.
+            async with self._database.transaction() as connection:
+                unused = await stored_secrets.is_unused(connection, id)
+            if unused:
+                await self._stores.current.delete(id)
+        except (CatalogError, CommitUnknown, DatabaseUnavailable) as outage:
+            _log.warning("secrets.discard_postponed", secret=str(id), reason=type(outage).__name__)
+
+    async def sweep(self, *, limit: int) -> None:
+        """Delete up to `limit` credentials outside of PostgreSQL that have been unused for long."""
+        await stored_secrets.sweep(self._database, self._stores, limit=limit)
+
+    async def check(self) -> None:
+        """Check all stores, before the gateway serves.
+
+        Raise SecretUnreadable for a wrong encryption key and SecretStoreRefused for a wrong configuration: every load
+        would fail. An outage is only logged: it may end without the operator, and warehouses without a credential and
+        all metadata are served meanwhile.
+        """
+        for store in self._stores:
+            try:
+                await store.check()
+            except SecretStoreUnavailable as outage:
+                _log.warning("secret_store.check_failed", store=store.name, reason=outage.message)
+
+    async def content_of(self, id: UUID) -> tuple[str, bytes]:
+        """Return (name of its store, encoded credential). Raise the errors of `of`."""
+        async with self._database.read() as connection:
+            name = await stored_secrets.store_of(connection, id)
+        return name, await self._stores.named(name).get(id)
+
+    async def of(self, warehouse: ResolvedWarehouse) -> Credential | None:
+        """Return the warehouse's credential; without a stored one, the access that its profile has by itself, or None.
+
+        Raises SecretUnreadable if it does not exist or no key decrypts it, SecretStoreUnavailable and
+        SecretStoreRefused.
+        """
+        id = warehouse.credential_id
+        if id is None:
+            return stored_profile(warehouse.profile).own_access
+        if id not in self._opened:
+            return await self._read_once(id)
+        self._opened.move_to_end(id)
+        return self._opened[id]
+
+    async def _read_once(self, id: UUID) -> Credential:
+        """Return a credential that is not cached. Concurrent requests share one read of the same id.
+
+        Each of them was permitted to use the warehouse that names the id, and the content of an id is the same for all.
+        A failure is raised in all of them and not cached. A request that is cancelled does not cancel the read.
+        """
+        task = self._reads.get(id)
+        if task is None:
+            task = self._reads[id] = asyncio.create_task(self._read(id), name="secret")
+            task.add_done_callback(lambda done: self._forget(id, done))
+        return await asyncio.shield(task)
+
+    def _forget(self, id: UUID, done: asyncio.Task[Credential]) -> None:
+        del self._reads[id]
+        if not done.cancelled():
+            done.exception()  # if every request was cancelled, no other code retrieves the exception
+
+    async def _read(self, id: UUID) -> Credential:
+        _, plain = await self.content_of(id)
+        self._opened[id] = decoded = decode_credential(plain)
+        while len(self._opened) > _KEPT:
+            self._opened.popitem(last=False)
+        return decoded

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements on the register of live credentials. `audit_log.py` writes its rows, together with the audit records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Select, any_, delete, false, func, literal, or_, select, true
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.access.nouns.refs import ObjectKey, ObjectType
+from gateway.access.operations.live_credentials import LiveCredential
+from gateway.db.pools.rows import AnyRow
+from gateway.db.schema.credentials import live_credentials
+from gateway.db.schema.tables import LIVE, namespaces, tables
+from gateway.db.schema.warehouses import warehouses
+from gateway.iceberg.identifiers import TableIdentifier, fold
+
+#: Expired by the database's clock, which also wrote `live_until`.
+_LIVE: Final = live_credentials.c.live_until > func.clock_timestamp()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """A selection of live credentials. None selects all.
+
+    `user` selects those that the user received, or that were made by its right as owner of a view, or that it received
+    as the engine of another user. `received_by` selects only the first of these.
+    """
+
+    project_id: str | None = None
+    warehouse_id: UUID | None = None
+    table_id: UUID | None = None
+    user: str | None = None
+    received_by: str | None = None
+    assumed_role: UUID | None = None
+
+    def terms(self) -> list[ColumnElement[bool]]:
+        """Return the conditions on the rows."""
+        given: list[tuple[object, ColumnElement[bool]]] = [
+            (self.project_id, live_credentials.c.project_id == self.project_id),
+            (self.warehouse_id, live_credentials.c.warehouse_id == self.warehouse_id),
+            (self.table_id, live_credentials.c.table_id == self.table_id),
+            (self.user, concerns([self.user or ""])),
+            (self.received_by, live_credentials.c.principal == self.received_by),
+            (self.assumed_role, live_credentials.c.assumed_role == self.assumed_role),
+        ]
+        return [term for value, term in given if value is not None]
+
+
+def concerns(users: Sequence[str]) -> ColumnElement[bool]:
+    """Return the condition that one of the users received the credential, lent its right to it, or passed it on."""
+    return or_(*(live_credentials.c[name].in_(users) for name in ("principal", "view_owner", "engine")))
+
+
+async def page(
+    connection: AsyncConnection, selection: Selection, *, after: UUID | None, limit: int
+) -> Sequence[LiveCredential]:
+    """Return live credentials, the oldest first. `after` is the id of the last row of the page before."""
+    statement = select(live_credentials).where(_LIVE, *selection.terms())
+    if after is not None:
+        statement = statement.where(live_credentials.c.id > after)
+    rows = (await connection.execute(statement.order_by(live_credentials.c.id).limit(limit))).all()
+    return [_credential(row) for row in rows]
+
+
+async def remaining(
+    connection: AsyncConnection, on: ObjectKey, *, project_id: str | None, users: Sequence[str] | None
+) -> tuple[int, datetime | None]:
+    """Return (number of live credentials for tables at or below an object, time at which the last one has expired).
+
+    `users` limits them to those that concern one of these users; None counts all. `project_id` is the project of a view
+    or role.
+    """
+    statement = select(func.count(), func.max(live_credentials.c.live_until)).where(
+        _LIVE, _within(on, project_id), true() if users is None else concerns(users)
+    )
+    count, until = (await connection.execute(statement)).one()
+    return count, until
+
+
+def _within(on: ObjectKey, project_id: str | None) -> ColumnElement[bool]:
+    columns = live_credentials.c
+    match on.type:
+        case ObjectType.SERVER:
+            return true()
+        case ObjectType.PROJECT:
+            return columns.project_id == on.id
+        case ObjectType.WAREHOUSE:
+            return columns.warehouse_id == UUID(on.id)
+        case ObjectType.NAMESPACE:
+            return columns.table_id.in_(_tables_below(UUID(on.id)))
+        case ObjectType.TABLE | ObjectType.GENERIC_TABLE:
+            return columns.table_id == UUID(on.id)
+        case ObjectType.VIEW:
+            # A definer view gives credentials for the tables below it, in any warehouse of the project.
+            return (columns.project_id == project_id) & columns.view_owner.is_not(None)
+        case ObjectType.ROLE | ObjectType.DATA_POLICY:
+            return columns.project_id == project_id
+        case _:
+            return false()
+
+
+def _tables_below(namespace_id: UUID) -> Select[Any]:
+    """Return the ids of the tables in a namespace and in the namespaces below it, dropped ones included if they can be
+    restored.
+    """
+    below = select(namespaces.c.id).where(
+        or_(namespaces.c.id == namespace_id, literal(namespace_id) == any_(namespaces.c.ancestors))
+    )
+    return select(tables.c.id).where(tables.c.namespace_id.in_(below))
+
+
+async def warehouses_named(connection: AsyncConnection, name: str) -> Sequence[UUID]:
+    """Return the ids of the warehouses of all projects that have this name."""
+    return (
+        (await connection.execute(select(warehouses.c.id).where(warehouses.c.name_key == fold(name)))).scalars().all()
+    )
+
+
+async def table_named(connection: AsyncConnection, warehouse_id: UUID, identifier: TableIdentifier) -> UUID | None:
+    """Return the id of a table or generic table; None if the name is free, or of a view."""
+    statement = select(tables.c.id).where(
+        tables.c.namespace_id.in_(
+            select(namespaces.c.id).where(
+                namespaces.c.warehouse_id == warehouse_id, namespaces.c.path_key == identifier.namespace.key
+            )
+        ),
+        tables.c.name_key == fold(identifier.name),
+        tables.c.kind != ObjectType.VIEW.value,
+        LIVE,
+    )
+    found: UUID | None = (await connection.execute(statement)).scalar_one_or_none()
+    return found
+
+
+async def counts(connection: AsyncConnection) -> Mapping[tuple[str, str], int]:
+    """Return the number of live credentials by (provider, level)."""
+    columns = (live_credentials.c.provider, live_credentials.c.level)
+    rows = (await connection.execute(select(*columns, func.count()).where(_LIVE).group_by(*columns))).all()
+    return {(provider, level): count for provider, level, count in rows}
+
+
+async def sweep(connection: AsyncConnection, *, older_than_minutes: int, limit: int) -> None:
+    """Delete up to `limit` rows of credentials that expired more than `older_than_minutes` ago."""
+    age = func.make_interval(0, 0, 0, 0, 0, older_than_minutes)
+    old = (
+        select(live_credentials.c.id)
+        .where(live_credentials.c.live_until < func.clock_timestamp() - age)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
+    await connection.execute(delete(live_credentials).where(live_credentials.c.id.in_(old.scalar_subquery())))
+
+
+def _credential(row: AnyRow) -> LiveCredential:
+    generic = row.kind == ObjectType.GENERIC_TABLE
+    return LiveCredential(
+        id=row.id,
+        principal=row.principal,
+        assumed_role=row.assumed_role,
+        engine=row.engine,
+        view_owner=row.view_owner,
+        warehouse_id=row.warehouse_id,
+        table_id=None if generic else row.table_id,
+        generic_table_id=row.table_id if generic else None,
+        prefix=row.prefix,
+        level=row.level,
+        provider=row.provider,
+        session_name=row.session_name,
+        policy_digest=row.policy_digest,
+        issued_at=row.issued_at,
+        expires_at=row.expires_at,
+        live_until=row.live_until,
+    )

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The database: reads in autocommit mode, and changes whose last statement writes their audit record and events."""

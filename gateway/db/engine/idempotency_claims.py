@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements on idempotency keys: claim a key, and release it. The last statement of a change stores its result
+(`decision_revalidation`).
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from sqlalchemy import bindparam, delete, func, select, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.access.idempotency import Claim, RepeatableRequest
+from gateway.db.pools.rows import AnyRow
+from gateway.db.schema.changes import idempotency
+from gateway.iceberg.errors import RequestInProgress
+
+_IN_PROGRESS = "A request with this idempotency key is still in progress. Send the request again when it has finished."
+
+
+# A crash of the database may lose a claim, which only frees the key; so the commit does not wait for the disk. The
+# setting is made before the row is inserted. It ends with the transaction, which is this statement.
+_CLAIM = text(
+    """
+    with lazily as materialized (select set_config('synchronous_commit', 'off', true))
+    insert into idempotency (scope, body_digest, attempt, actor_id, operation, expires_at)
+    select cast(:scope as bytea), cast(:digest as bytea), cast(:attempt as uuid), cast(:actor_id as text),
+        cast(:operation as text), clock_timestamp() + make_interval(secs => :lease)
+    from lazily
+    on conflict (scope) do update set
+        body_digest = excluded.body_digest, attempt = excluded.attempt, actor_id = excluded.actor_id,
+        operation = excluded.operation, expires_at = clock_timestamp() + make_interval(secs => :lease),
+        status = null, detail = null, written_in = null, created_at = clock_timestamp()
+    where idempotency.expires_at < clock_timestamp()
+    """
+)
+
+_LEASE_IS_VALID = select(idempotency).where(idempotency.c.scope == bindparam("scope"))
+
+
+async def claim(
+    connection: AsyncConnection, request: RepeatableRequest, attempt: UUID, *, lease_seconds: float
+) -> AnyRow | None:
+    """Claim the key. Return None if it was claimed, else the existing row.
+
+    The key of an attempt without a result is free after the lease, the key of a success after its lifetime. The row is
+    then overwritten. Use a connection in autocommit mode (`Database.autocommit`).
+    """
+    values = {
+        "scope": request.scope,
+        "digest": request.digest,
+        "attempt": attempt,
+        "actor_id": request.actor.id,
+        "operation": request.operation,
+        "lease": lease_seconds,
+    }
+    if (await connection.execute(_CLAIM, values)).rowcount == 1:
+        return None
+    # A separate statement, because it sees the row of a concurrent attempt for which the claim waited.
+    row: AnyRow | None = (await connection.execute(_LEASE_IS_VALID, {"scope": request.scope})).one_or_none()
+    if row is None:
+        raise in_progress()
+    return row
+
+
+def in_progress() -> RequestInProgress:
+    """Return the error for a key that another attempt holds: a change under it must not be committed."""
+    return RequestInProgress(_IN_PROGRESS)
+
+
+_GIVE_UP = text("delete from idempotency where scope = :scope and attempt = :attempt and status is null")
+
+
+async def release(connection: AsyncConnection, claim: Claim) -> None:
+    """Release the key of an attempt that changed nothing."""
+    await connection.execute(_GIVE_UP, {"scope": claim.scope, "attempt": claim.attempt})
+
+
+async def sweep(connection: AsyncConnection, *, limit: int) -> int:
+    """Delete up to `limit` keys whose lifetime or lease ended. Return their number."""
+    old = select(idempotency.c.scope).where(idempotency.c.expires_at < func.clock_timestamp()).limit(limit)
+    result = await connection.execute(
+        delete(idempotency).where(idempotency.c.scope.in_(old.with_for_update(skip_locked=True).scalar_subquery()))
+    )
+    return int(result.rowcount)

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read the pages of lists that the caller sees whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Integer, Select, bindparam, func, literal_column, select, tuple_
+from sqlalchemy.dialects.postgresql import aggregate_order_by
+
+from gateway.db.pools.compiled_reads import DirectRead
+from gateway.db.schema.tables import LIVE, namespaces, tables
+
+
+def _in_namespace() -> Select[Any]:
+    return (
+        select(tables.c.id, tables.c.name, tables.c.name_key, tables.c.protected)
+        .where(tables.c.namespace_id == bindparam("namespace_id"), tables.c.kind == bindparam("kind"), LIVE)
+        .order_by(tables.c.name_key, tables.c.id)
+        .limit(bindparam("limit", type_=Integer))
+    )
+
+
+_FIRST = DirectRead(_in_namespace())
+_NEXT = DirectRead(
+    _in_namespace().where(
+        tuple_(tables.c.name_key, tables.c.id)
+        > tuple_(bindparam("after_key", type_=tables.c.name_key.type), bindparam("after_id", type_=tables.c.id.type))
+    )
+)
+
+
+def in_namespace(
+    *, namespace_id: UUID, kind: str, after: tuple[str, UUID] | None, limit: int
+) -> tuple[DirectRead, Mapping[str, Any]]:
+    """Return the read of tables or views (id, name, name_key, protected), ordered by folded name, and its parameters.
+
+    `after` is the folded name and id of the last row of the page before.
+    """
+    values = {"namespace_id": namespace_id, "kind": kind, "limit": limit}
+    if after is None:
+        return _FIRST, values
+    return _NEXT, {**values, "after_key": after[0], "after_id": after[1]}
+
+
+def _names() -> Select[Any]:
+    rows = _in_namespace().subquery()
+    ordered = aggregate_order_by(rows.c.name, rows.c.name_key, rows.c.id)
+    return select(func.coalesce(func.array_agg(ordered), literal_column("'{}'")).label("names"))
+
+
+#: As one value, 1,000 names take the gateway a third of the CPU time of 1,000 rows.
+_NAMES = DirectRead(_names())
+
+
+def names_in_namespace(*, namespace_id: UUID, kind: str, limit: int) -> tuple[DirectRead, Mapping[str, Any]]:
+    """Return the read of the first names of `in_namespace`, in the same order, as one row with the array `names`."""
+    return _NAMES, {"namespace_id": namespace_id, "kind": kind, "limit": limit}
+
+
+def _children(*, at_top: bool, first: bool) -> DirectRead:
+    parent = namespaces.c.parent_id
+    statement = (
+        select(namespaces.c.id, namespaces.c.levels, namespaces.c.path_key, namespaces.c.protected)
+        .where(
+            namespaces.c.warehouse_id == bindparam("warehouse_id"),
+            parent.is_(None) if at_top else parent == bindparam("parent_id"),
+        )
+        .order_by(namespaces.c.path_key, namespaces.c.id)
+        .limit(bindparam("limit", type_=Integer))
+    )
+    if not first:
+        after = (
+            bindparam("after_key", type_=namespaces.c.path_key.type),
+            bindparam("after_id", type_=namespaces.c.id.type),
+        )
+        statement = statement.where(tuple_(namespaces.c.path_key, namespaces.c.id) > tuple_(*after))
+    return DirectRead(statement)
+
+
+#: By (True for the top level of a warehouse, True for the first page).
+_CHILDREN = {
+    (at_top, first): _children(at_top=at_top, first=first) for at_top in (True, False) for first in (True, False)
+}
+
+
+def children(
+    *, warehouse_id: UUID, parent_id: UUID | None, after: tuple[str, UUID] | None, limit: int
+) -> tuple[DirectRead, Mapping[str, Any]]:
+    """Return the read of direct children (id, levels, path_key, protected), ordered by folded name, and its parameters.
+
+    `after` is the folded path and id of the last row of the page before.
+    """
+    values: dict[str, Any] = {"warehouse_id": warehouse_id, "parent_id": parent_id, "limit": limit}
+    if after is not None:
+        values |= {"after_key": after[0], "after_id": after[1]}
+    return _CHILDREN[parent_id is None, after is None], values

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Migrate a database to this version's schema, and reject a database with another schema."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, text
+from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
+
+from gateway.db.engine.database import outages
+from gateway.db.tables.excerpt_backfill import fill_excerpts
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+_MIGRATIONS = files("gateway.db") / "migrations"
+_ONE_MIGRATION_AT_A_TIME = 0x1A4E0000
+_CONNECT_SECONDS = 10.0
+_RETRY_SECONDS = 0.2
+
+
+class SchemaMismatch(Exception):
+    """The schema of the database is not the one that this version needs."""
+
+
+class SchemaBehind(SchemaMismatch):
+    """The database has no schema yet or an older one, and `lakegate migrate` of this version upgrades it."""
+
+
+def _config() -> Config:
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS))
+    return config
+
+
+async def run_migrations(
+    url: str, *, tls: ssl.SSLContext | str = "prefer", waits: Callable[[], None] = lambda: None
+) -> None:
+    """Migrate to the newest schema. Several processes may call it at once: one migrates, the others wait.
+
+    `url` is a SQLAlchemy URL for asyncpg. `waits` is called once if another process migrates. Raises SchemaMismatch for
+    a database of a newer version, and for a schema older than the first one of this version, and DatabaseUnavailable
+    if the database does not answer.
+    """
+    engine = create_async_engine(url, connect_args={"timeout": _CONNECT_SECONDS, "ssl": tls})
+    try:
+        with outages():
+            async with engine.connect() as connection:
+                await _migrate(connection, waits)
+    finally:
+        await engine.dispose()
+
+
+async def _migrate(connection: AsyncConnection, waits: Callable[[], None]) -> None:
+    """Migrate under the lock of migrations."""
+    await _lock(connection, waits)
+    try:
+        await connection.run_sync(_upgrade)
+        await connection.commit()
+        await fill_excerpts(connection)
+        await connection.commit()
+    finally:
+        await connection.execute(text("select pg_advisory_unlock(:key)"), {"key": _ONE_MIGRATION_AT_A_TIME})
+        await connection.commit()
+
+
+async def _lock(connection: AsyncConnection, waits: Callable[[], None]) -> None:
+    """Wait for the lock of migrations without a transaction.
+
+    A waiting statement is a transaction. The migration would wait for its end before it can use a new index.
+    """
+    key = {"key": _ONE_MIGRATION_AT_A_TIME}
+    waited = False
+    while not await connection.scalar(text("select pg_try_advisory_lock(:key)"), key):
+        await connection.commit()
+        if not waited:
+            waits()
+            waited = True
+        await asyncio.sleep(_RETRY_SECONDS)
+    await connection.commit()
+
+
+def _upgrade(connection: Connection) -> None:
+    # Only migrations need Alembic, which uses as much memory as a worker's cache.
+    from alembic import command
+    from alembic.migration import MigrationContext
+
+    found = MigrationContext.configure(connection).get_current_revision()
+    # It ends the transaction of the read: each migration has a transaction of its own.
+    connection.rollback()
+    if found is not None and found not in _known():
+        raise SchemaMismatch(_foreign(found))
+    config = _config()
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+async def require_current_schema(url: str, *, tls: ssl.SSLContext | str = "prefer") -> None:
+    """Raise SchemaMismatch unless the database has exactly this version's schema.
+
+    Raises SchemaBehind if a migration by this version mends it. Raises DatabaseUnavailable if the database does not
+    answer.
+    """
+    engine = create_async_engine(url, connect_args={"timeout": _CONNECT_SECONDS, "ssl": tls})
+    try:
+        with outages():
+            async with engine.connect() as connection:
+                found = await _revision(connection)
+    finally:
+        await engine.dispose()
+    expected = max(_known())
+    if found == expected:
+        return
+    if found is None:
+        raise SchemaBehind("the database has no schema; run `lakegate migrate` first")
+    if found not in _known():
+        raise SchemaMismatch(_foreign(found))
+    raise SchemaBehind(
+        f"the database has schema {found}, but this version needs schema {expected}; run `lakegate migrate` of this "
+        "version first"
+    )
+
+
+async def _revision(connection: AsyncConnection) -> str | None:
+    """Return the revision in Alembic's table, None for a database that was never migrated."""
+    if await connection.scalar(text("select to_regclass('alembic_version')")) is None:
+        return None
+    found: str | None = (await connection.execute(text("select version_num from alembic_version"))).scalar_one_or_none()
+    return found
+
+
+def _known() -> set[str]:
+    """Return the revisions that this version upgrades from, and its own, which is the highest.
+
+    They are the numbers that the files of the migrations begin with.
+    """
+    return {file.name[:4] for file in (_MIGRATIONS / "versions").iterdir() if file.name[:4].isdigit()}
+
+
+def _foreign(found: str) -> str:
+    """Return why a database with an unknown revision is refused, and what the operator can do."""
+    if found < min(_known()):
+        return (
+            f"the database has schema {found}, but this version upgrades only from schema {min(_known())} or later. "
+            f"First run `lakegate migrate` of the last version that contains the steps before {min(_known())}, then "
+            "that of this version (docs/operator.md, Upgrades)"
+        )
+    return (
+        f"the database has schema {found}, which a newer version created; this version needs schema {max(_known())}. "
+        "A schema cannot be downgraded, and nothing was changed. Run the newer version again; after a rollback with "
+        "Helm, roll back to the release that ran it. Or stop all gateways and restore the backup from before its "
+        "upgrade (docs/operator.md, Going back)"
+    )

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Refuse or announce a change after which a name has fewer restrictions than the object that held it before.
+
+A rename, drop or move leaves a name, and a later change gives the name to another object. Triggers record what the
+former object had (`gateway.db.engine.vacated_names`). The transaction of the later change compares before it commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final
+from uuid import UUID
+
+import msgspec
+import structlog
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.access.door.permit import Permit
+from gateway.access.events.change_event import FurtherChanges, FurtherEvent
+from gateway.access.events.event_building import POLICY_LOST
+from gateway.access.nouns.resolved import Resolution
+from gateway.access.operation import Operation
+from gateway.db.engine import policy_alert_rows, vacated_names
+from gateway.db.pools.rows import AnyRow
+from gateway.iceberg.errors import ForbiddenException
+from gateway.iceberg.identifiers import fold
+from gateway.obligations.binding import PolicyProblem
+from gateway.obligations.data_policies import AppliesTo, Definition, tags_of
+
+_log = structlog.get_logger("db.policy_loss")
+
+_SHOWN: Final = 5
+
+
+class DataPolicyLost(ForbiddenException):
+    """The change would leave a name with fewer restrictions than the object that held it before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A data policy that restricted the former holder of a name, and does not restrict the new one as much.
+
+    `levels` are those of the namespace, and `own_name` is empty for a namespace. `entries` are the ids of the rows in
+    `vacated_names`. `mode` is the setting of the warehouse.
+    """
+
+    policy_id: str
+    applies_to: AppliesTo
+    mode: str
+    kind: str
+    object_id: UUID
+    levels: tuple[str, ...]
+    own_name: str
+    project_id: str
+    warehouse_id: UUID
+    entries: tuple[UUID, ...]
+
+    @property
+    def name(self) -> str:
+        """The full name with dots."""
+        return ".".join(each for each in (*self.levels, self.own_name) if each)
+
+    @property
+    def problem(self) -> PolicyProblem:
+        """Return the alert for the managers of the policy."""
+        text = (
+            f"the name {self.name} was restricted by the policy, and now belongs to a {self.kind.replace('_', ' ')} "
+            "without the same restriction: bind the policy to it or to the name, and attach the tags that the policy "
+            "needs"
+        )
+        return PolicyProblem(self.policy_id, str(self.object_id), text)
+
+
+async def settle(connection: AsyncConnection, permit: Permit[Operation], resolution: Resolution) -> Sequence[Loss]:
+    """Compare the names that this transaction gave to other objects, and return the permitted losses.
+
+    They are announced: in the audit record, as events and as alerts. Raises what `require_permitted` raises.
+    """
+    losses = losses_of(await vacated_names.taken(connection))
+    await require_permitted(permit, losses, resolution)
+    await vacated_names.settle(connection, [id for each in losses for id in each.entries])
+    if losses:
+        await policy_alert_rows.record(connection, [each.problem for each in losses])
+        announce(permit, losses)
+    return losses
+
+
+async def require_permitted(permit: Permit[Operation], losses: Sequence[Loss], resolution: Resolution) -> None:
+    """Raise DataPolicyLost if the caller may not cause one of the losses, by the setting of the warehouse.
+
+    The managers of a policy may. Raises the refusal for an outage.
+    """
+    judged = [each for each in losses if each.mode != "announce"]
+    if not judged:
+        return
+    standing = await permit.policy_standing({each.policy_id: each.applies_to for each in judged}, resolution)
+    refused = [
+        each
+        for each in judged
+        if each.policy_id not in standing.managed and (each.mode == "refuse" or each.policy_id in standing.restricting)
+    ]
+    if refused:
+        raise DataPolicyLost(_refusal(refused))
+
+
+def _refusal(refused: Sequence[Loss]) -> str:
+    ids = sorted({each.policy_id for each in refused if each.name == refused[0].name})
+    more = f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
+    return (
+        f"The last object with the name {refused[0].name} was restricted by data policies that would not restrict the "
+        f"new object as much: {', '.join(ids[:_SHOWN])}{more}. Ask a manager of these policies to bind them to the "
+        "object or to the name, and to attach the tags that they need, or to make this change."
+    )
+
+
+def losses_of(rows: Sequence[AnyRow]) -> tuple[Loss, ...]:
+    """Return the losses in `rows` of `vacated_names.taken`, one for each policy and object."""
+    lost = [row for row in rows if _is_lost(row)]
+    return tuple(
+        Loss(
+            policy_id=str(policy_id),
+            applies_to=AppliesTo(first.applies_to),
+            mode=first.policy_loss,
+            kind=first.kind,
+            object_id=object_id,
+            levels=tuple(first.levels),
+            own_name=first.name,
+            project_id=first.project_id,
+            warehouse_id=first.warehouse_id,
+            entries=tuple(row.id for row in some),
+        )
+        for (object_id, policy_id), group in groupby(lost, key=lambda row: (row.object_id, row.policy_id))
+        for some in [list(group)]
+        for first in some[:1]
+    )
+
+
+def _is_lost(row: AnyRow) -> bool:
+    """Return True if the absence of a restriction reduces what the policy covers.
+
+    A tag matters to a policy that names it. A policy that was bound to a tag also holds by another binding.
+    """
+    if row.held:
+        return False
+    if row.tag_name is None:
+        return True
+    try:
+        named = tags_of(msgspec.json.decode(row.definition, type=Definition))
+    except msgspec.MsgspecError:
+        return True  # a later version wrote the policy
+    ids = msgspec.json.decode(row.tag_ids, type=dict[str, str])
+    if any(ids.get(fold(each), fold(each)) in (str(row.tag_id), fold(row.tag_name)) for each in named):
+        return True
+    return bool(row.via_tag) and not row.direct
+
+
+def announce(permit: Permit[Operation], losses: Sequence[Loss]) -> None:
+    """Add the losses to the audit record and to the events of the change, and log them."""
+    permit.pending_audit.add_details(policies_lost=",".join(f"{each.policy_id}:{each.object_id}" for each in losses))
+    events = [
+        FurtherEvent(
+            type=POLICY_LOST,
+            kind=each.kind,
+            id=str(each.object_id),
+            data={"policy_id": each.policy_id, "name": each.name},
+            project_id=each.project_id,
+            warehouse_id=str(each.warehouse_id),
+            name=each.name,
+        )
+        for each in losses
+    ]
+    stated = permit.pending_audit.further_changes
+
+    def all_changes() -> FurtherChanges:
+        before = FurtherChanges() if stated is None else stated()
+        return FurtherChanges((*before.changes, *events), before.left_out)
+
+    permit.pending_audit.further_changes = all_changes
+    for each in losses:
+        _log.warning(
+            "data_policy.lost_by_name", policy_id=each.policy_id, object_id=str(each.object_id), name=each.name
+        )

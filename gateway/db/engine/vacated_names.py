@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements on names that restricted objects have left: compare the next object of a name with the former one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+
+from sqlalchemy import TextClause, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.db.pools.rows import AnyRow
+from gateway.iceberg.name_patterns import NamePattern
+
+TAKEN: Final = """
+    select 1 from vacated_names v
+    where v.taken_in is not null and v.announced_at is null
+        and v.taken_in = cast(cast(pg_current_xact_id() as text) as bigint)
+"""
+"""The query for rows whose name this transaction gave to another object, and that were not settled."""
+
+
+async def taken(connection: AsyncConnection) -> Sequence[AnyRow]:
+    """Return the restrictions of former holders of the names that this transaction gave to other objects.
+
+    A row has id, policy_id, applies_to, definition and tag_ids (JSON texts), tag_id and tag_name (None for a policy
+    that was bound to the object or above it), `via_tag` (the policy is bound to the tag), and of the new object:
+    object_id, kind, warehouse_id, project_id, levels, name, and the warehouse's policy_loss. `held` is True if the
+    restriction holds for the new object, and `direct` if the policy is bound to it or above it.
+    """
+    return (await connection.execute(_TAKEN)).all()
+
+
+async def announced(
+    connection: AsyncConnection, policy_id: UUID, *, after: UUID | None, limit: int
+) -> Sequence[AnyRow]:
+    """Return the permitted losses of a policy, as `taken` does, of at most `limit` objects by id after `after`."""
+    return (await connection.execute(_ANNOUNCED, {"policy": policy_id, "after": after, "limit": limit})).all()
+
+
+def _compared(entries: str) -> TextClause:
+    """Return the statement of `taken` for the rows that the query `entries` selects."""
+    # A policy bound to a tag of the whole object covers as much as one bound to the object.
+    return text(
+        f"""
+        with taken as materialized ({entries}),
+        holders as (
+            select distinct taken_by as id, name_key = '' as is_namespace from taken),
+        placed as materialized (
+            select h.id, t.kind, t.name, n.levels,
+                containers_of_table(t.namespace_id, t.name_key) as containers
+            from holders h join tables t on t.id = h.id join namespaces n on n.id = t.namespace_id
+            where not h.is_namespace
+            union all
+            select h.id, 'namespace', '', n.levels,
+                coalesce(containers_of_namespace(n.parent_id), array[n.warehouse_id])
+            from holders h join namespaces n on n.id = h.id where h.is_namespace),
+        present as materialized (
+            select p.id as of_id, r.*, exists (
+                    select 1 from data_policy_bindings b
+                    where b.policy_id = r.policy_id and b.object_id = r.tag_id and b.object_type = 'tag') as via_tag
+            from placed p cross join lateral name_restrictions(p.id, p.containers) as r)
+        select t.id, t.policy_id, d.applies_to, cast(d.definition as text) as definition,
+            cast(d.tag_ids as text) as tag_ids, t.tag_id, g.name as tag_name,
+            exists (
+                select 1 from data_policy_bindings b
+                where b.policy_id = t.policy_id and b.object_id = t.tag_id and b.object_type = 'tag') as via_tag,
+            exists (
+                select 1 from present r where r.of_id = t.taken_by and r.policy_id = t.policy_id
+                    and r.tag_id is null and r.released <@ t.released) as direct,
+            exists (
+                select 1 from present r
+                where r.of_id = t.taken_by and r.policy_id = t.policy_id and r.released <@ t.released
+                    and case when t.tag_id is null then r.tag_id is null or r.via_tag and r.column_name is null
+                        else r.tag_id = t.tag_id
+                            and (r.column_name is null or lower(r.column_name) = lower(t.column_name)) end) as held,
+            t.taken_by as object_id, p.kind, t.warehouse_id, w.project_id, p.levels, p.name, w.policy_loss
+        from taken t join data_policies d on d.id = t.policy_id join warehouses w on w.id = t.warehouse_id
+            left join tags g on g.id = t.tag_id join placed p on p.id = t.taken_by
+        order by t.taken_by, t.policy_id, t.id
+        """  # noqa: S608 - composed of constants; every value is a bound parameter
+    )
+
+
+_TAKEN_IDS: Final = f"select v.id {TAKEN.replace('select 1', '', 1)}"
+_TAKEN = _compared(f"select * from vacated_names where id in ({_TAKEN_IDS})")  # noqa: S608 - composed of constants
+_ANNOUNCED = _compared(
+    """
+    select * from vacated_names
+    where policy_id = cast(:policy as uuid) and announced_at is not null and taken_by in (
+        select distinct taken_by from vacated_names
+        where policy_id = cast(:policy as uuid) and announced_at is not null
+            and (cast(:after as uuid) is null or taken_by > cast(:after as uuid))
+        order by taken_by limit cast(:limit as integer))
+    """
+)
+
+
+async def settle(connection: AsyncConnection, permitted: Sequence[UUID]) -> None:
+    """Keep the rows `permitted` of names that this transaction gave to other objects as permitted losses, and delete
+    the others.
+    """
+    await connection.execute(_ANNOUNCE, {"ids": list(permitted)})
+    await connection.execute(_FORGET)
+
+
+_ANNOUNCE = text("update vacated_names set announced_at = clock_timestamp() where id = any(cast(:ids as uuid[]))")
+_FORGET = text(f"delete from vacated_names where id in ({_TAKEN_IDS})")  # noqa: S608 - composed of constants
+
+
+async def forget(connection: AsyncConnection, policy_id: UUID, names: Sequence[tuple[UUID, NamePattern]]) -> None:
+    """Delete the rows of a policy for names that match, pairs of a warehouse and a pattern."""
+    for warehouse_id, pattern in names:
+        values = {"policy": policy_id, "warehouse": warehouse_id, "pattern": pattern.like}
+        await connection.execute(_FORGET_NAMED, {**values, "levels": len(pattern.levels)})
+
+
+_FORGET_NAMED = text(
+    """
+    delete from vacated_names v
+    where v.policy_id = cast(:policy as uuid) and v.warehouse_id = cast(:warehouse as uuid) and v.name_key <> ''
+        and cardinality(string_to_array(v.path_key, chr(31))) + 1 = cast(:levels as integer)
+        and v.path_key || chr(31) || v.name_key like cast(:pattern as text)
+    """
+)
+
+
+async def sweep(connection: AsyncConnection, *, older_than_days: int, limit: int) -> None:
+    """Delete the rows of names without a new object that are older than this, at most `limit`."""
+    await connection.execute(_SWEEP, {"days": older_than_days, "limit": limit})
+
+
+_SWEEP = text(
+    """
+    delete from vacated_names where id in (
+        select id from vacated_names
+        where taken_by is null and vacated_at < clock_timestamp() - make_interval(days => cast(:days as integer))
+        limit cast(:limit as integer) for update skip locked)
+    """
+)

@@ -1,0 +1,373 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements on grants, from which OpenFGA's tuples are derived, and on their history.
+
+A row belongs to one grantor, so several rows may require the same tuple. The statement that deletes a row inserts it
+into the history, so none is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from enum import IntEnum
+from functools import cache
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Select, and_, bindparam, func, or_, select, text
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+from uuid_utils.compat import uuid7
+
+from gateway.access.nouns.privileges import Privilege
+from gateway.access.nouns.refs import ObjectKey, ObjectType, table_of
+from gateway.access.tuples import Principal, PrincipalType, TupleKey
+from gateway.db.grants.grant_ends import Ended, end
+from gateway.db.pools.rows import AnyRow, columns_of
+from gateway.db.schema.grants import grant_history, grants
+from gateway.db.schema.policies import data_policies, tags
+from gateway.db.schema.principals import roles
+from gateway.db.schema.tables import namespaces, tables
+from gateway.db.schema.warehouses import projects, server, warehouses
+
+_TABLES = {
+    ObjectType.SERVER: server,
+    ObjectType.PROJECT: projects,
+    ObjectType.WAREHOUSE: warehouses,
+    ObjectType.NAMESPACE: namespaces,
+    ObjectType.TABLE: tables,
+    ObjectType.COLUMN: tables,
+    ObjectType.VIEW: tables,
+    ObjectType.GENERIC_TABLE: tables,
+    ObjectType.ROLE: roles,
+    ObjectType.DATA_POLICY: data_policies,
+    ObjectType.TAG: tags,
+}
+
+
+#: Limit of the rows of one statement: PostgreSQL accepts 32,767 parameters.
+_AT_ONCE = 1_000
+
+
+class Change(IntEnum):
+    """The effect of `grant`; false if it changed nothing. SHORTENED revokes: enqueue its keys with `takes_away`."""
+
+    NOTHING = 0
+    GIVEN = 1
+    SHORTENED = 2
+
+
+async def grant(
+    connection: AsyncConnection,
+    *,
+    privilege: Privilege,
+    principal: Principal,
+    on: ObjectKey,
+    by: str,
+    reason: str | None = None,
+    expires_at: datetime | None = None,
+    acts_for: str | None = None,
+) -> Change:
+    """Record that `by` grants the privilege, until `expires_at` (with a time zone; None for no expiry) and for
+    `reason`. `acts_for` are the limits of `delegate` (`limits_text`).
+
+    A grantor has one row for each privilege, principal and object. A grant with another expiry, reason or limits
+    replaces the row and moves the old one into the history. Raises ValueError for an expiry of a role's membership in a
+    role, which the relationship model does not support (`fga_model/VERSIONS.md`), and for a time without a zone.
+    """
+    if expires_at is not None and on.type is ObjectType.ROLE and principal.type is PrincipalType.ROLE:
+        raise ValueError("the membership of a role in a role cannot expire")
+    if expires_at is not None and expires_at.tzinfo is None:
+        raise ValueError(f"a time without a zone: {expires_at.isoformat()}")
+    key = _key(privilege, principal, on)
+    values = {**key, "granted_by": by, "reason": reason, "expires_at": expires_at, "acts_for": acts_for}
+    before: AnyRow | None = None
+    # Most grants are new. An earlier or concurrent row of the same grantor prevents the insertion.
+    while (await connection.execute(_GIVE, {**values, "id": uuid7()})).rowcount == 0:
+        own = select(grants, _live().label("live")).where(_same(key), grants.c.granted_by == by).with_for_update()
+        before = (await connection.execute(own)).one_or_none()
+        if before is None:
+            continue
+        if before.live and (before.expires_at, before.reason, before.acts_for) == (
+            expires_at,
+            reason,
+            acts_for,
+        ):
+            return Change.NOTHING
+        await end(connection, "g.id = :id", {"id": before.id}, end_reason=Ended.REPLACED, by=by)
+    return _difference(before, expires_at, acts_for)
+
+
+_GIVE = insert(grants).on_conflict_do_nothing()
+
+
+async def lock_object_shared(connection: AsyncConnection, on: ObjectKey, *, kept: bool = False) -> bool:
+    """Lock an object against deletion until this transaction ends. Return False if it does not exist.
+
+    With `kept`, a dropped table or view that can be restored counts as existing. A column is locked with its table.
+    Without the lock, a grant could be recorded on an object whose grants a concurrent drop has just ended.
+    """
+    statement = _hold(on.type, kept)
+    on = table_of(on) if on.type is ObjectType.COLUMN else on
+    id = on.id if on.type is ObjectType.PROJECT else UUID(on.id)
+    return (await connection.execute(statement, {"object": id})).one_or_none() is not None
+
+
+@cache
+def _hold(type: ObjectType, kept: bool) -> Select[Any]:
+    table = _TABLES[type]
+    held = select(table.c.id).where(table.c.id == bindparam("object")).with_for_update(read=True, key_share=True)
+    return held.where(tables.c.deleted_at.is_(None)) if table is tables and not kept else held
+
+
+async def lock_object(connection: AsyncConnection, on: ObjectKey) -> None:
+    """Serialise this transaction with others that lock the grants on the same object."""
+    await connection.execute(_LOCK, {"name": lock_name(on)})
+
+
+def lock_name(on: ObjectKey) -> str:
+    """Return the name of the advisory lock on the grants on an object."""
+    return f"grants\x1f{on.type}\x1f{on.id}"
+
+
+_LOCK = text("select pg_advisory_xact_lock(hashtextextended(:name, 7))")
+
+
+async def revoke(
+    connection: AsyncConnection, *, privilege: Privilege, principal: Principal, on: ObjectKey, by: str
+) -> bool:
+    """Revoke a grant of all grantors. Return False if none was live."""
+    where = (
+        "g.privilege = :privilege and g.principal_type = :principal_type and g.principal_id = :principal_id "
+        "and g.object_type = :object_type and g.object_id = :object_id"
+    )
+    gone = await end(connection, where, _key(privilege, principal, on), end_reason=Ended.REVOKED, by=by)
+    return any(row.live for row in gone)
+
+
+async def grant_to_users(
+    connection: AsyncConnection, *, privilege: Privilege, users: Sequence[str], on: ObjectKey, by: str
+) -> None:
+    """Grant a privilege to many users, as `grant` does, without expiry and reason.
+
+    Rows of the same grantor with an expiry or a reason are replaced.
+    """
+    if not users:
+        return
+    same = {"privilege": privilege.value, "users": list(users), "object_type": on.type.value, "object_id": on.id}
+    where = (
+        "g.privilege = :privilege and g.principal_type = 'user' and g.principal_id = any(:users) "
+        "and g.object_type = :object_type and g.object_id = :object_id and g.granted_by = :giver "
+        "and (g.expires_at is not null or g.reason is not null)"
+    )
+    await end(connection, where, {**same, "giver": by}, end_reason=Ended.REPLACED, by=by)
+    values = [
+        {**_key(privilege, Principal(PrincipalType.USER, user), on), "id": uuid7(), "granted_by": by} for user in users
+    ]
+    for start in range(0, len(values), _AT_ONCE):
+        await connection.execute(insert(grants).values(values[start : start + _AT_ONCE]).on_conflict_do_nothing())
+
+
+async def revoke_from_users(
+    connection: AsyncConnection, *, privilege: Privilege, users: Sequence[str], on: ObjectKey, by: str
+) -> None:
+    """Revoke a privilege from many users, as `revoke` does."""
+    where = (
+        "g.privilege = :privilege and g.principal_type = 'user' and g.principal_id = any(:users) "
+        "and g.object_type = :object_type and g.object_id = :object_id"
+    )
+    values = {"privilege": privilege.value, "users": list(users), "object_type": on.type.value, "object_id": on.id}
+    await end(connection, where, values, end_reason=Ended.REVOKED, by=by)
+
+
+async def of_user(connection: AsyncConnection, user_id: str, *, own: bool = False) -> Sequence[AnyRow]:
+    """Return all live grants of one user; with `own`, only those that the user granted."""
+    held = (grants.c.principal_type == PrincipalType.USER.value, grants.c.principal_id == user_id)
+    statement = select(grants).where(*held, _live()).order_by(grants.c.id)
+    if own:
+        statement = statement.where(grants.c.granted_by == user_id)
+    return (await connection.execute(statement)).all()
+
+
+async def set_expiry(
+    connection: AsyncConnection, *, privilege: Privilege, principal: Principal, on: ObjectKey, until: datetime, by: str
+) -> bool:
+    """Set the expiry of a grant to `until`, a time in the future, for all grantors.
+
+    Return False if no live row has a later expiry or none.
+    """
+    where = (
+        "g.privilege = :privilege and g.principal_type = :principal_type and g.principal_id = :principal_id "
+        "and g.object_type = :object_type and g.object_id = :object_id "
+        "and (g.expires_at is null or g.expires_at > :until)"
+    )
+    key = _key(privilege, principal, on)
+    gone = await end(connection, where, {**key, "until": until}, end_reason=Ended.REPLACED, by=by)
+    values = [
+        {
+            **key,
+            "id": uuid7(),
+            "granted_by": row.granted_by,
+            "reason": row.reason,
+            "expires_at": until,
+            "acts_for": row.acts_for,
+        }
+        for row in gone
+        if row.live
+    ]
+    if values:
+        await connection.execute(insert(grants), values)
+    return bool(values)
+
+
+async def on_object(
+    connection: AsyncConnection,
+    on: ObjectKey,
+    *,
+    of: Principal | None = None,
+    after: UUID | None = None,
+    limit: int | None = None,
+) -> Sequence[AnyRow]:
+    """Return the live grants on one object, oldest first, starting after the id `after`; all without a `limit`.
+
+    With `of`, return those of one principal. Rows have the columns of `grants`. A privilege that several grantors gave
+    to one principal has several rows.
+    """
+    here = and_(grants.c.object_type == on.type.value, grants.c.object_id == on.id)
+    statement = select(grants).where(here, _live(), *held_by(of)).order_by(grants.c.id).limit(limit)
+    if after is not None:
+        statement = statement.where(grants.c.id > after)
+    return (await connection.execute(statement)).all()
+
+
+def held_by(principal: Principal | None) -> tuple[ColumnElement[bool], ...]:
+    """Return the conditions on rows of `grants` for the grants of one principal; none for all principals."""
+    if principal is None:
+        return ()
+    return grants.c.principal_type == principal.type.value, grants.c.principal_id == principal.id
+
+
+async def held_of(
+    connection: AsyncConnection, on: ObjectKey, entries: Sequence[tuple[Privilege, Principal]]
+) -> set[tuple[Privilege, Principal]]:
+    """Return those of `entries` that are held on the object, by any grantor."""
+    if not entries:
+        return set()
+    parameters = {
+        "privileges": [privilege.value for privilege, _ in entries],
+        "principal_types": [principal.type.value for _, principal in entries],
+        "principal_ids": [principal.id for _, principal in entries],
+        "object_type": on.type.value,
+        "object_id": on.id,
+    }
+    return {entries[row.ord - 1] for row in await connection.execute(_HELD, parameters)}
+
+
+_HELD = text(
+    """
+    select distinct a.ord
+    from unnest(cast(:privileges as text[]), cast(:principal_types as text[]), cast(:principal_ids as text[]))
+        with ordinality as a(privilege, principal_type, principal_id, ord)
+    join grants g on g.privilege = a.privilege and g.principal_type = a.principal_type
+        and g.principal_id = a.principal_id and g.object_type = :object_type and g.object_id = :object_id
+    where g.expires_at is null or g.expires_at > clock_timestamp()
+    """
+)
+
+
+_OF_PRINCIPAL = text(
+    f"""
+    select {columns_of(grants, "g")} from grants g
+    left join roles r on r.id = case g.object_type when 'role' then g.object_id::uuid end
+    left join data_policies p on p.id = case g.object_type when 'data_policy' then g.object_id::uuid end
+    left join tags d on d.id = case g.object_type when 'tag' then g.object_id::uuid end
+    left join tables t
+        on t.id = case when g.object_type in ('table', 'view', 'generic_table') then g.object_id::uuid
+            when g.object_type = 'column' then split_part(g.object_id, '.', 1)::uuid end
+    left join namespaces n on n.id = case g.object_type when 'namespace' then g.object_id::uuid end
+    left join warehouses w on w.id = coalesce(
+        t.warehouse_id, n.warehouse_id, case g.object_type when 'warehouse' then g.object_id::uuid end)
+    where g.principal_type = :principal_type and g.principal_id = :principal_id
+        and (cast(:after as uuid) is null or g.id > cast(:after as uuid))
+        and (g.expires_at is null or g.expires_at > clock_timestamp())
+        and case g.object_type when 'server' then true
+            when 'project' then g.object_id = :project_id
+            else coalesce(w.project_id, r.project_id, p.project_id, d.project_id) = :project_id end
+    order by g.id limit :limit
+    """  # noqa: S608 - composed of names of the schema; every value is a bound parameter
+)
+
+
+async def of_principal(
+    connection: AsyncConnection, principal: Principal, *, project_id: str, after: UUID | None, limit: int
+) -> Sequence[AnyRow]:
+    """Return the direct grants of a principal in a project and on the server, oldest first; rows as in `on_object`."""
+    values = {"principal_type": principal.type.value, "principal_id": principal.id, "project_id": project_id}
+    return (await connection.execute(_OF_PRINCIPAL, {**values, "after": after, "limit": limit})).all()
+
+
+async def history(
+    connection: AsyncConnection,
+    *,
+    on: ObjectKey | None = None,
+    principal: Principal | None = None,
+    after: int | None = None,
+    limit: int,
+) -> Sequence[AnyRow]:
+    """Return ended grants on an object, of a principal, or both, latest first, starting after the id `after`.
+
+    For a project, only grants since its creation are returned: an earlier project may have had its id. Rows have the
+    columns of `grant_history`. Raises ValueError without an object and a principal: the whole history is too large.
+    """
+    if on is None and principal is None:
+        raise ValueError("whose history: name an object or a principal")
+    statement = select(grant_history).order_by(grant_history.c.id.desc()).limit(limit)
+    if on is not None:
+        statement = statement.where(grant_history.c.object_type == on.type.value, grant_history.c.object_id == on.id)
+        if on.type is ObjectType.PROJECT:
+            made = select(projects.c.created_at).where(projects.c.id == on.id).scalar_subquery()
+            statement = statement.where(grant_history.c.granted_at >= made)
+    if principal is not None:
+        of = (
+            grant_history.c.principal_type == principal.type.value,
+            grant_history.c.principal_id == principal.id,
+        )
+        statement = statement.where(*of)
+    if after is not None:
+        statement = statement.where(grant_history.c.id < after)
+    return (await connection.execute(statement)).all()
+
+
+def tuple_of(row: AnyRow) -> TupleKey:
+    """Return the tuple that a row of `grants` requires."""
+    principal = Principal(PrincipalType(row.principal_type), row.principal_id)
+    return TupleKey(principal, row.privilege, ObjectKey(ObjectType(row.object_type), row.object_id))
+
+
+def _difference(before: AnyRow | None, expires_at: datetime | None, acts_for: str | None) -> Change:
+    if before is None or not before.live:
+        return Change.GIVEN
+    if before.acts_for != acts_for:
+        return Change.SHORTENED  # other limits may exclude a user
+    if expires_at is None:
+        return Change.GIVEN
+    shorter = before.expires_at is None or expires_at < before.expires_at
+    return Change.SHORTENED if shorter else Change.GIVEN
+
+
+def _key(privilege: Privilege, principal: Principal, on: ObjectKey) -> dict[str, str]:
+    return {
+        "privilege": privilege.value,
+        "principal_type": principal.type.value,
+        "principal_id": principal.id,
+        "object_type": on.type.value,
+        "object_id": on.id,
+    }
+
+
+def _same(key: Mapping[str, str]) -> ColumnElement[bool]:
+    return and_(*(grants.c[name] == value for name, value in key.items()))
+
+
+def _live() -> ColumnElement[bool]:
+    return or_(grants.c.expires_at.is_(None), grants.c.expires_at > func.clock_timestamp())

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements on bindings of data policies, released columns, alerts, and the tables that a policy covers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID, uuid5
+
+from sqlalchemy import delete as delete_from
+from sqlalchemy import func, or_, select, text
+from sqlalchemy import update as update_of
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.db.policies.data_policy_revisions import touch
+from gateway.db.pools.rows import AnyRow
+from gateway.db.schema.policies import data_policies, data_policy_bindings, data_policy_names, data_policy_releases
+from gateway.db.schema.tables import tables
+from gateway.iceberg.name_patterns import NamePattern
+
+_OF = data_policy_bindings.c
+
+
+MAX_NAMES: Final = 1_000
+"""Maximum number of names in a warehouse that data policies are bound to. Each decision compares a table with all."""
+
+
+class TooManyNames(Exception):
+    """Policies are bound to more than MAX_NAMES names of a warehouse. The transaction cannot continue."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """An object to bind. `type` is `table` for a generic table too.
+
+    `warehouse_id` is None for a tag. `recorded` are field ids of a table.
+    """
+
+    type: str
+    id: UUID
+    warehouse_id: UUID | None
+    recorded: tuple[int, ...] = ()
+
+
+async def of_policy(
+    connection: AsyncConnection, policy_id: UUID, *, after: UUID | None = None, limit: int | None = None
+) -> Sequence[AnyRow]:
+    """Return the bindings of a data policy in order of the objects' ids, starting after `after`.
+
+    Those that are kept for the files of deleted tables are left out (`0046_data_policies.py`). `kind` is the kind of
+    a table, and `levels` are the patterns of a name; None for other objects.
+    """
+    of_name = data_policy_names.c.id == _OF.object_id
+    statement = select(data_policy_bindings, tables.c.kind, data_policy_names.c.levels)
+    statement = statement.outerjoin(tables, tables.c.id == _OF.object_id).outerjoin(data_policy_names, of_name)
+    statement = statement.where(_OF.policy_id == policy_id, or_(_OF.object_type != "table", tables.c.id.is_not(None)))
+    if after is not None:
+        statement = statement.where(_OF.object_id > after)
+    return (await connection.execute(statement.order_by(_OF.object_id).limit(limit))).all()
+
+
+async def bind(connection: AsyncConnection, policy_id: UUID, bound: Sequence[Bound], *, by: str) -> None:
+    """Insert bindings. Requested ones stay as they are, and inherited ones become requested ones too.
+
+    Call `touch_warehouses` or `touch` afterwards.
+    """
+    if bound:
+        values = [
+            {
+                "policy_id": policy_id,
+                "object_type": each.type,
+                "object_id": each.id,
+                "warehouse_id": each.warehouse_id,
+                "recorded_fields": list(each.recorded),
+                "bound_by": by,
+            }
+            for each in bound
+        ]
+        made = insert(data_policy_bindings).values(values)
+        await connection.execute(
+            made.on_conflict_do_update(
+                index_elements=[_OF.policy_id, _OF.object_id],
+                set_={"own": True, "recorded_fields": made.excluded.recorded_fields},
+                where=_OF.own.is_(False),
+            )
+        )
+
+
+def name_id(warehouse_id: UUID, pattern: NamePattern) -> UUID:
+    """Return the id of a name in a warehouse, equal for patterns that match the same way."""
+    return uuid5(warehouse_id, pattern.like)
+
+
+async def bind_names(
+    connection: AsyncConnection, policy_id: UUID, names: Sequence[tuple[UUID, NamePattern]], *, by: str
+) -> None:
+    """Bind a policy to names, pairs of a warehouse and a pattern, as `bind` does.
+
+    Lock the warehouses before (`data_policy_revisions.lock`), so that no concurrent change deletes the rows of the
+    names. Raises TooManyNames.
+    """
+    if not names:
+        return
+    unique = {name_id(warehouse_id, pattern): (warehouse_id, pattern) for warehouse_id, pattern in names}
+    values = [
+        {"id": id, "warehouse_id": warehouse_id, "levels": list(pattern.levels), "pattern": pattern.like}
+        for id, (warehouse_id, pattern) in unique.items()
+    ]
+    await connection.execute(insert(data_policy_names).values(values).on_conflict_do_nothing())
+    of_warehouse = select(func.count().label("n")).select_from(data_policy_names)
+    of_warehouse = of_warehouse.where(data_policy_names.c.warehouse_id.in_({id for id, _ in names}))
+    counts = await connection.execute(of_warehouse.group_by(data_policy_names.c.warehouse_id))
+    if any(count > MAX_NAMES for count in counts.scalars()):
+        raise TooManyNames
+    await bind(connection, policy_id, [Bound("name", id, at) for id, (at, _) in unique.items()], by=by)
+
+
+async def unbind(connection: AsyncConnection, policy_id: UUID, ids: Sequence[UUID]) -> None:
+    """Delete the bindings to these objects. Missing ones are no error."""
+    if ids:
+        gone = delete_from(data_policy_bindings).where(_OF.policy_id == policy_id, _OF.object_id.in_(ids))
+        await connection.execute(gone)
+
+
+async def record_fields(connection: AsyncConnection, policy_id: UUID, fields: Mapping[UUID, Sequence[int]]) -> None:
+    """Replace the recorded field ids of bindings to tables, by table id."""
+    for table_id, ids in fields.items():
+        here = (_OF.policy_id == policy_id, _OF.object_id == table_id)
+        await connection.execute(update_of(data_policy_bindings).where(*here).values(recorded_fields=list(ids)))
+
+
+async def warehouses_of(connection: AsyncConnection, policy_id: UUID) -> set[UUID | None]:
+    """Return the warehouses of the bindings. None stands for all of the project: the policy is bound to a tag."""
+    statement = select(_OF.warehouse_id).where(_OF.policy_id == policy_id).distinct()
+    return set((await connection.execute(statement)).scalars())
+
+
+async def touch_warehouses(connection: AsyncConnection, policy_id: UUID) -> None:
+    """Write a new data policy revision to the warehouses that a policy is bound in. A deleted policy has none."""
+    found = select(data_policies.c.project_id).where(data_policies.c.id == policy_id)
+    project_id = (await connection.execute(found)).scalar_one_or_none()
+    if project_id is not None:
+        await touch_each(connection, project_id, await warehouses_of(connection, policy_id))
+
+
+async def touch_each(connection: AsyncConnection, project_id: str, warehouses: set[UUID | None]) -> None:
+    """Write a new data policy revision to these warehouses, always in the same order."""
+    if None in warehouses:
+        await touch(connection, project_id=project_id, warehouse_id=None)
+        return
+    for warehouse_id in sorted(each for each in warehouses if each is not None):
+        await touch(connection, project_id=project_id, warehouse_id=warehouse_id)
+
+
+async def release(connection: AsyncConnection, policy_id: UUID, table_id: UUID, field_id: int, *, by: str) -> None:
+    """Exclude a column of a table from the policy."""
+    values = {"policy_id": policy_id, "table_id": table_id, "field_id": field_id, "released_by": by}
+    await connection.execute(insert(data_policy_releases).values(values).on_conflict_do_nothing())
+
+
+async def covered(
+    connection: AsyncConnection, policy_id: UUID, *, table_id: UUID | None = None, after: UUID | None, limit: int
+) -> Sequence[AnyRow]:
+    """Return the tables that a policy covers, by a binding to the table, its name, a container or a tag, by id.
+
+    Rows have `id`, `kind`, `warehouse_id`, `project_id`, `levels`, `name`, `namespace_id` and `ancestors` (of
+    the namespace). `kind` is `generic_table` for generic tables. `table_id` limits the rows to one table.
+    """
+    values = {"policy": policy_id, "table": table_id, "after": after, "limit": limit}
+    return (await connection.execute(_COVERED, values)).all()
+
+
+async def readers(connection: AsyncConnection, policy_id: UUID, ids: Sequence[UUID]) -> Sequence[AnyRow]:
+    """Return (id, principal_type, principal_id) of the live grants that read these tables, in this order.
+
+    Principals with a live grant of `exempt` on the policy are left out, and for a policy that applies to subjects all
+    principals without a grant of `subject`. Members of roles and administrators of the server are not included.
+    """
+    return (await connection.execute(_READERS, {"policy": policy_id, "tables": list(ids)})).all()
+
+
+_COVERED: Final = text(
+    """
+    with bound as materialized (
+        select object_type, object_id from data_policy_bindings where policy_id = cast(:policy as uuid)),
+    placed as materialized (
+        select object_type, object_id from bound where object_type <> 'tag'
+        union select a.object_type, a.object_id from tag_attachments a
+            join bound b on b.object_type = 'tag' and b.object_id = a.tag_id)
+    select t.id, t.kind, t.warehouse_id, w.project_id, n.levels, t.name, n.id as namespace_id, n.ancestors
+    from tables t join namespaces n on n.id = t.namespace_id join warehouses w on w.id = t.warehouse_id
+    where t.kind in ('table', 'generic_table') and t.deleted_at is null and t.staged_by is null
+        and (cast(:table as uuid) is null or t.id = cast(:table as uuid))
+        and (cast(:after as uuid) is null or t.id > cast(:after as uuid))
+        and exists (
+            select 1 from placed p where case p.object_type
+                when 'warehouse' then p.object_id = t.warehouse_id
+                when 'namespace' then p.object_id = n.id or p.object_id = any(n.ancestors)
+                when 'name' then p.object_id = any(data_policy_names_of(t.warehouse_id, n.path_key, t.name_key))
+                else p.object_id = t.id end)
+    order by t.id limit :limit
+    """
+)
+
+_LIVE: Final = "(g.expires_at is null or g.expires_at > clock_timestamp())"
+_READERS: Final = text(
+    f"""
+    with placed as materialized (
+        select t.id, t.kind as type, t.id::text as on_id from tables t where t.id = any(cast(:tables as uuid[]))
+        union all
+        select t.id, 'namespace', a.id::text from tables t join namespaces n on n.id = t.namespace_id
+            cross join lateral unnest(n.ancestors || n.id) as a(id) where t.id = any(cast(:tables as uuid[]))
+        union all
+        select t.id, 'warehouse', t.warehouse_id::text from tables t where t.id = any(cast(:tables as uuid[]))
+        union all
+        select t.id, 'project', w.project_id from tables t join warehouses w on w.id = t.warehouse_id
+            where t.id = any(cast(:tables as uuid[]))),
+    reading as (
+        select p.id, g.principal_type, g.principal_id from placed p
+            join grants g on g.object_type = p.type and g.object_id = p.on_id
+        where {_LIVE} and g.privilege in ('select', 'modify', 'ownership', 'data_admin', 'project_admin')
+        union
+        select t.id, g.principal_type, g.principal_id from unnest(cast(:tables as uuid[])) as t(id)
+            join grants g on g.object_type = 'column' and split_part(g.object_id, '.', 1) = t.id::text
+        where {_LIVE} and g.privilege = 'select'),
+    held as materialized (
+        select g.privilege, g.principal_type, g.principal_id from grants g
+        where g.object_type = 'data_policy' and g.object_id = cast(cast(:policy as uuid) as text) and {_LIVE})
+    select r.id, r.principal_type, r.principal_id from reading r
+    where not exists (
+            select 1 from held h where h.privilege = 'exempt'
+                and h.principal_type = r.principal_type and h.principal_id = r.principal_id)
+        and (
+            exists (select 1 from data_policies p where p.id = cast(:policy as uuid) and p.applies_to = 'everyone')
+            or exists (
+                select 1 from held h where h.privilege = 'subject'
+                    and h.principal_type = r.principal_type and h.principal_id = r.principal_id))
+    order by r.id, r.principal_type, r.principal_id
+    """  # noqa: S608 - composed of constants; every value is a bound parameter
+)

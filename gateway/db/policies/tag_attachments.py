@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements on the attachments of tags to objects and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import Select, and_, delete, exists, func, insert, or_, select, tuple_, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.db.pools.rows import AnyRow
+from gateway.db.schema.policies import tag_attachments, tags
+from gateway.db.schema.tables import LIVE, namespaces, tables
+
+_on = tag_attachments.c
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An object that can carry tags. For a column it is the id of the table, with the field id and present name."""
+
+    type: str
+    id: UUID
+    warehouse_id: UUID
+    field_id: int | None = None
+    column: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Conditions of a list of attachments; None and an empty filter select all. Times are inclusive."""
+
+    value: str | None = None
+    type: str | None = None
+    warehouse_id: UUID | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+def _at(tag_id: UUID, target: Target) -> tuple[object, ...]:
+    field = _on.field_id.is_(None) if target.field_id is None else _on.field_id == target.field_id
+    return _on.tag_id == tag_id, _on.object_id == target.id, field
+
+
+async def held(connection: AsyncConnection, tag_id: UUID, target: Target) -> AnyRow | None:
+    """Return the attachment of a tag to an object, and lock it until the transaction ends. None if there is none."""
+    found = select(tag_attachments).where(*_at(tag_id, target)).with_for_update()  # type: ignore[arg-type]  # conditions of one table
+    return (await connection.execute(found)).one_or_none()
+
+
+async def attach(
+    connection: AsyncConnection, tag_id: UUID, target: Target, present: AnyRow | None, *, value: str | None, by: str
+) -> AnyRow:
+    """Attach a tag, or change the value of the attachment `present` that `held` locked. Return the row.
+
+    Call it with the tag and the object locked: concurrent changes of one attachment are then made one after another.
+    """
+    # One value for the statement, so that both times of a new attachment are equal.
+    now = func.statement_timestamp()
+    said = {"value": value, "attached_by": by, "attached_at": now, "column_name": target.column}
+    if present is not None:
+        change = update(tag_attachments).where(*_at(tag_id, target)).values(**said)  # type: ignore[arg-type]  # as above
+        changed: AnyRow = (await connection.execute(change.returning(tag_attachments))).one()
+        return changed
+    made = insert(tag_attachments).values(
+        tag_id=tag_id,
+        warehouse_id=target.warehouse_id,
+        object_type=target.type,
+        object_id=target.id,
+        field_id=target.field_id,
+        created_at=now,
+        **said,
+    )
+    row: AnyRow = (await connection.execute(made.returning(tag_attachments))).one()
+    return row
+
+
+async def detach(connection: AsyncConnection, tag_id: UUID, target: Target) -> None:
+    """Detach a tag. Nothing changes if the object does not carry it."""
+    await connection.execute(delete(tag_attachments).where(*_at(tag_id, target)))  # type: ignore[arg-type]  # as above
+
+
+def _with_names() -> Select[tuple[object, ...]]:
+    return select(tag_attachments, tags.c.name).join_from(tag_attachments, tags, tags.c.id == _on.tag_id)
+
+
+async def of_objects(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequence[AnyRow]:
+    """Return the tags of these objects themselves, without those of columns, by name: attachments with `name`."""
+    statement = _with_names().where(_on.object_id.in_(list(ids)), _on.field_id.is_(None))
+    return (await connection.execute(statement.order_by(tags.c.name_key, _on.object_id))).all()
+
+
+async def of_columns(connection: AsyncConnection, table_id: UUID, field_id: int | None = None) -> Sequence[AnyRow]:
+    """Return the tags of all columns of a table, or of one, by field id and name: attachments with `name`."""
+    statement = _with_names().where(_on.object_id == table_id, _on.field_id.is_not(None))
+    if field_id is not None:
+        statement = statement.where(_on.field_id == field_id)
+    return (await connection.execute(statement.order_by(_on.field_id, tags.c.name_key))).all()
+
+
+async def of_tag(
+    connection: AsyncConnection,
+    tag_id: UUID,
+    chosen: Filter,
+    *,
+    after: tuple[UUID, int] | None,
+    limit: int,
+) -> Sequence[AnyRow]:
+    """Return the attachments of a tag in order of (object id, field id), starting after `after`. The field id is -1 for
+    an object itself. Dropped tables and deleted objects are left out.
+    """
+    field = func.coalesce(_on.field_id, -1)
+    present = or_(
+        _on.object_type == "warehouse",
+        and_(_on.object_type == "namespace", exists().where(namespaces.c.id == _on.object_id)),
+        exists().where(tables.c.id == _on.object_id, LIVE),
+    )
+    statement = select(tag_attachments).where(_on.tag_id == tag_id, present).order_by(_on.object_id, field).limit(limit)
+    if after is not None:
+        statement = statement.where(tuple_(_on.object_id, field) > tuple_(*after))
+    if chosen.value is not None:
+        statement = statement.where(_on.value == chosen.value)
+    if chosen.type is not None:
+        statement = statement.where(_on.object_type == chosen.type)
+    if chosen.warehouse_id is not None:
+        statement = statement.where(_on.warehouse_id == chosen.warehouse_id)
+    if chosen.since is not None:
+        statement = statement.where(_on.attached_at >= chosen.since)
+    if chosen.until is not None:
+        statement = statement.where(_on.attached_at <= chosen.until)
+    return (await connection.execute(statement)).all()

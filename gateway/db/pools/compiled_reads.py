@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads that requests wait for, compiled once and executed by the driver on connections of its own pool.
+
+SQLAlchemy's execution of a statement costs five times as much as the driver's, and half as much as a whole decision
+may. So SQLAlchemy Core compiles the statement once. The driver sends the statement and decodes the rows. Only for reads
+of one statement: no transaction is begun. A statement that writes must have the same effect when it is repeated,
+because it is repeated after the loss of its connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import namedtuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import asyncpg
+from sqlalchemy import ARRAY, CompoundSelect, Select, TextClause
+from sqlalchemy.dialects.postgresql import asyncpg as driver_dialect
+from sqlalchemy.types import TypeEngine
+
+from gateway.access.dependency_errors import DatabaseUnavailable
+from gateway.db.pools.driver_pool import DriverPool
+
+#: Errors of the driver for a connection that cannot be used again, or for a plan that a migration invalidated.
+_LOST = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.InvalidCachedStatementError,
+    asyncpg.OutdatedSchemaCacheError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    ConnectionError,
+)
+#: Classes of SQLSTATE for a server that does not serve now: connections, resources, operator intervention.
+_UNAVAILABLE = ("08", "53", "57")
+
+_PLACEHOLDER = re.compile(r"\$(?P<number>\d+)::(?P<type>[A-Z]+)\b")
+
+_DIALECT: Any = driver_dialect.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy annotates no dialects
+
+
+class ConnectionLost(Exception):
+    """The connection was lost during a statement: it can be repeated on another connection."""
+
+
+class DirectRead:
+    """A read of one statement, compiled by its first execution.
+
+    Every column needs a name that is an identifier. Write values that never change into the statement as literals: the
+    planner does not match a parameter with the predicate of a partial index. A statement as text must cast its
+    parameters, and no value of its rows is converted.
+    """
+
+    def __init__(self, statement: Select[Any] | CompoundSelect[Any] | TextClause) -> None:
+        self.statement = statement
+        self._sql = ""
+        self._arguments: list[tuple[str | None, Any]] = []
+        self._decoders: list[tuple[int, Callable[[Any], Any]]] = []
+        self._batch_sql = ""
+        self._batch_names: list[str] = []
+        self._batch_constants: list[Any] = []
+        self._row: Any = None
+
+    async def all(self, pool: DriverPool, parameters: Mapping[str, Any]) -> list[Any]:
+        """Return the rows, with their columns as attributes.
+
+        Raises DatabaseUnavailable if the database does not answer or the pool has no free connection.
+        """
+        if not self._sql:
+            self._compile()
+        arguments = [value if name is None else parameters[name] for name, value in self._arguments]
+        return self._rows(await _fetch(pool, self._sql, arguments))
+
+    async def each(self, pool: DriverPool, members: Sequence[Mapping[str, Any]]) -> list[Any]:
+        """Return the row of each member in order, by one statement. The read must have one row for any parameters.
+
+        Each member's row is what the read alone returns for its parameters at that moment: the statement of the batch
+        contains the read, executed for each member. All members are read from one snapshot. Raises as `all`, and
+        ValueError if a member has not exactly one row.
+        """
+        if not self._batch_sql:
+            self._compile_batch()
+        arguments: list[Any] = [[member[name] for member in members] for name in self._batch_names]
+        records = await _fetch(pool, self._batch_sql, [*arguments, *self._batch_constants])
+        rows = dict(zip((record[0] for record in records), self._rows(records, first=1), strict=True))
+        if len(records) != len(members) or len(rows) != len(members):
+            raise ValueError(f"{len(records)} rows for {len(members)} members")
+        return [rows[number] for number in range(1, len(members) + 1)]
+
+    def _rows(self, records: Sequence[Any], *, first: int = 0) -> list[Any]:
+        """Return the rows of the driver's records, from the column `first` on."""
+        if not records:
+            return []
+        if self._row is None:
+            names = tuple(records[0].keys())[first:]
+            self._row = namedtuple("Row", names)  # type: ignore[misc]  # the names are known at run time only
+        if first:
+            records = [record[first:] for record in records]
+        if not self._decoders:
+            return [self._row._make(record) for record in records]
+        return [self._row._make(self._decoded(record)) for record in records]
+
+    def _decoded(self, record: Sequence[Any]) -> list[Any]:
+        values = list(record)
+        for at, decode in self._decoders:
+            if values[at] is not None:
+                values[at] = decode(values[at])
+        return values
+
+    def _compile(self) -> None:
+        compiled: Any = self.statement.compile(dialect=_DIALECT)
+        for name in compiled.positiontup:
+            bound = compiled.binds[name]
+            if bound.expanding or not _is_sent_as_given(bound.type):
+                raise TypeError(f"the parameter {name} cannot be sent as it is")
+            self._arguments.append((name, None) if bound.required else (None, bound.effective_value))
+        columns = () if isinstance(self.statement, TextClause) else self.statement.selected_columns
+        for at, column in enumerate(columns):
+            # The driver returns an array as a list, which SQLAlchemy would only copy.
+            element = _element_of(column.type).dialect_impl(_DIALECT)
+            decode = element.result_processor(_DIALECT, None)
+            if decode is not None and isinstance(column.type, ARRAY):
+                raise TypeError(f"the array {column.key} cannot be read as it is")
+            if decode is not None:
+                self._decoders.append((at, decode))
+        self._sql = compiled.string
+
+    def _compile_batch(self) -> None:
+        """Compile the statement that executes the read for each row of an array of parameters.
+
+        A placeholder `$3::UUID` becomes the column `p3` of a member, and `::UUID[]` the type of its array. The text
+        between the placeholders is not changed, so a member is read exactly as by the read alone.
+        """
+        if not self._sql:
+            self._compile()
+        arrays: dict[int, str] = {}
+        constants: dict[int, str] = {}
+
+        def placed(found: re.Match[str]) -> str:
+            at = int(found["number"])
+            if self._arguments[at - 1][0] is None:
+                constants[at] = f"${{{at}}}"
+                return f"{constants[at]}::{found['type']}"
+            arrays[at] = found["type"]
+            return f"m.p{at}"
+
+        body = _PLACEHOLDER.sub(placed, self._sql)
+        if "$" in re.sub(r"\$\{\d+\}", "", body):
+            raise TypeError("a parameter of the statement has no type")
+        for number, (at, mark) in enumerate(constants.items(), len(arrays) + 1):
+            body = body.replace(mark, f"${number}")
+            self._batch_constants.append(self._arguments[at - 1][1])
+        self._batch_names = [str(self._arguments[at - 1][0]) for at in arrays]
+        given = ", ".join(f"${number}::{type}[]" for number, type in enumerate(arrays.values(), 1))
+        columns = ", ".join(f"p{at}" for at in arrays)
+        self._batch_sql = (
+            f"SELECT m.number, q.* FROM unnest({given}) WITH ORDINALITY AS m({columns}, number) "  # noqa: S608 - composed of a compiled statement; every value is a parameter
+            f"CROSS JOIN LATERAL ({body}) AS q"
+        )
+
+
+async def _fetch(pool: DriverPool, sql: str, arguments: Sequence[Any]) -> Sequence[Any]:
+    """Return the driver's records. A statement whose connection was lost is repeated once, on a new connection.
+
+    Raises DatabaseUnavailable.
+    """
+    try:
+        return await _attempt(pool, sql, arguments)
+    except ConnectionLost:
+        # A restart of the database breaks all open connections.
+        pool.outdate()
+    try:
+        return await _attempt(pool, sql, arguments)
+    except ConnectionLost as again:
+        raise DatabaseUnavailable("the connection to the database was lost") from again
+
+
+async def _attempt(pool: DriverPool, sql: str, arguments: Sequence[Any]) -> Sequence[Any]:
+    connection = pool.take() or await _acquired(pool)
+    try:
+        records: Sequence[Any] = await connection.fetch(sql, *arguments)
+    except BaseException as error:
+        # After any error, also a cancelled request, the state of the connection is unknown.
+        pool.discard(connection)
+        _raise_converted(error)
+        raise
+    pool.release(connection)
+    return records
+
+
+def _is_sent_as_given(type: TypeEngine[Any]) -> bool:
+    """Return True if SQLAlchemy does not convert parameters of this type, and elements of an array of this type."""
+    return _element_of(type).dialect_impl(_DIALECT).bind_processor(_DIALECT) is None
+
+
+def _element_of(type: TypeEngine[Any]) -> TypeEngine[Any]:
+    return type.item_type if isinstance(type, ARRAY) else type
+
+
+async def _acquired(pool: DriverPool) -> asyncpg.Connection:
+    try:
+        return await pool.acquire()
+    except (OSError, asyncpg.PostgresError) as error:
+        if isinstance(error, OSError) or _is_unavailable(error):
+            raise DatabaseUnavailable("the database accepts no connection") from error
+        raise
+
+
+def _raise_converted(error: BaseException) -> None:
+    """Raise ConnectionLost or DatabaseUnavailable if an error of the driver during a statement means that."""
+    # An `InterfaceError` that is a ValueError is about a parameter.
+    if isinstance(error, _LOST) and not isinstance(error, ValueError):
+        raise ConnectionLost from error
+    if isinstance(error, OSError | asyncio.TimeoutError) or _is_unavailable(error):
+        raise DatabaseUnavailable("the database does not answer") from error
+
+
+def _is_unavailable(error: BaseException) -> bool:
+    return isinstance(error, asyncpg.PostgresError) and str(error.sqlstate or "")[:2] in _UNAVAILABLE

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads of concurrent requests that leave as one statement.
+
+A statement costs PostgreSQL and the gateway more than the lookup in it. While few statements are in flight, a read is
+sent at once and alone. Reads that arrive meanwhile wait for the next free slot and leave together. A statement contains
+only reads that were requested before it was sent, so no request is answered by something older than itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Mapping, Sequence
+from contextvars import Context
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gateway.access.dependency_errors import DatabaseUnavailable
+from gateway.db.pools.compiled_reads import DirectRead
+from gateway.db.pools.driver_pool import DriverPool
+
+_LARGEST: Final = 32
+"""Limit of the members of a statement: its slowest member delays all others."""
+
+
+@dataclass(slots=True, eq=False)
+class _Member:
+    parameters: Mapping[str, Any]
+    answer: asyncio.Future[Any]
+    alarm: asyncio.TimerHandle
+
+
+class _Queues:
+    """The members that wait for one read, in the order of each principal."""
+
+    def __init__(self) -> None:
+        self._of: OrderedDict[str, deque[_Member]] = OrderedDict()
+
+    def add(self, principal: str, member: _Member) -> None:
+        self._of.setdefault(principal, deque()).append(member)
+
+    def take(self, largest: int) -> list[_Member]:
+        """Remove and return at most `largest` members whose callers still wait, one of each principal in turn."""
+        taken: list[_Member] = []
+        while self._of and len(taken) < largest:
+            principal, queue = self._of.popitem(last=False)
+            member = queue.popleft()
+            if queue:
+                self._of[principal] = queue
+            if not member.answer.done():
+                taken.append(member)
+        return taken
+
+    def __bool__(self) -> bool:
+        return bool(self._of)
+
+
+class SharedReads:
+    """The reads of one worker process that may share statements.
+
+    At most `unshared` statements are in flight. A read waits at most `wait` seconds for its statement to be sent. Reads
+    of different statements never share one. Principals take turns, so that a principal with many requests does not
+    delay the others.
+    """
+
+    def __init__(self, pool: DriverPool, *, unshared: int, wait: float, largest: int = _LARGEST) -> None:
+        """Raise ValueError unless `unshared` and `largest` are at least 1."""
+        if unshared < 1 or largest < 1:
+            raise ValueError(f"unshared {unshared} and largest {largest} must be at least 1")
+        self._pool = pool
+        self._unshared = unshared
+        self._wait = wait
+        self._largest = largest
+        self._in_flight = 0
+        self._waiting: OrderedDict[DirectRead, _Queues] = OrderedDict()
+        self._running: set[asyncio.Task[None]] = set()
+
+    @property
+    def is_busy(self) -> bool:
+        """Return True if the next read waits, and may then share its statement."""
+        return self._in_flight >= self._unshared
+
+    async def one(self, read: DirectRead, parameters: Mapping[str, Any], principal: str) -> Any:
+        """Return the row of a read that always has exactly one. Raises DatabaseUnavailable."""
+        # Nothing waits while a slot is free.
+        if self._in_flight < self._unshared:
+            self._in_flight += 1
+            try:
+                (row,) = await read.all(self._pool, parameters)
+            finally:
+                self._end()
+            return row
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Any] = loop.create_future()
+        member = _Member(parameters, answer, loop.call_later(self._wait, _expire, answer))
+        if read not in self._waiting:
+            self._waiting[read] = _Queues()
+        self._waiting[read].add(principal, member)
+        try:
+            return await answer
+        finally:
+            member.alarm.cancel()
+
+    def _end(self) -> None:
+        """Release a slot, and send what waits."""
+        self._in_flight -= 1
+        while self._waiting and self._in_flight < self._unshared:
+            read, queues = self._waiting.popitem(last=False)
+            members = queues.take(self._largest)
+            if queues:
+                self._waiting[read] = queues
+            if not members:
+                continue
+            for member in members:
+                member.alarm.cancel()
+            self._in_flight += 1
+            # In a task of its own, with an empty context: a cancelled member must not cancel the others.
+            sending = asyncio.get_running_loop().create_task(self._send(read, members), context=Context())
+            self._running.add(sending)
+            sending.add_done_callback(self._running.discard)
+
+    async def _send(self, read: DirectRead, members: Sequence[_Member]) -> None:
+        try:
+            await self._answer(read, members)
+        finally:
+            for member in members:
+                if not member.answer.done():
+                    member.answer.set_exception(DatabaseUnavailable("the statement was interrupted"))
+            self._end()
+
+    async def _answer(self, read: DirectRead, members: Sequence[_Member]) -> None:
+        if len(members) > 1:
+            try:
+                rows = await read.each(self._pool, [member.parameters for member in members])
+            except Exception:  # one member may be at fault: each is repeated alone, and gets its own error
+                await asyncio.gather(*(self._answer_alone(read, member) for member in members))
+                return
+            for member, row in zip(members, rows, strict=True):
+                if not member.answer.done():
+                    member.answer.set_result(row)
+            return
+        await self._answer_alone(read, members[0])
+
+    async def _answer_alone(self, read: DirectRead, member: _Member) -> None:
+        if member.answer.done():
+            return
+        try:
+            (row,) = await read.all(self._pool, member.parameters)
+        except Exception as error:
+            if not member.answer.done():
+                member.answer.set_exception(error)
+        else:
+            if not member.answer.done():
+                member.answer.set_result(row)
+
+
+def _expire(answer: asyncio.Future[Any]) -> None:
+    if not answer.done():
+        answer.set_exception(DatabaseUnavailable("no connection to the database became free in time"))

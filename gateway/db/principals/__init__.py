@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements on users, roles, and what identity providers keep with SCIM."""

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements on roles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, func, insert, or_, select, text
+from sqlalchemy import delete as delete_from
+from sqlalchemy import update as update_of
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.access.nouns.privileges import Privilege
+from gateway.access.nouns.refs import ObjectType
+from gateway.access.tuples import PrincipalType
+from gateway.db.pools.rows import AnyRow
+from gateway.db.schema.grants import grants
+from gateway.db.schema.principals import roles
+from gateway.iceberg.identifiers import fold
+
+
+class RoleClash(Exception):
+    """The change conflicts with existing rows. The transaction cannot continue."""
+
+
+class NameTaken(RoleClash):
+    """Another role of the project has this name, irrespective of letter case."""
+
+
+class SourceTaken(RoleClash):
+    """Another role of the project has this provider and source."""
+
+
+class ProjectGone(RoleClash):
+    """The project does not exist any more."""
+
+
+@contextmanager
+def _clashes() -> Iterator[None]:
+    try:
+        yield
+    except IntegrityError as error:
+        text = str(error.orig)
+        kinds = (("name_key_key", NameTaken), ("source_id_key", SourceTaken), ("project_id_fkey", ProjectGone))
+        for constraint, kind in kinds:
+            if constraint in text:
+                raise kind(constraint) from error
+        raise
+
+
+async def create(
+    connection: AsyncConnection,
+    *,
+    id: UUID,
+    project_id: str,
+    name: str,
+    description: str | None,
+    provider_id: str,
+    source_id: str,
+) -> AnyRow:
+    """Insert a role and return its row. Raises RoleClash."""
+    values = {"name": name, "name_key": fold(name), "description": description}
+    statement = insert(roles).values(
+        id=id, project_id=project_id, provider_id=provider_id, source_id=source_id, **values
+    )
+    with _clashes():
+        row: AnyRow = (await connection.execute(statement.returning(roles))).one()
+    return row
+
+
+async def update(connection: AsyncConnection, id: UUID, *, name: str, description: str | None) -> AnyRow | None:
+    """Set the name and description of a role. Return its row, None if it does not exist. Raises RoleClash."""
+    values = {"name": name, "name_key": fold(name), "description": description}
+    return await _changed(connection, id, values)
+
+
+async def update_source(connection: AsyncConnection, id: UUID, *, provider_id: str, source_id: str) -> AnyRow | None:
+    """Set the source of a role. Return its row, None if it does not exist. Raises RoleClash."""
+    return await _changed(connection, id, {"provider_id": provider_id, "source_id": source_id})
+
+
+async def _changed(connection: AsyncConnection, id: UUID, values: dict[str, str | None]) -> AnyRow | None:
+    change = update_of(roles).where(roles.c.id == id).values(**values, updated_at=func.clock_timestamp())
+    with _clashes():
+        row: AnyRow | None = (await connection.execute(change.returning(roles))).one_or_none()
+    return row
+
+
+async def get(connection: AsyncConnection, id: UUID) -> AnyRow | None:
+    """Return the role's row, or None."""
+    return (await connection.execute(select(roles).where(roles.c.id == id))).one_or_none()
+
+
+async def provider_of(connection: AsyncConnection, id: str) -> str | None:
+    """Return the role's provider and lock it until the transaction ends. Return None if the role does not exist."""
+    held = select(roles.c.provider_id).where(roles.c.id == UUID(id)).with_for_update(read=True)
+    provider: str | None = (await connection.execute(held)).scalar_one_or_none()
+    return provider
+
+
+async def page(
+    connection: AsyncConnection,
+    project_id: str,
+    *,
+    ids: Sequence[UUID],
+    source_ids: Sequence[str],
+    provider_ids: Sequence[str],
+    after: UUID | None,
+    limit: int,
+) -> Sequence[AnyRow]:
+    """Return the project's roles that pass the filters, ordered by id, starting after `after`. An empty filter passes
+    all.
+    """
+    statement = select(roles).where(roles.c.project_id == project_id).order_by(roles.c.id).limit(limit)
+    if after is not None:
+        statement = statement.where(roles.c.id > after)
+    if ids:
+        statement = statement.where(roles.c.id.in_(ids))
+    if source_ids:
+        statement = statement.where(roles.c.source_id.in_(source_ids))
+    if provider_ids:
+        statement = statement.where(roles.c.provider_id.in_(provider_ids))
+    return (await connection.execute(statement)).all()
+
+
+async def members(
+    connection: AsyncConnection,
+    id: UUID,
+    *,
+    type: PrincipalType | None,
+    after: tuple[str, str] | None,
+    limit: int,
+) -> Sequence[AnyRow]:
+    """Return the principals with a live `assignee` grant of a role, each once.
+
+    Rows have `principal_type` and `principal_id`, in this order, starting after `after`.
+    """
+    of = (grants.c.principal_type, grants.c.principal_id)
+    statement = select(*of).distinct().where(*_memberships(), grants.c.object_id == str(id))
+    if type is not None:
+        statement = statement.where(grants.c.principal_type == type.value)
+    if after is not None:
+        kind, principal = after
+        later = (grants.c.principal_type == kind) & (grants.c.principal_id > principal)
+        statement = statement.where(or_(grants.c.principal_type > kind, later))
+    return (await connection.execute(statement.order_by(*of).limit(limit))).all()
+
+
+async def member_of(
+    connection: AsyncConnection,
+    type: PrincipalType,
+    id: str,
+    *,
+    project_id: str | None = None,
+    by_group: Sequence[str] = (),
+) -> Sequence[AnyRow]:
+    """Return the roles of which a principal is `assignee` by a live grant, and those in `by_group`, ordered by name.
+
+    `project_id` limits them to one project.
+    """
+    held = select(grants.c.object_id).where(
+        *_memberships(), grants.c.principal_type == type.value, grants.c.principal_id == id
+    )
+    ids = [*(await connection.execute(held.distinct())).scalars(), *by_group]
+    return await named(connection, ids, project_id=project_id)
+
+
+async def named(connection: AsyncConnection, ids: Sequence[str], *, project_id: str | None) -> Sequence[AnyRow]:
+    """Return the roles with these ids, ordered by name. `project_id` limits them to one project."""
+    if not ids:
+        return ()
+    is_requested = roles.c.id.in_({UUID(each) for each in ids})
+    statement = select(roles).where(is_requested).order_by(roles.c.name_key, roles.c.id)
+    if project_id is not None:
+        statement = statement.where(roles.c.project_id == project_id)
+    return (await connection.execute(statement)).all()
+
+
+def _memberships() -> tuple[ColumnElement[bool], ...]:
+    live = or_(grants.c.expires_at.is_(None), grants.c.expires_at > func.clock_timestamp())
+    return grants.c.object_type == ObjectType.ROLE.value, grants.c.privilege == Privilege.ASSIGNEE.value, live
+
+
+async def exist(connection: AsyncConnection, ids: Sequence[str]) -> set[str]:
+    """Return those of the ids that are roles, and lock them against deletion until the transaction ends."""
+    if not ids:
+        return set()
+    return {str(row.id) for row in await connection.execute(_EXIST, {"ids": [UUID(id) for id in ids]})}
+
+
+_EXIST = text("select id from roles where id = any(:ids) order by id for key share")
+
+
+async def delete(connection: AsyncConnection, id: UUID) -> str | None:
+    """Delete a role. Return the project that it was in, None if it does not exist.
+
+    Call `ownership.record_deleted` and `ownership.record_principal_deleted` in the same transaction afterwards.
+    """
+    gone = delete_from(roles).where(roles.c.id == id).returning(roles.c.project_id)
+    return (await connection.execute(gone)).scalar_one_or_none()

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements on users."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy import case, func, literal_column, select, text
+from sqlalchemy import delete as delete_from
+from sqlalchemy import update as update_of
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.db.pools.rows import AnyRow
+from gateway.db.schema.principals import scim_users, users
+
+
+class Address(msgspec.Struct, frozen=True, kw_only=True):
+    """An email address, None for no address.
+
+    It is `verified` if the provider's claim verified it or a directory gave it. Otherwise a caller with the right to
+    change users set it.
+    """
+
+    email: str | None
+    verified: bool
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True):
+    """The name and the type of a user. What is not known is None, and a new record gets the fallback in its place."""
+
+    name: str | None
+    user_type: str | None
+    fallback_name: str = ""
+    fallback_type: str = "application"
+
+
+async def upsert(
+    connection: AsyncConnection,
+    *,
+    id: str,
+    profile: Profile,
+    address: Address | None,
+    by: str,
+    update_if_exists: bool,
+) -> tuple[AnyRow, bool]:
+    """Insert or update a user. Return (its row, True if it was inserted).
+
+    An existing user changes only with `update_if_exists`. It keeps its address without an `address`, and its name and
+    type unless the profile knows them. The type of a record that has the fallback name was a guess, like its name: with
+    the name it gets the fallback type of the profile.
+    """
+    first: dict[str, Any] = {} if address is None else {"email": address.email}
+    if address is not None and address.verified:
+        first["verified_email"] = address.email
+    new = insert(users).values(
+        id=id,
+        name=profile.name or profile.fallback_name,
+        user_type=profile.user_type or profile.fallback_type,
+        last_updated_with=by,
+        **first,
+    )
+    change: dict[str, Any] = {"last_updated_with": by}
+    if profile.name is not None:
+        guessed = case((users.c.name == profile.fallback_name, profile.fallback_type), else_=users.c.user_type)
+        change |= {"name": profile.name, "user_type": guessed}
+    if profile.user_type is not None:
+        change["user_type"] = profile.user_type
+    change |= {} if address is None else _columns(address)
+    values: dict[str, Any] = (
+        {**change, "updated_at": func.clock_timestamp()} if update_if_exists else {"id": users.c.id}
+    )
+    statement = new.on_conflict_do_update(index_elements=["id"], set_=values).returning(
+        users, literal_column("xmax = 0").label("created")
+    )
+    row = (await connection.execute(statement)).one()
+    return row, bool(row.created)
+
+
+async def verify_address(connection: AsyncConnection, id: str, email: str) -> None:
+    """Record the address that the user's provider verified, unless a directory (SCIM) keeps the user."""
+    kept = select(scim_users.c.id).where(scim_users.c.user_id == id).exists()
+    change = update_of(users).where(users.c.id == id, users.c.verified_email.is_distinct_from(email), ~kept)
+    await connection.execute(change.values(email=email, verified_email=email))
+
+
+def _columns(address: Address) -> dict[str, Any]:
+    """Return the values of both columns.
+
+    With an unverified address, the verified one is kept only if both are equal.
+    """
+    if address.verified:
+        return {"email": address.email, "verified_email": address.email}
+    same = case((users.c.verified_email == address.email, users.c.verified_email), else_=None)
+    return {"email": address.email, "verified_email": same}
+
+
+async def get(connection: AsyncConnection, id: str) -> AnyRow | None:
+    """Return the user's row, or None."""
+    return (await connection.execute(select(users).where(users.c.id == id))).one_or_none()
+
+
+async def named(connection: AsyncConnection, ids: Sequence[str]) -> Sequence[AnyRow]:
+    """Return those of the users that have a record."""
+    if not ids:
+        return ()
+    return (await connection.execute(select(users).where(users.c.id.in_(ids)))).all()
+
+
+async def update(
+    connection: AsyncConnection, id: str, *, name: str, address: Address | None, user_type: str, by: str
+) -> AnyRow | None:
+    """Set the name and type of a user, and the address if one is given. Return the row, None if the user does not
+    exist.
+    """
+    values = {"name": name, "user_type": user_type, "last_updated_with": by}
+    values |= {} if address is None else _columns(address)
+    change = update_of(users).where(users.c.id == id).values(**values, updated_at=func.clock_timestamp())
+    row: AnyRow | None = (await connection.execute(change.returning(users))).one_or_none()
+    return row
+
+
+async def exist(connection: AsyncConnection, ids: Sequence[str]) -> set[str]:
+    """Return those of the ids that are users, and lock them against deletion until the transaction ends.
+
+    Otherwise a grant could be made to a user whose grants a concurrent deletion has just ended.
+    """
+    if not ids:
+        return set()
+    return {row.id for row in await connection.execute(_EXIST, {"ids": list(ids)})}
+
+
+_EXIST = text("select id from users where id = any(:ids) order by id for key share")
+
+
+async def delete(connection: AsyncConnection, id: str) -> bool:
+    """Delete the user's row. Return False if there is none.
+
+    Call `ownership.record_principal_deleted` in the same transaction afterwards.
+    """
+    return (await connection.execute(delete_from(users).where(users.c.id == id))).rowcount == 1
+
+
+async def page(
+    connection: AsyncConnection, *, name_contains: str | None, after: str | None, limit: int
+) -> Sequence[AnyRow]:
+    """Return users ordered by id, starting after `after`."""
+    statement = select(users).order_by(users.c.id).limit(limit)
+    if after is not None:
+        statement = statement.where(users.c.id > after)
+    if name_contains:
+        statement = statement.where(users.c.name.icontains(name_contains, autoescape=True))
+    return (await connection.execute(statement)).all()

@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resolve references to rows for the door, by one statement on the primary for each kind of reference in the
+request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import bindparam, tuple_
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.access.actor import Actor
+from gateway.access.decisions.delegation import delegate_grants
+from gateway.access.decisions.engine_trust import EngineProbes, ProbeRules, probe_states
+from gateway.access.nouns import refs
+from gateway.access.nouns.resolved import (
+    AbsentLocation,
+    Excerpt,
+    Governed,
+    Resolution,
+    Resolved,
+    ResolvedDataPolicy,
+    ResolvedNamespace,
+    ResolvedProject,
+    ResolvedRole,
+    ResolvedServer,
+    ResolvedTable,
+    ResolvedTag,
+    ResolvedView,
+    project_of,
+    warehouse_of,
+)
+from gateway.db.engine.database import Database
+from gateway.db.policies.policy_inputs import PolicyRows
+from gateway.db.pools.compiled_reads import DirectRead
+from gateway.db.pools.rows import AnyRow
+from gateway.db.resolver.absent import is_in_a_warehouse, read_absent_locations
+from gateway.db.resolver.caller import (
+    BETWEEN,
+    COLUMNS,
+    ENGINE_CLOCK,
+    GRANT_EXPIRIES,
+    ONLY_CLOCK,
+    caller_of,
+    with_database_time,
+)
+from gateway.db.resolver.resolver_statements import SEVERAL, STATEMENTS, Lookup, lookup_of, parameters_of, table_columns
+from gateway.db.resolver.row_mapping import (
+    generic_table_from,
+    namespace_from,
+    table_from,
+    user_from,
+    view_from,
+    warehouse_from,
+)
+from gateway.db.schema.tables import tables
+from gateway.db.tables.excerpts import EXCERPTS, current_excerpts, excerpts_of
+from gateway.iceberg.identifiers import Namespace, TableIdentifier
+from gateway.obligations.data_policies import PolicyInputs
+
+
+class DatabaseResolver:
+    """Implements the door's resolver on PostgreSQL.
+
+    `probe_rules` state which engines are not trusted to enforce restrictions without a recent passed probe.
+    """
+
+    def __init__(self, database: Database, *, probe_rules: ProbeRules | None = None) -> None:
+        self._database = database
+        self._policies = PolicyRows(database)
+        self._probe_rules = probe_rules or ProbeRules()
+
+    async def resolve(self, requested: Sequence[refs.Ref], caller: Actor) -> Resolution:
+        """Return the rows of `requested`, the time of the database, and the caller's roles. Absent objects have no row.
+
+        An object in an inactive warehouse has a row: the door decides if the operation needs an active one.
+        """
+        found: dict[refs.Ref, Resolved] = {}
+        absent: dict[refs.Ref, AbsentLocation] = {}
+        caller_parameters = caller_of(caller)
+        principal = f"{caller.engine or ''}\x00{caller.id}"
+        clock: AnyRow | None = None
+        kinds: dict[Lookup, list[refs.Ref]] = {}
+        for ref in requested:
+            kinds.setdefault(lookup_of(ref), []).append(ref)
+        for kind, some in kinds.items():
+            if len(some) == 1:
+                # The row always has `now` and `caller_roles`, and the other columns if the object exists.
+                row = await self._database.read_shared(
+                    STATEMENTS[kind], {**parameters_of(some[0]), **caller_parameters}, principal
+                )
+                resolved = _resolved(some[0], row)
+                found.update({} if resolved is None else {some[0]: resolved})
+                absent.update(_absent(some[0], row))
+            else:
+                # A transaction may name many tables, and a check many objects: one statement reads all references of a
+                # kind.
+                async with self._database.read() as connection:
+                    row, several = await _read_several(connection, kind, some, caller_parameters)
+                    # Read also if nothing is absent, so that an absent object takes no more time.
+                    inside = is_in_a_warehouse(some[0])
+                    absent_locations = await read_absent_locations(connection, some) if inside else {}
+                found.update(several)
+                absent.update({ref: where for ref, where in absent_locations.items() if ref not in several})
+            clock = clock or row
+        # The first statement gives the time and the revisions: what later statements read can only be newer.
+        if clock is None:
+            clock = await self._database.read_shared(ONLY_CLOCK, caller_parameters, principal)
+        engine = await self._engine_of(caller, principal, found.values())
+        return Resolution(
+            rows=found,
+            now=clock.now.astimezone(UTC),
+            caller_roles=tuple(sorted({*(clock.caller_roles or ()), *_assumed(caller)})),
+            revision=clock.revision,
+            time_boxes=clock.time_boxes,
+            revocations_pending=clock.revocations_pending,
+            next_expiry=None if clock.next_expiry is None else clock.next_expiry.astimezone(UTC),
+            engine_next_expiry=None
+            if engine is None or engine.next_expiry is None
+            else engine.next_expiry.astimezone(UTC),
+            delegations=() if engine is None else delegate_grants(engine.delegations),
+            probes=EngineProbes(
+                required=self._probe_rules.require(caller.engine),
+                by_warehouse=probe_states(None if engine is None else engine.probes),
+            ),
+            deactivated=clock.deactivated or (engine is not None and engine.deactivated),
+            absent=absent,
+            group_roles=_in_question(clock.group_roles or (), requested, found, absent),
+        )
+
+    async def _engine_of(self, caller: Actor, principal: str, found: Iterable[Resolved]) -> AnyRow | None:
+        """Return the row about the engine that acts for the caller, with the first expiry of its grants, its grants of
+        `delegate` on the warehouses and projects of `found`, and its probes there; None without an engine.
+
+        It is read after the revisions, so it is not older than they are.
+        """
+        engine = caller.engine_itself()
+        if engine is None:
+            return None
+        warehouses = {each.id: each.project_id for each in map(warehouse_of, found) if each is not None}
+        places = BETWEEN.join(sorted({*map(str, warehouses), *warehouses.values()}))
+        return await self._database.read_shared(ENGINE_CLOCK, {**caller_of(engine), "places": places}, principal)
+
+    async def columns(self, caller: Actor, table_ids: Sequence[UUID]) -> Mapping[UUID, frozenset[int]]:
+        """Return the field ids of the columns of these tables on which the caller, or one of its roles, has live
+        grants.
+        """
+        found: dict[UUID, set[int]] = {}
+        parameters = {**caller_of(caller), "tables": BETWEEN.join(str(id) for id in table_ids)}
+        for row in await self._database.read_all(COLUMNS, parameters):
+            key = refs.ObjectKey(refs.ObjectType.COLUMN, row.object_id)
+            found.setdefault(UUID(refs.table_of(key).id), set()).add(refs.field_of(key))
+        return {id: frozenset(fields) for id, fields in found.items()}
+
+    async def excerpts(self, ids: Sequence[UUID]) -> Mapping[UUID, Excerpt]:
+        """Read `excerpts_of` on the primary."""
+        if not ids:
+            return {}
+        rows = await self._database.read_all(EXCERPTS, {"ids": list(dict.fromkeys(ids))})
+        found = current_excerpts(rows)
+        if len(found) < len(rows):
+            async with self._database.read() as connection:
+                found |= await excerpts_of(connection, [row.id for row in rows if row.id not in found])
+        return found
+
+    async def grant_expiries(self, caller: Actor, *, after: datetime, until: datetime) -> Sequence[datetime]:
+        """Return the expiries, in order, of grants to the caller or its roles after `after` and up to `until`."""
+        parameters = {**caller_of(caller), "after": after, "until": until}
+        return [row.expires_at.astimezone(UTC) for row in await self._database.read_all(GRANT_EXPIRIES, parameters)]
+
+    async def policy_inputs(self, rows: Sequence[Governed]) -> Mapping[UUID, PolicyInputs | None]:
+        """Return the data policies bound to each row (`PolicyRows.inputs`)."""
+        return await self._policies.inputs(rows)
+
+    async def mapped_values(
+        self, project_id: str, names: Sequence[str], user: str, roles: Sequence[str]
+    ) -> Sequence[tuple[str, tuple[str, ...]]]:
+        """Return the values of mapping tables for a principal (`PolicyRows.mapped`)."""
+        return await self._policies.mapped(project_id, names, user, roles)
+
+    async def subjects_by_group(self, policy_ids: Sequence[str], provider: str) -> frozenset[str]:
+        """Return the data policies with subjects by groups of the provider (`PolicyRows.subjects_by_group`)."""
+        return await self._policies.subjects_by_group(policy_ids, provider)
+
+
+def frequent_reads() -> list[tuple[DirectRead, dict[str, Any]]]:
+    """Return the reads of frequent requests, with parameters that find nothing."""
+    warehouse, namespace = UUID(int=0), Namespace(("-",))
+    requested: list[refs.Ref] = [
+        refs.WarehouseNameRef("-", "-"),
+        refs.WarehouseRef(warehouse),
+        refs.NamespaceRef(warehouse, namespace),
+        refs.ProjectRef("-"),
+        refs.ServerRef(),
+    ]
+    named = TableIdentifier(namespace, "-")
+    requested += [refs.TabularRef(refs.Table, warehouse, named), refs.TabularRef(refs.View, warehouse, named)]
+    caller = caller_of(Actor.user("-"))
+    reads = [(STATEMENTS[lookup_of(ref)], {**parameters_of(ref), **caller}) for ref in requested]
+    return [*reads, (ONLY_CLOCK, dict(caller))]
+
+
+def _in_question(
+    by_group: Sequence[str],
+    requested: Sequence[refs.Ref],
+    found: Mapping[refs.Ref, Resolved],
+    absent: Mapping[refs.Ref, AbsentLocation],
+) -> tuple[tuple[str, str], ...]:
+    """Return (id, project id) of those roles of the token's groups that belong to the projects of the references.
+
+    If no reference belongs to a project, all roles are returned if every reference was found, else none: then the
+    request is refused anyway, and the number of groups must not distinguish an absent object from an invisible one.
+    """
+    if not by_group:
+        return ()
+    pairs = [(id, project) for id, _, project in (each.partition(BETWEEN) for each in by_group)]
+    projects = {project_of(row) for row in found.values()} | {where.project_id for where in absent.values()}
+    if known := projects - {None}:
+        return tuple(pair for pair in pairs if pair[1] in known)
+    return tuple(pairs) if len(found) == len(set(requested)) else ()
+
+
+def _assumed(actor: Actor) -> tuple[str, ...]:
+    return () if actor.assumed_role is None else (str(actor.assumed_role),)
+
+
+async def _read_several(
+    connection: AsyncConnection, kind: Lookup, some: Sequence[refs.Ref], caller_parameters: dict[str, str]
+) -> tuple[AnyRow, dict[refs.Ref, Resolved]]:
+    """Return (a row with the time, the rows of these references of one kind). One statement reads them."""
+    query, columns = SEVERAL[kind]
+    requested = [tuple(parameters_of(ref).values())[: len(columns)] for ref in some]
+    labelled = [column.label(f"key_{number}") for number, column in enumerate(columns)]
+    parameters = query.add_columns(*labelled).where(tuple_(*columns).in_(list(dict.fromkeys(requested))))
+    rows: Sequence[AnyRow] = (await connection.execute(with_database_time(parameters), caller_parameters)).all()
+    by_key = {tuple(row[-len(columns) :]): row for row in rows}
+    found: dict[refs.Ref, Resolved] = {}
+    for ref, key in zip(some, requested, strict=True):
+        resolved = _resolved(ref, by_key[key]) if key in by_key else None
+        if resolved is not None and _is_below_requested(ref, resolved):
+            found[ref] = resolved
+    return rows[0], found
+
+
+def _is_below_requested(ref: refs.Ref, row: Resolved) -> bool:
+    """Return False for a namespace in another warehouse than its reference names. The lookup is by id alone."""
+    if not isinstance(ref, refs.NamespaceIdRef) or not isinstance(row, ResolvedNamespace):
+        return True
+    return ref.warehouse_id in (None, row.warehouse.id)
+
+
+def _absent(ref: refs.Ref, row: AnyRow) -> dict[refs.Ref, AbsentLocation]:
+    where = getattr(row, "absent", None)
+    return {} if where is None else {ref: AbsentLocation(where[0], tuple(map(UUID, where[1])))}
+
+
+def _resolved(ref: refs.Ref, row: AnyRow) -> Resolved | None:
+    if getattr(row, _KEY_COLUMN[ref.type]) is None:
+        return None
+    match ref.type:
+        case refs.ObjectType.TABLE:
+            return table_from(row)
+        case refs.ObjectType.VIEW:
+            return view_from(row)
+        case refs.ObjectType.GENERIC_TABLE:
+            return generic_table_from(row)
+        case refs.ObjectType.NAMESPACE:
+            return namespace_from(row)
+        case refs.ObjectType.WAREHOUSE:
+            return warehouse_from(row)
+        case _:
+            return _resolved_outside(ref.type, row)
+
+
+def _resolved_outside(type: refs.ObjectType, row: AnyRow) -> Resolved | None:
+    """Return an object outside of warehouses. Columns have no rows: their grants are found by the table."""
+    match type:
+        case refs.ObjectType.PROJECT:
+            return ResolvedProject(id=row.id, name=row.name)
+        case refs.ObjectType.ROLE:
+            return ResolvedRole(id=row.id, project_id=row.project_id, name=row.name)
+        case refs.ObjectType.TAG:
+            return ResolvedTag(id=row.id, project_id=row.project_id, name=row.name)
+        case refs.ObjectType.USER:
+            return user_from(row)
+        case refs.ObjectType.DATA_POLICY:
+            return ResolvedDataPolicy(id=row.id, project_id=row.project_id, name=row.name)
+        case refs.ObjectType.SERVER:
+            return ResolvedServer(id=row.id, bootstrapped=row.bootstrapped_at is not None)
+        case _:
+            return None
+
+
+_KEY_COLUMN = {
+    refs.ObjectType.TABLE: "t_id",
+    refs.ObjectType.VIEW: "t_id",
+    refs.ObjectType.GENERIC_TABLE: "t_id",
+    refs.ObjectType.NAMESPACE: "n_id",
+    refs.ObjectType.WAREHOUSE: "w_id",
+    refs.ObjectType.PROJECT: "id",
+    refs.ObjectType.ROLE: "id",
+    refs.ObjectType.DATA_POLICY: "id",
+    refs.ObjectType.TAG: "id",
+    refs.ObjectType.USER: "id",
+    refs.ObjectType.SERVER: "id",
+}
+
+
+async def reread_table(connection: AsyncConnection, table_id: UUID) -> ResolvedTable | None:
+    """Return the table's current row, after a concurrent commit changed its pointer."""
+    row = (await connection.execute(_TABLE, {"id": table_id})).one_or_none()
+    return None if row is None else table_from(row)
+
+
+async def reread_view(connection: AsyncConnection, view_id: UUID) -> ResolvedView | None:
+    """Return the view's current row, after a concurrent commit changed its pointer."""
+    row = (await connection.execute(_VIEW, {"id": view_id})).one_or_none()
+    return None if row is None else view_from(row)
+
+
+_TABLE, _VIEW = (table_columns(kind).where(tables.c.id == bindparam("id")) for kind in ("table", "view"))

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements on tables and views that were dropped and can be restored: rows, restoration and final deletion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from sqlalchemy import delete, func, select, text, tuple_, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.access.door.list_visibility import Holders
+from gateway.access.nouns.refs import ObjectType
+from gateway.db.engine.list_candidates import SPOKEN_FOR
+from gateway.db.pools.rows import AnyRow
+from gateway.db.schema.tables import namespaces, tables
+from gateway.db.tables import pending_files, retired_locations
+from gateway.db.tables.tables import clashes, schedule_purge
+from gateway.db.tasks.tasks import ACTIVE, Queue, cancel_all
+
+
+async def mark(connection: AsyncConnection, id: UUID, *, by: str) -> None:
+    """Mark a table or view as dropped. Its row must be locked. The version increases, so a concurrent commit fails."""
+    await connection.execute(
+        update(tables)
+        .where(tables.c.id == id)
+        .values(deleted_at=func.clock_timestamp(), deleted_by=by, version=tables.c.version + 1)
+    )
+    await retired_locations.retired_by(connection, id, by)
+
+
+async def lock_rows(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequence[AnyRow]:
+    """Lock the rows of tables and views, dropped or not, in one order, and return them.
+
+    A row has id, kind, namespace_id, name, location, location_key, metadata_location and deleted_at. Lock their
+    namespaces before (`namespaces.lock_shared`).
+    """
+    statement = (
+        select(
+            tables.c.id,
+            tables.c.kind,
+            tables.c.namespace_id,
+            tables.c.name,
+            tables.c.location,
+            tables.c.location_key,
+            tables.c.metadata_location,
+            tables.c.deleted_at,
+        )
+        .where(tables.c.id.in_(list(ids)), tables.c.staged_by.is_(None))
+        .order_by(tables.c.id)
+        .with_for_update()
+    )
+    return (await connection.execute(statement)).all()
+
+
+async def lock_for_deletion(connection: AsyncConnection, id: UUID) -> AnyRow | None:
+    """Lock and return the row of a dropped table or view that is to be deleted, as `lock_rows` does.
+
+    Its namespace is locked before. Return None if it was restored or deleted.
+    """
+    above = (
+        select(namespaces.c.id)
+        .join_from(namespaces, tables, tables.c.namespace_id == namespaces.c.id)
+        .where(tables.c.id == id)
+        .with_for_update(read=True, key_share=True, of=namespaces)
+    )
+    await connection.execute(above)
+    return next((row for row in await lock_rows(connection, [id]) if row.deleted_at is not None), None)
+
+
+async def restore(connection: AsyncConnection, ids: Sequence[UUID]) -> None:
+    """Restore dropped tables and views, whose rows are locked, and cancel their deletion.
+
+    Raises Clash if the name of one is taken.
+    """
+    values = {"deleted_at": None, "deleted_by": None, "version": tables.c.version + 1}
+    with clashes():
+        await connection.execute(update(tables).where(tables.c.id.in_(list(ids))).values(values))
+    await cancel_end(connection, ids, reason="brought back")
+
+
+async def remove(connection: AsyncConnection, ids: Sequence[UUID]) -> None:
+    """Delete locked rows."""
+    await connection.execute(delete(tables).where(tables.c.id.in_(list(ids))))
+
+
+async def cancel_end(connection: AsyncConnection, ids: Sequence[UUID], *, reason: str) -> None:
+    """Cancel the tasks that would delete these rows. A running task notices it before it commits."""
+    await cancel_all(connection, Queue.SOFT_DELETION, list(ids), reason=reason, even_running=True)
+
+
+async def dispose_files(
+    connection: AsyncConnection,
+    id: UUID,
+    then: Mapping[str, str],
+    *,
+    kind: ObjectType,
+    warehouse_id: UUID,
+    location: str,
+    location_key: str,
+    parent: UUID | None = None,
+    purge_in_seconds: float = 0.0,
+) -> None:
+    """Handle the files of a deleted row according to `then` (`gateway.features.deletion.drops.Files`, and `last_file`).
+
+    A purge begins after `purge_in_seconds`. `parent` is the task that deletes the row.
+    """
+    if then["files"] == "purge":
+        await schedule_purge(
+            connection,
+            id,
+            warehouse_id=warehouse_id,
+            location=location,
+            location_key=location_key,
+            kind=kind.value,
+            parent=parent,
+            in_seconds=purge_in_seconds,
+        )
+    elif "last_file" in then:
+        await pending_files.add(connection, warehouse_id, [then["last_file"]])
+
+
+_DELETED = """
+    select t.id, t.kind, t.name, t.name_key, n.levels, t.created_at, t.deleted_at, k.scheduled_for as expires_at
+    from tables t
+    join namespaces n on n.id = t.namespace_id
+    left join tasks k on k.queue = :queue and k.entity_type = t.kind and k.entity_id = t.id
+        and k.status = any(:active)
+    where t.warehouse_id = :warehouse_id and t.deleted_at is not null
+        and (cast(:namespace_id as uuid) is null or t.namespace_id = cast(:namespace_id as uuid))
+        and (cast(:after_key as text) is null
+             or (t.name_key, t.id) > (cast(:after_key as text), cast(:after_id as uuid)))
+"""
+
+_ORDER = " order by t.name_key, t.id limit :limit"
+
+_EVERY = text(_DELETED + _ORDER)
+_THEIRS = text(f"{_DELETED} and {SPOKEN_FOR} {_ORDER}")
+
+
+async def dropped(
+    connection: AsyncConnection,
+    *,
+    warehouse_id: UUID,
+    namespace_id: UUID | None,
+    holders: Holders | None,
+    after: tuple[str, UUID] | None,
+    limit: int,
+) -> Sequence[AnyRow]:
+    """Return the dropped tables and views of a warehouse that can be restored, ordered by folded name.
+
+    A row has id, kind, name, name_key, the levels of its namespace, created_at, deleted_at, and expires_at or null.
+    With `holders`, only rows that a grant to one of them may make visible: a grant on the object or on a namespace
+    above it.
+    """
+    key, id = after or (None, None)
+    ends = {"active": list(ACTIVE), "queue": Queue.SOFT_DELETION.value}
+    values = {**ends, "warehouse_id": warehouse_id, "namespace_id": namespace_id}
+    page = {"after_key": key, "after_id": id, "limit": limit}
+    if holders is None:
+        return (await connection.execute(_EVERY, {**values, **page})).all()
+    own = {"user": holders.user, "roles": list(holders.roles)}
+    return (await connection.execute(_THEIRS, {**values, **page, **own})).all()
+
+
+async def taken_names(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequence[AnyRow]:
+    """Return those of these dropped rows whose name another object has now, as (id, kind, name, taken_by)."""
+    other = tables.alias("other")
+    statement = (
+        select(tables.c.id, tables.c.kind, tables.c.name, other.c.kind.label("taken_by"))
+        .join(
+            other,
+            tuple_(other.c.namespace_id, other.c.name_key) == tuple_(tables.c.namespace_id, tables.c.name_key),
+        )
+        .where(
+            tables.c.id.in_(list(ids)),
+            tables.c.deleted_at.is_not(None),
+            other.c.deleted_at.is_(None),
+            other.c.staged_by.is_(None),
+        )
+    )
+    return (await connection.execute(statement)).all()

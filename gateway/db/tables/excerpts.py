@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Store and read the small part of metadata documents that decisions need (`gateway.iceberg.excerpts`).
+
+The column `metadata_excerpt` holds the excerpt of the document at `metadata_excerpt_of`. A gateway of an earlier
+version changes `metadata_location` without writing these two columns. They then differ, and the excerpt is computed
+from the document, which is read for this one table after the decision about its name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from uuid import UUID
+
+from sqlalchemy import ARRAY, any_, bindparam, case, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.access.nouns.resolved import Excerpt
+from gateway.db.pools.compiled_reads import DirectRead
+from gateway.db.pools.rows import AnyRow
+from gateway.db.schema.tables import tables
+from gateway.iceberg.excerpts import excerpt_of
+
+_LARGE: Final = 262_144
+"""Documents larger than this (bytes) are parsed in a thread, so that they do not block other requests."""
+
+
+async def document_values(kind: str, metadata_location: str | None, metadata: bytes | None) -> Mapping[str, Any]:
+    """Return the columns of `tables` that a statement sets when it stores a document: all of them or none.
+
+    Every statement that writes `tables.metadata` takes its values from here, so that no statement omits the excerpt.
+    """
+    excerpt = None if metadata is None else await _excerpt(kind, metadata)
+    return {
+        "metadata_location": metadata_location,
+        "metadata": metadata,
+        "metadata_excerpt": excerpt,
+        "metadata_excerpt_of": None if excerpt is None else metadata_location,
+    }
+
+
+async def excerpts_of(connection: AsyncConnection, ids: Sequence[UUID]) -> dict[UUID, Excerpt]:
+    """Return the excerpts of these tables and views. Deleted rows and unreadable documents are left out."""
+    if not ids:
+        return {}
+    rows: Sequence[AnyRow] = (await connection.execute(EXCERPTS.statement, {"ids": list(dict.fromkeys(ids))})).all()
+    found = current_excerpts(rows)
+    for row in rows:
+        if row.id in found:
+            continue
+        at = (await connection.execute(_DOCUMENT, {"id": row.id})).one_or_none()
+        made = None if at is None or at.metadata is None else await _excerpt(at.kind, at.metadata)
+        if made is not None and at is not None:
+            found[row.id] = Excerpt(at.metadata_location, made)
+    return found
+
+
+def current_excerpts(rows: Sequence[AnyRow]) -> dict[UUID, Excerpt]:
+    """Return the stored excerpts of rows of `EXCERPTS`. Rows of an earlier version's gateway have none."""
+    return {row.id: Excerpt(row.metadata_location, row.excerpt) for row in rows if row.excerpt is not None}
+
+
+async def _excerpt(kind: str, document: bytes) -> bytes | None:
+    if len(document) <= _LARGE:
+        return excerpt_of(kind, document)
+    return await asyncio.to_thread(excerpt_of, kind, document)
+
+
+_CURRENT = tables.c.metadata_excerpt_of == tables.c.metadata_location
+EXCERPTS = DirectRead(
+    select(tables.c.id, tables.c.metadata_location, case((_CURRENT, tables.c.metadata_excerpt)).label("excerpt")).where(
+        tables.c.id == any_(bindparam("ids", type_=ARRAY(tables.c.id.type))), tables.c.metadata_location.is_not(None)
+    )
+)
+_DOCUMENT = select(tables.c.kind, tables.c.metadata_location, tables.c.metadata).where(tables.c.id == bindparam("id"))

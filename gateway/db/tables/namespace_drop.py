@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drop a namespace with its contents, with few statements and in one transaction.
+
+Every namespace of the tree is locked before its contents are read. Each concurrent create, drop, rename or restore
+locks the namespace of its object. So it either ended before and is found, or starts later and finds its namespace gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ARRAY, Column, ColumnElement, any_, cast, delete, func, text, update
+from sqlalchemy.dialects.postgresql import UUID as PostgresUUID
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+from uuid_utils.compat import uuid7
+
+from gateway.access.nouns.refs import ObjectKey, ObjectType, table_of
+from gateway.access.nouns.resolved import ResolvedNamespace
+from gateway.access.tuples import TupleKey
+from gateway.db.grants import grant_ends, grants
+from gateway.db.pools.rows import AnyRow
+from gateway.db.schema.tables import namespaces, retired_locations, tables
+from gateway.db.schema.tasks import tasks
+from gateway.db.tables import namespace_move, pending_files
+from gateway.db.tables import namespaces as spaces
+from gateway.db.tasks.tasks import ACTIVE, Queue, Status
+from gateway.db.tuples import managed_access, outbox
+from gateway.db.tuples.desired_tuples import following, path_above
+from gateway.db.tuples.outbox import Pending
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A namespace and its contents, locked until the transaction ends.
+
+    `namespaces` (id, parent_id, levels, ancestors, protected, managed_access) start with the top. `tabulars` are tables
+    and views, including staged and dropped ones. They have id, kind, name, namespace_id, protected, staged_by,
+    deleted_at, location, location_key, the property `gc.enabled` as `gc_enabled`, and `adopted`.
+    """
+
+    top: ResolvedNamespace
+    namespaces: Sequence[AnyRow]
+    tabulars: Sequence[AnyRow]
+
+
+# PostgreSQL accepts 32,767 parameters for a statement.
+_FILES_AT_ONCE = 1000
+
+_LEVEL = text(
+    """
+    select id, parent_id, levels, ancestors, path_key, protected, managed_access from namespaces
+    where parent_id = any(cast(:parents as uuid[])) order by id for update
+    """
+)
+
+_TOP = text(_LEVEL.text.replace("parent_id = any(cast(:parents as uuid[]))", "id = :id"))
+
+# The document is parsed only if it may contain the property `gc.enabled`, and it is never sent to the gateway: a tree
+# may contain many large documents. The document of a generic table also states if its files existed before
+# (`gateway.iceberg.generic_tables`).
+_TABULARS = text(
+    """
+    select id, kind, name, namespace_id, protected, staged_by, deleted_at, location, location_key,
+        case when position(convert_to('gc.enabled', 'UTF8') in metadata) > 0
+            then convert_from(metadata, 'UTF8')::json #>> '{properties,gc.enabled}' end as gc_enabled,
+        kind = 'generic_table' and metadata is not null
+            and coalesce((convert_from(metadata, 'UTF8')::json ->> 'adopted')::boolean, false) as adopted
+    from tables where namespace_id = any(cast(:namespaces as uuid[])) order by id for update
+    """
+)
+
+
+async def lock(connection: AsyncConnection, at: ResolvedNamespace) -> Tree | None:
+    """Lock the namespace and its contents. Return None if it was deleted or moved."""
+    await namespace_move.lock_subtrees(connection, at.warehouse.id)
+    top = (await connection.execute(_TOP, {"id": at.id})).one_or_none()
+    if top is None or not spaces.is_still(top, at):
+        return None
+    found, level = [top], [top]
+    while level:
+        # No row can be added to a level whose parents are locked.
+        level = list(await connection.execute(_LEVEL, {"parents": [row.id for row in level]}))
+        found += level
+    inside = await connection.execute(_TABULARS, {"namespaces": [row.id for row in found]})
+    return Tree(at, found, inside.all())
+
+
+async def remove(connection: AsyncConnection, tree: Tree, *, purged: Sequence[AnyRow], by: str) -> list[Pending]:
+    """Delete the tree, schedule the deletion of the files of `purged`, and enqueue the deletion of its tuples.
+
+    An earlier drop of an object may have requested that its files be deleted; this is scheduled too. Otherwise its last
+    metadata file is recorded as pending, so that it is deleted.
+    """
+    ids = [row.id for row in tree.tabulars]
+    cancelled = await _cancel_tasks(connection, ids)
+    to_purge = {row.id for row in purged} | {row.entity_id for row in cancelled if row.files == "purge"}
+    await _schedule_purges(connection, tree, [row for row in tree.tabulars if row.id in to_purge])
+    last = [row.last_file for row in cancelled if row.last_file is not None and row.entity_id not in to_purge]
+    for start in range(0, len(last), _FILES_AT_ONCE):
+        await pending_files.add(connection, tree.top.warehouse.id, last[start : start + _FILES_AT_ONCE])
+    if ids:
+        await connection.execute(delete(tables).where(_among(tables.c.id, ids)))
+        await connection.execute(
+            update(retired_locations)
+            .where(_among(retired_locations.c.table_id, ids), retired_locations.c.retired_by.is_(None))
+            .values(retired_by=by)
+        )
+    spaces_gone = [row.id for row in tree.namespaces]
+    await connection.execute(delete(namespaces).where(_among(namespaces.c.id, spaces_gone)))
+    return await _enqueue(connection, tree, by)
+
+
+def _among(column: Column[Any], ids: Sequence[UUID]) -> ColumnElement[bool]:
+    """Match the column with the ids as one parameter: PostgreSQL accepts 32,767 parameters for a statement."""
+    return column == any_(cast(list(ids), ARRAY(PostgresUUID(as_uuid=True))))
+
+
+async def _cancel_tasks(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequence[AnyRow]:
+    """Cancel the tasks that would delete these rows. Return the requests of their drops (entity_id, files,
+    last_file).
+    """
+    statement = (
+        update(tasks)
+        .where(
+            tasks.c.queue.in_([Queue.SOFT_DELETION.value, Queue.EXPIRE_STAGED_TABLE.value]),
+            _among(tasks.c.entity_id, ids),
+            tasks.c.status.in_(ACTIVE),
+        )
+        .values(
+            status=Status.CANCELLED.value,
+            finished_at=func.clock_timestamp(),
+            updated_at=func.clock_timestamp(),
+            last_error="dropped with its namespace",
+        )
+        .returning(
+            tasks.c.entity_id,
+            tasks.c.payload["files"].astext.label("files"),
+            tasks.c.payload["last_file"].astext.label("last_file"),
+        )
+    )
+    return (await connection.execute(statement)).all()
+
+
+async def _schedule_purges(connection: AsyncConnection, tree: Tree, rows: Sequence[AnyRow]) -> None:
+    if not rows:
+        return
+    levels: Mapping[UUID, Sequence[str]] = {row.id: row.levels for row in tree.namespaces}
+    shared = {"queue": Queue.TABULAR_PURGE.value, "warehouse_id": tree.top.warehouse.id}
+    await connection.execute(
+        insert(tasks).on_conflict_do_nothing(),
+        [
+            {
+                **shared,
+                "id": uuid7(),
+                "entity_type": row.kind,
+                "entity_id": row.id,
+                "entity_name": [*levels[row.namespace_id], row.name],
+                "payload": {"location": row.location, "location_key": row.location_key},
+            }
+            for row in rows
+        ],
+    )
+
+
+async def _enqueue(connection: AsyncConnection, tree: Tree, by: str) -> list[Pending]:
+    warehouse = tree.top.warehouse
+    above: dict[ObjectKey, list[ObjectKey]] = {}
+    keys: dict[TupleKey, None] = {}
+    within: dict[UUID, list[ObjectKey]] = {}
+    for row in tree.namespaces:
+        key = ObjectKey(ObjectType.NAMESPACE, str(row.id))
+        above[key] = path_above(warehouse.project_id, str(warehouse.id), [str(id) for id in row.ancestors])
+        within[row.id] = [*above[key], key]
+        keys[TupleKey(above[key][-1], "parent", key)] = None
+        if row.managed_access:
+            keys.update(dict.fromkeys(managed_access.keys(key)))
+    for row in tree.tabulars:
+        if row.staged_by is None:
+            key = ObjectKey(ObjectType(row.kind), str(row.id))
+            above[key] = within[row.namespace_id]
+            keys[TupleKey(above[key][-1], "parent", key)] = None
+    for row in await grant_ends.sweep(connection, list(above), by=by):
+        granted = grants.tuple_of(row)
+        on = table_of(granted.object) if granted.object.type is ObjectType.COLUMN else granted.object
+        keys.update(dict.fromkeys(following(granted, above[on])))
+    # First the keys above the tree, which may make something visible. The tree itself cannot be found any more.
+    first = sorted(keys, key=lambda key: key.object in above)
+    return await outbox.enqueue(connection, first, takes_away=True, warehouse_id=warehouse.id)

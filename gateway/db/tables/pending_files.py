@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements on metadata files that no pointer names. Files of a killed process are found by their rows.
+
+A row is committed before its file is written. A trigger (`first_schema.sql`) deletes it in the transaction that makes a
+pointer name the file. If the change fails, the row is deleted with the file, or after the sweeper has deleted the file.
+A file that a change makes superfluous gets its row in the transaction of that change.
+
+A change that names or deletes a file locks its row first. If the change outlives the file's cleanup window, it finds no
+row and fails, instead of naming a deleted file. A request that registers an existing file
+(`gateway.features.namespaces.registrations`) restarts its cleanup window before the read, because the file may be recorded as
+superfluous.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import structlog
+from sqlalchemy import ColumnElement, Exists, func, select, text
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.access.dependency_errors import DatabaseUnavailable
+from gateway.db.engine.database import Database
+from gateway.db.pools.rows import AnyRow
+from gateway.db.schema.tables import pending_files, tables
+from gateway.iceberg.errors import NoSuchWarehouseException
+
+_log = structlog.get_logger("db.pending_files")
+
+
+class PendingFiles:
+    """Records files around their writing, each time in one statement that commits by itself."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def note(self, warehouse_id: UUID, locations: Sequence[str]) -> None:
+        """Record files before they are written. Raises DatabaseUnavailable; then none may be written."""
+        async with self._database.autocommit() as connection:
+            await add(connection, warehouse_id, locations)
+
+    async def noted(self, location: str) -> bool:
+        """Return True if a file is recorded: it will be deleted, or no pointer names it yet."""
+        async with self._database.autocommit() as connection:
+            return (await connection.execute(_NOTED, {"location": location})).first() is not None
+
+    async def keep(self, location: str) -> None:
+        """Restart the cleanup window of a file, if it is recorded: a request is about to read it and to name it.
+
+        It waits for a sweeper that has locked the row; then the row and the file are gone.
+        """
+        async with self._database.autocommit() as connection:
+            await connection.execute(_KEEP, {"location": location})
+
+    async def forget(self, locations: Sequence[str]) -> None:
+        """Delete the rows of deleted files. If the database does not answer, the sweeper deletes them later."""
+        try:
+            async with self._database.autocommit() as connection:
+                await forget(connection, locations)
+        except DatabaseUnavailable as left:
+            _log.warning("pending_files.left", files=list(locations), reason=str(left))
+
+
+_NOTED = text("select 1 from pending_files where location = :location")
+_KEEP = text("update pending_files set written_at = clock_timestamp() where location = :location")
+
+
+async def add(connection: AsyncConnection, warehouse_id: UUID, locations: Sequence[str]) -> None:
+    """Record files before they are written. Raises NoSuchWarehouseException if the warehouse was deleted."""
+    try:
+        await connection.execute(_ADD, {"locations": list(locations), "warehouse_id": warehouse_id})
+    except IntegrityError as error:
+        if "warehouse_id_fkey" in str(error.orig):
+            raise NoSuchWarehouseException(f"Warehouse does not exist: {warehouse_id}") from error
+        raise
+
+
+_ADD = text(
+    "insert into pending_files (location, warehouse_id) "
+    "select a.location, cast(:warehouse_id as uuid) from unnest(cast(:locations as text[])) as a(location) "
+    "on conflict do nothing"
+)
+
+
+async def hold(connection: AsyncConnection, locations: Sequence[str]) -> None:
+    """Lock the rows of these files against the sweeper until this transaction, which names them, ends.
+
+    Raises DatabaseUnavailable if the sweeper has one of them; the client sees that nothing happened and may retry.
+    """
+    held = (await connection.execute(_HOLD, {"locations": list(locations)})).all()
+    if len(held) != len(set(locations)):
+        raise DatabaseUnavailable("the change took longer than its unreferenced files are kept")
+
+
+_HOLD = text("select location from pending_files where location = any(:locations) order by location for update")
+
+
+async def forget(connection: AsyncConnection, locations: Sequence[str]) -> None:
+    """Delete the rows of deleted files."""
+    await connection.execute(_FORGET, {"locations": list(locations)})
+
+
+_FORGET = text("delete from pending_files where location = any(:locations)")
+
+
+async def overdue(connection: AsyncConnection, *, seconds: float, limit: int) -> Sequence[AnyRow]:
+    """Return files (location, warehouse_id) that are recorded for longer than `seconds` and that no pointer names.
+
+    At most `limit` files of each warehouse, ordered by warehouse: a warehouse with an unavailable store blocks no
+    other.
+    """
+    queue_position = func.row_number().over(
+        partition_by=pending_files.c.warehouse_id, order_by=pending_files.c.written_at
+    )
+    old = (
+        select(pending_files.c.location, pending_files.c.warehouse_id, queue_position.label("turn"))
+        .where(_over(seconds), ~_named())
+        .subquery()
+    )
+    statement = select(old.c.location, old.c.warehouse_id).where(old.c.turn <= limit).order_by(old.c.warehouse_id)
+    return (await connection.execute(statement)).all()
+
+
+async def claim(connection: AsyncConnection, locations: Sequence[str], *, seconds: float) -> list[str]:
+    """Lock and return those of the files that this transaction may delete: no other transaction names or deletes them.
+
+    They are still overdue: `PendingFiles.keep` may have restarted the cleanup window of others.
+    """
+    is_requested = pending_files.c.location.in_(list(locations))
+    statement = select(pending_files.c.location).where(is_requested, _over(seconds), ~_named())
+    held = statement.order_by(pending_files.c.location).with_for_update(skip_locked=True)
+    return list((await connection.execute(held)).scalars())
+
+
+def _named() -> Exists:
+    return select(tables.c.id).where(tables.c.metadata_location == pending_files.c.location).exists()
+
+
+def _over(seconds: float) -> ColumnElement[bool]:
+    over: ColumnElement[bool] = pending_files.c.written_at < func.clock_timestamp() - _seconds(seconds)
+    return over
+
+
+def _seconds(seconds: float) -> object:
+    return func.make_interval(0, 0, 0, 0, 0, 0, seconds)

@@ -1,0 +1,375 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements on tables, views and generic tables: their rows, pointers and locations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+from uuid import UUID
+
+from sqlalchemy import Integer, TextClause, bindparam, delete, false, func, select, text, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.access.nouns.refs import ObjectKey
+from gateway.access.nouns.resolved import ResolvedNamespace
+from gateway.db.engine.database import Database
+from gateway.db.pools.compiled_reads import DirectRead
+from gateway.db.pools.rows import AnyRow
+from gateway.db.schema.tables import LIVE, namespaces, tables
+from gateway.db.schema.warehouses import warehouses
+from gateway.db.tables import retired_locations
+from gateway.db.tables.excerpts import document_values
+from gateway.db.tables.retired_locations import REACHABLE, overlaps
+from gateway.db.tasks.tasks import ACTIVE, Queue
+from gateway.db.tasks.tasks import add as add_task
+from gateway.db.tuples.desired_tuples import path_above
+from gateway.iceberg.identifiers import fold
+
+_EXPLICIT_LOCATIONS = 0x1A4E0002
+
+
+class Clash(Exception):
+    """The name or the location is taken. The transaction cannot continue."""
+
+
+@contextmanager
+def clashes() -> Iterator[None]:
+    """Context manager that converts a violated constraint into Clash."""
+    try:
+        yield
+    except IntegrityError as error:
+        raise Clash("the name or the location is taken") from error
+
+
+async def name_taken(connection: AsyncConnection, namespace_id: UUID, name: str) -> str | None:
+    """Return the kind (`table`, `view`, `generic_table`) of the object with this name in the namespace, or None."""
+    at = {"namespace_id": namespace_id, "name_key": fold(name)}
+    kind: str | None = (await connection.execute(_NAME_TAKEN, at)).scalar_one_or_none()
+    return kind
+
+
+_NAME_TAKEN = select(tables.c.kind).where(
+    tables.c.namespace_id == bindparam("namespace_id", type_=tables.c.namespace_id.type),
+    tables.c.name_key == bindparam("name_key"),
+    LIVE,
+)
+
+
+async def read_name_taken(database: Database, namespace_id: UUID, name: str) -> str | None:
+    """Return what `name_taken` returns, without a connection of the caller. Raises DatabaseUnavailable."""
+    at = {"namespace_id": namespace_id, "name_key": fold(name)}
+    kind: str | None = (await database.read_one(_READ_NAME_TAKEN, at)).kind
+    return kind
+
+
+_READ_NAME_TAKEN = DirectRead(select(_NAME_TAKEN.scalar_subquery().label("kind")))
+
+
+async def hold_explicit_locations(connection: AsyncConnection) -> None:
+    """Lock the check and use of an explicit location against those of all other locations, until the
+    transaction ends.
+    """
+    await connection.execute(_HOLD_EXPLICIT)
+
+
+async def lock_place(connection: AsyncConnection, namespace: ResolvedNamespace, *, explicit: bool) -> bool:
+    """Lock a namespace as `namespaces.lock_shared` does, then the use of a location, until the transaction ends. Return
+    False if the namespace was dropped or moved.
+
+    An `explicit` location is locked as `hold_explicit_locations` does. Default locations are locked against explicit
+    ones and are concurrent among themselves.
+    """
+    values = {"namespace": namespace.id}
+    row = (await connection.execute(_LOCK_EXPLICIT if explicit else _LOCK_DEFAULT, values)).one_or_none()
+    return row is not None and row.path_key == namespace.namespace.key and tuple(row.ancestors) == namespace.ancestors
+
+
+_HOLD_EXPLICIT = text(f"select pg_advisory_xact_lock({_EXPLICIT_LOCATIONS})")
+
+
+def _lock_place(lock: str) -> TextClause:
+    return text(
+        f"""
+        with held as materialized (
+            select path_key, ancestors from namespaces where id = cast(:namespace as uuid) for key share)
+        select path_key, ancestors, {lock}({_EXPLICIT_LOCATIONS}) from held
+        """  # noqa: S608 - composed of constants; every value is a bound parameter
+    )
+
+
+_LOCK_EXPLICIT = _lock_place("pg_advisory_xact_lock")
+_LOCK_DEFAULT = _lock_place("pg_advisory_xact_lock_shared")
+
+
+async def location_taken(
+    connection: AsyncConnection,
+    location_key: str,
+    ancestors: Sequence[str],
+    *,
+    other_than: UUID | None = None,
+    owners: Sequence[str] = (),
+) -> bool:
+    """Return True if this location overlaps another one of any project: equal, above or below.
+
+    Counted are locations of other tables and views, including staged ones, retired locations with valid credentials,
+    and locations with a pending purge. `owners` are principals (`user:<id>`, `role:<id>`) whose retired locations count
+    as free; a pending purge still counts. It is one statement, so that a table that is deleted concurrently counts as a
+    table or as a retired location.
+    """
+    values = {**retired_locations.around(location_key, ancestors), "other_than": other_than, "owners": list(owners)}
+    return bool((await connection.execute(_LOCATION_TAKEN, values)).scalar_one())
+
+
+_NOT_OWN: Final = "t.id is distinct from cast(:other_than as uuid)"
+_STILL_RESERVED: Final = f"""{REACHABLE} and r.table_id is distinct from cast(:other_than as uuid)
+    and not r.owners && cast(:owners as text[])"""
+
+LOCATION_TAKEN: Final = f"""
+    select {overlaps("tables", "t", _NOT_OWN)} or {overlaps("retired_locations", "r", _STILL_RESERVED)}
+    or exists (
+        select 1 from tasks k where k.queue = '{Queue.TABULAR_PURGE}'
+            and k.status in ({", ".join(f"'{status}'" for status in ACTIVE)})
+            and (k.payload->>'location_key' = any(:at) or starts_with(k.payload->>'location_key', :key)))
+"""  # noqa: S608 - composed of constants; every value is a bound parameter
+"""The query of `location_taken`, with its parameters."""
+
+_LOCATION_TAKEN = text(LOCATION_TAKEN)
+
+
+async def location_in_use(connection: AsyncConnection, location_key: str, ancestors: Sequence[str]) -> bool:
+    """Return True if this location overlaps a current location of any table or view, including staged ones."""
+    found = await connection.execute(_LOCATION_IN_USE, retired_locations.around(location_key, ancestors))
+    return bool(found.scalar_one())
+
+
+_LOCATION_IN_USE = text(f"select {overlaps('tables', 't')}")
+
+
+async def schedule_purge(
+    connection: AsyncConnection,
+    id: UUID,
+    *,
+    warehouse_id: UUID,
+    location: str,
+    location_key: str,
+    kind: str = "table",
+    parent: UUID | None = None,
+    in_seconds: float = 0.0,
+) -> None:
+    """Schedule the deletion of the files below a location, in the transaction that deletes its row.
+
+    It is due after `in_seconds`. `parent` is the task that deletes the row.
+    """
+    await add_task(
+        connection,
+        Queue.TABULAR_PURGE,
+        warehouse_id=warehouse_id,
+        entity_id=id,
+        entity_type=kind,
+        payload={"location": location, "location_key": location_key},
+        parent=parent,
+        in_seconds=in_seconds,
+    )
+
+
+async def drop_staged(
+    connection: AsyncConnection, id: UUID | None = None, *, namespace_id: UUID | None = None
+) -> Sequence[AnyRow]:
+    """Delete one staged table, or all of a namespace, and schedule the purge of their locations. Return the rows."""
+    statement = delete(tables).where(
+        tables.c.staged_by.is_not(None),
+        tables.c.id == id if namespace_id is None else tables.c.namespace_id == namespace_id,
+    )
+    columns = (tables.c.id, tables.c.warehouse_id, tables.c.location, tables.c.location_key)
+    gone = (await connection.execute(statement.returning(*columns))).all()
+    for row in gone:
+        await schedule_purge(
+            connection, row.id, warehouse_id=row.warehouse_id, location=row.location, location_key=row.location_key
+        )
+    return gone
+
+
+async def staged(
+    connection: AsyncConnection, *, namespace_id: UUID, name: str, location: str, staged_by: str
+) -> AnyRow | None:
+    """Return the caller's staged table of this name at the exact `location`, locked, or None.
+
+    A location that differs in letter case belongs to another staged table: it was checked, and credentials were vended,
+    for that table only.
+    """
+    statement = (
+        select(tables.c.id, tables.c.table_uuid, tables.c.location)
+        .where(
+            tables.c.namespace_id == namespace_id,
+            tables.c.name_key == fold(name),
+            tables.c.location == location,
+            tables.c.staged_by == staged_by,
+        )
+        .with_for_update()
+    )
+    return (await connection.execute(statement)).one_or_none()
+
+
+async def find_staged(connection: AsyncConnection, id: UUID, *, location_key: str) -> AnyRow | None:
+    """Return a staged table by its id and location, None if it was created or deleted."""
+    statement = select(tables.c.id).where(
+        tables.c.id == id, tables.c.location_key == location_key, tables.c.staged_by.is_not(None)
+    )
+    return (await connection.execute(statement)).one_or_none()
+
+
+async def staged_location(
+    connection: AsyncConnection, id: UUID, *, namespace_id: UUID, name: str, staged_by: str
+) -> str | None:
+    """Return the location of a user's staged table of this namespace and name, None if it was created or deleted."""
+    statement = select(tables.c.location).where(
+        tables.c.id == id,
+        tables.c.namespace_id == namespace_id,
+        tables.c.name_key == fold(name),
+        tables.c.staged_by == staged_by,
+    )
+    found: str | None = (await connection.execute(statement)).scalar_one_or_none()
+    return found
+
+
+async def finish_staged(
+    connection: AsyncConnection, id: UUID, *, name: str, table_uuid: UUID, metadata_location: str, metadata: bytes
+) -> None:
+    """Create the table from its staged row. Raises Clash if the name was taken meanwhile."""
+    statement = (
+        update(tables)
+        .where(tables.c.id == id)
+        .values(
+            name=name,
+            table_uuid=table_uuid,
+            staged_by=None,
+            updated_at=func.clock_timestamp(),
+            **await document_values("table", metadata_location, metadata),
+        )
+    )
+    with clashes():
+        await connection.execute(statement)
+
+
+#: True if the warehouse keeps the files of a drop without `purgeRequested` (`gateway.access.operations.warehouse_bodies`).
+KEEPS_FILES = func.coalesce(warehouses.c.delete_profile["absent-purge-requested"].astext == "keep", false())
+
+
+async def keeps_files(connection: AsyncConnection, warehouse_id: UUID) -> bool:
+    """Return True if the warehouse keeps the files of a drop that does not say so."""
+    found = await connection.execute(select(KEEPS_FILES).where(warehouses.c.id == warehouse_id))
+    return found.scalar_one_or_none() is True
+
+
+async def hold_for_drop(connection: AsyncConnection, id: UUID) -> AnyRow | None:
+    """Lock a table or view that is to be dropped, and return its row, None if it does not exist.
+
+    The row has namespace_id, location, location_key, metadata_location, protected, `keep_seconds` (the time for
+    which its warehouse keeps dropped objects, None if it does not), and `keeps_files`: the warehouse keeps the files of
+    a drop that does not say so.
+    """
+    keep = warehouses.c.delete_profile["expiration-seconds"].astext.cast(Integer)
+    statement = (
+        select(
+            tables.c.namespace_id,
+            tables.c.location,
+            tables.c.location_key,
+            tables.c.metadata_location,
+            tables.c.protected,
+            keep.label("keep_seconds"),
+            KEEPS_FILES.label("keeps_files"),
+        )
+        .join_from(tables, warehouses, warehouses.c.id == tables.c.warehouse_id)
+        .where(tables.c.id == id, LIVE)
+        .with_for_update(of=tables)
+    )
+    return (await connection.execute(statement)).one_or_none()
+
+
+async def drop(connection: AsyncConnection, id: UUID, *, by: str) -> AnyRow | None:
+    """Delete the table or view. Return its namespace and locations, None if it does not exist.
+
+    `by` is the principal that is recorded with the retired location.
+    """
+    statement = (
+        delete(tables)
+        .where(tables.c.id == id)
+        .returning(tables.c.namespace_id, tables.c.location, tables.c.location_key, tables.c.metadata_location)
+    )
+    gone = (await connection.execute(statement)).one_or_none()
+    await retired_locations.retired_by(connection, id, by)
+    return gone
+
+
+async def formats(connection: AsyncConnection, ids: Sequence[UUID]) -> dict[UUID, str]:
+    """Return the formats of those of these generic tables that exist."""
+    found = await connection.execute(select(tables.c.id, tables.c.format).where(tables.c.id.in_(list(ids))))
+    return {row.id: row.format for row in found}
+
+
+async def wait_for_writers(connection: AsyncConnection, id: UUID) -> None:
+    """Wait for transactions that change the table, and lock it: reads after this call are stable."""
+    await connection.execute(select(tables.c.id).where(tables.c.id == id).with_for_update())
+
+
+async def hold_version(connection: AsyncConnection, id: UUID, version: int) -> bool:
+    """Lock the table against changes until this transaction ends. Return False if its version is not `version`."""
+    statement = select(tables.c.id).where(tables.c.id == id, tables.c.version == version, LIVE)
+    return (await connection.execute(statement.with_for_update(read=True))).one_or_none() is not None
+
+
+async def pointer(connection: AsyncConnection, id: UUID) -> AnyRow | None:
+    """Return the pointer of the table or view (metadata_location, metadata, version), None if it does not exist."""
+    statement = select(tables.c.metadata_location, tables.c.metadata, tables.c.version).where(tables.c.id == id)
+    return (await connection.execute(statement)).one_or_none()
+
+
+async def lock(connection: AsyncConnection, id: UUID) -> AnyRow | None:
+    """Lock the table or view exclusively. Return (namespace_id, name_key, protected, version), None if it does not
+    exist.
+
+    Transactions that grant on it lock the row too (`grants.lock_object_shared`), so the grants are stable after it.
+    """
+    columns = (tables.c.namespace_id, tables.c.name_key, tables.c.protected, tables.c.version)
+    statement = select(*columns).where(tables.c.id == id, LIVE).with_for_update()
+    return (await connection.execute(statement)).one_or_none()
+
+
+async def containers(connection: AsyncConnection, id: UUID) -> list[ObjectKey]:
+    """Return the containers of the table or view, from the project down. Lock its row first.
+
+    Its namespace is locked against moves until this transaction ends.
+    """
+    row = (await connection.execute(_CONTAINERS, {"table": id})).one()
+    return path_above(row.project_id, str(row.id), [str(each) for each in (*row.ancestors, row.parent)])
+
+
+_CONTAINERS = (
+    select(warehouses.c.project_id, warehouses.c.id, namespaces.c.ancestors, namespaces.c.id.label("parent"))
+    .join_from(tables, namespaces, namespaces.c.id == tables.c.namespace_id)
+    .join(warehouses, warehouses.c.id == tables.c.warehouse_id)
+    .where(tables.c.id == bindparam("table"))
+    .with_for_update(read=True, key_share=True, of=namespaces)
+)
+
+
+async def move(connection: AsyncConnection, id: UUID, *, namespace_id: UUID, name: str) -> None:
+    """Rename a table or view, or move it to another namespace. The version increases, so a concurrent commit fails.
+
+    Raises Clash if the name is taken.
+    """
+    statement = (
+        update(tables)
+        .where(tables.c.id == id)
+        .values(
+            namespace_id=namespace_id,
+            name=name,
+            name_key=fold(name),
+            version=tables.c.version + 1,
+            updated_at=func.clock_timestamp(),
+        )
+    )
+    with clashes():
+        await connection.execute(statement)

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements on tasks: background work that any process may run, one at a time."""

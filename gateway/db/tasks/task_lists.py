@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements on tasks for the management API: pages of tasks, a task with its attempts, and control of tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import (
+    ColumnElement,
+    DateTime,
+    Uuid,
+    and_,
+    exists,
+    false,
+    func,
+    literal,
+    or_,
+    select,
+    text,
+    tuple_,
+    update,
+)
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.access.door.list_visibility import Holders
+from gateway.db.engine.list_candidates import SPOKEN_FOR
+from gateway.db.pools.rows import AnyRow
+from gateway.db.schema.tables import namespaces, tables
+from gateway.db.schema.tasks import task_log, tasks
+from gateway.db.tasks.tasks import Queue, Status
+
+
+class AlreadyActive(Exception):
+    """Another task of the same queue is active for the entity."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFilter:
+    """A filter of tasks of one warehouse, or of a project itself. None filters nothing.
+
+    `entities` are pairs (type, id); the id None selects tasks on the warehouse itself. `of_existing_only` excludes
+    tasks of deleted entities. `holders` excludes tasks of entities on which none of them holds a grant, neither on the
+    entity nor on a namespace above it.
+    """
+
+    warehouse_id: UUID | None = None
+    project_id: str | None = None
+    queues: Collection[str] | None = None
+    statuses: Collection[Status] | None = None
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+    entities: Collection[tuple[str, UUID | None]] | None = None
+    of_existing_only: bool = False
+    holders: Holders | None = None
+
+
+async def page(
+    connection: AsyncConnection, filter: TaskFilter, *, after: tuple[datetime, UUID] | None, limit: int
+) -> Sequence[AnyRow]:
+    """Return tasks from the newest to the oldest, starting after `after`."""
+    conditions = [_owned(filter.warehouse_id, filter.project_id)]
+    if filter.queues is not None:
+        conditions.append(tasks.c.queue.in_(filter.queues))
+    if filter.statuses is not None:
+        conditions.append(tasks.c.status.in_([status.value for status in filter.statuses]))
+    if filter.created_after is not None:
+        conditions.append(tasks.c.created_at > filter.created_after)
+    if filter.created_before is not None:
+        conditions.append(tasks.c.created_at < filter.created_before)
+    if filter.entities is not None:
+        conditions.append(_about(filter.entities))
+    if filter.of_existing_only:
+        # Deleted entities have no grants, so no grant makes their tasks visible.
+        conditions.append(exists().where(tables.c.id == tasks.c.entity_id))
+    if filter.holders is not None:
+        conditions.append(_visible_by_grants(filter.holders))
+    if after is not None:
+        position = tuple_(literal(after[0], DateTime(timezone=True)), literal(after[1], Uuid()))
+        conditions.append(tuple_(tasks.c.created_at, tasks.c.id) < position)
+    statement = select(tasks).where(*conditions).order_by(tasks.c.created_at.desc(), tasks.c.id.desc()).limit(limit)
+    return (await connection.execute(statement)).all()
+
+
+async def get(
+    connection: AsyncConnection, ids: Sequence[UUID], *, warehouse_id: UUID | None = None, project_id: str | None = None
+) -> dict[UUID, AnyRow]:
+    """Return those of these tasks that exist in the warehouse, or in the project itself, by id."""
+    statement = select(tasks).where(tasks.c.id.in_(ids), _owned(warehouse_id, project_id))
+    return {row.id: row for row in await connection.execute(statement)}
+
+
+async def existing(connection: AsyncConnection, entity_ids: Collection[UUID | None]) -> set[UUID]:
+    """Return the ids of those tables, views and generic tables that exist, dropped or not, but not staged."""
+    statement = select(tables.c.id).where(
+        tables.c.id.in_([id for id in entity_ids if id is not None]), tables.c.staged_by.is_(None)
+    )
+    return set((await connection.execute(statement)).scalars())
+
+
+async def hold(
+    connection: AsyncConnection, ids: Sequence[UUID], *, warehouse_id: UUID | None = None, project_id: str | None = None
+) -> dict[UUID, AnyRow]:
+    """Return the tasks as `get` does, and lock them until the transaction ends."""
+    statement = (
+        select(tasks)
+        .where(tasks.c.id.in_(ids), _owned(warehouse_id, project_id))
+        .order_by(tasks.c.id)
+        .with_for_update()
+    )
+    return {row.id: row for row in await connection.execute(statement)}
+
+
+async def attempts(connection: AsyncConnection, id: UUID, *, limit: int) -> Sequence[AnyRow]:
+    """Return the latest attempts that ended, newest first."""
+    statement = select(task_log).where(task_log.c.task_id == id).order_by(task_log.c.attempt.desc()).limit(limit)
+    return (await connection.execute(statement)).all()
+
+
+async def stop(connection: AsyncConnection, ids: Sequence[UUID], *, again_in: float) -> None:
+    """Request the workers of running tasks to stop. Each task starts again after `again_in` seconds."""
+    now = func.clock_timestamp()
+    await connection.execute(
+        update(tasks)
+        .where(tasks.c.id.in_(ids), tasks.c.status == Status.RUNNING)
+        .values(
+            status=Status.STOPPING.value,
+            scheduled_for=now + func.make_interval(0, 0, 0, 0, 0, 0, again_in),
+            updated_at=now,
+        )
+    )
+
+
+async def cancel(connection: AsyncConnection, ids: Sequence[UUID], *, reason: str) -> None:
+    """Cancel scheduled tasks."""
+    now = func.clock_timestamp()
+    await connection.execute(
+        update(tasks)
+        .where(tasks.c.id.in_(ids), tasks.c.status == Status.SCHEDULED)
+        .values(status=Status.CANCELLED.value, finished_at=now, updated_at=now, last_error=reason)
+    )
+
+
+async def reschedule(connection: AsyncConnection, ids: Sequence[UUID], *, at: datetime | None) -> None:
+    """Set the start of tasks to `at`, None for now. Raises AlreadyActive.
+
+    It applies to scheduled tasks, to stopping tasks after they have stopped, and to failed tasks, which get all
+    attempts again.
+    """
+    now = func.clock_timestamp()
+    due = now if at is None else literal(at, DateTime(timezone=True))
+    await connection.execute(
+        update(tasks)
+        .where(tasks.c.id.in_(ids), tasks.c.status.in_([Status.SCHEDULED.value, Status.STOPPING.value]))
+        .values(scheduled_for=due, updated_at=now)
+    )
+    try:
+        await connection.execute(
+            update(tasks)
+            .where(tasks.c.id.in_(ids), tasks.c.status == Status.FAILED)
+            .values(
+                status=Status.SCHEDULED.value,
+                scheduled_for=due,
+                updated_at=now,
+                finished_at=None,
+                interruptions=tasks.c.attempt,
+            )
+        )
+    except IntegrityError as clash:
+        raise AlreadyActive("another task is active for the entity") from clash
+
+
+def named_queue(name: str) -> Queue | None:
+    """Return the queue of this name, or of its former name in versions of the reference system. Return None for
+    others.
+    """
+    if name == "tabular_expiration":
+        return Queue.SOFT_DELETION
+    return Queue(name) if name in list(Queue) else None
+
+
+def _visible_by_grants(holders: Holders) -> ColumnElement[bool]:
+    """Match tasks of entities on which, or above which, one of them holds a grant. An additional task costs only a
+    check.
+    """
+    t, n = tables.alias("t"), namespaces.alias("n")
+    granted = text(SPOKEN_FOR).bindparams(user=holders.user, roles=list(holders.roles))
+    return exists().select_from(t.join(n, n.c.id == t.c.namespace_id)).where(t.c.id == tasks.c.entity_id, granted)
+
+
+def _owned(warehouse_id: UUID | None, project_id: str | None) -> ColumnElement[bool]:
+    if (warehouse_id is None) == (project_id is None):
+        raise ValueError("tasks are of one warehouse or of one project")
+    return tasks.c.project_id == project_id if warehouse_id is None else tasks.c.warehouse_id == warehouse_id
+
+
+def _about(entities: Collection[tuple[str, UUID | None]]) -> ColumnElement[bool]:
+    some = [
+        tasks.c.entity_id.is_(None) if id is None else and_(tasks.c.entity_type == type, tasks.c.entity_id == id)
+        for type, id in entities
+    ]
+    return or_(*some) if some else false()

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements on the server, projects, warehouses, and changes that wait for approval."""

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements on warehouses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+from uuid import UUID
+
+from sqlalchemy import delete as delete_from
+from sqlalchemy import exists, func, literal, or_, select, text
+from sqlalchemy import update as update_of
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
+from uuid_utils.compat import uuid7
+
+from gateway.db.pools.rows import AnyRow
+from gateway.db.schema.tables import namespaces, pending_files
+from gateway.db.schema.tasks import tasks
+from gateway.db.schema.warehouses import warehouses
+from gateway.db.tasks.tasks import ACTIVE
+from gateway.iceberg.identifiers import fold
+
+#: Serialises the overlap checks of storage bases. Warehouses are created rarely enough for a single lock.
+_STORAGE_BASES = 0x1A4E0001
+
+
+COLUMNS: Final = frozenset(warehouses.c.keys())
+"""The names of all columns of a warehouse."""
+
+
+class NameTaken(Exception):
+    """Another warehouse of the project has this name, irrespective of letter case. The transaction cannot continue."""
+
+
+class ProjectGone(Exception):
+    """The project was deleted after the request resolved it. The transaction cannot continue."""
+
+
+async def create(
+    connection: AsyncConnection,
+    *,
+    id: UUID,
+    project_id: str,
+    name: str,
+    profile: bytes,
+    key_seconds: int,
+    base_key: str,
+    secret_id: UUID | None,
+    credential_kind: str | None,
+    stated: Mapping[str, object],
+) -> bool:
+    """Insert the warehouse. Return False if its name is taken in the project. Raises ProjectGone.
+
+    `key_seconds` is the lifetime of the profile's credentials, with a tolerance for clocks; 0 if it vends none.
+    `stated` are the columns that the request sets directly (`STATED`).
+    """
+    statement = (
+        insert(warehouses)
+        .values(
+            id=id,
+            project_id=project_id,
+            name=name,
+            name_key=fold(name),
+            profile=profile,
+            key_seconds=key_seconds,
+            base_key=base_key,
+            secret_id=secret_id,
+            credential_kind=credential_kind,
+            revision=uuid7(),
+            **stated,
+        )
+        .on_conflict_do_nothing(index_elements=["project_id", "name_key"])
+    )
+    try:
+        return (await connection.execute(statement)).rowcount == 1
+    except IntegrityError as error:
+        if "project_id_fkey" in str(error.orig):
+            raise ProjectGone(project_id) from error
+        raise
+
+
+async def claim_base(connection: AsyncConnection, base_key: str) -> bool:
+    """Return `base_is_free`, and lock all storage bases against other claims until the transaction ends."""
+    await connection.execute(text("select pg_advisory_xact_lock(:key)"), {"key": _STORAGE_BASES})
+    return await base_is_free(connection, base_key)
+
+
+async def base_is_free(connection: AsyncConnection, base_key: str, *, except_id: UUID | None = None) -> bool:
+    """Return True if no warehouse of any project, except `except_id`, has a base equal to, above or below this one."""
+    statement = select(literal(1)).where(
+        func.starts_with(warehouses.c.base_key, base_key) | func.starts_with(literal(base_key), warehouses.c.base_key)
+    )
+    if except_id is not None:
+        statement = statement.where(warehouses.c.id != except_id)
+    return (await connection.execute(statement.limit(1))).one_or_none() is None
+
+
+async def name_is_free(connection: AsyncConnection, project_id: str, name: str) -> bool:
+    """Return True if no warehouse of the project has this name, irrespective of letter case."""
+    taken = select(literal(1)).where(warehouses.c.project_id == project_id, warehouses.c.name_key == fold(name))
+    return (await connection.execute(taken)).one_or_none() is None
+
+
+async def of_project(connection: AsyncConnection, project_id: str, *, active: Sequence[bool]) -> Sequence[AnyRow]:
+    """Return the project's warehouses with one of the given states, ordered by name."""
+    statement = select(warehouses).where(warehouses.c.project_id == project_id, warehouses.c.active.in_(list(active)))
+    return (await connection.execute(statement.order_by(warehouses.c.name_key))).all()
+
+
+async def get(connection: AsyncConnection, id: UUID) -> AnyRow | None:
+    """Return the warehouse's row, None if it does not exist."""
+    return (await connection.execute(select(warehouses).where(warehouses.c.id == id))).one_or_none()
+
+
+async def locked(connection: AsyncConnection, id: UUID, *, to_delete: bool = False) -> AnyRow | None:
+    """Return the row as `get` does, and lock the warehouse against changes until the transaction ends.
+
+    With `to_delete`, no row that refers to it can be inserted either: such a transaction waits and finds it deleted.
+    """
+    statement = select(warehouses).where(warehouses.c.id == id).with_for_update(key_share=not to_delete)
+    return (await connection.execute(statement)).one_or_none()
+
+
+async def update(connection: AsyncConnection, id: UUID, values: Mapping[str, object]) -> AnyRow:
+    """Change a warehouse that is `locked`, and return its row. Raises NameTaken."""
+    named = {"name_key": fold(str(values["name"]))} if "name" in values else {}
+    changed = update_of(warehouses).where(warehouses.c.id == id)
+    changed = changed.values(**values, **named, updated_at=func.clock_timestamp())
+    try:
+        row: AnyRow = (await connection.execute(changed.returning(warehouses))).one()
+        return row
+    except IntegrityError as error:
+        if "name_key" in str(error.orig):
+            raise NameTaken("another warehouse of the project has this name") from error
+        raise
+
+
+async def unfinished(connection: AsyncConnection, id: UUID) -> bool:
+    """Return True if the warehouse has active tasks or pending metadata files."""
+    busy = select(
+        or_(
+            exists().where(tasks.c.warehouse_id == id, tasks.c.status.in_(ACTIVE)),
+            exists().where(pending_files.c.warehouse_id == id),
+        )
+    )
+    return (await connection.execute(busy)).scalar_one() is True
+
+
+async def give_up_unfinished(connection: AsyncConnection, id: UUID) -> tuple[list[str], list[str]]:
+    """Delete active tasks and pending files, in the transaction that deletes the warehouse.
+
+    Return (the locations whose files were to be deleted, the pending metadata files). A worker that runs one of the
+    tasks gets TaskLost.
+    """
+    busy = select(tasks.c.payload["location"].astext).where(tasks.c.warehouse_id == id, tasks.c.status.in_(ACTIVE))
+    locations = (await connection.execute(busy.order_by(tasks.c.id).with_for_update())).scalars()
+    left = sorted({location for location in locations if location is not None})
+    await connection.execute(delete_from(tasks).where(tasks.c.warehouse_id == id, tasks.c.status.in_(ACTIVE)))
+    noted = delete_from(pending_files).where(pending_files.c.warehouse_id == id).returning(pending_files.c.location)
+    return left, sorted((await connection.execute(noted)).scalars())
+
+
+async def is_empty(connection: AsyncConnection, id: UUID) -> bool:
+    """Return True if the warehouse contains no namespace; all other contents are in namespaces."""
+    return (await connection.execute(select(exists().where(namespaces.c.warehouse_id == id)))).scalar_one() is False
+
+
+async def delete(connection: AsyncConnection, id: UUID) -> None:
+    """Delete a warehouse that is `locked` to delete, is empty and has nothing unfinished.
+
+    Rows about the warehouse that are no content are deleted with it (`on delete cascade`). Call
+    `ownership.record_deleted` in the same transaction afterwards.
+    """
+    await connection.execute(delete_from(warehouses).where(warehouses.c.id == id))

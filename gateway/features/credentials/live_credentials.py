@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lists of live credentials for clients and operators, and those that a revocation leaves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+import structlog
+
+from gateway.access.door.door import Door
+from gateway.access.door.permit import Permit
+from gateway.access.nouns.privileges import Privilege
+from gateway.access.nouns.refs import ObjectKey, ObjectType, Ref
+from gateway.access.nouns.relations import Can
+from gateway.access.nouns.resolved import Resolved, ResolvedDataPolicy, ResolvedRole, ResolvedView
+from gateway.access.operation import Operation
+from gateway.access.operations.grant_lists import ChangeColumnGrants, ChangeGrants, WriteColumnAssignments
+from gateway.access.operations.grants import WriteAssignments
+from gateway.access.operations.live_credentials import (
+    ListPrincipalLiveCredentials,
+    ListTabularLiveCredentials,
+    ListWarehouseLiveCredentials,
+    LiveCredential,
+    LiveCredentialList,
+)
+from gateway.access.operations.roles import RemoveRoleMember
+from gateway.access.tuples import PrincipalType
+from gateway.db.credentials import live_credentials
+from gateway.db.credentials.live_credentials import Selection
+from gateway.db.engine.database import Connection, Database
+from gateway.iceberg.errors import InvalidPaginationToken
+from gateway.iceberg.identifiers import Namespace, TableIdentifier
+
+Revoking = WriteAssignments | ChangeGrants | WriteColumnAssignments | ChangeColumnGrants | RemoveRoleMember
+"""The operations that can revoke grants."""
+
+_log = structlog.get_logger("governance.live_credentials")
+
+
+@dataclass(frozen=True, slots=True)
+class Remaining:
+    """The live credentials that concern revoked grants: their number, and the time by which all have expired."""
+
+    count: int
+    until: datetime | None
+
+    @property
+    def text(self) -> str:
+        """The value of the response header and of the audit detail: `3; until=2026-03-04T12:00:00+00:00`."""
+        return str(self.count) if self.until is None else f"{self.count}; until={_iso(self.until)}"
+
+
+_UNKNOWN: Final = "unknown"
+
+
+class LiveCredentials:
+    """Pages of live credentials, and their number after a revocation."""
+
+    def __init__(self, *, database: Database, door: Door, page_size: int) -> None:
+        self._database = database
+        self._door = door
+        self._page_size = page_size
+
+    async def in_warehouse(self, permit: Permit[ListWarehouseLiveCredentials]) -> LiveCredentialList:
+        """Return the live credentials of a warehouse, also for tables that were deleted."""
+        operation = permit.operation
+        selection = Selection(
+            warehouse_id=permit.warehouse(operation.on).id, table_id=operation.table_id, user=operation.user
+        )
+        return await self._page(selection, operation.page_token, operation.page_size)
+
+    async def of_tabular(self, permit: Permit[ListTabularLiveCredentials]) -> LiveCredentialList:
+        """Return the live credentials of a table or generic table."""
+        operation = permit.operation
+        selection = Selection(table_id=UUID(_row(permit, operation.on).key.id), user=operation.user)
+        return await self._page(selection, operation.page_token, operation.page_size)
+
+    async def of_principal(self, permit: Permit[ListPrincipalLiveCredentials]) -> LiveCredentialList:
+        """Return the live credentials of a principal in a project.
+
+        The caller's own are those that it received itself; with an assumed role, those that it received in that role.
+        For another user, those that it lent its right to or passed on as an engine are included.
+        """
+        operation, actor = permit.operation, permit.actor
+        about = operation.principal
+        if about is None:
+            own = {"received_by": actor.id, "assumed_role": actor.assumed_role}
+        elif about.type is PrincipalType.ROLE:
+            own = {"assumed_role": UUID(about.id)}
+        else:
+            own = {"user": about.id}
+        selection = Selection(project_id=operation.project.project_id, **own)  # type: ignore[arg-type]  # of three shapes
+        return await self._page(selection, operation.page_token, operation.page_size)
+
+    async def after_revocation(self, permit: Permit[Revoking]) -> str | None:
+        """Return the value of the header about credentials that the revocations of a change leave.
+
+        None if the change revokes nothing that gives access to data, or if the caller may not list these credentials:
+        the right to grant does not imply it. The value is also written to the audit log, unless there are none. The
+        revocation holds already, so a failure is no error here: the value is then `unknown`.
+        """
+        if not permit.operation.deletes:
+            return None
+        try:
+            left = await self._remaining(permit)
+            if left is None:
+                return None
+            if left.count:
+                await permit.pending_audit.also(live_credentials=left.text)
+        except Exception as failed:
+            # Any exception: an error would make the client conclude that the grant was not revoked.
+            _log.warning("live_credentials.not_counted", exc_info=failed)
+            return _UNKNOWN
+        return left.text
+
+    async def _remaining(self, permit: Permit[Revoking]) -> Remaining | None:
+        change = permit.operation
+        row = _row(permit, change.on)
+        if isinstance(row, ResolvedRole) and all(entry.privilege is not Privilege.ASSIGNEE for entry in change.deletes):
+            return None
+        project_id = _project(row)
+        counted_on = row.key if project_id is None else ObjectKey(ObjectType.PROJECT, project_id)
+        if not all(await self._door.visible(permit, Can.READ_ASSIGNMENTS, [counted_on])):
+            return None
+        principals = [entry.principal for entry in change.deletes]
+        # Each credential on the object may rest on the role.
+        by_role = any(each.type is PrincipalType.ROLE for each in principals)
+        users = None if by_role else sorted({each.id for each in principals})
+        async with self._database.read() as connection:
+            return Remaining(*await live_credentials.remaining(connection, row.key, project_id=project_id, users=users))
+
+    async def _page(self, selection: Selection, token: str | None, size: int | None) -> LiveCredentialList:
+        limit = min(size or self._page_size, self._page_size)
+        async with self._database.read() as connection:
+            rows = await live_credentials.page(connection, selection, after=_uuid(token), limit=limit + 1)
+        return LiveCredentialList(
+            live_credentials=list(rows[:limit]),
+            next_page_token=str(rows[limit - 1].id) if len(rows) > limit else None,
+        )
+
+
+def _row(permit: Permit[Operation], ref: Ref) -> Resolved:
+    row = permit.resolution.get(ref)
+    if row is None:
+        raise LookupError(f"{type(permit.operation).__name__} was not admitted on {ref!r}")
+    return row
+
+
+def _project(row: Resolved) -> str | None:
+    """Return the id of the project of a view, role or data policy."""
+    match row:
+        case ResolvedRole(project_id=project_id) | ResolvedDataPolicy(project_id=project_id):
+            return project_id
+        case ResolvedView():
+            return row.warehouse.project_id
+        case _:
+            return None
+
+
+def _iso(moment: datetime) -> str:
+    """Return the time in UTC in whole seconds, rounded up: the credentials have expired by then."""
+    utc = moment.astimezone(UTC)
+    return (utc.replace(microsecond=0) + timedelta(seconds=1 if utc.microsecond else 0)).isoformat()
+
+
+def _uuid(token: str | None) -> UUID | None:
+    if not token:
+        return None
+    try:
+        return UUID(token)
+    except ValueError:
+        raise InvalidPaginationToken(
+            "The page token is invalid: this server did not issue it. Send the request without a page token to get "
+            "the first page."
+        ) from None
+
+
+_AT_A_TIME: Final = 1000
+
+
+class NotFound(Exception):
+    """No warehouse or table has the given name, or several have."""
+
+
+async def find(
+    database: Database, *, warehouse: str | None, table: str | None, user: str | None
+) -> list[LiveCredential]:
+    """Return the live credentials, the oldest first. None selects all.
+
+    `warehouse` is an id or a name. `table` is an id, or the dotted name of a table in the warehouse. Raises NotFound
+    and DatabaseUnavailable.
+    """
+    found: list[LiveCredential] = []
+    async with database.read() as connection:
+        selection = await _selection(connection, warehouse, table, user)
+        while True:
+            after = found[-1].id if found else None
+            rows = await live_credentials.page(connection, selection, after=after, limit=_AT_A_TIME)
+            found += rows
+            if len(rows) < _AT_A_TIME:
+                return found
+
+
+async def _selection(connection: Connection, warehouse: str | None, table: str | None, user: str | None) -> Selection:
+    warehouse_id = None if warehouse is None else _uuid_or_none(warehouse)
+    if warehouse is not None and warehouse_id is None:
+        ids = await live_credentials.warehouses_named(connection, warehouse)
+        if len(ids) != 1:
+            raise NotFound(f"{len(ids)} warehouses are named {warehouse!r}; give the id of the warehouse")
+        (warehouse_id,) = ids
+    table_id = None if table is None else _uuid_or_none(table)
+    if table is not None and table_id is None:
+        levels = table.split(".")
+        if warehouse_id is None or len(levels) < 2:
+            raise NotFound("give the id of the table, or its name <namespace>.<name> together with --warehouse")
+        identifier = TableIdentifier(Namespace(tuple(levels[:-1])), levels[-1])
+        table_id = await live_credentials.table_named(connection, warehouse_id, identifier)
+        if table_id is None:
+            raise NotFound(f"the warehouse has no table {table!r}; give the id of a deleted table")
+    return Selection(warehouse_id=warehouse_id, table_id=table_id, user=user)
+
+
+def _uuid_or_none(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Remote signing: sign one request of a client to the store of a table, by a decision of its own.
+
+Location and authorization come from the same row, as for vended credentials. The audit record is durable before the
+answer, so no signature leaves unrecorded. Nothing of a decision is kept here: after a revocation the next request is
+refused.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gateway.access.door.permit import Permit
+from gateway.access.nouns.resolved import ResolvedWarehouse
+from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
+from gateway.access.operations.signing import SignCreation, SignRequest, SignWrite
+from gateway.db.credentials.credentials import StorageCredentials
+from gateway.db.engine.database import Database
+from gateway.db.tables import tables
+from gateway.features.credentials.credential_terms import creation_level, load_level
+from gateway.iceberg.errors import CatalogError, ForbiddenException
+from gateway.iceberg.wire import RemoteSignRequest, RemoteSignResult
+from gateway.obligations.application import vending_terms
+from gateway.offloading import offload
+from gateway.scope.level import AccessLevel
+from gateway.scope.location import Location
+from gateway.scope.signing import ReadRequest, SignedAction, UnsignedRequest
+from gateway.storage.registry import parse_location, stored_profile
+from gateway.vending.remote_signing import RemoteSigner, SigningKey
+from gateway.vending.scope_verdict import ScopeRule
+from gateway.vending.session_name import SessionIdentity
+
+_Permit = Permit[SignRequest | SignWrite] | Permit[SignCreation]
+_Vend = Permit[VendCredentials] | Permit[VendCreationCredentials]
+
+_RANK: Final = {AccessLevel.READ: 0, AccessLevel.READ_WRITE: 1, AccessLevel.READ_WRITE_DELETE: 2}
+
+#: Keys in the audit record of a deletion of several objects. Their number is recorded too.
+_AUDITED_KEYS: Final = 5
+
+
+class SigningForbidden(ForbiddenException):
+    """A policy, an obligation or the caller's access level does not allow the request to sign."""
+
+
+class Signing:
+    """The use case of signing one request, and the properties that make a client ask for it."""
+
+    def __init__(
+        self, *, database: Database, signer: RemoteSigner, storage: StorageCredentials, scope: ScopeRule
+    ) -> None:
+        self._scope = scope
+        self._database = database
+        self._signer = signer
+        self._storage = storage
+
+    async def sign(
+        self, permit: Permit[SignRequest | SignWrite], vend: Permit[VendCredentials] | None
+    ) -> RemoteSignResult:
+        """Return the signed request.
+
+        `vend` is the permit for the caller's credentials, None if they are refused: signatures allow no more than
+        credentials. The files of a dropped table are read and deleted by the user that dropped it, with the rights on
+        the table that it still has, and by no other. Raises SigningForbidden, RemoteSigningDisabled,
+        SignWithoutCredentials, and the errors of status 400 for requests that are not signed.
+        """
+        ref = permit.operation.table
+        table = permit.table(ref)
+        if table.purged_by not in (None, permit.actor.id):
+            permit.pending_audit.add_details(signed="nothing", reason="dropped by another user, or too long ago")
+            raise permit.operation.hidden(ref)
+        return await self._recorded(permit, vend, table.warehouse, table.location, writable=table.purged_by is None)
+
+    async def sign_staged(
+        self, permit: Permit[SignCreation], vend: Permit[VendCreationCredentials] | None
+    ) -> RemoteSignResult | None:
+        """Return the signed request to the files of a staged table; None if the caller has not staged the table under
+        this name in this namespace, or has created it since.
+
+        Raises the errors of `sign`.
+        """
+        operation = permit.operation
+        namespace = permit.namespace(operation.namespace)
+        async with self._database.read() as connection:
+            location = await tables.staged_location(
+                connection,
+                operation.table_id,
+                namespace_id=namespace.id,
+                # The one about which the policies were asked.
+                name=operation.table,
+                staged_by=permit.actor.id,
+            )
+        if location is None:
+            permit.pending_audit.add_details(signed="nothing", reason="not staged")
+            permit.pending_audit.keep_as_read()
+            return None
+        return await self._recorded(permit, vend, namespace.warehouse, location)
+
+    async def _recorded(
+        self, permit: _Permit, vend: _Vend | None, warehouse: ResolvedWarehouse, location: str, *, writable: bool = True
+    ) -> RemoteSignResult:
+        try:
+            return await self._signed(permit, vend, warehouse, parse_location(location), writable=writable)
+        except CatalogError as refused:
+            permit.pending_audit.add_details(signed="nothing", reason=refused.type)
+            raise
+
+    async def _signed(
+        self, permit: _Permit, vend: _Vend | None, warehouse: ResolvedWarehouse, location: Location, *, writable: bool
+    ) -> RemoteSignResult:
+        if vend is None:
+            raise SigningForbidden("No request is signed: you may not have credentials for this table")
+        level = _level(permit, vend)
+        profile = stored_profile(warehouse.profile)
+        request = unsigned(permit.operation.request)
+        unproven = self._scope.signing_refusal(profile, warehouse.scope_verdict)
+        if unproven is not None:
+            raise SigningForbidden(f"No request is signed: {unproven}")
+        read = await offload(lambda: self._signer.read(profile, location, request), size=len(request.body or ""))
+        _require(level, read.action)
+        if read.action is SignedAction.WRITE and not writable:
+            raise SigningForbidden(
+                "No request is signed: the table was dropped. Its files can be read and deleted only"
+            )
+
+        async def still_allowed() -> None:
+            for each in (permit, vend):
+                await self._database.revalidate(each)
+
+        signed = await self._signer.sign(
+            profile,
+            location,
+            read,
+            SigningKey(
+                credential=await self._storage.of(warehouse),
+                profile_version=f"{warehouse.id}/{warehouse.profile_version}",
+                level=level,
+                session=SessionIdentity(
+                    principal=permit.actor.id,
+                    role=permit.actor.acting_as or None,
+                    context=permit.actor.token_digest + vend.obligations.fingerprint.hex(),
+                ),
+                just_before=still_allowed,
+            ),
+        )
+        permit.pending_audit.add_details(**_audited(read), level=level.value, session_name=signed.session_name)
+        await permit.pending_audit.commit()
+        return RemoteSignResult(uri=read.uri, headers={name: (value,) for name, value in signed.headers.items()})
+
+
+def unsigned(wanted: RemoteSignRequest) -> UnsignedRequest:
+    """Return the request to sign, as the provider reads it."""
+    return UnsignedRequest(
+        provider=wanted.provider,
+        region=wanted.region,
+        method=wanted.method,
+        uri=wanted.uri,
+        headers=tuple((name, value) for name, values in wanted.headers.items() for value in values),
+        body=wanted.body,
+    )
+
+
+def _level(permit: _Permit, vend: _Vend) -> AccessLevel:
+    """Return the access level of the caller's credentials, under the obligations of both permits.
+
+    Raises SigningForbidden if the caller may have none, or may not read the whole table.
+    """
+    own = vending_terms(permit.obligations)
+    for terms in (own, vending_terms(vend.obligations)):
+        if terms.refusal is not None:
+            raise SigningForbidden(f"No request is signed: {terms.refusal}")
+        if not terms.whole:
+            raise SigningForbidden("No request is signed: not all of this table may be read")
+    level = creation_level(vend) if isinstance(vend.operation, VendCreationCredentials) else load_level(vend)
+    if level is AccessLevel.READ_WRITE_DELETE and not own.may_delete:
+        return AccessLevel.READ_WRITE
+    return level
+
+
+def _require(level: AccessLevel, action: SignedAction) -> None:
+    if _RANK[action.level] > _RANK[level]:
+        raise SigningForbidden(
+            f"The request to sign is a {action.value}, and your access to the files of this table is {level.value}"
+        )
+
+
+def _audited(read: ReadRequest) -> dict[str, str]:
+    """Return the details of the audit record: what was signed, for which keys."""
+    return {
+        "signed": read.action.value,
+        "method": read.method,
+        "keys": " ".join(read.keys[:_AUDITED_KEYS]),
+        "number_of_keys": str(len(read.keys)),
+    }

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Validation reports for new or changed warehouses: result, duration and failure of each named check.
+
+Rules about rows and settings are checked first. The store is tested (`storage_validation.py`) only if they all pass, so
+that no probe is written into the location of another warehouse.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from gateway.access.management_errors import StorageValidationFailed
+from gateway.access.operations.warehouse_bodies import CheckError, ValidationAnswer, ValidationCheck
+from gateway.features.credentials.storage_validation import (
+    STORAGE_CHECKS,
+    Check,
+    CheckStatus,
+    ValidationReport,
+    validate_warehouse_storage,
+)
+from gateway.iceberg.errors import CatalogError
+from gateway.scope.credential import Credential
+from gateway.scope.profile import StorageProfile
+from gateway.scope.rules import StorageRules
+from gateway.storage.provider import StorageClients
+from gateway.storage.registry import decode_credential, decode_profile, require_same_provider
+
+#: Checks that do not access the store, in the order of the report.
+RULES: Final = (
+    "profile-well-formed",
+    "profile-compatible",
+    "warehouse-name-valid",
+    "location-exclusive",
+    "spec-mutable",
+    "format-version-policy-consistent",
+    "managed-by-allowed",
+)
+
+ONLY_UPDATES: Final = "Only applies when updating an existing warehouse."
+ONLY_CREATION: Final = "Only applies when creating a warehouse."
+# Cleanup may take half as long as the checks, so both take four fifths of the request time. The rest is for the
+# catalog's own work.
+_SHARE: Final = 8 / 15
+_SWITCHED_OFF: Final = "Storage validation is disabled on this server."
+
+Rule = Callable[[], Awaitable[object]] | str
+"""A check that raises if the rule is broken, or the reason why it is skipped."""
+
+
+class StorageValidator:
+    """Decode profiles and credentials by the operator's rules, and test them on their store."""
+
+    def __init__(
+        self, *, clients: StorageClients, rules: StorageRules, skip: bool, request_seconds: float = 30.0
+    ) -> None:
+        """Create a validator.
+
+        `request_seconds` is the request timeout. The checks end before it, so that the client receives the report.
+        `skip` disables the checks on the store.
+        """
+        self._total_seconds = request_seconds * _SHARE
+        self._clients = clients
+        self._rules = rules
+        self._skip = skip
+
+    def profile(self, raw: bytes) -> StorageProfile:
+        """Return the decoded profile of a request.
+
+        Raise InvalidStorageProfile, StorageTypeNotSupported or InvalidLocation.
+        """
+        return decode_profile(raw, rules=self._rules)
+
+    def credential(self, raw: bytes, profile: StorageProfile) -> Credential | None:
+        """Return the decoded credential for `profile`, or None if the request has none.
+
+        Raise 400. The message contains no secret value.
+        """
+        if raw in (b"", b"null"):
+            return None
+        credential = decode_credential(raw, rules=self._rules)
+        require_same_provider(profile, credential)
+        return credential
+
+    async def tried(self, profile: StorageProfile, credential: Credential | None) -> ValidationReport:
+        """Run every check on the store, or report all as skipped if validation is switched off."""
+        if self._skip:
+            return _skipped(_SWITCHED_OFF)
+        return await validate_warehouse_storage(
+            profile,
+            credential or profile.own_access,
+            clients=self._clients,
+            rules=self._rules,
+            total_seconds=self._total_seconds,
+        )
+
+    async def report(
+        self, rules: dict[str, Rule], subject: Callable[[], tuple[StorageProfile, Credential | None]]
+    ) -> ValidationAnswer:
+        """Run all checks. `subject` returns the (profile, credential) to test once all rules have passed."""
+        checks: list[ValidationCheck] = []
+        for name in RULES:
+            checks.append(await _ruled(name, rules.get(name, ONLY_CREATION)))
+        if any(check.status == CheckStatus.FAILED for check in checks):
+            tried = _skipped("An earlier check failed.")
+        else:
+            tried = await self.tried(*subject())
+        checks += [_check_answer(check) for check in tried.checks]
+        return ValidationAnswer(valid=all(check.status != CheckStatus.FAILED for check in checks), checks=checks)
+
+
+def require_valid(report: ValidationReport) -> None:
+    """Raise StorageValidationFailed if a check failed, with each failure in the details.
+
+    Skipped checks do not count.
+    """
+    failed = [check for check in report.checks if check.status is CheckStatus.FAILED]
+    if failed:
+        raise StorageValidationFailed(
+            "The storage failed these checks: " + ", ".join(check.name for check in failed),
+            detail=tuple(f"{check.name}: {check.error}" for check in failed),
+        )
+
+
+async def _ruled(name: str, rule: Rule) -> ValidationCheck:
+    if isinstance(rule, str):
+        return ValidationCheck(name=name, status=CheckStatus.SKIPPED, reason=rule)
+    started = time.monotonic()
+    failure: CatalogError | None = None
+    try:
+        await rule()
+    except CatalogError as broken:
+        failure = broken
+    return ValidationCheck(
+        name=name,
+        status=CheckStatus.PASSED if failure is None else CheckStatus.FAILED,
+        duration_ms=round((time.monotonic() - started) * 1000),
+        error=None if failure is None else CheckError(message=failure.message, type=failure.type, code=failure.code),
+    )
+
+
+def _skipped(reason: str) -> ValidationReport:
+    checks = tuple(Check(name=name, status=CheckStatus.SKIPPED, reason=reason) for name in STORAGE_CHECKS)
+    return ValidationReport(valid=True, checks=checks)
+
+
+def _check_answer(check: Check) -> ValidationCheck:
+    error = None
+    if check.error is not None:
+        error = CheckError(message=check.error, type=check.error_type, code=check.error_code)
+    return ValidationCheck(
+        name=check.name, status=check.status, duration_ms=check.duration_ms, reason=check.reason, error=error
+    )

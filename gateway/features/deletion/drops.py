@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drop tables and views: permanently, or as a soft deletion that can be undone for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from gateway.access.dependency_errors import DatabaseUnavailable
+from gateway.access.door.permit import Permit
+from gateway.access.nouns.resolved import ResolvedGenericTable, ResolvedTable, ResolvedView
+from gateway.access.operation import Operation
+from gateway.db.engine.database import Connection
+from gateway.db.tables import deleted, namespaces, tables
+from gateway.db.tasks import tasks
+from gateway.db.tasks.tasks import Queue
+from gateway.db.tuples.outbox import Pending
+from gateway.db.tuples.ownership import record_deleted
+from gateway.features.approvals.change_approval import UNCONDITIONAL, Approval
+from gateway.features.contents.containers import above_table
+from gateway.features.metadata.metadata_files import own_files
+from gateway.iceberg.errors import (
+    CatalogError,
+    NoSuchGenericTableException,
+    NoSuchTableException,
+    NoSuchViewException,
+    ProtectedTabularDeletionWithoutForce,
+)
+from gateway.iceberg.identifiers import TableIdentifier
+from gateway.storage.registry import parse_location
+
+
+class Files(StrEnum):
+    """The handling of a table's files after its permanent deletion."""
+
+    PURGE = "purge"
+    KEEP = "keep"
+    LAST = "last"
+    """Delete the last metadata file after the cleanup window. Until then it can be registered again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """The result of a drop: the keys of the tuples to deliver, the handling of the files, and the end of the retention.
+
+    Without `kept_until` the object is deleted and cannot be restored.
+    """
+
+    pending: list[Pending]
+    files: Files
+    kept_until: datetime | None = None
+
+    @property
+    def note(self) -> str:
+        """Return the value of the header `X-Lakegate-Files`: what is deleted, and when."""
+        text = _NOTES[self.files]
+        if self.kept_until is None:
+            return text
+        until = self.kept_until.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return f"{text}; restorable-until={until}"
+
+
+#: Seconds between a drop that does not state what happens to the files, and their deletion. `DROP TABLE … PURGE` in
+#: Spark is such a drop: Spark then reads the metadata itself, and would fail if its files were gone.
+_CLIENT_PURGE_SECONDS: Final = 10.0
+
+_NOTES: Final = {
+    Files.PURGE: "deleted",
+    Files.KEEP: "kept",
+    Files.LAST: "last-metadata-file-deleted",
+}
+
+
+async def drop_tabular(
+    connection: Connection,
+    permit: Permit[Operation],
+    dropped: ResolvedTable | ResolvedView | ResolvedGenericTable,
+    identifier: TableIdentifier,
+    *,
+    files: Files,
+    stated: bool,
+    force: bool,
+    approval: Approval = UNCONDITIONAL,
+) -> Dropped:
+    """Drop a table or view in the transaction of `permit`.
+
+    `files` is the handling of its files. If the request does not state it, the warehouse can keep them.
+
+    If the warehouse has soft deletion, the row is marked as dropped. Lookups by name or id no longer find it, and its
+    name is free. Location and grants are kept, and a task deletes it permanently when its time is over. `force` deletes
+    permanently at once. `identifier` is the name in the request, for errors. `approval` is used up by the drop.
+
+    Raises NoSuchTableException, NoSuchViewException or NoSuchGenericTableException if the object was dropped or moved
+    meanwhile, ProtectedTabularDeletionWithoutForce, and DatabaseUnavailable while the task of an earlier drop is still
+    running.
+    """
+    # A rename, or a move of the namespace, may have removed the object from the namespace of the decision.
+    namespace_held = await namespaces.lock_if_unmoved(connection, dropped.namespace)
+    now = await tables.hold_for_drop(connection, dropped.id) if namespace_held else None
+    if now is None or now.namespace_id != dropped.namespace.id:
+        raise _not_found(dropped, identifier)
+    if now.protected and not force:
+        raise ProtectedTabularDeletionWithoutForce.of(dropped.key.type.value, identifier)
+    await approval.use(connection)
+    if not stated and now.keeps_files:
+        files = Files.KEEP
+    location = parse_location(now.location)
+    last = own_files(location, [now.metadata_location]) if files is Files.LAST else []
+    payload: Mapping[str, str] = {"files": files.value, **({"last_file": last[0]} if last else {})}
+    warehouse = dropped.warehouse
+    if now.keep_seconds is not None and not force:
+        await deleted.mark(connection, dropped.id, by=permit.actor.id)
+        task = await tasks.add(
+            connection,
+            Queue.SOFT_DELETION,
+            warehouse_id=warehouse.id,
+            entity_id=dropped.id,
+            entity_type=dropped.key.type.value,
+            payload=payload,
+            in_seconds=float(now.keep_seconds),
+        )
+        if task is None:
+            # The running task of an earlier drop blocks a new one: without a task, the object would never be deleted.
+            raise DatabaseUnavailable("the cleanup of an earlier drop of this table is still in progress")
+        permit.pending_audit.add_details(kept_seconds=str(now.keep_seconds), files=files.value, location=now.location)
+        return Dropped([], files, permit.resolution.now + timedelta(seconds=now.keep_seconds))
+    await deleted.dispose_files(
+        connection,
+        dropped.id,
+        payload,
+        kind=dropped.key.type,
+        warehouse_id=warehouse.id,
+        location=now.location,
+        location_key=now.location_key,
+        purge_in_seconds=0.0 if stated else _CLIENT_PURGE_SECONDS,
+    )
+    await tables.drop(connection, dropped.id, by=permit.actor.id)
+    if files is Files.PURGE:
+        permit.pending_audit.add_details(purge="scheduled", location=now.location)
+    pending = await record_deleted(
+        connection,
+        dropped.key,
+        dropped.namespace.key,
+        above=above_table(dropped.namespace),
+        warehouse_id=warehouse.id,
+        by=permit.actor.id,
+    )
+    return Dropped(pending, files)
+
+
+def _not_found(
+    dropped: ResolvedTable | ResolvedView | ResolvedGenericTable, identifier: TableIdentifier
+) -> CatalogError:
+    match dropped:
+        case ResolvedTable():
+            return NoSuchTableException.of(identifier)
+        case ResolvedView():
+            return NoSuchViewException.of(identifier)
+        case ResolvedGenericTable():
+            return NoSuchGenericTableException.of(identifier)

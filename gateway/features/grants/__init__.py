@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Grants, managed access, and answers about rights."""

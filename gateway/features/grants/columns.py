@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resolve the columns that grant requests name, and the columns shown in grant responses."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from gateway.access.management_errors import AmbiguousColumn, ColumnNotFound
+from gateway.access.nouns.refs import ObjectKey, column_key, field_of
+from gateway.access.nouns.resolved import Excerpt, Resolved, ResolvedTable
+from gateway.access.operation import Operation
+from gateway.access.operations.grant_lists import OfColumn
+from gateway.access.operations.grants import Assignment
+from gateway.access.tuples import TupleKey
+from gateway.db.engine.database import Connection
+from gateway.db.grants import grants
+from gateway.db.tables.excerpts import excerpts_of
+from gateway.db.tuples import outbox
+from gateway.iceberg.errors import BadRequestException
+from gateway.obligations.columns import Columns, RestrictionNotExpressible, columns_of
+
+#: A column by its field id, independent of its name. Revocation needs it: a name may not fit in a path, the name of a
+#: dropped column may belong to another column now, and the schema may be gone.
+_BY_ID: Final = re.compile(r"field-id:(0|[1-9][0-9]{0,9})", re.ASCII)
+
+
+async def columns_for(connection: Connection, operation: Operation, row: Resolved) -> Columns | None:
+    """Return the columns of the table if the operation names a column, else None.
+
+    Raise ColumnNotFound if the schemas of the table cannot be read.
+    """
+    if not isinstance(operation, OfColumn) or not isinstance(row, ResolvedTable):
+        return None
+    excerpt = (await excerpts_of(connection, [row.id])).get(row.id)
+    if excerpt is None:
+        raise ColumnNotFound(
+            "The columns of the table cannot be determined: its schemas cannot be read. Grant on the whole table "
+            "instead."
+        )
+    return known_columns(excerpt)
+
+
+def object_of(operation: Operation, row: Resolved, columns: Columns | None, *, dropped: bool) -> ObjectKey:
+    """Return the object of the operation's grants: the admitted object, or its column if the operation names one.
+
+    `columns` is the result of `columns_for`. With `dropped`, a name that is not in the current schema may belong to a
+    dropped column, and `field-id:<id>` names any column. Both serve for reading and revoking; new grants need a current
+    name. Raise ColumnNotFound; raise 400 for a nested field, and for a field id without `dropped`.
+    """
+    if columns is None or not isinstance(operation, OfColumn) or not isinstance(row, ResolvedTable):
+        return row.key
+    return column_key(row.id, field_named(columns, operation.column, dropped=dropped))
+
+
+def known_columns(excerpt: Excerpt) -> Columns:
+    """Return the columns of a metadata excerpt. Raise ColumnNotFound if they cannot be determined."""
+    try:
+        return columns_of(excerpt.text)
+    except RestrictionNotExpressible as unreadable:
+        raise ColumnNotFound(
+            f"The columns of the table cannot be determined: {unreadable}. Grant on the whole table instead."
+        ) from None
+
+
+def field_named(columns: Columns, name: str, *, dropped: bool) -> int:
+    """Return the field id of the column with this name. Raise as `object_of` does."""
+    if (by_id := _BY_ID.fullmatch(name)) is not None:
+        # Policies receive the column name of a new grant, so a new grant must name the column.
+        if not dropped:
+            raise BadRequestException(
+                f"{name} is a field id. Use the name of the column to grant; a field id is only valid to list and "
+                "revoke grants."
+            )
+        return int(by_id[1])
+    found = columns.named(name)
+    if found is None and columns.nested(name):
+        raise BadRequestException(
+            f"{name} is a field inside a column. Grants are possible on top-level columns only; name the column."
+        )
+    if found is None and dropped:
+        found = columns.dropped(name)
+    if found is None:
+        raise ColumnNotFound(f"The table has no column {name}.")
+    return found
+
+
+async def refuse_another_column(
+    connection: Connection,
+    operation: Operation,
+    row: Resolved,
+    columns: Columns | None,
+    key: ObjectKey,
+    entry: Assignment,
+) -> None:
+    """Raise AmbiguousColumn if the grant to revoke is not on column `key` but on another column with that name.
+
+    That column has the name in another letter case, or had it earlier. If the revocation on `key` is still pending, the
+    request is a retry for the named column and passes.
+    """
+    holding = [
+        on for on in _namesakes(operation, row, columns, key) if await grants.held_of(connection, on, [entry.key])
+    ]
+    sought = TupleKey(entry.principal, entry.privilege.value, key)
+    if not holding or any(waiting.key == sought for waiting in await outbox.revocations_on(connection, key)):
+        return
+    raise AmbiguousColumn(
+        f"Nothing was revoked: {entry.principal.id} has no {entry.privilege} on the column with this name, "
+        f"{_by_field_id(key)}. The grant is on {', '.join(map(_by_field_id, holding))}, which had this name earlier "
+        "or has it in another letter case. Name the column by its field id."
+    )
+
+
+def _namesakes(operation: Operation, row: Resolved, columns: Columns | None, key: ObjectKey) -> list[ObjectKey]:
+    if columns is None or not isinstance(operation, OfColumn) or not isinstance(row, ResolvedTable):
+        return []
+    if _BY_ID.fullmatch(operation.column):
+        return []
+    alike = columns.ids_of_name(operation.column) - {field_of(key)}
+    return [column_key(row.id, field_id) for field_id in sorted(alike)]
+
+
+def _by_field_id(column: ObjectKey) -> str:
+    return f"field-id:{field_of(column)}"

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lists of grants: on an object, of a principal, ended grants, and privileges that the caller may grant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+from uuid import UUID
+
+from gateway.access.decisions.hypothetical_evaluation import HypotheticalCheck
+from gateway.access.delegation_limits import ActsFor, limits_of
+from gateway.access.door.door import Door
+from gateway.access.door.permit import Permit
+from gateway.access.nouns.privileges import GRANTABLE, Privilege, granting
+from gateway.access.nouns.refs import ObjectKey, ObjectType, Ref, ServerRef, field_of, table_of
+from gateway.access.nouns.relations import Can
+from gateway.access.nouns.resolved import Resolved
+from gateway.access.operation import Operation
+from gateway.access.operations.grant_lists import (
+    ListAllPrivileges,
+    ListColumnGrantHistory,
+    ListColumnGrants,
+    ListGrantHistory,
+    ListGrants,
+    ListPrincipalGrants,
+    ListPrivileges,
+    ListTableColumnGrants,
+)
+from gateway.access.operations.grants import (
+    AllPrivileges,
+    EndedGrant,
+    Grant,
+    GrantablePrivilege,
+    GrantablePrivileges,
+    GrantedOn,
+    GrantHistory,
+    GrantList,
+)
+from gateway.access.principals import actor_of, own_principal, principal_answer
+from gateway.access.tuples import PrincipalType
+from gateway.db.engine.database import Connection, Database
+from gateway.db.engine.object_locations import ObjectLocation, object_locations
+from gateway.db.grants import columns, grants
+from gateway.db.tables.excerpts import excerpts_of
+from gateway.db.warehouses.read_pool import ReadPool
+from gateway.features.grants.columns import columns_for, known_columns, object_of
+from gateway.features.grants.privilege_texts import privilege_answer, type_name
+from gateway.iceberg.errors import InvalidPaginationToken
+
+_KNOWN = frozenset(Privilege)
+
+_AT_A_TIME: Final = 16
+"""Number of tables whose columns are read at once. The excerpt of a wide table takes a megabyte."""
+
+
+class GrantLists:
+    """Pages of grants with grantor, times, reason and expiry."""
+
+    def __init__(self, *, database: Database, reads: ReadPool, door: Door, page_size: int) -> None:
+        self._database = database
+        self._reads = reads
+        self._door = door
+        self._page_size = page_size
+
+    async def on_object(self, permit: Permit[ListGrants | ListColumnGrants]) -> GrantList:
+        """Return the live grants on one object, oldest first; one entry per grantor."""
+        operation = permit.operation
+        row = _row(permit, operation.on)
+        limit = self._limit(operation.page_size)
+        async with self._database.read() as connection:
+            key = object_of(operation, row, await columns_for(connection, operation, row), dropped=True)
+            after = page_token_id(operation.page_token)
+            found = await grants.on_object(connection, key, of=operation.principal, after=after, limit=limit + 1)
+            where = await _whereabouts(connection, [key])
+        return _grant_list(found, where, limit)
+
+    async def on_columns(self, permit: Permit[ListTableColumnGrants]) -> GrantList:
+        """Return the live grants on all columns of a table, oldest first; one entry per grantor."""
+        operation = permit.operation
+        limit = self._limit(operation.page_size)
+        async with self._database.read() as connection:
+            found = await columns.granted_on(
+                connection,
+                operation.on.id,
+                of=operation.principal,
+                after=page_token_id(operation.page_token),
+                limit=limit + 1,
+            )
+            where = await _whereabouts(connection, [_object(row) for row in found])
+        return _grant_list(found, where, limit)
+
+    async def of_principal(self, permit: Permit[ListPrincipalGrants]) -> GrantList:
+        """Return the direct grants of a principal in the project and on the server, oldest first.
+
+        Server grants of another user are included only if the caller may read the server's assignments.
+        """
+        operation = permit.operation
+        about = operation.principal or own_principal(permit.actor)
+        limit = self._limit(operation.page_size)
+        async with self._database.read() as connection:
+            found = await grants.of_principal(
+                connection,
+                about,
+                project_id=operation.project.project_id,
+                after=page_token_id(operation.page_token),
+                limit=limit + 1,
+            )
+            where = await _whereabouts(connection, [_object(row) for row in found])
+        other = operation.principal is not None and about.type is PrincipalType.USER
+        servers = not other or permit.holds(Can.READ_ASSIGNMENTS, ServerRef())
+        return _grant_list(found, where, limit, servers=servers)
+
+    async def history(self, permit: Permit[ListGrantHistory | ListColumnGrantHistory]) -> GrantHistory:
+        """Return the ended grants on one object, latest end first."""
+        operation = permit.operation
+        row = _row(permit, operation.on)
+        limit = self._limit(operation.page_size)
+        async with self._database.read() as connection:
+            key = object_of(operation, row, await columns_for(connection, operation, row), dropped=True)
+            where = await _whereabouts(connection, [key])
+        after = _number(operation.page_token)
+        read = partial(grants.history, on=key, principal=operation.principal, after=after, limit=limit + 1)
+        found = await self._reads.run(read)
+        return GrantHistory(
+            grants=[
+                EndedGrant(
+                    privilege=row.privilege,
+                    principal=principal_answer(row.principal_type, row.principal_id),
+                    resource=_resource(_object(row), where),
+                    created_at=row.granted_at,
+                    granted_by=row.granted_by,
+                    reason=row.reason,
+                    expires_at=row.expires_at,
+                    acts_for=limits_of_row(row),
+                    ended_at=row.ended_at,
+                    ended_by=row.ended_by,
+                    ended_because=row.ended_because,
+                )
+                for row in found[:limit]
+            ],
+            next_page_token=str(found[limit - 1].id) if len(found) > limit else None,
+        )
+
+    async def all_privileges(self, permit: Permit[ListAllPrivileges]) -> AllPrivileges:
+        """Return the privileges by object type. Types without privileges are left out."""
+        return AllPrivileges(
+            privileges={
+                type_name(type): [privilege_answer(privilege, type) for privilege in privileges]
+                for type, privileges in GRANTABLE.items()
+                if privileges
+            }
+        )
+
+    async def grantable(self, permit: Permit[ListPrivileges]) -> GrantablePrivileges:
+        """Return the privileges that exist for the object type, and whether the principal may grant each."""
+        operation = permit.operation
+        on = operation.on
+        actor = permit.actor if operation.principal is None else actor_of(operation.principal)
+        privileges = GRANTABLE[on.type]
+        hypothetical = [HypotheticalCheck(actor, granting(privilege), on) for privilege in privileges]
+        answers = await self._door.hypothetical_checks.evaluate(permit, hypothetical)
+        return GrantablePrivileges(
+            privileges=[
+                GrantablePrivilege(allowed=allowed, privilege=privilege_answer(privilege, on.type))
+                for privilege, allowed in zip(privileges, answers, strict=True)
+            ]
+        )
+
+    def _limit(self, hypothetical: int | None) -> int:
+        return min(hypothetical or self._page_size, self._page_size)
+
+
+@dataclass(frozen=True, slots=True)
+class _Where:
+    """Locations of objects, and the names of the columns among them."""
+
+    object_locations: Mapping[ObjectKey, ObjectLocation]
+    columns: Mapping[ObjectKey, tuple[str | None, bool]]
+    """(name, is_current), as returned by `Columns.name_of`."""
+
+
+async def _whereabouts(connection: Connection, keys: Sequence[ObjectKey]) -> _Where:
+    hypothetical: dict[UUID, list[ObjectKey]] = {}
+    for key in keys:
+        if key.type is ObjectType.COLUMN:
+            hypothetical.setdefault(UUID(table_of(key).id), []).append(key)
+    ids = list(hypothetical)
+    known: dict[ObjectKey, tuple[str | None, bool]] = {}
+    for first in range(0, len(ids), _AT_A_TIME):
+        excerpts = await excerpts_of(connection, ids[first : first + _AT_A_TIME])
+        for id, excerpt in excerpts.items():
+            columns_there = known_columns(excerpt)
+            known |= {key: columns_there.name_of(field_of(key)) for key in hypothetical[id]}
+    return _Where(await object_locations(connection, keys), known)
+
+
+def _grant_list(rows: Any, where: _Where, limit: int, *, servers: bool = True) -> GrantList:
+    return GrantList(
+        grants=[
+            Grant(
+                privilege=row.privilege,
+                principal=principal_answer(row.principal_type, row.principal_id),
+                resource=_resource(_object(row), where),
+                created_at=row.granted_at,
+                granted_by=row.granted_by,
+                recognized=row.privilege in _KNOWN,
+                reason=row.reason,
+                expires_at=row.expires_at,
+                acts_for=limits_of_row(row),
+            )
+            for row in rows[:limit]
+            if servers or row.object_type != ObjectType.SERVER
+        ],
+        next_page_token=str(rows[limit - 1].id) if len(rows) > limit else None,
+    )
+
+
+def limits_of_row(row: Any) -> ActsFor | None:
+    """Return the limits of a grant of `delegate`; None for other privileges, and for limits of a later version."""
+    return limits_of(row.acts_for) if row.privilege == Privilege.DELEGATE else None
+
+
+def _object(row: Any) -> ObjectKey:
+    return ObjectKey(ObjectType(row.object_type), row.object_id)
+
+
+def _resource(key: ObjectKey, where: _Where) -> GrantedOn:
+    object_location = where.object_locations.get(key, ObjectLocation())
+    if key.type is ObjectType.COLUMN:
+        table = table_of(key)
+        name, there = where.columns.get(key, (None, False))
+        return GrantedOn(
+            type=type_name(key.type),
+            project_id=object_location.project_id,
+            warehouse_id=object_location.warehouse_id,
+            table_id=table.id,
+            column=name,
+            field_id=field_of(key),
+            dropped=not there,
+        )
+    own: dict[str, Any] = (
+        {} if key.type in (ObjectType.PROJECT, ObjectType.WAREHOUSE) else {f"{key.type.value}_id": key.id}
+    )
+    if key.type is ObjectType.TAG:
+        own["tag_definition_id"] = key.id
+    return GrantedOn(
+        type=type_name(key.type),
+        project_id=object_location.project_id,
+        warehouse_id=object_location.warehouse_id,
+        **own,
+    )
+
+
+def _row(permit: Permit[Operation], ref: Ref) -> Resolved:
+    row = permit.resolution.get(ref)
+    if row is None:
+        raise LookupError(f"{type(permit.operation).__name__} was not admitted on {ref!r}")
+    return row
+
+
+def page_token_id(token: str | None) -> UUID | None:
+    """Return the id after which the next page begins; None without a token. Raises InvalidPaginationToken."""
+    if not token:
+        return None
+    try:
+        return UUID(token)
+    except ValueError:
+        raise InvalidPaginationToken(
+            "The page token is invalid: this server did not issue it. Send the request without a page token to get "
+            "the first page."
+        ) from None
+
+
+def _number(token: str | None) -> int | None:
+    if not token:
+        return None
+    if not token.isascii() or not token.isdigit() or len(token) > 18:
+        raise InvalidPaginationToken(
+            "The page token is invalid: this server did not issue it. Send the request without a page token to get "
+            "the first page."
+        )
+    return int(token)

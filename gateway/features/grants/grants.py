@@ -1,0 +1,402 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Use cases of grants: write the rows, deliver the tuples to OpenFGA, and respond when both agree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from functools import partial
+from uuid import UUID
+
+from gateway.access.delegation_limits import limits_text
+from gateway.access.door.door import Door
+from gateway.access.door.permit import Permit
+from gateway.access.management_errors import (
+    GrantPrincipalUnknown,
+    InvalidGrantExpiry,
+    TupleAlreadyExists,
+    TupleNotFound,
+    pending_during_outage,
+    require_remaining_admin,
+)
+from gateway.access.nouns.authz_errors import not_found
+from gateway.access.nouns.privileges import Privilege
+from gateway.access.nouns.refs import ObjectKey, ObjectType, Ref, field_of
+from gateway.access.nouns.relations import Can
+from gateway.access.nouns.resolved import (
+    Resolved,
+    ResolvedGenericTable,
+    ResolvedNamespace,
+    ResolvedProject,
+    ResolvedTable,
+    ResolvedView,
+    ResolvedWarehouse,
+)
+from gateway.access.operation import Operation
+from gateway.access.operations.grant_lists import (
+    ChangeColumnGrants,
+    ChangeGrants,
+    OfColumn,
+    ReadColumnAssignments,
+    WriteColumnAssignments,
+)
+from gateway.access.operations.grants import (
+    Assignment,
+    AssignmentEntry,
+    AssignmentsAnswer,
+    ReadAssignments,
+    WriteAssignments,
+    WritingGrants,
+)
+from gateway.access.operations.roles import ChangeRoleMembers
+from gateway.access.tuples import Principal, PrincipalType, TupleKey
+from gateway.db.engine.database import Connection, Database, retry_serialization
+from gateway.db.grants import grants
+from gateway.db.policies import data_policy_bindings
+from gateway.db.principals import roles, users
+from gateway.db.principals.last_admin_guard import guard_last_admin
+from gateway.db.principals.role_nesting import administers_server, is_subject
+from gateway.db.tables import namespaces, tables
+from gateway.db.tuples import grant_writes, outbox
+from gateway.db.tuples.delivery import TupleDelivery
+from gateway.db.tuples.desired_tuples import following
+from gateway.db.tuples.outbox import Pending
+from gateway.features.grants.columns import columns_for, object_of, refuse_another_column
+from gateway.features.grants.grant_lists import limits_of_row
+from gateway.features.grants.grant_requests import LAST_END, require_future
+from gateway.features.principals.role_guards import refuse_escalation, refuse_leaving
+from gateway.features.principals.role_members import refuse_circles, refuse_provisioned_members
+from gateway.iceberg.errors import CatalogError
+from gateway.obligations.columns import Columns
+
+
+class Grants:
+    """Read and change the grants on an object."""
+
+    def __init__(self, *, database: Database, door: Door, delivery: TupleDelivery) -> None:
+        self._database = database
+        self._door = door
+        self._delivery = delivery
+
+    async def read(self, permit: Permit[ReadAssignments | ReadColumnAssignments]) -> AssignmentsAnswer:
+        """Return the assignments on one object, oldest first. Equal grants of several grantors appear once."""
+        operation = permit.operation
+        row = _row(permit, operation.on)
+        async with self._database.read() as connection:
+            columns = await columns_for(connection, operation, row)
+            key = object_of(operation, row, columns, dropped=True)
+            found = await grants.on_object(connection, key)
+        distinct = dict.fromkeys(
+            (each.privilege, each.principal_type, each.principal_id, limits_of_row(each))
+            for each in found
+            if not operation.privileges or each.privilege in operation.privileges
+        )
+        return AssignmentsAnswer(
+            assignments=[
+                AssignmentEntry(type=privilege, user=id, acts_for=limits)
+                if type == PrincipalType.USER
+                else AssignmentEntry(type=privilege, role=UUID(id), acts_for=limits)
+                for privilege, type, id, limits in distinct
+            ],
+            project_id=row.id if isinstance(row, ResolvedProject) else None,
+            column=columns.name_of(field_of(key))[0] if columns is not None else None,
+            field_id=field_of(key) if key.type is ObjectType.COLUMN else None,
+        )
+
+    async def write(self, permit: Permit[WriteAssignments | WriteColumnAssignments]) -> None:
+        """Grant and revoke in one transaction. Granting an existing assignment or revoking a missing one is an error.
+
+        Raise TupleAlreadyExists, TupleNotFound, GrantPrincipalUnknown, InvalidGrantExpiry, RoleMembershipCycle,
+        RoleMembershipDepthExceeded or LastServerAdmin: nothing was changed. Raise RevocationPending if a revocation is
+        recorded but OpenFGA has not confirmed it yet.
+        """
+        await self._apply(permit, permit.operation, strict=True)
+
+    async def change(self, permit: Permit[ChangeGrants | ChangeColumnGrants | ChangeRoleMembers]) -> None:
+        """Grant and revoke in one transaction. Entries that already hold are no error.
+
+        A grant that the caller gave before gets the new expiry and reason. Raise as `write` does, except
+        TupleAlreadyExists and TupleNotFound, and AmbiguousColumn.
+        """
+        await self._apply(permit, permit.operation, strict=False)
+
+    async def exempts_caller(self, permit: Permit[WriteAssignments | ChangeGrants]) -> bool:
+        """Return True if an admitted change grants `exempt`, and the caller holds it now, by a role too.
+
+        The creator of a role is its member, and may not expect to be exempt by a grant to the role. During an outage
+        the result is False: the change is made already.
+        """
+        operation = permit.operation
+        key = _row(permit, operation.on).key
+        if not any(each.privilege is Privilege.EXEMPT for each in operation.writes):
+            return False
+        try:
+            return all(await self._door.visible(permit, Can.SKIP_POLICY, [key]))
+        except CatalogError:
+            return False
+
+    async def _apply(self, permit: Permit[Operation], change: WritingGrants, *, strict: bool) -> None:
+        """Apply a change of grants and respond when it is in force.
+
+        With `strict`, existing grants and missing revocations are errors. Without it they are delivered again, so a
+        client that retries after RevocationPending gets its response when the revocation is in force.
+        """
+        row = _row(permit, change.on)
+        columns: Columns | None = None
+        if isinstance(permit.operation, OfColumn):
+            async with self._database.read() as connection:
+                columns = await columns_for(connection, permit.operation, row)
+        key = object_of(permit.operation, row, columns, dropped=not change.writes)
+        require_future(change.writes, permit.resolution.now)
+        await self._refuse_longer_expiry(permit, change.writes)
+        try:
+            with require_remaining_admin():
+                given, lost = await retry_serialization(
+                    lambda: self._record(permit, change, row, columns, key, strict=strict)
+                )
+        except TupleNotFound:
+            # Who repeats a revocation that was answered with 503 must not read "does not exist" before it is in force.
+            await self._answer_when_delivered((), await self._pending_revocations(key, change))
+            raise
+        await self._answer_when_delivered(given, lost)
+
+    async def _record(
+        self,
+        permit: Permit[Operation],
+        change: WritingGrants,
+        row: Resolved,
+        columns: Columns | None,
+        key: ObjectKey,
+        *,
+        strict: bool,
+    ) -> tuple[Sequence[Pending], Sequence[Pending]]:
+        """Write rows and outbox in one transaction. Return (pending grants, pending revocations).
+
+        Grants on a dropped object that can be restored may be revoked, and new ones are refused.
+        """
+        warehouse_id = _warehouse_id(row)
+        shortened: list[Assignment] = []
+        may = partial(self._door.visible, permit)
+        async with (
+            self._database.change(permit) as connection,
+            _guard_last_admin(connection, key, change),
+            refuse_leaving(connection, permit.actor, may, concerned=change.takes_away and key.type is ObjectType.ROLE),
+        ):
+            above = await _lock(connection, key, row, change)
+            if key.type is ObjectType.DATA_POLICY:
+                await data_policy_bindings.touch_warehouses(connection, UUID(key.id))
+            new = await self._record_new(connection, permit, change, key, above, warehouse_id)
+            if new is not None:
+                return new, ()
+            await _require_known(connection, change.writes)
+            await refuse_circles(connection, key, change.writes)
+            await refuse_provisioned_members(connection, key, change.writes)
+            if change.writes and key.type is ObjectType.ROLE:
+                await refuse_escalation(connection, key.id, may)
+            for entry in change.deletes:
+                taken = await grants.revoke(
+                    connection, privilege=entry.privilege, principal=entry.principal, on=key, by=permit.actor.id
+                )
+                if strict and not taken:
+                    raise TupleNotFound(
+                        f"The grant to revoke does not exist: {entry.principal.id} has no {entry.privilege} on this "
+                        "object."
+                    )
+                if not taken:
+                    await refuse_another_column(connection, permit.operation, row, columns, key, entry)
+            if strict:
+                await _refuse_given(connection, key, change.writes)
+            for entry in change.writes:
+                done = await grants.grant(
+                    connection,
+                    privilege=entry.privilege,
+                    principal=entry.principal,
+                    on=key,
+                    by=permit.actor.id,
+                    reason=entry.reason,
+                    expires_at=entry.expires_at,
+                    acts_for=limits_text(entry.acts_for),
+                )
+                if done is grants.Change.SHORTENED:
+                    shortened.append(entry)
+            # A policy restricts its new subjects, and new members of a role that is one, when the response is sent.
+            shortened += await _restricting(connection, key, change.writes)
+            longer = [entry for entry in change.writes if entry not in shortened]
+            given = await outbox.enqueue(
+                connection, _keys(key, above, longer), takes_away=False, warehouse_id=warehouse_id
+            )
+            less = _keys(key, above, (*change.deletes, *shortened))
+            lost = await outbox.enqueue(connection, less, takes_away=True, warehouse_id=warehouse_id)
+        return given, lost
+
+    async def _record_new(
+        self,
+        connection: Connection,
+        permit: Permit[Operation],
+        change: WritingGrants,
+        key: ObjectKey,
+        above: Sequence[ObjectKey],
+        warehouse_id: UUID | None,
+    ) -> list[Pending] | None:
+        """Record grants that are all new, in one statement. Return the keys of their tuples, None for another change.
+
+        Grants on roles and on the server have further rules, and new subjects of data policies lose rights.
+        """
+        if not change.writes or change.deletes or key.type in (ObjectType.ROLE, ObjectType.SERVER):
+            return None
+        if any(each.privilege is Privilege.SUBJECT for each in change.writes):
+            return None
+        entries = dict.fromkeys(
+            grant_writes.NewGrant(
+                each.privilege, each.principal, each.reason, each.expires_at, limits_text(each.acts_for)
+            )
+            for each in change.writes
+        )
+        if len({(each.privilege, each.principal) for each in entries}) < len(change.writes):
+            return None
+        return await grant_writes.grant_new(
+            connection,
+            list(entries),
+            on=key,
+            by=permit.actor.id,
+            keys=_keys(key, above, change.writes),
+            warehouse_id=warehouse_id,
+        )
+
+    async def _refuse_longer_expiry(self, permit: Permit[Operation], writes: Sequence[Assignment]) -> None:
+        """Raise InvalidGrantExpiry if the caller extends its own right beyond the time it may grant it.
+
+        Otherwise a caller with a temporary right to grant could make that right permanent.
+        """
+        own = [entry for entry in writes if _is_own(permit, entry)]
+        if not own:
+            return
+        ends = await self._door.first_expiry(permit, max(entry.expires_at or LAST_END for entry in own))
+        if ends is not None and any(entry.expires_at is None or entry.expires_at > ends for entry in own):
+            raise InvalidGrantExpiry(
+                "A grant to yourself must expire no later than your own right to grant it, which expires at "
+                f"{ends.isoformat()}. Set expires-at to that time or earlier."
+            )
+
+    async def _pending_revocations(self, key: ObjectKey, change: WritingGrants) -> list[Pending]:
+        """Return the earlier revocations from the principals of this change that OpenFGA has not confirmed."""
+        principals = {entry.principal for entry in change.deletes}
+        async with self._database.read() as connection:
+            waiting = await outbox.revocations_on(connection, key)
+        return [row for row in waiting if row.key.subject in principals]
+
+    async def _answer_when_delivered(self, given: Sequence[Pending], taken: Sequence[Pending]) -> None:
+        if taken:
+            with pending_during_outage(
+                "The revocation is recorded, but it is not yet in effect everywhere. The gateway retries it; no "
+                "further request is needed."
+            ):
+                await self._delivery.deliver(taken)
+        await self._delivery.deliver_or_defer(given)
+
+
+async def _restricting(connection: Connection, on: ObjectKey, writes: Sequence[Assignment]) -> Sequence[Assignment]:
+    """Return the grants that take rights away, because a data policy then restricts their principals."""
+    if on.type is ObjectType.ROLE and writes:
+        return writes if await is_subject(connection, Principal(PrincipalType.ROLE, on.id)) else ()
+    return [each for each in writes if each.privilege is Privilege.SUBJECT]
+
+
+def _is_own(permit: Permit[Operation], entry: Assignment) -> bool:
+    """Return whether the caller grants to itself or to a role that it is a member of."""
+    if entry.principal.type is PrincipalType.ROLE:
+        return entry.principal.id in permit.resolution.caller_roles
+    return entry.principal.id == permit.actor.id
+
+
+def _guard_last_admin(
+    connection: Connection, on: ObjectKey, change: WritingGrants
+) -> AbstractAsyncContextManager[None]:
+    """Return a guard that keeps the last server administrator, if the change can end a privilege on the server.
+
+    It can do so directly, or by removing members from a role. Any other change gets a null context.
+    """
+    if change.takes_away and on.type is ObjectType.ROLE:
+        return guard_last_admin(connection, concerned=partial(administers_server, connection, on.id))
+    return guard_last_admin(connection) if change.takes_away and on.type is ObjectType.SERVER else nullcontext()
+
+
+async def _lock(connection: Connection, key: ObjectKey, row: Resolved, change: WritingGrants) -> Sequence[ObjectKey]:
+    """Lock the object for a change of its grants and return its containers. Raises the 404 of an absent object.
+
+    The lock on the grants serializes changes of one object's grants. Two requests that list the same grants in another
+    order would deadlock. The containers are locked before any grant row changes. A namespace move also locks namespaces
+    before grants, so the two cannot deadlock.
+    """
+    kept = not change.writes
+    above = await grant_writes.lock_object(connection, key, kept=kept)
+    if above is not None:
+        return above
+    await grants.lock_object(connection, key)
+    if not await grants.lock_object_shared(connection, key, kept=kept):
+        raise not_found(change.on)
+    return await _reread_containers(connection, row)
+
+
+async def _refuse_given(connection: Connection, on: ObjectKey, entries: Sequence[Assignment]) -> None:
+    """Raise TupleAlreadyExists if one of the entries is already granted here by any grantor."""
+    held = await grants.held_of(connection, on, [entry.key for entry in entries])
+    for entry in entries:
+        if entry.key in held:
+            raise TupleAlreadyExists(f"{entry.principal.id} already has {entry.privilege} on this object.")
+
+
+async def _require_known(connection: Connection, entries: Sequence[Assignment]) -> None:
+    """Raise GrantPrincipalUnknown for a user or role that does not exist.
+
+    Such a grant is usually a mistyped id, and a later user with that id would receive it.
+    """
+    user_ids = {e.principal.id for e in entries if e.principal.type is PrincipalType.USER}
+    role_ids = {e.principal.id for e in entries if e.principal.type is PrincipalType.ROLE}
+    missing = sorted(user_ids - await users.exist(connection, sorted(user_ids)))
+    missing += sorted(role_ids - await roles.exist(connection, sorted(role_ids)))
+    if missing:
+        raise GrantPrincipalUnknown(
+            f"These users or roles do not exist on this server: {', '.join(missing)}. Correct the ids, or register the "
+            "user first: POST /management/v1/user, or `lakegate client register` for an engine or another machine. "
+            "Users are also registered by their first request."
+        )
+
+
+def _row(permit: Permit[Operation], ref: Ref) -> Resolved:
+    row = permit.resolution.get(ref)
+    if row is None:
+        raise LookupError(f"{type(permit.operation).__name__} was not admitted on {ref!r}")
+    return row
+
+
+def _warehouse_id(row: Resolved) -> UUID | None:
+    match row:
+        case ResolvedWarehouse(id=id):
+            return id
+        case ResolvedNamespace() | ResolvedTable() | ResolvedView() | ResolvedGenericTable():
+            return row.warehouse.id
+        case _:
+            return None
+
+
+def _keys(on: ObjectKey, above: Sequence[ObjectKey], entries: Sequence[Assignment]) -> list[TupleKey]:
+    """Return the tuples of the grants and the tuples derived from them."""
+    keys: dict[TupleKey, None] = {}
+    for entry in entries:
+        grant = TupleKey(entry.principal, entry.privilege.value, on)
+        keys.update(dict.fromkeys(following(grant, above)))
+    return list(keys)
+
+
+async def _reread_containers(connection: Connection, row: Resolved) -> list[ObjectKey]:
+    """Read the containers of the object again under its lock: it may have been renamed or moved since resolution."""
+    match row:
+        case ResolvedTable(id=id) | ResolvedView(id=id) | ResolvedGenericTable(id=id):
+            return await tables.containers(connection, id)
+        case ResolvedNamespace(id=id):
+            return await namespaces.containers(connection, id)
+        case ResolvedWarehouse(project_id=project_id):
+            return [ObjectKey(ObjectType.PROJECT, project_id)]
+        case _:
+            return []

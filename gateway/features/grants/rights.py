@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""List the actions that a principal may perform on an object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from gateway.access.actor import Actor
+from gateway.access.decisions.hypothetical_evaluation import HypotheticalCheck
+from gateway.access.door.door import Door
+from gateway.access.door.permit import Permit
+from gateway.access.nouns.authz_errors import not_found
+from gateway.access.nouns.refs import TABULARS, ObjectType, Ref, ServerRef
+from gateway.access.nouns.relations import ACTIONS, Can
+from gateway.access.operations.actions import (
+    ActionsAnswer,
+    AllowedAction,
+    CatalogActionsAnswer,
+    GetUserActions,
+    QueryActions,
+    QueryRights,
+)
+from gateway.access.principals import actor_of, own_principal
+from gateway.access.tuples import Principal, PrincipalType
+from gateway.features.grants.partial_checks import CONCERNS_DATA, is_possible
+from gateway.obligations.data_policies import BoundPolicy
+
+#: Actions on a user record, and the server relation that each requires. Reading requires none. The user has all of them
+#: on the own record.
+_OF_USERS: dict[str, Can | None] = {
+    "delete": Can.DELETE_USERS,
+    "read": None,
+    "read_role_assignments": Can.LIST_USERS,
+    "update": Can.UPDATE_USERS,
+}
+
+#: Actions that do not exist in the reference system: actions of this server only, and one that the reference
+#: system uses only in its relationship model. A client that parses names into a closed set would fail on them.
+_OWN = frozenset(
+    {
+        Can.ADOPT_FILES,
+        Can.APPROVE_CHANGES,
+        Can.BIND_DATA_POLICY,
+        Can.CREATE_DATA_POLICY,
+        Can.DELEGATE,
+        Can.ENFORCE,
+        Can.INSPECT,
+        Can.LIST_ALL_PROJECTS,
+        Can.LIST_DATA_POLICIES,
+        Can.MANAGE_EVENTS,
+        Can.MANAGE_MAPPING_TABLES,
+        Can.READ_COLUMNS,
+        Can.READ_EVENTS,
+        Can.READ_POLICIES,
+        Can.SYNCHRONIZE_IDENTITIES,
+        Can.UNREGISTER,
+    }
+)
+
+#: Actions that the reference system has on other types only, here on namespaces.
+_OWN_OF_TYPE: Mapping[ObjectType, frozenset[Can]] = {type: frozenset({Can.MOVE}) for type in TABULARS}
+
+_AUTHORIZER_ONLY = frozenset({Can.ASSUME, Can.CHANGE_OWNERSHIP, Can.READ_ASSIGNMENTS, Can.SET_MANAGED_ACCESS})
+
+
+class Rights:
+    """List the actions that both engines allow: granted by relationships and not denied by policies."""
+
+    def __init__(self, *, door: Door) -> None:
+        self._door = door
+
+    async def allowed_actions(self, permit: Permit[QueryRights]) -> ActionsAnswer:
+        """Return the names of the allowed actions, in alphabetical order."""
+        operation = permit.operation
+        actor = permit.actor if operation.principal is None else actor_of(operation.principal)
+        actions = sorted(
+            each for each in ACTIONS[operation.on.type] if _is_listed_action(each, operation.authorizer_only)
+        )
+        allowed = await self._allowed(permit, actor, operation.on, actions)
+        return ActionsAnswer(
+            allowed_actions=[_name(each, operation.on.type) for each in allowed],
+            restricted_actions=[_name(each, operation.on.type) for each, restricted in allowed.items() if restricted],
+        )
+
+    async def catalog_actions(self, permit: Permit[QueryActions]) -> CatalogActionsAnswer:
+        """Return the allowed catalog actions, in alphabetical order."""
+        operation = permit.operation
+        actor = permit.actor if operation.principal is None else actor_of(operation.principal)
+        actions = sorted(catalog_actions_of(operation.on.type))
+        allowed = await self._allowed(permit, actor, operation.on, actions)
+        type = operation.on.type
+        return CatalogActionsAnswer([AllowedAction(_name(each, type), limited) for each, limited in allowed.items()])
+
+    async def _allowed(
+        self, permit: Permit[QueryRights] | Permit[QueryActions], actor: Actor, on: Ref, actions: Sequence[Can]
+    ) -> dict[Can, bool]:
+        """Return the allowed actions in order, each with True if row filters or masks restrict it.
+
+        They are those of data policies and of guardrails, as for a permission check (`restricted_checks`).
+        """
+        stated: dict[int, tuple[BoundPolicy, ...]] = {}
+        checks = [HypotheticalCheck(actor, each, on) for each in actions]
+        answers = await self._door.hypothetical_checks.evaluate(permit, checks, stated)
+        data = [index for index, each in enumerate(actions) if answers[index] and each in CONCERNS_DATA]
+        verdicts = await self._door.hypothetical_checks.policy_verdicts(
+            permit, [(actor, on, stated.get(index, ())) for index in data]
+        )
+        restricting = {
+            index: verdict
+            for index, verdict in zip(data, verdicts, strict=True)
+            if verdict is not None and verdict.restricts
+        }
+        refused = {index for index, each in restricting.items() if not is_possible(actions[index], each)}
+        refused |= {index for index, policies in stated.items() if policies and actions[index] not in CONCERNS_DATA}
+        return {
+            each: index in restricting for index, each in enumerate(actions) if answers[index] and index not in refused
+        }
+
+    async def user_actions(self, permit: Permit[GetUserActions]) -> CatalogActionsAnswer:
+        """Return the allowed actions on a user record. Raise UserNotFound."""
+        operation = permit.operation
+        if permit.resolution.get(operation.user) is None:
+            raise not_found(operation.user)
+        subject = operation.principal or own_principal(permit.actor)
+        own = subject == Principal(PrincipalType.USER, operation.user.user_id)
+        actor = permit.actor if operation.principal is None else actor_of(operation.principal)
+        needed = [right for right in _OF_USERS.values() if right is not None]
+        answers = await self._door.hypothetical_checks.evaluate(
+            permit, [HypotheticalCheck(actor, right, ServerRef()) for right in needed]
+        )
+        held = {right for right, yes in zip(needed, answers, strict=True) if yes}
+        return CatalogActionsAnswer(
+            [AllowedAction(name) for name, right in _OF_USERS.items() if own or right is None or right in held]
+        )
+
+
+def catalog_actions_of(type: ObjectType) -> frozenset[Can]:
+    """Return the actions of this type that exist in the reference system too."""
+    own = _OWN | _OWN_OF_TYPE.get(type, frozenset())
+    return frozenset(
+        each for each in ACTIONS[type] if not _is_listed_action(each, authorizer_only=True) and each not in own
+    )
+
+
+#: Actions on roles that keep `can_` in the reference system.
+_FULL_NAMES: Final = frozenset({Can.CHANGE_OWNERSHIP, Can.GRANT_ASSIGNEE})
+
+
+def _name(action: Can, type: ObjectType) -> str:
+    """Return the name of an action in lists of allowed actions: without `can_`, except for grants on roles."""
+    if type is ObjectType.ROLE and action in _FULL_NAMES:
+        return action.value
+    return action.value.removeprefix("can_")
+
+
+def _is_listed_action(action: Can, authorizer_only: bool) -> bool:
+    return not authorizer_only or action in _AUTHORIZER_ONLY or action.value.startswith("can_grant_")

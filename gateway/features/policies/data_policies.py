@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Use cases of data policies: create, list, change and delete them, and list their versions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+from uuid_utils.compat import uuid7
+
+from gateway.access.door.permit import Permit
+from gateway.access.management_errors import (
+    DataPolicyBound,
+    DataPolicyInvalid,
+    DataPolicyNameAlreadyExists,
+    DataPolicyVersionConflict,
+    pending_during_outage,
+)
+from gateway.access.nouns.authz_errors import not_found
+from gateway.access.nouns.refs import DataPolicyRef, ObjectKey, ObjectType, ProjectRef
+from gateway.access.operations.data_policies import (
+    CreateDataPolicy,
+    DeleteDataPolicy,
+    GetDataPolicy,
+    ListDataPolicies,
+    ListDataPolicyVersions,
+    UpdateDataPolicy,
+)
+from gateway.access.operations.data_policy_bodies import (
+    CreateDataPolicyRequest,
+    DataPolicyAnswer,
+    DataPolicyDocument,
+    DataPolicyList,
+    DataPolicyVersionAnswer,
+    DataPolicyVersionList,
+    UpdateDataPolicyRequest,
+)
+from gateway.db.engine.database import Connection, Database
+from gateway.db.policies import data_policies, data_policy_bindings, tags
+from gateway.db.pools.rows import AnyRow
+from gateway.db.tuples.delivery import TupleDelivery
+from gateway.db.tuples.ownership import record_deleted, record_new_in_project
+from gateway.features.policies.data_policy_columns import column_names, record_columns
+from gateway.features.policies.policy_effects import Stated, restricts_caller
+from gateway.iceberg.errors import CatalogError, InvalidPaginationToken
+from gateway.iceberg.identifiers import fold
+from gateway.obligations.data_policies import AppliesTo, Definition, tags_of, with_tags
+from gateway.obligations.validation import problems_of
+
+#: Limit of the problems of a definition in one message.
+MOST_PROBLEMS: Final = 10
+
+
+class DataPolicies:
+    """Create, list, change and delete the data policies of projects."""
+
+    def __init__(self, *, database: Database, delivery: TupleDelivery, page_size: int) -> None:
+        self._database = database
+        self._delivery = delivery
+        self._page_size = page_size
+
+    async def create(self, permit: Permit[CreateDataPolicy]) -> DataPolicyAnswer:
+        """Create a data policy that its creator owns. Raise DataPolicyNameAlreadyExists or DataPolicyInvalid."""
+        request = permit.operation.request
+        _require_valid(request.definition)
+        project = permit.project(permit.operation.project)
+        id = uuid7()
+        policy = ObjectKey(ObjectType.DATA_POLICY, str(id))
+        permit.pending_audit.add_details(data_policy_id=str(id))
+        try:
+            async with self._database.change(permit) as connection:
+                row = await data_policies.create(
+                    connection,
+                    id=id,
+                    project_id=project.id,
+                    document=_document(request),
+                    tag_ids=await tags.ids_of_names(connection, project.id, tags_of(request.definition)),
+                    by=permit.actor.id,
+                )
+                pending = await record_new_in_project(connection, permit.actor, policy, project.key)
+        except data_policies.DataPolicyClash as clash:
+            raise _clash_error(clash, permit.operation.project) from clash
+        await self._delivery.deliver_or_defer(pending)
+        return _wire(row, {})
+
+    async def list(self, permit: Permit[ListDataPolicies]) -> DataPolicyList:
+        """Return the data policies of the project in order of creation."""
+        operation = permit.operation
+        limit = min(operation.page_size or self._page_size, self._page_size)
+        async with self._database.read() as connection:
+            rows = await data_policies.page(
+                connection, operation.project.project_id, after=page_start(operation.page_token), limit=limit + 1
+            )
+            names = await _tag_names(connection, rows)
+        return DataPolicyList(
+            data_policies=[_wire(row, names) for row in rows[:limit]],
+            next_page_token=str(rows[limit - 1].id) if len(rows) > limit else None,
+        )
+
+    async def get(self, permit: Permit[GetDataPolicy]) -> DataPolicyAnswer:
+        """Return one data policy."""
+        ref = permit.operation.policy
+        async with self._database.read() as connection:
+            row = await data_policies.get(connection, ref.policy_id)
+            if row is None:
+                raise not_found(ref)
+            return _wire(row, await _tag_names(connection, [row]))
+
+    async def versions(self, permit: Permit[ListDataPolicyVersions]) -> DataPolicyVersionList:
+        """Return the versions of a data policy, the newest first."""
+        operation = permit.operation
+        limit = min(operation.page_size or self._page_size, self._page_size)
+        async with self._database.read() as connection:
+            rows = await data_policies.versions(
+                connection, operation.policy.policy_id, before=_version(operation.page_token), limit=limit + 1
+            )
+        return DataPolicyVersionList(
+            versions=[_version_answer(row) for row in rows[:limit]],
+            next_page_token=str(rows[limit - 1].version) if len(rows) > limit else None,
+        )
+
+    async def update(self, permit: Permit[UpdateDataPolicy]) -> Stated[DataPolicyAnswer]:
+        """Write the next version of a data policy, which applies from the response on.
+
+        The result states whether it restricts the caller where it is bound; nothing for a policy without bindings.
+        Raise DataPolicyNameAlreadyExists, DataPolicyVersionConflict or DataPolicyInvalid.
+        """
+        operation = permit.operation
+        request, ref = operation.request, operation.policy
+        _require_valid(request.definition)
+        try:
+            async with self._database.change(permit) as connection:
+                before = await data_policies.lock(connection, ref.policy_id)
+                if before is None:
+                    raise not_found(ref)
+                if request.if_version not in (None, before.version):
+                    raise DataPolicyVersionConflict(
+                        f"The data policy has version {before.version}, and the request expects {request.if_version}. "
+                        "Read the policy again, and repeat the change with its version."
+                    )
+                row = await data_policies.update(
+                    connection,
+                    ref.policy_id,
+                    document=_document(request),
+                    tag_ids=await tags.ids_of_names(connection, before.project_id, tags_of(request.definition)),
+                    by=permit.actor.id,
+                    reason=request.reason,
+                )
+                permit.pending_audit.add_details(version=str(row.version))
+                if column_names(_definition(before)) != column_names(request.definition):
+                    await record_columns(connection, ref.policy_id, request.definition)
+                await data_policy_bindings.touch_warehouses(connection, ref.policy_id)
+                bound = await data_policy_bindings.of_policy(connection, ref.policy_id, after=None, limit=1)
+        except data_policies.DataPolicyClash as clash:
+            raise _clash_error(clash, ref) from clash
+        restricts = await restricts_caller(permit, {str(row.id): AppliesTo(row.applies_to)} if bound else {})
+        return Stated(_wire(row, {}), restricts)
+
+    async def delete(self, permit: Permit[DeleteDataPolicy]) -> None:
+        """Delete a data policy with its bindings and the grants on it.
+
+        Raise DataPolicyBound for a bound policy without `force`. Raise RevocationPending if the deletion is recorded
+        but OpenFGA has not confirmed it yet.
+        """
+        operation = permit.operation
+        id = operation.policy.policy_id
+        async with self._database.change(permit) as connection:
+            row = await data_policies.lock(connection, id)
+            if row is None:
+                raise not_found(operation.policy)
+            warehouses = await data_policy_bindings.warehouses_of(connection, id)
+            if warehouses and not operation.force:
+                raise DataPolicyBound(
+                    "The data policy is bound to objects and restricts reading of them. Unbind it first, or delete it "
+                    "with force=true."
+                )
+            await data_policies.delete(connection, id)
+            await data_policy_bindings.touch_each(connection, row.project_id, warehouses)
+            gone, parent = ObjectKey(ObjectType.DATA_POLICY, str(id)), ObjectKey(ObjectType.PROJECT, row.project_id)
+            pending = await record_deleted(connection, gone, parent, above=(), warehouse_id=None, by=permit.actor.id)
+        with pending_during_outage(
+            "The data policy is deleted, but the revocation of the grants on it is not yet complete. The gateway "
+            "retries it; no further request is needed."
+        ):
+            await self._delivery.deliver(pending)
+
+
+def _require_valid(definition: Definition) -> None:
+    """Raise DataPolicyInvalid with the JSON pointer of each problem, at most MOST_PROBLEMS of them."""
+    found = problems_of(definition, None)
+    if found:
+        places = "; ".join(f"/definition{each.pointer}: {each.problem}" for each in found[:MOST_PROBLEMS])
+        raise DataPolicyInvalid(f"The definition of the data policy is invalid. {places}")
+
+
+def _document(request: CreateDataPolicyRequest | UpdateDataPolicyRequest) -> Mapping[str, Any]:
+    """Return the columns of `data_policies` that a version contains."""
+    return {
+        "name": request.name,
+        "description": request.description,
+        "definition": msgspec.to_builtins(request.definition),
+        "applies_to": request.applies_to.value,
+        "allow_append": request.allow_append,
+    }
+
+
+def _definition(row: AnyRow) -> Definition:
+    definition: Definition = msgspec.convert(row.definition, Definition)
+    return definition
+
+
+async def _tag_names(connection: Connection, rows: Sequence[AnyRow]) -> Mapping[str, str]:
+    """Return {id: present name} of the tags that the definitions mean."""
+    return await tags.names_of(connection, {id for row in rows for id in row.tag_ids.values()})
+
+
+def _wire(row: AnyRow, names: Mapping[str, str]) -> DataPolicyAnswer:
+    """Return a policy. `names` are the present names of its tags: a definition is shown with them, as it applies."""
+
+    def present(name: str) -> str:
+        found = names.get(row.tag_ids.get(fold(name), ""), name)
+        return name if fold(found) == fold(name) else found
+
+    return DataPolicyAnswer(
+        id=row.id,
+        project_id=row.project_id,
+        name=row.name,
+        version=row.version,
+        definition=with_tags(_definition(row), present),
+        applies_to=AppliesTo(row.applies_to),
+        allow_append=row.allow_append,
+        created_at=row.created_at,
+        description=row.description,
+        updated_at=row.updated_at,
+    )
+
+
+def _version_answer(row: AnyRow) -> DataPolicyVersionAnswer:
+    document = {key.replace("_", "-"): value for key, value in row.document.items()}
+    return DataPolicyVersionAnswer(
+        version=row.version,
+        document=msgspec.convert(document, DataPolicyDocument),
+        changed_by=row.changed_by,
+        changed_at=row.changed_at,
+        reason=row.reason,
+    )
+
+
+def _clash_error(clash: data_policies.DataPolicyClash, about: DataPolicyRef | ProjectRef) -> CatalogError:
+    match clash:
+        case data_policies.NameTaken():
+            return DataPolicyNameAlreadyExists(
+                "A data policy with this name already exists in the project. Choose another name."
+            )
+        case _:
+            return not_found(about)
+
+
+def page_start(token: str | None) -> UUID | None:
+    """Return the id in a page token, None without a token. Raise InvalidPaginationToken."""
+    if not token:
+        return None
+    try:
+        return UUID(token)
+    except ValueError:
+        raise _invalid_token() from None
+
+
+def _version(token: str | None) -> int | None:
+    if not token:
+        return None
+    if not (token.isascii() and token.isdigit() and len(token) < 10):
+        raise _invalid_token()
+    return int(token)
+
+
+def _invalid_token() -> InvalidPaginationToken:
+    return InvalidPaginationToken(
+        "The page token is invalid: this server did not issue it. Send the request without a page token to get the "
+        "first page."
+    )

@@ -1,0 +1,339 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Use cases of bindings of data policies: bind and unbind, release columns, list affected tables and alerts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Final, Literal
+from uuid import UUID
+
+import msgspec
+
+from gateway.access.door.permit import Permit
+from gateway.access.nouns.authz_errors import forbidden, not_found
+from gateway.access.nouns.refs import WarehouseRef
+from gateway.access.nouns.relations import Can
+from gateway.access.nouns.resolved import (
+    Resolved,
+    ResolvedGenericTable,
+    ResolvedNamespace,
+    ResolvedTable,
+    ResolvedTag,
+    ResolvedWarehouse,
+)
+from gateway.access.operations.data_policies import (
+    BindDataPolicy,
+    ListDataPolicyAffected,
+    ListDataPolicyAlerts,
+    ListDataPolicyBindings,
+    ReleaseDataPolicyColumn,
+    TryDataPolicyBindings,
+    places_of,
+    target_ref,
+)
+from gateway.access.operations.data_policy_bodies import (
+    AffectedList,
+    AffectedPrincipal,
+    AffectedTable,
+    AlertAnswer,
+    AlertList,
+    BindingAnswer,
+    BindingList,
+    BindingTarget,
+    BoundName,
+)
+from gateway.db.engine import policy_alert_rows, vacated_names
+from gateway.db.engine.database import Connection, Database
+from gateway.db.engine.policy_loss import Loss, losses_of
+from gateway.db.policies import data_policies, data_policy_bindings
+from gateway.db.policies.data_policy_bindings import MAX_NAMES, Bound, TooManyNames, name_id
+from gateway.db.policies.data_policy_revisions import lock, touch
+from gateway.db.pools.rows import AnyRow
+from gateway.features.policies.data_policies import page_start
+from gateway.features.policies.data_policy_columns import recorded_fields
+from gateway.features.policies.policy_effects import Effect, Restricts, effects_on, restricts_caller
+from gateway.iceberg.errors import BadRequestException
+from gateway.obligations.data_policies import AppliesTo, Definition
+
+_MOST_BINDINGS: Final = 1_000
+"""Limit of the bindings of a page."""
+
+_MOST_TABLES: Final = 100
+"""Limit of the tables of a page with their readers."""
+
+
+class _RolledBack(Exception):
+    """Ends the transaction of a dry run without a commit."""
+
+
+class DataPolicyBindings:
+    """Bind data policies to objects, and list what they cover."""
+
+    def __init__(self, *, database: Database) -> None:
+        self._database = database
+
+    async def list(self, permit: Permit[ListDataPolicyBindings]) -> BindingList:
+        """Return the bindings in order of the objects' ids."""
+        operation = permit.operation
+        limit = min(operation.page_size or _MOST_BINDINGS, _MOST_BINDINGS)
+        async with self._database.read() as connection:
+            rows = await data_policy_bindings.of_policy(
+                connection, operation.policy.policy_id, after=page_start(operation.page_token), limit=limit + 1
+            )
+        return BindingList(
+            bindings=[_binding(row) for row in rows[:limit]],
+            next_page_token=str(rows[limit - 1].object_id) if len(rows) > limit else None,
+        )
+
+    async def change(self, permit: Permit[BindDataPolicy]) -> Restricts | None:
+        """Bind and unbind in one transaction. The changes apply from the response on.
+
+        Return whether the policy restricts the caller where it is bound now; None if nothing is bound. Raise 400 for
+        an object of another project, and 403 for a name that the caller may not bind policies to.
+        """
+        operation = permit.operation
+        async with self._database.change(permit) as connection:
+            applies_to = await self._apply(connection, permit)
+        binds = operation.request.add or operation.request.add_names
+        return await restricts_caller(permit, {str(operation.policy.policy_id): applies_to} if binds else {})
+
+    async def dry_run(self, permit: Permit[TryDataPolicyBindings]) -> AffectedList:
+        """Return what `affected` would return after the change, and whether the policy would restrict the caller.
+
+        The change is made in a transaction that is rolled back. Raise the errors of `change`.
+        """
+        operation = permit.operation
+        policy = permit.data_policy(operation.policy)
+        found: list[AffectedList] = []
+        with suppress(_RolledBack):
+            async with self._database.transaction() as connection:
+                applies_to = await self._apply(connection, permit)
+                found.append(await _affected_by(connection, policy.id, operation.page_token, operation.page_size))
+                raise _RolledBack
+        standing = await permit.policy_standing({str(policy.id): applies_to}, permit.resolution)
+        return msgspec.structs.replace(found[0], restricts_caller=str(policy.id) in standing.restricting)
+
+    async def _apply(
+        self, connection: Connection, permit: Permit[BindDataPolicy] | Permit[TryDataPolicyBindings]
+    ) -> AppliesTo:
+        """Make the change of a request, and return the principals that the policy applies to."""
+        operation, request = permit.operation, permit.operation.request
+        policy = permit.data_policy(operation.policy)
+        targets = (*request.add, *request.remove)
+        rows = {each: permit.resolution.get(target_ref(each)) for each in targets}
+        placed = {each: _placed(row, policy.project_id) for each, row in rows.items()}
+        names = (*request.add_names, *request.remove_names)
+        named: set[UUID | None] = {_placed_name(permit, each, policy.project_id) for each in names}
+        warehouses = named.union(placed.values())
+        locked = await data_policies.lock(connection, policy.id)
+        if locked is None:
+            raise not_found(operation.policy)
+        tables = [each.id for each in request.add if each.type == "table"]
+        fields = await recorded_fields(connection, tables, msgspec.convert(locked.definition, Definition))
+        added = [_bound(each, placed[each], fields.get(each.id, ())) for each in request.add]
+        await data_policy_bindings.bind(connection, policy.id, added, by=permit.actor.id)
+        if named:
+            await self._bind_names(connection, permit, warehouses)
+        removed = [each.id for each in request.remove]
+        removed += [name_id(each.warehouse_id, each.pattern) for each in request.remove_names]
+        await data_policy_bindings.unbind(connection, policy.id, removed)
+        free = [(each.warehouse_id, each.pattern) for each in request.remove_names]
+        await vacated_names.forget(connection, policy.id, free)
+        await data_policy_bindings.touch_each(connection, policy.project_id, warehouses)
+        return AppliesTo(locked.applies_to)
+
+    async def _bind_names(
+        self,
+        connection: Connection,
+        permit: Permit[BindDataPolicy] | Permit[TryDataPolicyBindings],
+        warehouses: set[UUID | None],
+    ) -> None:
+        """Lock the warehouses of the change, and bind the policy to names. Raise 400 for too many names in one."""
+        policy = permit.data_policy(permit.operation.policy)
+        for each in sorted(id for id in warehouses if id is not None):
+            await lock(connection, project_id=policy.project_id, warehouse_id=each)
+        names = [(each.warehouse_id, each.pattern) for each in permit.operation.request.add_names]
+        try:
+            await data_policy_bindings.bind_names(connection, policy.id, names, by=permit.actor.id)
+        except TooManyNames:
+            raise BadRequestException(
+                f"Data policies can be bound to at most {MAX_NAMES} names of a warehouse. Use wildcards, or bind the "
+                "policy to a namespace."
+            ) from None
+
+    async def release(self, permit: Permit[ReleaseDataPolicyColumn]) -> None:
+        """Remove a column of a table from the policy. Raise 400 if the policy does not cover the table."""
+        operation = permit.operation
+        policy = permit.data_policy(operation.policy)
+        async with self._database.change(permit) as connection:
+            if await data_policies.lock(connection, policy.id) is None:
+                raise not_found(operation.policy)
+            found = await data_policy_bindings.covered(
+                connection, policy.id, table_id=operation.table_id, after=None, limit=1
+            )
+            if not found or found[0].kind != "table":
+                raise BadRequestException(
+                    f"The data policy covers no Iceberg table {operation.table_id}. `GET /management/v1/data-policy/"
+                    f"{policy.id}/affected` lists the tables that it covers."
+                )
+            await data_policy_bindings.release(
+                connection, policy.id, operation.table_id, operation.field_id, by=permit.actor.id
+            )
+            await touch(connection, project_id=policy.project_id, warehouse_id=found[0].warehouse_id)
+
+    async def affected(self, permit: Permit[ListDataPolicyAffected]) -> AffectedList:
+        """Return the tables on which the policy has an effect, each with the principals that it restricts there, and
+        the objects with a name that the policy restricted more before.
+
+        A page can have less tables than requested, and none: only those that the policy covers are counted.
+        """
+        operation = permit.operation
+        async with self._database.read() as connection:
+            return await _affected_by(
+                connection,
+                operation.policy.policy_id,
+                operation.page_token,
+                operation.page_size,
+                without_effect=operation.without_effect,
+            )
+
+    async def alerts(self, permit: Permit[ListDataPolicyAlerts]) -> AlertList:
+        """Return the tables to which the policy could not be applied as written, the latest first."""
+        async with self._database.read() as connection:
+            rows = await policy_alert_rows.alerts(connection, permit.operation.policy.policy_id)
+        return AlertList(
+            alerts=[
+                AlertAnswer(
+                    table_id=row.table_id,
+                    problem=row.problem,
+                    first_seen_at=row.first_seen_at,
+                    last_seen_at=row.last_seen_at,
+                )
+                for row in rows
+            ]
+        )
+
+
+async def _affected_by(
+    connection: Connection,
+    id: UUID,
+    page_token: str | None,
+    page_size: int | None,
+    *,
+    without_effect: bool = False,
+) -> AffectedList:
+    """Return a page of the tables on which a policy has an effect. `without_effect` lists all that it covers."""
+    limit = min(page_size or _MOST_TABLES, _MOST_TABLES)
+    after = page_start(page_token)
+    found = await data_policy_bindings.covered(connection, id, after=after, limit=limit + 1)
+    names = await vacated_names.announced(connection, id, after=after, limit=limit + 1)
+    ids = sorted({row.id for row in found}.union(row.object_id for row in names))
+    covered = [row for row in found if row.id in ids[:limit]]
+    effects = dict(await effects_on(connection, id, covered))
+    if without_effect:
+        effects = {row.id: Effect() for row in covered} | effects
+    readers = await data_policy_bindings.readers(connection, id, list(effects))
+    lost = {each.object_id: each for each in losses_of(names)}
+    rows = {row.id: row for row in found}
+    page = [each for each in ids[:limit] if each in effects or each in lost]
+    return AffectedList(
+        tables=[_affected(rows.get(each), effects.get(each), lost.get(each), readers) for each in page],
+        next_page_token=str(ids[limit - 1]) if len(ids) > limit else None,
+    )
+
+
+def _placed(row: Resolved | None, project_id: str) -> UUID | None:
+    """Return the warehouse of a bound object, None for a tag. Raise 400 if it is in another project than the policy."""
+    match row:
+        case ResolvedTag():
+            _require_same(row.project_id, project_id)
+            return None
+        case ResolvedWarehouse():
+            warehouse = row
+        case ResolvedNamespace() | ResolvedTable() | ResolvedGenericTable():
+            warehouse = row.warehouse
+        case _:
+            raise LookupError(f"{row!r} cannot be bound")
+    _require_same(warehouse.project_id, project_id)
+    return warehouse.id
+
+
+def _placed_name(
+    permit: Permit[BindDataPolicy] | Permit[TryDataPolicyBindings], name: BoundName, project_id: str
+) -> UUID:
+    """Return the warehouse of a name. Raise 403 if the caller may not bind policies in the deepest container of the
+    name, and 400 if the warehouse is in another project than the policy.
+    """
+    ref = next(each for each in places_of(name) if permit.resolution.get(each) is not None)
+    if not permit.holds(Can.BIND_DATA_POLICY, ref):
+        # A namespace that the caller does not see is not named.
+        raise forbidden(permit.actor, Can.BIND_DATA_POLICY.value, WarehouseRef(name.warehouse_id), ())
+    _require_same(permit.warehouse(WarehouseRef(name.warehouse_id)).project_id, project_id)
+    return name.warehouse_id
+
+
+def _require_same(of_object: str, of_policy: str) -> None:
+    if of_object != of_policy:
+        raise BadRequestException(
+            "The object and the data policy are in different projects. Create the policy in the project of the object."
+        )
+
+
+def _bound(target: BindingTarget, warehouse_id: UUID | None, fields: tuple[int, ...]) -> Bound:
+    """Return the binding as it is stored. The id tells whether a table is a generic one."""
+    return Bound("table" if target.type == "generic-table" else target.type, target.id, warehouse_id, fields)
+
+
+def _binding(row: AnyRow) -> BindingAnswer:
+    return BindingAnswer(
+        type="generic-table" if row.kind == "generic_table" else row.object_type,
+        id=row.object_id,
+        bound_by=row.bound_by,
+        bound_at=row.bound_at,
+        warehouse_id=row.warehouse_id,
+        recorded_fields=tuple(row.recorded_fields),
+        namespace=tuple(row.levels[:-1]) if row.levels else (),
+        name=row.levels[-1] if row.levels else None,
+    )
+
+
+_KINDS: Final[Mapping[str, Literal["table", "generic-table", "view", "namespace"]]] = {
+    "table": "table",
+    "generic_table": "generic-table",
+    "view": "view",
+    "namespace": "namespace",
+}
+
+
+def _affected(
+    table: AnyRow | None, effect: Effect | None, loss: Loss | None, readers: Sequence[AnyRow]
+) -> AffectedTable:
+    """Return a table that the policy covers, an object with a name that it restricted more before, or both."""
+    if (table is None or effect is None) and loss is not None:
+        return AffectedTable(
+            type=_KINDS[loss.kind],
+            table_id=loss.object_id,
+            warehouse_id=loss.warehouse_id,
+            namespace=list(loss.levels),
+            name=loss.own_name,
+            principals=[],
+            lost=True,
+        )
+    if table is None or effect is None:
+        raise LookupError("neither covered nor lost")
+    return AffectedTable(
+        type=_KINDS[table.kind],
+        table_id=table.id,
+        warehouse_id=table.warehouse_id,
+        namespace=list(table.levels),
+        name=table.name,
+        principals=[
+            AffectedPrincipal(type=row.principal_type, id=row.principal_id) for row in readers if row.id == table.id
+        ],
+        lost=loss is not None,
+        masked_columns=list(effect.masked),
+        filtered_columns=list(effect.filtered),
+        hides_all_rows=effect.hides_all_rows,
+        refused=effect.refused,
+    )

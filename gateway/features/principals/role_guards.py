@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prevent privilege escalation through roles, and keep restricted principals in the roles through which they are restricted."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+
+from gateway.access.actor import Actor
+from gateway.access.nouns.authz_errors import RoleActionForbidden
+from gateway.access.nouns.privileges import granting
+from gateway.access.nouns.refs import ObjectKey, ObjectType
+from gateway.access.nouns.relations import Can
+from gateway.access.tuples import Principal, PrincipalType
+from gateway.db.engine.database import Connection
+from gateway.db.principals.role_nesting import Restriction, admin_privileges, restricted_until
+
+#: Return, for each object in order, whether the caller has the relation on it.
+HoldsRelation = Callable[[Can, Sequence[ObjectKey]], Awaitable[list[bool]]]
+
+
+async def refuse_escalation(connection: Connection, role_id: str, holds_relation: HoldsRelation) -> None:
+    """Raise RoleActionForbidden if the role holds a higher privilege that the caller may not grant.
+
+    Adding a member, or mapping the role to a provider's group, would grant that privilege through the role. The
+    privileges concerned are those above the project's security administrators, who may change the members of every
+    role. `holds_relation` is the door's check for the caller of the permit.
+    """
+    for privilege, held_on in await admin_privileges(connection, role_id):
+        [may] = await holds_relation(granting(privilege), [held_on])
+        if not may:
+            raise RoleActionForbidden(
+                f"Members of this role have {privilege} on the {held_on.type}, and you may not grant that privilege "
+                "there. So you cannot add members or map the role to a group. A principal that may grant the privilege "
+                "can do this."
+            )
+
+
+@asynccontextmanager
+async def refuse_leaving(
+    connection: Connection,
+    caller: Actor,
+    holds_relation: HoldsRelation,
+    *,
+    concerned: bool = True,
+    remapped: str | None = None,
+) -> AsyncIterator[None]:
+    """Raise RoleActionForbidden if the block ends a restriction of the caller by a data policy, or ends it sooner.
+
+    The owner of a role could otherwise lift a policy from itself. Managers of the policy and holders of `exempt` may
+    do so. `holds_relation` is the door's check for the caller. `remapped` is the role that the caller's token groups do
+    not give any more after the block. Nothing is checked if the block is not `concerned`.
+    """
+    if not concerned:
+        yield
+        return
+    user = Principal(PrincipalType.USER, caller.id)
+    groups = [Principal(PrincipalType.ROLE, id) for id in caller.group_roles]
+    before = await restricted_until(connection, [user, *groups])
+    yield
+    if not before:
+        return
+    after = await restricted_until(connection, [user, *(each for each in groups if each.id != remapped)])
+    policies = [ObjectKey(ObjectType.DATA_POLICY, id) for id in sorted(_lifted(before, after))]
+    for policy in policies:
+        held = [*await holds_relation(Can.BIND, [policy]), *await holds_relation(Can.SKIP_POLICY, [policy])]
+        if not any(held):
+            raise RoleActionForbidden(
+                "A data policy restricts you as a member of this role, and the change would end that. A manager of "
+                "the policy, or an owner of the role that the policy does not restrict, can make the change."
+            )
+
+
+def _lifted(before: Mapping[Restriction, datetime], after: Mapping[Restriction, datetime]) -> set[str]:
+    """Return the ids of the policies that restrict less after a change.
+
+    A principal without any value of a mapping table sees no row. With some of its values it can see more than with all.
+    """
+    kept = {each for each, until in before.items() if each in after and after[each] >= until}
+    filled = {(each.policy_id, each.mapping) for each in kept}
+    lost = before.keys() - kept
+    return {each.policy_id for each in lost if not each.mapping or (each.policy_id, each.mapping) in filled}

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pages of members of roles, and of roles that have a member."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from uuid import UUID
+
+import msgspec
+
+from gateway.access.bodies import UserId
+from gateway.access.operations.roles import DescribedMember, NamedRole, NamedRoleList, RoleMemberList
+from gateway.access.tuples import PrincipalType
+from gateway.db.engine.database import Connection
+from gateway.db.pools.rows import AnyRow
+from gateway.db.principals import roles, users
+from gateway.iceberg.errors import BadRequestException, InvalidPaginationToken
+
+
+async def members_page(connection: Connection, rows: Sequence[AnyRow], limit: int, project_id: str) -> RoleMemberList:
+    """Return a page of at most `limit` members. One row more than `limit` means that there is another page.
+
+    Roles of other projects have no name: the caller may not be able to read them.
+    """
+    last, page = rows[limit - 1] if len(rows) > limit else None, rows[:limit]
+    ids = {kind: [row.principal_id for row in page if row.principal_type == kind] for kind in PrincipalType}
+    known_users = {row.id: row for row in await users.named(connection, ids[PrincipalType.USER])}
+    known_roles = {
+        str(row.id): row for row in await roles.named(connection, ids[PrincipalType.ROLE], project_id=project_id)
+    }
+    return RoleMemberList(
+        members=[
+            _described_role(row.principal_id, known_roles.get(row.principal_id))
+            if row.principal_type == PrincipalType.ROLE
+            else _described_user(row.principal_id, known_users.get(row.principal_id))
+            for row in page
+        ],
+        next_page_token=None if last is None else f"{last.principal_type}:{last.principal_id}",
+    )
+
+
+def _described_role(id: str, row: AnyRow | None) -> DescribedMember:
+    if row is None:
+        return DescribedMember(type="role", id=id)
+    return DescribedMember(type="role", id=id, name=row.name, ident=ident_of(row))
+
+
+def _described_user(id: str, row: AnyRow | None) -> DescribedMember:
+    if row is None:
+        return DescribedMember(type="user", id=id)
+    return DescribedMember(type="user", id=id, name=row.name, email=row.verified_email, user_type=row.user_type)
+
+
+def roles_page(rows: Sequence[AnyRow], token: str | None, size: int) -> NamedRoleList:
+    """Return a page of roles in the order of (name, id), starting after the place in the token.
+
+    The order is that of code points, whatever the collation of the database is. Raise InvalidPaginationToken.
+    """
+    place = _place_of(token)
+    left = sorted((row for row in rows if place is None or _place(row) > place), key=_place)
+    page = [NamedRole(id=row.id, ident=ident_of(row), name=row.name) for row in left[:size]]
+    if len(left) <= size:
+        return NamedRoleList(roles=page)
+    next_token = base64.urlsafe_b64encode(msgspec.json.encode(_place(left[size - 1]))).decode()
+    return NamedRoleList(roles=page, next_page_token=next_token)
+
+
+def _place(row: AnyRow) -> tuple[str, str]:
+    return row.name_key, str(row.id)
+
+
+def _place_of(token: str | None) -> tuple[str, str] | None:
+    if not token:
+        return None
+    try:
+        return msgspec.json.decode(base64.b64decode(token, altchars=b"-_", validate=True), type=tuple[str, str])
+    except (ValueError, msgspec.DecodeError):
+        raise InvalidPaginationToken(
+            "The page token is invalid: this server did not issue it. Send the request without a page token to get "
+            "the first page."
+        ) from None
+
+
+def parse_member(type: str, id: str) -> tuple[PrincipalType, str]:
+    """Return (type, id) of a member in the form of relationship tuples. Raise 400 for an invalid id."""
+    try:
+        kind = PrincipalType(type)
+        return kind, str(UUID(id)) if kind is PrincipalType.ROLE else msgspec.convert(id, UserId)
+    except (ValueError, msgspec.ValidationError):
+        raise BadRequestException(
+            "A member must be a user in the form `<provider>~<subject>`, or the UUID of a role."
+        ) from None
+
+
+def member_after(token: str | None) -> tuple[str, str] | None:
+    """Return (type, id) of the last member of the page before. Raises InvalidPaginationToken."""
+    if not token:
+        return None
+    type, colon, id = token.partition(":")
+    if not colon or type not in list(PrincipalType):
+        raise InvalidPaginationToken(
+            "The page token is invalid: this server did not issue it. Send the request without a page token to get "
+            "the first page."
+        )
+    return type, id
+
+
+def ident_of(row: AnyRow) -> str:
+    """Return the identifier of a role: its provider and its id there."""
+    return f"{row.provider_id}~{row.source_id}"

@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Use cases of SCIM groups: an identity provider manages its groups and their members.
+
+A group is a role of the project. Its provider is the identity provider; its source is the group's `externalId`, else
+its name. It is the same role that the group maps to when it appears in a token. Members are ordinary grants of
+`assignee`. The role has no owner, and no rights until an administrator grants some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from msgspec import UNSET
+from uuid_utils.compat import uuid7
+
+from gateway.access.door.door import Door
+from gateway.access.door.permit import Permit
+from gateway.access.management_errors import pending_during_outage, require_remaining_admin
+from gateway.access.nouns.privileges import Privilege
+from gateway.access.nouns.refs import ObjectKey, ObjectType, ProjectRef
+from gateway.access.operation import Operation
+from gateway.access.operations.scim import (
+    CreateScimGroup,
+    DeleteScimGroup,
+    GetScimGroup,
+    ListScimGroups,
+    PatchScimGroup,
+    ReplaceScimGroup,
+)
+from gateway.access.tuples import Principal, PrincipalType, TupleKey
+from gateway.db.engine.database import Connection, Database, retry_serialization
+from gateway.db.grants import grants
+from gateway.db.pools.rows import AnyRow
+from gateway.db.principals import roles, scim_groups, scim_users
+from gateway.db.principals.last_admin_guard import guard_last_admin
+from gateway.db.principals.role_nesting import administers_server, is_subject
+from gateway.db.tuples import outbox
+from gateway.db.tuples.delivery import TupleDelivery
+from gateway.db.tuples.outbox import Pending
+from gateway.db.tuples.ownership import record_deleted, record_principal_deleted
+from gateway.features.principals.role_guards import refuse_escalation
+from gateway.features.principals.scim_resources import (
+    GONE,
+    ScimSources,
+    finish_deletion,
+    found,
+    meta_of,
+    require_version,
+)
+from gateway.scim import filters
+from gateway.scim.errors import InvalidValue, NoSuchResource, NotUnique, TooMany
+from gateway.scim.reading import Group
+from gateway.scim.wire import GROUP, ScimGroup, ScimGroupList, ScimMember, listed
+
+MAX_LISTED_MEMBERS = 10_000
+_NOT_YET = (
+    "The members are removed, but the revocation of the rights they had through the group is not yet complete. The "
+    "gateway retries it."
+)
+
+
+@dataclass
+class _Written:
+    """Pending deliveries of a change."""
+
+    given: list[Pending] = field(default_factory=list)
+    lost: list[Pending] = field(default_factory=list)
+
+
+class ScimGroups:
+    """Groups of one provider in one project."""
+
+    def __init__(self, *, database: Database, door: Door, delivery: TupleDelivery, sources: ScimSources) -> None:
+        self._database = database
+        self._door = door
+        self._delivery = delivery
+        self._sources = sources
+
+    async def list(self, permit: Permit[ListScimGroups]) -> ScimGroupList:
+        """Return the groups that match the filter. Raise InvalidFilter, or TooMany if they have too many members."""
+        operation = permit.operation
+        provider = self._sources.provider_of(permit.actor)
+        page = partial(scim_groups.page, provider_id=provider, project_id=_project(permit, operation.project))
+        groups = await found(permit, self._database, filters.GROUPS, page)
+        inside: dict[UUID, list[AnyRow]] = {}
+        if operation.with_members:
+            async with self._database.read() as connection:
+                inside = await _inside(connection, [row.id for row in groups.rows], limit=MAX_LISTED_MEMBERS)
+        resources = [_group_resource(row, inside.get(row.id)) for row in groups.rows]
+        return listed(ScimGroupList, resources, total=groups.total, start=groups.start)
+
+    async def get(self, permit: Permit[GetScimGroup]) -> ScimGroup:
+        """Return one group. Raise NoSuchResource."""
+        operation = permit.operation
+        provider = self._sources.provider_of(permit.actor)
+        project_id = _project(permit, operation.project)
+        async with self._database.read() as connection:
+            return await _read(connection, provider, project_id, operation.id, with_members=operation.with_members)
+
+    async def create(self, permit: Permit[CreateScimGroup]) -> ScimGroup:
+        """Create a role with these members.
+
+        Raise NotUnique if the project has a role with this name or source. Raise InvalidValue for an unknown member.
+        """
+        operation = permit.operation
+        provider = self._sources.provider_of(permit.actor)
+        project_id = _project(permit, operation.project)
+        group = operation.group
+        name, external_id = group.display_name or "", group.external_id or None
+        id = uuid7()
+        role = ObjectKey(ObjectType.ROLE, str(id))
+        permit.pending_audit.add_details(scim_id=str(id), joined=str(len(group.joining)))
+        with _unique():
+            async with self._database.change(permit) as connection:
+                await roles.create(
+                    connection,
+                    id=id,
+                    project_id=project_id,
+                    name=name,
+                    description=None,
+                    provider_id=provider,
+                    source_id=external_id or name,
+                )
+                await scim_groups.create(connection, role_id=id, provider_id=provider, external_id=external_id)
+                users = await _users(connection, provider, group.joining, known=True)
+                await grants.grant_to_users(
+                    connection, privilege=Privilege.ASSIGNEE, users=users, on=role, by=permit.actor.id
+                )
+                edge = TupleKey(ObjectKey(ObjectType.PROJECT, project_id), "project", role)
+                pending = await outbox.enqueue(connection, [edge, *_keys(users, role)], takes_away=False)
+                made = await _read(connection, provider, project_id, id, with_members=True)
+        await self._delivery.deliver_or_defer(pending)
+        return made
+
+    async def replace(self, permit: Permit[ReplaceScimGroup]) -> ScimGroup:
+        """Replace all attributes and members of a group. Raise as `patch` does."""
+        await self._change(permit)
+        provider = self._sources.provider_of(permit.actor)
+        async with self._database.read() as connection:
+            return await _read(
+                connection, provider, permit.operation.project.project_id, permit.operation.id, with_members=True
+            )
+
+    async def patch(self, permit: Permit[PatchScimGroup]) -> None:
+        """Apply all operations of a patch, or none. Return when removed members have lost the rights of the group.
+
+        Raise NoSuchResource, VersionChanged, NotUnique or LastServerAdmin. Raise InvalidValue for an unknown member.
+        Raise RoleActionForbidden for a new member of a role that holds a higher privilege. Raise RevocationPending if a
+        removal is recorded but OpenFGA has not confirmed it yet. A retry returns when the removal is in force.
+        """
+        await self._change(permit)
+
+    async def delete(self, permit: Permit[DeleteScimGroup]) -> None:
+        """Delete the role, the grants on it and the grants to it.
+
+        Raise NoSuchResource, VersionChanged or LastServerAdmin. Raise RevocationPending if OpenFGA has not confirmed
+        the deletion yet. A retry raises NoSuchResource once OpenFGA has confirmed it.
+        """
+        operation = permit.operation
+        provider = self._sources.provider_of(permit.actor)
+        project_id = _project(permit, operation.project)
+        by = permit.actor.id
+        role = ObjectKey(ObjectType.ROLE, str(operation.id))
+        try:
+            with require_remaining_admin():
+                async with self._database.change(permit) as connection, guard_last_admin(connection):
+                    await _held(connection, provider, project_id, operation)
+                    await roles.delete(connection, operation.id)
+                    parent = ObjectKey(ObjectType.PROJECT, project_id)
+                    pending = await record_deleted(connection, role, parent, above=(), warehouse_id=None, by=by)
+                    pending += await record_principal_deleted(connection, Principal(PrincipalType.ROLE, role.id), by=by)
+        except NoSuchResource:
+            await finish_deletion(permit, self._database, self._delivery, outbox.pending_of_deleted_role, role)
+            raise
+        with pending_during_outage(GONE):
+            await self._delivery.deliver(pending)
+
+    async def _change(self, permit: Permit[ReplaceScimGroup] | Permit[PatchScimGroup]) -> None:
+        provider = self._sources.provider_of(permit.actor)
+        project_id = _project(permit, permit.operation.project)
+
+        async def attempt() -> _Written:
+            with require_remaining_admin(), _unique():
+                return await self._write(permit, provider, project_id)
+
+        written = await retry_serialization(attempt)
+        if written.lost:
+            with pending_during_outage(_NOT_YET):
+                await self._delivery.deliver(written.lost)
+        await self._delivery.deliver_or_defer(written.given)
+
+    async def _write(
+        self, permit: Permit[ReplaceScimGroup] | Permit[PatchScimGroup], provider: str, project_id: str
+    ) -> _Written:
+        operation = permit.operation
+        id, group = operation.id, operation.group
+        role = ObjectKey(ObjectType.ROLE, str(id))
+        written = _Written()
+        async with (
+            self._database.change(permit) as connection,
+            guard_last_admin(connection, concerned=partial(administers_server, connection, role.id)),
+        ):
+            await grants.lock_object(connection, role)
+            row = await _held(connection, provider, project_id, operation)
+            external_id = row.external_id if group.external_id is UNSET else group.external_id
+            await self._rename(connection, permit, row, group, external_id)
+            before = set(await scim_groups.member_ids(connection, id))
+            joining = await _users(connection, provider, group.joining, known=True)
+            leaving = await _users(connection, provider, group.remove, known=False)
+            after = {*joining} if group.only is not None else (before - {*leaving}) | {*joining}
+            joined, left = sorted(after - before), sorted(before - after)
+            permit.pending_audit.add_details(joined=str(len(joined)), left=str(len(left)))
+            if joined:
+                await refuse_escalation(connection, role.id, partial(self._door.visible, permit))
+            by = permit.actor.id
+            await grants.revoke_from_users(connection, privilege=Privilege.ASSIGNEE, users=left, on=role, by=by)
+            await grants.grant_to_users(connection, privilege=Privilege.ASSIGNEE, users=joined, on=role, by=by)
+            await scim_groups.changed(connection, id, external_id=external_id)
+            # A data policy restricts new members of a role that is its subject when the response is sent.
+            restricts = await is_subject(connection, Principal(PrincipalType.ROLE, role.id)) if joined else False
+            new = await outbox.enqueue(connection, _keys(joined, role), takes_away=restricts)
+            written.given = [] if restricts else new
+            await outbox.enqueue(connection, _keys(left, role), takes_away=True)
+            # Include pending revocations of earlier requests: a retry after RevocationPending waits for them too.
+            written.lost = await outbox.revocations_on(connection, role)
+        return written
+
+    async def _rename(
+        self, connection: Connection, permit: Permit[Operation], row: AnyRow, group: Group, external_id: str | None
+    ) -> None:
+        """Update name and source where they differ.
+
+        Another group of tokens maps to a role with another source. Raise RoleActionForbidden if the role holds a higher
+        privilege that the caller may not grant, as `Roles.update_source` does.
+        """
+        name = group.display_name or row.name
+        if name != row.name:
+            await roles.update(connection, row.id, name=name, description=row.description)
+        source = external_id or name
+        if source == row.source_id:
+            return
+        await refuse_escalation(connection, str(row.id), partial(self._door.visible, permit))
+        await roles.update_source(connection, row.id, provider_id=row.provider_id, source_id=source)
+
+
+def _project(permit: Permit[Any], ref: ProjectRef) -> str:
+    """Return the project id. Raise NoSuchResource if the project does not exist."""
+    if permit.resolution.get(ref) is None:
+        raise NoSuchResource("The project of this provisioning token does not exist.")
+    return ref.project_id
+
+
+async def _held(
+    connection: Connection,
+    provider: str,
+    project_id: str,
+    operation: ReplaceScimGroup | PatchScimGroup | DeleteScimGroup,
+) -> AnyRow:
+    row = await scim_groups.hold(connection, provider, project_id, operation.id)
+    if row is None:
+        raise NoSuchResource("The group with this id does not exist.")
+    require_version(row.version, operation.if_match)
+    return row
+
+
+async def _read(connection: Connection, provider: str, project_id: str, id: UUID, *, with_members: bool) -> ScimGroup:
+    row = await scim_groups.get(connection, provider, project_id, id)
+    if row is None:
+        raise NoSuchResource("The group with this id does not exist.")
+    inside = await _inside(connection, [id]) if with_members else {}
+    return _group_resource(row, inside.get(id))
+
+
+async def _inside(connection: Connection, ids: Sequence[UUID], *, limit: int | None = None) -> dict[UUID, list[AnyRow]]:
+    """Return {group id: members}. Raise TooMany above `limit` members in total: the list is complete or fails."""
+    found = await scim_groups.members(connection, ids, limit=limit)
+    if found is None:
+        raise TooMany(
+            f"These groups have more than {limit} members in total. Request fewer groups with `count`, or send "
+            "excludedAttributes=members."
+        )
+    return found
+
+
+async def _users(connection: Connection, provider: str, ids: Iterable[str], *, known: bool) -> list[str]:
+    """Return the gateway's user ids for these SCIM ids of the provider's users.
+
+    With `known`, raise InvalidValue for an id without a user: provider and gateway would mean different users.
+    """
+    parsed_ids = {each: _uuid(each) for each in ids}
+    found = await scim_users.ids_of(connection, provider, [id for id in parsed_ids.values() if id is not None])
+    missing = [each for each, id in parsed_ids.items() if id not in found]
+    if known and missing:
+        raise InvalidValue(
+            f"{len(missing)} of the members are not users of this provider on this server. Provision these users "
+            "first. Nothing was changed."
+        )
+    return sorted(found.values())
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+def _keys(users: Iterable[str], role: ObjectKey) -> list[TupleKey]:
+    return [TupleKey(Principal(PrincipalType.USER, user), Privilege.ASSIGNEE.value, role) for user in users]
+
+
+@contextmanager
+def _unique() -> Iterator[None]:
+    """Convert name and source clashes of roles to NotUnique, and a deleted project to NoSuchResource."""
+    try:
+        yield
+    except roles.ProjectGone as gone:
+        raise NoSuchResource("The project of this provisioning token does not exist.") from gone
+    except roles.RoleClash as clash:
+        raise NotUnique(
+            "A role with this displayName (letter case is ignored) or with this id at the provider already exists "
+            "in the project."
+        ) from (clash)
+
+
+def _group_resource(row: AnyRow, inside: Sequence[AnyRow] | None) -> ScimGroup:
+    return ScimGroup(
+        schemas=(GROUP,),
+        id=str(row.id),
+        meta=meta_of("Group", row),
+        display_name=row.name,
+        external_id=UNSET if row.external_id is None else row.external_id,
+        members=UNSET
+        if not inside
+        else tuple(
+            ScimMember(value=str(each.id), ref=f"/scim/v2/Users/{each.id}", display=each.user_name, type="User")
+            for each in inside
+        ),
+    )

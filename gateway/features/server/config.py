@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The configuration of a warehouse for one caller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from functools import cache
+
+from gateway.access.door.permit import Permit
+from gateway.access.nouns.resolved import ResolvedWarehouse
+from gateway.access.operation import OPERATIONS
+from gateway.access.operations.server import GetConfig
+from gateway.iceberg.wire import CatalogConfig
+from gateway.obligations.application import hidden_operations
+from gateway.storage.registry import catalog_defaults, soft_deletion_defaults, stored_profile
+
+#: Endpoints that are served and deliberately not advertised: the configuration itself, tokens, and the signer and
+#: the credentials of staged tables, which clients get with the table.
+#: Clients get their tokens from the identity provider. Engines that act for users are configured with the token
+#: endpoint.
+_NOT_OFFERED = frozenset({"GetConfig", "ExchangeToken", "SignCreation", "VendStagedCredentials"})
+
+
+class Configurations:
+    """The use case of `GET /v1/config`."""
+
+    def __init__(self, *, base_uri: str | None, page_size: int, idempotency_seconds: float | None = None) -> None:
+        """Configure the answer. `idempotency_seconds` is the time for which a success is kept under its idempotency
+        key. None if idempotency keys are not supported; then no lifetime is advertised.
+        """
+        self._base_uri = base_uri
+        self._page_size = page_size
+        self._idempotency_seconds = idempotency_seconds
+
+    async def get(self, permit: Permit[GetConfig]) -> CatalogConfig:
+        """Return the defaults and overrides of the warehouse, and the endpoints that policies do not hide from the
+        caller.
+
+        `uri` is overridden only if the operator configured it. A host taken from the request could redirect the
+        caller's token to another server (https://github.com/apache/iceberg/issues/16470).
+        """
+        warehouse = permit.warehouse(permit.operation.warehouse)
+        overrides = {} if self._base_uri is None else {"uri": f"{self._base_uri}/catalog"}
+        return CatalogConfig(
+            defaults={
+                "prefix": str(warehouse.id),
+                "rest-page-size": str(self._page_size),
+                **_storage_defaults(warehouse),
+            },
+            overrides=overrides,
+            endpoints=_endpoints(hidden_operations(permit.obligations)),
+            idempotency_key_lifetime=(
+                None if self._idempotency_seconds is None else iso_duration(self._idempotency_seconds)
+            ),
+        )
+
+
+def _storage_defaults(warehouse: ResolvedWarehouse) -> dict[str, str]:
+    profile = stored_profile(warehouse.profile)
+    defaults = catalog_defaults(profile)
+    return {**defaults, **soft_deletion_defaults(profile)} if warehouse.soft_deletion else dict(defaults)
+
+
+def iso_duration(seconds: float) -> str:
+    """Format a duration by ISO 8601, in minutes if it is a whole number of them: 1800 becomes `PT30M`."""
+    whole = int(seconds)
+    return f"PT{whole // 60}M" if whole % 60 == 0 else f"PT{whole}S"
+
+
+def _endpoints(hidden: AbstractSet[str]) -> tuple[str, ...]:
+    """Return the catalog's endpoints in the notation of the REST specification. An endpoint is left out if all its
+    operations are hidden.
+    """
+    return tuple(endpoint for endpoint, operations in _offered().items() if not operations.issubset(hidden))
+
+
+@cache
+def _offered() -> Mapping[str, set[str]]:
+    """Return the operation names of each advertised endpoint."""
+    offered: dict[str, set[str]] = {}
+    for operation in OPERATIONS.values():
+        method, path = operation.endpoint.split(" ", 1)
+        if path.startswith("/catalog/") and operation.__name__ not in _NOT_OFFERED:
+            offered.setdefault(f"{method} {path.removeprefix('/catalog')}", set()).add(operation.name())
+    return offered

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Use case: serve the policies of a directory as bundles for OPA."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import structlog
+
+from gateway.access.door.permit import Permit
+from gateway.access.management_errors import PoliciesInvalid, PolicyBundleNotFound
+from gateway.access.operations.server import GetPolicyBundle
+from gateway.opa.bundle import BundleName, PolicyBundle, SigningKey, policy_bundle
+from gateway.opa.errors import InvalidPolicies
+from gateway.opa.policy_files import PolicySource, policy_directory, policy_files
+
+_log = structlog.get_logger()
+
+#: (path, modification time in nanoseconds, size, inode) of each file of the directory.
+_Files = tuple[tuple[str, int, int, int], ...]
+
+
+class PolicyBundles:
+    """The bundles. Each is built at the first request after a change of the directory, and then held in memory.
+
+    `source`: the directory of other policies, None for those of the package. `key` signs the bundles, if any.
+    """
+
+    def __init__(self, source: PolicySource | None, key: SigningKey | None) -> None:
+        self._source = source
+        self._key = key
+        self._built: dict[BundleName, tuple[_Files, PolicyBundle]] = {}
+        self._building = asyncio.Lock()
+
+    async def bundle(self, permit: Permit[GetPolicyBundle]) -> PolicyBundle:
+        """Return the bundle that the request names. Raise PolicyBundleNotFound and PoliciesInvalid."""
+        try:
+            name = BundleName(permit.operation.bundle)
+        except ValueError:
+            names = " and ".join(BundleName)
+            raise PolicyBundleNotFound(f"There is no bundle of this name. The bundles are {names}.") from None
+        async with self._building:
+            try:
+                return await asyncio.to_thread(self._current, name)
+            except (InvalidPolicies, OSError) as invalid:
+                _log.error("policy_bundle.refused", bundle=name.value, reason=str(invalid))
+                raise PoliciesInvalid(
+                    "The policies in the gateway's directory are invalid, so no bundle is served. The log names the "
+                    "file. OPA keeps the policies that it has."
+                ) from None
+
+    def _current(self, name: BundleName) -> PolicyBundle:
+        files = tuple(self._seen())
+        held = self._built.get(name)
+        if held is not None and held[0] == files:
+            return held[1]
+        built = policy_bundle(policy_files(self._source), name, self._key)
+        self._built[name] = (files, built)
+        _log.info("policy_bundle.built", bundle=name.value, revision=built.revision)
+        return built
+
+    def _seen(self) -> Iterator[tuple[str, int, int, int]]:
+        """Yield what tells whether a file has changed. The policies of the package do not change."""
+        if self._source is None:
+            return
+        # The folder itself can be a link, and a walk from above it would not see its files.
+        for file in sorted(policy_directory(self._source.directory).rglob("*")):
+            about = file.stat()
+            if file.is_file():
+                yield str(file), about.st_mtime_ns, about.st_size, about.st_ino

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statistics: calls of endpoints, numbers of tables and views, and metrics reports of engines."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import itertools
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Final
+from uuid import UUID
+
+import msgspec
+import structlog
+
+from gateway.access.dependency_errors import CommitUnknown
+from gateway.access.door.permit import Permit
+from gateway.access.operations.statistics import (
+    CalledEndpoint,
+    EndpointStatistics,
+    GetEndpointStatistics,
+    GetProjectEndpointStatistics,
+    GetWarehouseStatistics,
+    PageOfHours,
+    WarehouseCount,
+    WarehouseStatistics,
+    Window,
+)
+from gateway.access.operations.tables import ReportMetrics
+from gateway.db.engine.database import Database
+from gateway.db.pools.rows import AnyRow
+from gateway.db.tables import reports, statistics
+from gateway.db.tables.statistics import Counted
+from gateway.db.warehouses.read_pool import ReadPool
+from gateway.iceberg.errors import BadRequestException, InvalidPaginationToken, PayloadTooLarge
+from gateway.telemetry.calls import Call, Calls
+
+#: Default length of the window.
+_DAY: Final = timedelta(days=1)
+LONGEST: Final = timedelta(days=31)
+#: Maximum number of counts in one response.
+_MOST: Final = 100_000
+
+
+class Statistics:
+    """Use cases of `POST /endpoint-statistics` and `GET /warehouse/{id}/statistics`."""
+
+    def __init__(self, *, reads: ReadPool, page_size: int) -> None:
+        self._reads = reads
+        self._page_size = page_size
+
+    async def endpoints(self, permit: Permit[GetEndpointStatistics]) -> EndpointStatistics:
+        """Return call counts of the hours that begin in the window. Raise 400 if there are too many."""
+        operation = permit.operation
+        project: str | None = None
+        warehouse: UUID | None = None
+        unmapped = False
+        if isinstance(operation, GetProjectEndpointStatistics):
+            project, unmapped = operation.project.project_id, operation.unmapped
+        else:
+            warehouse = operation.warehouse.warehouse_id
+        find = partial(
+            statistics.calls,
+            project_id=project,
+            warehouse_id=warehouse,
+            unmapped=unmapped,
+            statuses=operation.statuses,
+            start=operation.start,
+            end=operation.end,
+            limit=_MOST + 1,
+        )
+        rows = await self._reads.run(find)
+        if len(rows) > _MOST:
+            raise BadRequestException(
+                f"The statistics of this interval have more than {_MOST} entries. Request a shorter interval."
+            )
+        hours = [(hour, list(some)) for hour, some in itertools.groupby(rows, key=lambda row: row.hour)]
+        interval = operation.end - operation.start
+        return EndpointStatistics(
+            timestamps=[hour for hour, _ in hours],
+            called_endpoints=[[_called(row) for row in some] for _, some in hours],
+            next_page_token=_token(operation.end + interval, interval),
+            previous_page_token=_token(operation.start, interval),
+        )
+
+    async def warehouse(self, permit: Permit[GetWarehouseStatistics]) -> WarehouseStatistics:
+        """Return hourly numbers of tables and views. Raise InvalidPaginationToken."""
+        operation = permit.operation
+        limit = min(operation.page_size or self._page_size, self._page_size)
+        id = operation.warehouse.warehouse_id
+        find = partial(statistics.counts, warehouse_id=id, before=_hour(operation.page_token), limit=limit + 1)
+        rows = await self._reads.run(find)
+        return WarehouseStatistics(
+            warehouse_ident=id,
+            stats=[
+                WarehouseCount(
+                    timestamp=row.hour,
+                    number_of_tables=int(row.tables),
+                    number_of_views=int(row.views),
+                    updated_at=row.updated_at,
+                )
+                for row in rows[:limit]
+            ],
+            next_page_token=str(int(rows[limit - 1].hour.timestamp())) if len(rows) > limit else None,
+        )
+
+
+class _Hours(msgspec.Struct, frozen=True, array_like=True):
+    """Contents of a page token: the end of the window (Unix time) and its length, in seconds."""
+
+    end: int
+    interval: int
+
+
+def hours_of(specifier: Window | PageOfHours | None) -> tuple[datetime, datetime]:
+    """Return (start, end) of the requested window; the end is exclusive. The default is the last day.
+
+    Raise 400 for an invalid window, and InvalidPaginationToken.
+    """
+    match specifier:
+        case None:
+            end, interval = datetime.now(UTC), _DAY
+        case Window(end=end, interval=interval):
+            # Check the year before the conversion to UTC, which overflows in the years 1 and 9999.
+            _require_year(end)
+            end = end.astimezone(UTC)
+        case PageOfHours(token=token):
+            end, interval = _read_token(token)
+    if not timedelta() < interval <= LONGEST:
+        raise BadRequestException(f"The interval of a window must be positive and at most {LONGEST.days} days.")
+    _require_year(end)
+    return end - interval, end
+
+
+def _require_year(end: datetime) -> None:
+    if not 1970 <= end.year <= 9000:
+        raise BadRequestException("The end of a window must be in the years 1970 to 9000.")
+
+
+def _token(end: datetime, interval: timedelta) -> str:
+    raw = msgspec.msgpack.encode(_Hours(int(end.timestamp()), int(interval.total_seconds())))
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def _read_token(token: str) -> tuple[datetime, timedelta]:
+    try:
+        hours = msgspec.msgpack.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)), type=_Hours)
+        return datetime.fromtimestamp(hours.end, UTC), timedelta(seconds=hours.interval)
+    except (ValueError, OverflowError, OSError, msgspec.MsgspecError):
+        raise InvalidPaginationToken(
+            "The page token is invalid: this server did not issue it. Send the request without a page token to get "
+            "the first page."
+        ) from None
+
+
+def _hour(token: str | None) -> datetime | None:
+    if not token:
+        return None
+    try:
+        return datetime.fromtimestamp(int(token), UTC)
+    except (ValueError, OverflowError, OSError):
+        raise InvalidPaginationToken(
+            "The page token is invalid: this server did not issue it. Send the request without a page token to get "
+            "the first page."
+        ) from None
+
+
+def _called(row: AnyRow) -> CalledEndpoint:
+    return CalledEndpoint(
+        count=row.calls,
+        http_route=row.route,
+        status_code=row.status,
+        created_at=row.created_at,
+        warehouse_id=row.warehouse_id,
+        warehouse_name=row.warehouse_name,
+        updated_at=row.updated_at,
+    )
+
+
+_log = structlog.get_logger("tasks.statistics")
+
+
+class StatisticsKeeper:
+    """Writes the statistics of one process every `every` seconds, and once at its end. A killed process loses its
+    counts since the last write.
+    """
+
+    def __init__(self, *, database: Database, calls: Calls, default_project: str | None, every: float) -> None:
+        self._database = database
+        self._calls = calls
+        self._default_project = default_project
+        self._every = every
+
+    async def run(self) -> None:
+        """Write until the process ends."""
+        while True:
+            await asyncio.sleep(self._every)
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Write the current counts. Raises nothing: counts that cannot be written are kept for the next time."""
+        counts = self._calls.take()
+        try:
+            async with self._database.transaction() as connection:
+                await statistics.add_calls(connection, self._by_project(counts))
+        except CommitUnknown:
+            # The counts may be in the database: a double count would be worse than a missing one.
+            _log.warning("statistics.unknown", calls=sum(counts.values()))
+        except Exception as failed:
+            # A failure of the statistics must not end the process.
+            self._calls.put_back(counts)
+            _log.warning("statistics.postponed", reason=str(failed) or type(failed).__name__)
+        try:
+            async with self._database.transaction() as connection:
+                await statistics.forget_calls(connection)
+                await statistics.sum_up(connection)
+        except Exception as failed:
+            _log.warning("statistics.not_summed_up", reason=str(failed) or type(failed).__name__)
+
+    def _by_project(self, counts: Mapping[Call, int]) -> list[Counted]:
+        """Assign counts without a project to the default project; without one, drop them."""
+        return [
+            Counted(project, call.warehouse_id, call.route, call.status, count)
+            for call, count in counts.items()
+            if (project := call.project_id or self._default_project) is not None
+        ]
+
+
+MAX_BYTES: Final = 256 * 1024
+"""The largest report that is stored. A scan report grows with its columns; ten thousand of them fit."""
+
+
+class Reports:
+    """The use case of metrics reports."""
+
+    def __init__(self, *, database: Database) -> None:
+        self._database = database
+
+    async def store(self, permit: Permit[ReportMetrics]) -> None:
+        """Store the report as a row. Raises PayloadTooLarge."""
+        operation = permit.operation
+        table = permit.table(operation.table)
+        text = msgspec.json.encode(operation.report)
+        if len(text) > MAX_BYTES:
+            raise PayloadTooLarge(f"A metrics report must have at most {MAX_BYTES} bytes; this one has {len(text)}.")
+        async with self._database.change(permit) as connection:
+            await reports.add(
+                connection,
+                warehouse_id=table.warehouse.id,
+                table_id=table.id,
+                kind=str(operation.facts()["report_type"]),
+                snapshot_id=operation.report.snapshot_id,
+                reported_by=permit.actor.id,
+                report=text.decode(),
+            )

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables and generic tables: creation, loads, commits, renames and searches."""

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Creation of tables, views and generic tables: name, location, and the transaction of the insert."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import TypeAlias
+from uuid import UUID
+
+from gateway.access.actor import Actor
+from gateway.access.door.permit import Permit
+from gateway.access.nouns.refs import ObjectKey, ObjectType
+from gateway.access.nouns.resolved import ResolvedNamespace
+from gateway.access.operations.generic_tables import AdoptGenericTable, CreateGenericTable
+from gateway.access.operations.registrations import AdoptTable, AdoptView, RegisterTable, RegisterView
+from gateway.access.operations.tables import CreateTable
+from gateway.access.operations.views import CreateView
+from gateway.access.tuples import Principal
+from gateway.db.engine.database import Connection, Database
+from gateway.db.tables import retired_locations, tables, tabular_writes
+from gateway.db.tuples.outbox import Pending
+from gateway.db.tuples.ownership import record_new
+from gateway.features.contents.containers import above_table
+from gateway.iceberg.errors import (
+    AlreadyExistsException,
+    CatalogError,
+    LocationAlreadyTaken,
+    NoSuchNamespaceException,
+)
+from gateway.iceberg.identifiers import TableIdentifier
+from gateway.scope.layout import default_location
+from gateway.scope.location import Location
+from gateway.scope.profile import StorageProfile
+
+NameTakenError: TypeAlias = Callable[[str, TableIdentifier], CatalogError]
+"""A function from (kind of the existing object, requested identifier) to the error for a taken name."""
+
+CreationPermit: TypeAlias = (
+    Permit[CreateTable | RegisterTable | AdoptTable]
+    | Permit[CreateView | RegisterView | AdoptView]
+    | Permit[CreateGenericTable | AdoptGenericTable]
+)
+
+
+def kind_text(kind: str) -> str:
+    """Return the kind of a row as readable text: `generic table`."""
+    return kind.replace("_", " ")
+
+
+def name_taken_error(kind: str, identifier: TableIdentifier) -> AlreadyExistsException:
+    """Return the error for a taken table name, with the text of Iceberg's REST compatibility kit."""
+    if kind != "table":
+        return AlreadyExistsException(
+            f"{kind_text(kind).capitalize()} with same name already exists: {identifier.dotted}"
+        )
+    return AlreadyExistsException(f"Table already exists: {identifier.dotted}")
+
+
+async def refuse_taken_name(
+    permit: CreationPermit,
+    database: Database,
+    namespace: ResolvedNamespace,
+    identifier: TableIdentifier,
+    error_for: NameTakenError = name_taken_error,
+) -> None:
+    """Raise the error of `error_for` if the name is taken in a namespace of `permit`.
+
+    The unique index of the insert decides finally.
+    """
+    kind = await tables.read_name_taken(database, namespace.id, identifier.name)
+    if kind is not None:
+        raise error_for(kind, identifier)
+
+
+@asynccontextmanager
+async def creation_transaction(
+    permit: CreationPermit,
+    database: Database,
+    namespace: ResolvedNamespace,
+    identifier: TableIdentifier,
+    location: Location,
+    error_for: NameTakenError = name_taken_error,
+    *,
+    explicit: bool = True,
+) -> AsyncIterator[Connection]:
+    """Open a transaction of `database` in which the namespace cannot be dropped or moved, and no other transaction can
+    take an overlapping location.
+
+    With `explicit`, the location was chosen. Raises NoSuchNamespaceException if the namespace was dropped meanwhile.
+    For a unique violation, raises the error of `error_for` if the name is taken, or else LocationAlreadyTaken.
+    """
+    try:
+        async with database.change(permit) as connection:
+            if not await tables.lock_place(connection, namespace, explicit=explicit):
+                raise NoSuchNamespaceException.of(identifier.namespace)
+            yield connection
+    except tabular_writes.LocationTaken as taken:
+        raise _location_taken_error(location) from taken
+    except tables.Clash as clash:
+        await refuse_taken_name(permit, database, namespace, identifier, error_for)
+        raise _location_taken_error(location) from clash
+
+
+def overlap_keys_above(location: Location) -> list[str]:
+    """Return the overlap keys of all locations above this one."""
+    return [above.overlap_key for above in location.ancestors()]
+
+
+def _location_taken_error(location: Location) -> LocationAlreadyTaken:
+    return LocationAlreadyTaken(
+        f"Location is taken by another table or view, or by files of one: {location.text}. Choose another location."
+    )
+
+
+async def record_ownership(
+    connection: Connection,
+    actor: Actor,
+    type: ObjectType,
+    id: UUID,
+    namespace: ResolvedNamespace,
+    *,
+    owner: Principal | None = None,
+    alone: bool = True,
+) -> list[Pending]:
+    """Record the parent and the owner of the inserted object, by default the actor. Return the keys of the tuples to
+    deliver. `alone` is False if the transaction changes other tables afterwards.
+    """
+    return await record_new(
+        connection,
+        actor,
+        ObjectKey(type, str(id)),
+        namespace.key,
+        above=above_table(namespace),
+        warehouse_id=namespace.warehouse.id,
+        owner=owner,
+        alone=alone,
+    )
+
+
+def location_of_new(
+    profile: StorageProfile, namespace: ResolvedNamespace, name: str, id: UUID, requested: str | None
+) -> Location:
+    """Return the location of a new table: the requested one, or the default, which contains its UUID. Raises
+    InvalidLocation.
+    """
+    if requested is not None:
+        return profile.parse_location(requested)
+    ids = (*namespace.ancestors, namespace.id)
+    path = tuple(zip(namespace.namespace.levels, ids, strict=True))
+    return default_location(profile.base_location(), profile.storage_layout, path, name, id)
+
+
+async def claim_location(connection: Connection, location: Location) -> None:
+    """Ensure that no table is at, above or below a chosen location until the transaction ends. Raises
+    LocationAlreadyTaken.
+    """
+    await tables.hold_explicit_locations(connection)
+    await refuse_taken_location(connection, location)
+    await release_claims(connection, location)
+
+
+async def release_claims(connection: Connection, location: Location) -> None:
+    """End the claims of earlier owners of a chosen location: the caller found it empty or adopts its files."""
+    await retired_locations.remove_reused(connection, location.text, location.overlap_key)
+
+
+async def refuse_taken_location(
+    connection: Connection, location: Location, *, other_than: UUID | None = None, owners: Sequence[str] = ()
+) -> None:
+    """Raise LocationAlreadyTaken if a table or view of any project is at, above or below the location, or was there and
+    vended credentials may still be valid.
+
+    `other_than` is the id of a table to ignore. `owners` may reuse their own retired locations.
+    """
+    above, key = overlap_keys_above(location), location.overlap_key
+    if await tables.location_taken(connection, key, above, other_than=other_than, owners=owners):
+        raise _location_taken_error(location)

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Use cases of tag definitions: the vocabulary of a project. Attachments to objects are in `tag_attachments.py`."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from uuid_utils.compat import uuid7
+
+from gateway.access.door.permit import Permit
+from gateway.access.management_errors import TagDefinitionInUse, TagNameAlreadyExists, pending_during_outage
+from gateway.access.nouns.authz_errors import not_found
+from gateway.access.nouns.refs import ObjectKey, ObjectType, ProjectRef, TagRef
+from gateway.access.operations.tags import (
+    CreateTag,
+    DeleteTag,
+    GetTag,
+    ListTags,
+    TagDefinition,
+    TagDefinitionList,
+    TagTarget,
+    UpdateTag,
+)
+from gateway.db.engine.database import Database
+from gateway.db.policies import tags
+from gateway.db.policies.data_policy_revisions import touch
+from gateway.db.pools.rows import AnyRow
+from gateway.db.tuples.delivery import TupleDelivery
+from gateway.db.tuples.ownership import record_deleted, record_new_in_project
+from gateway.features.grants.grant_lists import page_token_id
+from gateway.features.tags.tag_rules import require_name, require_values, widened, with_values
+from gateway.iceberg.errors import CatalogError
+from gateway.iceberg.identifiers import fold
+
+
+class Tags:
+    """Create, list, change and delete the tags of projects."""
+
+    def __init__(self, *, database: Database, delivery: TupleDelivery, page_size: int) -> None:
+        self._database = database
+        self._delivery = delivery
+        self._page_size = page_size
+
+    async def create(self, permit: Permit[CreateTag]) -> TagDefinition:
+        """Define a tag that its creator owns. Raise InvalidTagDefinition or TagNameAlreadyExists."""
+        request = permit.operation.request
+        require_name(request.name)
+        allowed = require_values(request.value_kind, request.allowed_values)
+        project = permit.project(permit.operation.project)
+        id = uuid7()
+        tag = ObjectKey(ObjectType.TAG, str(id))
+        permit.pending_audit.add_details(tag_id=str(id))
+        try:
+            async with self._database.change(permit) as connection:
+                row = await tags.create(
+                    connection,
+                    id=id,
+                    project_id=project.id,
+                    name=request.name,
+                    description=request.description,
+                    scope=[each for each in get_args(TagTarget) if each in request.scope],
+                    value_kind=request.value_kind,
+                    allowed_values=allowed,
+                )
+                pending = await record_new_in_project(connection, permit.actor, tag, project.key)
+        except tags.TagClash as clash:
+            raise _clash_error(clash, permit.operation.project) from clash
+        await self._delivery.deliver_or_defer(pending)
+        return _wire(row)
+
+    async def list(self, permit: Permit[ListTags]) -> TagDefinitionList:
+        """Return the tags of the project in order of creation, without their allowed values."""
+        operation = permit.operation
+        limit = min(operation.page_size or self._page_size, self._page_size)
+        async with self._database.read() as connection:
+            rows = await tags.page(
+                connection,
+                operation.project.project_id,
+                named=operation.named,
+                after=page_token_id(operation.page_token),
+                limit=limit + 1,
+            )
+        return TagDefinitionList(
+            tag_definitions=[_wire(row, listed=True) for row in rows[:limit]],
+            next_page_token=str(rows[limit - 1].id) if len(rows) > limit else None,
+        )
+
+    async def get(self, permit: Permit[GetTag]) -> TagDefinition:
+        """Return one tag with its allowed values."""
+        async with self._database.read() as connection:
+            row = await tags.get(connection, permit.operation.tag.tag_id)
+        if row is None:
+            raise not_found(permit.operation.tag)
+        return _wire(row)
+
+    async def update(self, permit: Permit[UpdateTag]) -> TagDefinition:
+        """Change the name and description, widen the scope, or add allowed values.
+
+        Data policies that name the tag keep meaning it. Raise InvalidTagDefinition, TagScopeNarrowed or
+        TagNameAlreadyExists. Raise TagDefinitionInUse for another name while a data policy that was written before the
+        tag was defined refers to the present one: it would not cover the tagged objects any more.
+        """
+        operation = permit.operation
+        request = operation.request
+        require_name(request.name)
+        try:
+            async with self._database.change(permit) as connection:
+                present = await tags.held(connection, operation.tag.tag_id)
+                if present is None:
+                    raise not_found(operation.tag)
+                renamed = fold(request.name) != fold(present.name)
+                if renamed and await tags.named_by_policy(
+                    connection, present.id, present.project_id, present.name, by_name_alone=True
+                ):
+                    raise TagDefinitionInUse(
+                        "A data policy that was written before the tag was defined refers to it by its name. Write the "
+                        "policy again first, or keep the name."
+                    )
+                row = await tags.change(
+                    connection,
+                    present.id,
+                    name=request.name,
+                    description=request.description,
+                    scope=widened(present.scope, request.scope),
+                    allowed_values=with_values(present.value_kind, present.allowed_values, request.add_allowed_values),
+                )
+                if renamed:
+                    # A policy may name the new name.
+                    await touch(connection, project_id=present.project_id, warehouse_id=None)
+        except tags.TagClash as clash:
+            raise _clash_error(clash, operation.tag) from clash
+        return _wire(row)
+
+    async def delete(self, permit: Permit[DeleteTag]) -> None:
+        """Delete a tag that is not in use, and the grants on it. Return when these are revoked everywhere.
+
+        Raise TagDefinitionInUse. Raise RevocationPending if the deletion is recorded but OpenFGA has not confirmed it
+        yet.
+        """
+        ref = permit.operation.tag
+        try:
+            async with self._database.change(permit) as connection:
+                row = await tags.held(connection, ref.tag_id)
+                if row is None:
+                    raise not_found(ref)
+                if await tags.named_by_policy(connection, row.id, row.project_id, row.name):
+                    # A later tag of this name, with another owner, would stand for it in the policy.
+                    raise TagDefinitionInUse("A data policy refers to the tag by its name. Change the policy first.")
+                await tags.delete(connection, ref.tag_id)
+                gone, parent = ObjectKey(ObjectType.TAG, str(row.id)), ObjectKey(ObjectType.PROJECT, row.project_id)
+                pending = await record_deleted(
+                    connection, gone, parent, above=(), warehouse_id=None, by=permit.actor.id
+                )
+        except tags.TagClash as clash:
+            raise _clash_error(clash, ref) from clash
+        with pending_during_outage(
+            "The tag is deleted, but the revocation of the grants on it is not yet complete. The gateway retries it; "
+            "no further request is needed."
+        ):
+            await self._delivery.deliver(pending)
+
+
+def _clash_error(clash: tags.TagClash, about: TagRef | ProjectRef) -> CatalogError:
+    match clash:
+        case tags.NameTaken():
+            return TagNameAlreadyExists("A tag with this name already exists in the project. Choose another name.")
+        case tags.InUse():
+            return TagDefinitionInUse(
+                "The tag is in use: an object carries it, or a data policy is bound to it. Detach it everywhere, also "
+                "from dropped tables that can be restored, and remove the bindings. GET "
+                "/management/v1/tag-definition/{id}/attachments lists the objects."
+            )
+        case _:
+            return not_found(about)
+
+
+def _wire(row: AnyRow, *, listed: bool = False) -> TagDefinition:
+    return TagDefinition(
+        id=row.id,
+        name=row.name,
+        scope=list(row.scope),
+        value_kind=row.value_kind,
+        created_at=row.created_at,
+        description=row.description,
+        allowed_values=list(row.allowed_values) if row.value_kind == "enumerated" and not listed else None,
+        updated_at=row.updated_at,
+    )

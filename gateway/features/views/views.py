@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Use cases of views: list, create, load, drop. Commits are in `view_commits.py`, registration in `registrations.py`.
+
+Views and tables share their names and the warehouse's store. A view's only files are its metadata files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from uuid import UUID
+
+import msgspec
+from uuid_utils.compat import uuid7
+
+from gateway.access.door.permit import Permit
+from gateway.access.nouns.refs import ObjectType
+from gateway.access.nouns.resolved import ResolvedNamespace
+from gateway.access.operations.registrations import AdoptView, RegisterView
+from gateway.access.operations.views import CreateView, DropView, ListViews, LoadView, ViewExists
+from gateway.access.tuples import Principal
+from gateway.db.engine.database import Connection, Database
+from gateway.db.tables import tabular_writes
+from gateway.db.tables.documents import Documents
+from gateway.db.tuples.delivery import TupleDelivery
+from gateway.features.approvals.change_approval import Approval, ChangeApproval
+from gateway.features.contents.lists import Lists
+from gateway.features.deletion.drops import Files, drop_tabular
+from gateway.features.metadata.metadata_files import MetadataFiles
+from gateway.features.tables.chosen_locations import ChosenLocations
+from gateway.features.tables.labels import Labels
+from gateway.features.tables.tables import now_ms
+from gateway.features.tables.tabular_creation import (
+    creation_transaction,
+    location_of_new,
+    name_taken_error,
+    overlap_keys_above,
+    record_ownership,
+    refuse_taken_location,
+    refuse_taken_name,
+    release_claims,
+)
+from gateway.features.views.view_owners import ViewOwners
+from gateway.iceberg.creation import new_view_metadata
+from gateway.iceberg.errors import (
+    AlreadyExistsException,
+)
+from gateway.iceberg.identifiers import TableIdentifier, validate_new_name
+from gateway.iceberg.locations import location_properties
+from gateway.iceberg.views import encode_view_metadata
+from gateway.iceberg.wire import ListTablesResponse, LoadViewResult
+from gateway.scope.location import Location
+from gateway.scope.location_bounds import require_inside
+from gateway.storage.registry import stored_profile
+
+
+class Views:
+    """Views of a warehouse."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        delivery: TupleDelivery,
+        files: MetadataFiles,
+        lists: Lists,
+        owners: ViewOwners,
+        documents: Documents,
+        chosen: ChosenLocations,
+        approval: ChangeApproval,
+        labels: Labels,
+    ) -> None:
+        self._labels = labels
+        self.approval = approval
+        self._chosen = chosen
+        self._documents = documents
+        self.owners = owners
+        self._lists = lists
+        self._database = database
+        self._delivery = delivery
+        self._files = files
+
+    async def list(self, permit: Permit[ListViews]) -> ListTablesResponse:
+        """Return the views that the caller can see, with the spelling of their creators."""
+        return await self._lists.answer(permit, ObjectType.VIEW)
+
+    async def create(self, permit: Permit[CreateView]) -> LoadViewResult:
+        """Create the view. The creator owns it.
+
+        Raises errors of status 400 for names, locations, schemas and representations, AlreadyExistsException,
+        LocationAlreadyTaken, and ViewActionForbidden for a view that runs as another user.
+        """
+        request = permit.operation.request
+        namespace = permit.namespace(permit.operation.namespace)
+        validate_new_name(request.name, noun="view")
+        identifier = TableIdentifier(namespace.namespace, request.name)
+        await refuse_taken_name(permit, self._database, namespace, identifier, view_name_taken_error)
+        profile = stored_profile(namespace.warehouse.profile)
+        id = uuid7()
+        location = location_of_new(profile, namespace, identifier.name, id, request.location)
+        metadata = new_view_metadata(
+            request, view_uuid=id, location=location.text, now_ms=now_ms(permit), limits=self._files.limits
+        )
+        self.owners.require(permit.actor, metadata)
+        require_inside(profile, location, location_properties(metadata.properties))
+        if request.location is not None:
+            await self._chosen.require_allowed(permit, profile.base_location(), namespace, location)
+            async with self._database.read() as connection:
+                await refuse_taken_location(connection, location)
+            await self._files.require_empty(namespace.warehouse, location)
+        permit.pending_audit.add_details(view_id=str(id), location=location.text)
+        approval = await self.approval.of_creation(
+            permit,
+            ObjectType.VIEW,
+            namespace,
+            identifier.name,
+            lambda: encode_view_metadata(metadata),
+            location=None if request.location is None else location.text,
+        )
+        async with self._files.write_one(namespace.warehouse, metadata, None) as written:
+            explicit = request.location is not None
+            await self.insert(
+                permit, namespace, identifier, id, metadata.uuid, location, written, approval, explicit=explicit
+            )
+        return answer(*written)
+
+    async def load(self, permit: Permit[LoadView]) -> LoadViewResult:
+        """Return the current metadata as stored. No credentials: see `gateway.access.operations.views`."""
+        document = await self._documents.read(permit.view(permit.operation.view))
+        if document is None:
+            raise permit.operation.hidden(permit.operation.view)
+        body = answer(document.metadata_location, document.text)
+        labels = await self._labels.of_view(permit)
+        return msgspec.structs.replace(body, labels=msgspec.Raw(labels)) if labels else body
+
+    async def exists(self, permit: Permit[ViewExists]) -> None:
+        """Do nothing: the permit proves that the view exists and is visible to the caller."""
+
+    async def drop(self, permit: Permit[DropView]) -> str:
+        """Drop the view (`drops.drop_tabular`). Its name is free at once, its location after its files are deleted.
+
+        Return `Dropped.note`.
+
+        Without `purgeRequested`, the last metadata file is only recorded for cleanup, as after a commit, and a
+        registration within the cleanup window reuses it. Iceberg's REST compatibility kit registers a view again after
+        its drop.
+        """
+        operation = permit.operation
+        view = permit.view(operation.view)
+        files = Files.LAST if operation.purge is None else Files.PURGE if operation.purge else Files.KEEP
+        approval = await self.approval.of_drop(permit, view, self._documents)
+        async with self._database.change(permit) as connection:
+            dropped = await drop_tabular(
+                connection,
+                permit,
+                view,
+                operation.view.identifier,
+                files=files,
+                stated=operation.purge is not None,
+                force=operation.force,
+                approval=approval,
+            )
+        await self._delivery.deliver_or_defer(dropped.pending)
+        return dropped.note
+
+    async def insert(
+        self,
+        permit: Permit[CreateView | RegisterView | AdoptView],
+        namespace: ResolvedNamespace,
+        identifier: TableIdentifier,
+        id: UUID,
+        uuid: UUID,
+        location: Location,
+        written: tuple[str, bytes],
+        approval: Approval,
+        take: Callable[[Connection], Awaitable[Principal]] | None = None,
+        *,
+        explicit: bool = True,
+    ) -> None:
+        """Insert the view's row, ownership and parent in the transaction of the audit record.
+
+        `take` reserves the location of existing files and returns the owner. Without it the caller owns the view, and
+        `explicit` is True for a chosen location.
+        """
+        async with creation_transaction(
+            permit, self._database, namespace, identifier, location, view_name_taken_error, explicit=explicit
+        ) as connection:
+            await approval.use(connection)
+            owner = None if take is None else await take(connection)
+            await tabular_writes.create(
+                connection,
+                id=id,
+                warehouse_id=namespace.warehouse.id,
+                namespace_id=namespace.id,
+                kind="view",
+                name=identifier.name,
+                table_uuid=uuid,
+                location=location.text,
+                location_key=location.overlap_key,
+                metadata_location=written[0],
+                metadata=written[1],
+                staged_by=None,
+                above=overlap_keys_above(location) if take is None else None,
+                noted=take is None,
+            )
+            if take is None and explicit:
+                await release_claims(connection, location)
+            pending = await record_ownership(connection, permit.actor, ObjectType.VIEW, id, namespace, owner=owner)
+        await self._delivery.deliver_or_defer(pending)
+
+
+def view_name_taken_error(kind: str, identifier: TableIdentifier) -> AlreadyExistsException:
+    """Return the error for a taken view name, with the text of Iceberg's REST compatibility kit."""
+    if kind == "view":
+        return AlreadyExistsException.view(identifier)
+    if kind == "table":
+        return AlreadyExistsException.table_instead_of_view(identifier)
+    return name_taken_error(kind, identifier)
+
+
+def answer(metadata_location: str, metadata: bytes) -> LoadViewResult:
+    """Build the answer of a load. The metadata is included as stored, without decoding."""
+    return LoadViewResult(metadata_location=metadata_location, metadata=msgspec.Raw(metadata))

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Warehouses and their storage, and projects."""

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Use cases to create, validate, list and read warehouses."""
+
+from __future__ import annotations
+
+import msgspec
+from uuid_utils.compat import uuid7
+
+from gateway.access.actor import Actor
+from gateway.access.door.door import Door
+from gateway.access.door.list_visibility import ReachesInUse, holders_of, reach_of
+from gateway.access.door.permit import Permit
+from gateway.access.management_errors import (
+    CreateWarehouseStorageProfileOverlap,
+    InstanceAdminRequired,
+    WarehouseNameAlreadyTaken,
+)
+from gateway.access.nouns.authz_errors import not_found
+from gateway.access.nouns.privileges import Privilege
+from gateway.access.nouns.refs import ObjectKey, ObjectType
+from gateway.access.nouns.relations import Can
+from gateway.access.operations.warehouse_bodies import ValidationAnswer, Warehouse, WarehouseList
+from gateway.access.operations.warehouses import (
+    CreateWarehouse,
+    GetWarehouse,
+    ListWarehouses,
+    ValidateWarehouseCreation,
+)
+from gateway.access.tuples import TupleKey
+from gateway.db.credentials.credentials import StorageCredentials
+from gateway.db.engine import list_candidates
+from gateway.db.engine.database import Database
+from gateway.db.grants import grants
+from gateway.db.tuples import outbox
+from gateway.db.tuples.delivery import TupleDelivery
+from gateway.db.tuples.desired_tuples import TRAVERSE
+from gateway.db.tuples.ownership import owner_of_new
+from gateway.db.warehouses import warehouses
+from gateway.features.credentials.credential_scope import FIRST_VERSION, record_scope
+from gateway.features.credentials.storage_reports import ONLY_UPDATES, StorageValidator, require_valid
+from gateway.features.warehouses.warehouse_answers import INSTANCE_ADMIN, require_versions, stated, warehouse_answer
+from gateway.scope.credential import Credential
+from gateway.scope.profile import StorageProfile, key_seconds
+from gateway.storage.registry import credential_kind
+
+
+class Warehouses:
+    """Create, list and read the warehouses of a project."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        door: Door,
+        delivery: TupleDelivery,
+        storage: StorageCredentials,
+        trials: StorageValidator,
+        reaches: ReachesInUse,
+    ) -> None:
+        self._reaches = reaches
+        self._database = database
+        self._door = door
+        self._delivery = delivery
+        self._storage = storage
+        self._trials = trials
+
+    async def create(self, permit: Permit[CreateWarehouse]) -> Warehouse:
+        """Validate the storage on the store, then create the warehouse.
+
+        The creator gets `ownership` and `manage_storage`. Raise 400 with every failed check in the details; then
+        nothing was created and the probe's objects are removed.
+        """
+        request = permit.operation.request
+        project = permit.project(permit.operation.project)
+        _require_instance_admin(permit.actor, request.managed_by)
+        fields = stated(request)
+        profile = self._trials.profile(request.storage_profile)
+        credential = self._trials.credential(bytes(request.storage_credential), profile)
+        # Check for overlaps first: the probe must not write into the location of another warehouse.
+        await self._require_free_base(profile)
+        tried = await self._trials.tried(profile, credential)
+        require_valid(tried)
+        id = uuid7()
+        warehouse = ObjectKey(ObjectType.WAREHOUSE, str(id))
+        owner = owner_of_new(permit.actor)
+        permit.pending_audit.add_details(warehouse_id=str(id), base=profile.base_location().prefix_text)
+        async with self._storage.written(credential) as written, self._database.change(permit) as connection:
+            base_key = profile.base_location().overlap_key
+            if not await warehouses.claim_base(connection, base_key):
+                raise _overlaps(profile)
+            secret_id = await written.use(connection)
+            try:
+                created = await warehouses.create(
+                    connection,
+                    id=id,
+                    project_id=project.id,
+                    name=request.warehouse_name,
+                    profile=msgspec.json.encode(profile),
+                    key_seconds=key_seconds(profile),
+                    base_key=base_key,
+                    secret_id=secret_id,
+                    credential_kind=credential_kind(credential),
+                    stated=fields,
+                )
+            except warehouses.ProjectGone as gone:
+                raise not_found(permit.operation.project) from gone
+            if not created:
+                raise _taken(request.warehouse_name)
+            await record_scope(connection, id, tried, profile_version=FIRST_VERSION)
+            await grants.grant(
+                connection, privilege=Privilege.OWNERSHIP, principal=owner, on=warehouse, by=permit.actor.id
+            )
+            # Ownership does not imply `manage_storage`: a later owner does not receive it.
+            await grants.grant(
+                connection, privilege=Privilege.MANAGE_STORAGE, principal=owner, on=warehouse, by=permit.actor.id
+            )
+            keys = [
+                TupleKey(project.key, "project", warehouse),
+                TupleKey(owner, Privilege.OWNERSHIP.value, warehouse),
+                TupleKey(owner, Privilege.MANAGE_STORAGE.value, warehouse),
+                TupleKey(owner, TRAVERSE, project.key),
+            ]
+            pending = await outbox.enqueue(connection, keys, takes_away=False, warehouse_id=id)
+            row = await warehouses.get(connection, id)
+        await self._delivery.deliver_or_defer(pending)
+        if row is None:
+            raise LookupError("a warehouse is there in the transaction that made it")
+        return warehouse_answer(row)
+
+    async def validate_creation(self, permit: Permit[ValidateWarehouseCreation]) -> ValidationAnswer:
+        """Run every check of `create` and return the results. Nothing is created."""
+        request = permit.operation.request
+        project = permit.project(permit.operation.project)
+        trials = self._trials
+
+        def decode_profile_and_credential() -> tuple[StorageProfile, Credential | None]:
+            profile = trials.profile(request.storage_profile)
+            return profile, trials.credential(bytes(request.storage_credential), profile)
+
+        async def well_formed() -> None:
+            decode_profile_and_credential()
+
+        async def exclusive() -> None:
+            await self._require_free_base(trials.profile(request.storage_profile))
+
+        async def require_free_name() -> None:
+            await self._require_free_name(project.id, request.warehouse_name)
+
+        async def versions() -> None:
+            require_versions(request.allowed_format_versions, request.default_format_version)
+
+        async def managed() -> None:
+            _require_instance_admin(permit.actor, request.managed_by)
+
+        return await trials.report(
+            {
+                "profile-well-formed": well_formed,
+                "profile-compatible": ONLY_UPDATES,
+                "warehouse-name-valid": require_free_name,
+                "location-exclusive": exclusive,
+                "spec-mutable": ONLY_UPDATES,
+                "format-version-policy-consistent": versions,
+                "managed-by-allowed": managed,
+            },
+            decode_profile_and_credential,
+        )
+
+    async def list(self, permit: Permit[ListWarehouses]) -> WarehouseList:
+        """Return the project's warehouses that the caller sees. Inactive ones are included only on request."""
+        operation = permit.operation
+        project_id = operation.project.project_id
+        reach = await reach_of(self._reaches, ObjectType.WAREHOUSE)
+        by: list[str | None] = []
+        async with self._database.read() as connection:
+            rows = await warehouses.of_project(connection, project_id, active=operation.active)
+            if reach is not None:
+                holders = holders_of(permit.actor, permit.resolution)
+                found = await list_candidates.warehouses(connection, holders, reach, project_id=project_id)
+                rows = [row for row in rows if row.id in found]
+                by = [found[row.id] for row in rows]
+        keys = [ObjectKey(ObjectType.WAREHOUSE, str(row.id)) for row in rows]
+        seen = await self._door.visible(permit, Can.INCLUDE_IN_LIST, keys, by)
+        return WarehouseList(warehouses=[warehouse_answer(row) for row, yes in zip(rows, seen, strict=True) if yes])
+
+    async def get(self, permit: Permit[GetWarehouse]) -> Warehouse:
+        """Return one warehouse."""
+        resolved = permit.warehouse(permit.operation.warehouse)
+        async with self._database.read() as connection:
+            row = await warehouses.get(connection, resolved.id)
+        if row is None:
+            raise not_found(permit.operation.warehouse)
+        return warehouse_answer(row)
+
+    async def _require_free_base(self, profile: StorageProfile) -> None:
+        async with self._database.read() as connection:
+            if not await warehouses.base_is_free(connection, profile.base_location().overlap_key):
+                raise _overlaps(profile)
+
+    async def _require_free_name(self, project_id: str, name: str) -> None:
+        async with self._database.read() as connection:
+            if not await warehouses.name_is_free(connection, project_id, name):
+                raise _taken(name)
+
+
+def _overlaps(profile: StorageProfile) -> CreateWarehouseStorageProfileOverlap:
+    return CreateWarehouseStorageProfileOverlap(
+        f"The base location {profile.base_location().prefix_text} overlaps the base location of another warehouse. "
+        "Choose another base location."
+    )
+
+
+def _taken(name: str) -> WarehouseNameAlreadyTaken:
+    return WarehouseNameAlreadyTaken(
+        f"A warehouse with the name {name} already exists in the project. Choose another name."
+    )
+
+
+def _require_instance_admin(actor: Actor, managed_by: str) -> None:
+    if managed_by == INSTANCE_ADMIN and not actor.instance_admin:
+        raise InstanceAdminRequired(
+            "Only instance admins may create a warehouse with managed-by set to instance-admin. Leave managed-by out."
+        )
