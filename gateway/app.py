@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Literal
 from uuid import UUID, uuid4
 
+import gateway.features.all_routes  # noqa: F401 - importing the module registers all routes
 from gateway.access.door.door import Door
 from gateway.access.operations.live_credentials import LiveCredential
 from gateway.api.build import Application, build_api
@@ -47,19 +48,19 @@ from gateway.assembly.events import start_events
 from gateway.assembly.identity import Identity, open_identity
 from gateway.assembly.secret_stores import open_secret_stores, watch_secret_stores
 from gateway.assembly.tracing import open_tracer, traced_application, traced_observer
-from gateway.assembly.use_cases import build_services
+from gateway.assembly.use_cases import build_services, open_kit
 from gateway.assembly.verifiers import open_verifiers
 from gateway.db.credentials.credentials import StorageCredentials
 from gateway.db.credentials.secrets import Sealer
 from gateway.db.engine.database import Database
-from gateway.db.engine.migrate import SchemaMismatch
+from gateway.db.migrate import SchemaMismatch
 from gateway.db.pools.connection_errors import connection_fault
 from gateway.db.warehouses import servers
 from gateway.features.credentials import encryption_keys
-from gateway.features.credentials import live_credentials as register
 from gateway.features.credentials.encryption_keys import KeyRotation, RotationResult
 from gateway.features.credentials.scope_canary import require_no_escape
 from gateway.features.credentials.secret_moves import MoveResult, SecretMove
+from gateway.features.live_credentials import live_credentials as register
 from gateway.features.principals import scim_tokens as provisioning_tokens
 from gateway.features.server import servers as bootstrap
 from gateway.features.tuples.outbox import run_delivery
@@ -186,9 +187,8 @@ async def _assemble(
         warn_of_former_grants(database, fga, stack)
         await start_audit_tasks(settings, trust, metrics, health, stack, tracer)
         start_counting(settings, database, calls, stack)
-    return build_services(
-        settings, metrics, database, reads, door, delivery, health, identity, server_id, stores, reaches, refused, panel
-    )
+    kit = open_kit(settings, metrics, database, reads, door, delivery, server_id, stores, reaches, panel)
+    return build_services(settings, metrics, kit, health, identity, refused)
 
 
 async def _health(

@@ -25,7 +25,7 @@ _CONTEXT.set_forkserver_preload(
         "gateway.assembly",
         "gateway.features.tuples.reconcile",
         "gateway.features.server.model_changes",
-        "gateway.db.engine.migrate",
+        "gateway.db.migrate",
         "gateway.db.engine.database",
         "gateway.fga.model",
         "gateway.settings",

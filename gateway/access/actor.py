@@ -34,12 +34,13 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     needs two rights: that of the caller, and `delegate` of the engine on the object's warehouse.
 
     `owner_properties` are the case-folded names of view properties that hold an owner. They belong to the trusted
-    engines that the token proves by its subject or its actor (`access/decisions/definer_views.py`, `features/views/view_owners.py`). The
-    rights of a view's owner count below the view; `asked_by` is then the caller's id.
+    engines that the token proves by its subject or its actor (`access/decisions/definer_views.py`,
+    `features/views/view_owners.py`). The rights of a view's owner count below the view; `asked_by` is then the caller's
+    id.
 
     The settings name the `instance_admin`: an operator that may change warehouses managed by the instance
-    (`features/warehouses/warehouse_changes.py`), if it also has the right. A caller that acts as a role is never an instance
-    administrator.
+    (`features/warehouses/warehouse_changes.py`), if it also has the right. A caller that acts as a role is never an
+    instance administrator.
     """
 
     kind: ActorKind

@@ -25,8 +25,8 @@ class Demand:
     otherwise (`manage_grants`).
 
     `restricted` is the column-level relation of a table. It is enough if an enforcer acts for the caller
-    (`gateway.access.restrictions.column_restrictions`); `Permit.restriction` then returns the restriction. Without an enforcer the
-    refusal names the remedy.
+    (`gateway.access.restrictions.column_restrictions`); `Permit.restriction` then returns the restriction. Without an
+    enforcer the refusal names the remedy.
 
     `changes` marks an optional relation that lets the caller change something outside of the gateway (credentials for
     writes). In read-only maintenance it is not checked, and so not held.

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from gateway.access.dependency_errors import CommitUnknown, DatabaseUnavailable, DecisionEngineUnavailable
-from gateway.db.principals.last_admin_guard import LastAdminRemoved
 from gateway.iceberg.errors import CatalogError, ForbiddenException
 
 
@@ -57,6 +56,10 @@ class UserSynchronized(CatalogError, code=409):
 
 class UserRestricted(CatalogError, code=409):
     """A data policy has the user as a subject. The user's own deletion would end that."""
+
+
+class LastAdminRemoved(Exception):
+    """The server would have no administrator; the transaction must not be committed."""
 
 
 @contextmanager

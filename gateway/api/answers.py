@@ -11,8 +11,7 @@ from litestar import Response
 from litestar.response.base import ASGIResponse
 from msgspec import Struct
 
-from gateway.features.metadata.etags import Tagged
-from gateway.features.policies.policy_effects import Restricts, Stated
+from gateway.access.results import Restricts, Stated, Tagged
 from gateway.iceberg.wire import CommitTableResponse, LoadTableResult
 
 Body = TypeVar("Body", bound=Struct)
@@ -80,7 +79,7 @@ def repeated_answer(handler: Callable[..., Any]) -> Response[None] | None:
 
 
 def dropped_object(files: str) -> Response[None]:
-    """Return the response to a drop. `files` is the value of `gateway.features.deletion.drops.Dropped.note` for the header."""
+    """Return the response to a drop. `files` is `gateway.features.deletion.drops.Dropped.note`, for the header."""
     return EmptyResponse(None, headers={"X-Lakegate-Files": files})
 
 

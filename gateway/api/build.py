@@ -13,7 +13,6 @@ from litestar.exceptions import HTTPException
 from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp, ControllerRouterHandler
 
-import gateway.api.endpoints  # noqa: F401 - importing the package registers all routes
 from gateway.access.operation import OPERATIONS, HttpOperation
 from gateway.api.cors import Cors
 from gateway.api.early_refusal import EarlyRefusal
@@ -47,6 +46,8 @@ def build_api(
     extra_handlers: Sequence[ControllerRouterHandler] = (),
 ) -> tuple[Application, Litestar]:
     """Return the ASGI application and the Litestar application inside. Raises UndeclaredRoute.
+
+    It serves the routes of all modules that were imported before (`gateway.features.all_routes`).
 
     `assemble` creates the services in the running event loop and registers their cleanup on the stack. `max_body_bytes`
     limits request bodies. `max_seconds` and `max_silence` are the limits of `Latch`; `observer` and `calls` receive its

@@ -44,6 +44,7 @@ Http = TypeVar("Http", bound=HttpOperation)
 Body = TypeVar("Body")
 Default = TypeVar("Default", bool, None)
 Value = TypeVar("Value")
+UseCase = TypeVar("UseCase")
 
 
 class Ctx:
@@ -69,6 +70,11 @@ class Ctx:
     def actor(self) -> Actor:
         """Return the caller."""
         return self._context.actor
+
+    def use(self, kind: type[UseCase]) -> UseCase:
+        """Return the instance of a class with use cases."""
+        instance: UseCase = self.services.use_case(kind)
+        return instance
 
     async def verified_caller(self) -> VerifiedToken | None:
         """Verify the token of the Authorization header; None without one. Raises 401 and 503."""

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-import functools
 import re
+import sys
 import typing
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -19,7 +19,6 @@ from gateway.access.request import Source
 from gateway.api.answers import EmptyResponse, returns_no_content
 from gateway.api.binding import inputs_of, require_named
 from gateway.api.idempotency import replay_recorded
-from gateway.api.services import Services
 
 SERVED: dict[type[HttpOperation], HTTPRouteHandler] = {}
 """The handler of each operation, filled while the endpoint modules are imported."""
@@ -49,8 +48,8 @@ def serve(
 ) -> HTTPRouteHandler:
     """Create the route of an operation whose use case returns the body of the response.
 
-    `use_case` is a method of a class of which `Services` has an instance. Its return annotation is the type of the
-    body. `replay` is as for `serves`. Raises TypeError as `serves`, and if `Services` has no such instance.
+    `use_case` is a method of a class whose constructor takes the kit. Its return annotation is the type of the body.
+    `replay` is as for `serves`. Raises TypeError as `serves`, and for a function that is no method.
     """
     handler = _handler(operation, use_case)
     return serves(operation, replay=replay)(handler)
@@ -117,12 +116,12 @@ def _handler(
     operation: type[Op], use_case: Callable[[Any, Permit[Op]], Awaitable[Answer]]
 ) -> Callable[[Any], Awaitable[Answer]]:
     """Return a handler that reads the operation, admits it, and calls the use case with the permit."""
-    attribute, method = _attribute_of(use_case), use_case.__name__
+    kind, method = _class_of(use_case), use_case.__name__
 
     # `Any`, because the module of `Ctx` imports this one.
     async def handle(ctx: Any) -> Answer:
         permit: Permit[Op] = await ctx.admit(await ctx.read(operation))
-        answer: Answer = await getattr(getattr(ctx.services, attribute), method)(permit)
+        answer: Answer = await getattr(ctx.use(kind), method)(permit)
         return answer
 
     handle.__name__ = operation.name()
@@ -130,18 +129,13 @@ def _handler(
     return handle
 
 
-def _attribute_of(use_case: Callable[..., Any]) -> str:
-    """Return the attribute of `Services` whose class has this method. Raises TypeError if there is none."""
-    owner, _, name = use_case.__qualname__.rpartition(".")
-    for attribute, kind in _use_cases().items():
-        if any(each.__name__ == owner and each.__dict__.get(name) is use_case for each in kind.__mro__):
-            return attribute
-    raise TypeError(f"no part has the use case {use_case.__qualname__}")
-
-
-@functools.cache
-def _use_cases() -> dict[str, type]:
-    return {name: kind for name, kind in typing.get_type_hints(Services).items() if isinstance(kind, type)}
+def _class_of(use_case: Callable[..., Any]) -> type[Any]:
+    """Return the class that defines this method. Raises TypeError for a function outside of a class."""
+    owner, _, _ = use_case.__qualname__.rpartition(".")
+    kind = getattr(sys.modules[use_case.__module__], owner, None) if owner else None
+    if not isinstance(kind, type):
+        raise TypeError(f"{use_case.__qualname__} is no method of a class with use cases")
+    return kind
 
 
 def _inject_context(handler: Callable[..., Any]) -> None:

@@ -27,7 +27,7 @@ from gateway.db.credentials.secrets import Sealer, sealer_for
 from gateway.db.credentials.signing_keys import SigningKeys
 from gateway.db.engine.database import Database
 from gateway.db.engine.event_outbox import EventOutbox
-from gateway.db.engine.migrate import require_current_schema
+from gateway.db.migrate import require_current_schema
 from gateway.db.resolver.resolver import frequent_reads
 from gateway.db.tuples.delivery import TupleDelivery
 from gateway.db.tuples.new_tuple_delivery import NewTuples

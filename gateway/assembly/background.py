@@ -20,7 +20,7 @@ from gateway.features.deletion.purge import ExpireStaged, Purge
 from gateway.features.engines.probe_expiry import ProbeExpiry
 from gateway.features.principals.former_grantors import FormerGrantors
 from gateway.features.server.housekeeping import Housekeeping
-from gateway.features.server.statistics import StatisticsKeeper
+from gateway.features.statistics.statistics import StatisticsKeeper
 from gateway.features.tasks.log_cleanup import LogCleanup
 from gateway.features.tasks.worker import Handler, Worker
 from gateway.features.tuples.drift import DriftKeeper

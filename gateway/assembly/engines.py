@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gateway.access.decisions.engine_trust import ProbeRules
+from gateway.access.engine_probes import ProbeRules
 from gateway.identity.tokens import VerifiedToken
 from gateway.settings import certificate_sources
 from gateway.settings.engine_probes import EngineProbes

@@ -201,7 +201,7 @@ def openapi(catalog: bool) -> None:
     """Print the OpenAPI document of the HTTP APIs."""
     import json
 
-    import gateway.api.build  # noqa: F401 - the import registers every operation
+    import gateway.features.all_routes  # noqa: F401 - the import registers every operation
     from gateway.api.openapi import is_catalog, openapi_document
 
     document = openapi_document(is_catalog) if catalog else openapi_document()

@@ -84,7 +84,7 @@ def start_failures() -> tuple[type[Exception], ...]:
         DatabaseUnavailable,
         DecisionEngineUnavailable,
     )
-    from gateway.db.engine.migrate import SchemaMismatch
+    from gateway.db.migrate import SchemaMismatch
     from gateway.db.warehouses.servers import RestoredDatabase
     from gateway.features.tuples.reconcile import EmptyStore
     from gateway.fga.model import ModelNotReady

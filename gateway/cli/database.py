@@ -44,7 +44,7 @@ def migrate(only_check: bool, seconds: float) -> None:
         return
     if seconds:
         raise click.UsageError("--wait needs --check: a migration itself waits for no other version")
-    from gateway.db.engine.migrate import SchemaMismatch, run_migrations
+    from gateway.db.migrate import SchemaMismatch, run_migrations
     from gateway.settings import Settings
     from gateway.settings.postgres_url import asyncpg_url
 
@@ -68,7 +68,7 @@ def migrate(only_check: bool, seconds: float) -> None:
 def _check(seconds: float) -> None:
     """Exit with 1 unless the database has the schema that this version needs, after at most `seconds` of waiting."""
     from gateway.access.dependency_errors import DatabaseUnavailable
-    from gateway.db.engine.migrate import SchemaBehind, SchemaMismatch, require_current_schema
+    from gateway.db.migrate import SchemaBehind, SchemaMismatch, require_current_schema
     from gateway.settings import Settings
     from gateway.settings.postgres_url import asyncpg_url
 
@@ -161,7 +161,7 @@ async def require_our_database(settings: Settings) -> None:
     from gateway.db.credentials.credentials import StorageCredentials
     from gateway.db.credentials.secrets import Sealer, SecretUnreadable
     from gateway.db.engine.database import Database
-    from gateway.db.engine.migrate import SchemaMismatch, require_current_schema
+    from gateway.db.migrate import SchemaMismatch, require_current_schema
     from gateway.db.warehouses.servers import RestoredDatabase, require_same_database
     from gateway.secret_stores.port import SecretStoreRefused
     from gateway.settings.postgres_url import asyncpg_url

@@ -24,7 +24,7 @@ def live_credentials(warehouse: str | None, table: str | None, user: str | None)
     name of a deleted table is unknown; give its id. The last line on standard error is the number of credentials.
     """
     from gateway import app
-    from gateway.features.credentials.live_credentials import NotFound
+    from gateway.features.live_credentials.live_credentials import NotFound
     from gateway.settings import Settings
     from gateway.telemetry.logs import configure_logging
 

@@ -5,8 +5,8 @@
 `policies/schemas/output.json` describes the rules of a guardrail. `policies/gateway/output.rego` contains the same
 schema as a Rego constant: `policies/gateway/main.rego` validates each guardrail with it in each request.
 
-Run `python -m gateway.opa.schema` after changing `gateway/access/decisions/policy.py` or `gateway/obligations/kinds.py`. Tests
-fail if the files are out of date.
+Run `python -m gateway.opa.schema` after changing `gateway/access/decisions/policy.py` or
+`gateway/obligations/kinds.py`. Tests fail if the files are out of date.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from gateway.access.decisions.engine_trust import Standing
+from gateway.access.engine_probes import Standing
 
 
 class ProbeMetrics:

@@ -13,6 +13,7 @@ import httpx
 from litestar import Litestar
 from litestar.types import ControllerRouterHandler, Scope
 
+import gateway.features.all_routes  # noqa: F401 - registers all routes
 from gateway.access.actor import Actor
 from gateway.access.nouns.refs import ObjectType, Table, TabularRef
 from gateway.access.nouns.warehouse_names import WarehouseNames
@@ -144,6 +145,7 @@ def parts(door_fixture: DoorFixture, spy: Spy) -> Services:
     """Return parts in which only the door works."""
     real: dict[str, Any] = {
         "door": door_fixture.door,
+        "use_case": lambda kind: spy,
         "shares": Shares(LIMITS, Metrics()),
         "authenticate": authenticate,
         "authenticate_provisioner": authenticate,

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+import gateway.features.all_routes  # noqa: F401 - registers all routes
 from gateway.access.operation import OPERATIONS
 from gateway.api.serves import SERVED
 

@@ -15,8 +15,8 @@ from uuid import UUID, uuid4
 import msgspec
 import pytest
 
-from gateway.access.audit.audit_facts import MAX_FACTS_BYTES, facts_of
-from gateway.access.audit.audit_record import AuditRecord, record_of
+from gateway.access.audit.audit_facts import MAX_FACTS_BYTES, facts_of, record_of
+from gateway.access.audit.audit_record import AuditRecord
 from gateway.access.events.event_redaction import REDACTED, is_secret_name
 from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import ProjectRef, TabularRef, WarehouseRef

@@ -87,10 +87,9 @@ async def test_a_handler_reads_only_declared_parts_of_the_request() -> None:
             assert (answer.status_code, answer.json()["error"]["type"]) == (500, "InternalServerError")
 
 
-def test_a_use_case_missing_from_services_is_refused() -> None:
-    class Orphans:
-        async def get(self, permit: Permit[LoadTable]) -> None:
-            """Stand for a use case of a class without an object in `Services`."""
+def test_a_use_case_outside_of_a_class_is_refused() -> None:
+    async def orphan(self: object, permit: Permit[LoadTable]) -> None:
+        """Stand for a use case that no instance has."""
 
-    with pytest.raises(TypeError, match="no part has the use case"):
-        serve(LoadTable, Orphans.get)
+    with pytest.raises(TypeError, match="no method of a class with use cases"):
+        serve(LoadTable, orphan)

@@ -15,8 +15,12 @@ ROOT = Path(__file__).parents[2]
 #: Forbidden imports for a sample package, by the beginning of the name of the contract that must fail.
 PLANTED = {
     "Rooms import only rooms below them": ("access/door/door.py", "import gateway.fga.client"),
-    "Only the api room imports Litestar": ("features/tables/tables.py", "import litestar"),
-    "Only the pipeline imports PySpark": ("tasks/jobs.py", "import pyspark"),
+    "Nouns import only nouns below them": ("features/grants/role_guards.py", "import gateway.features.tables.tables"),
+    "Groups of statements import only groups": ("db/schema/tables.py", "import gateway.db.engine.database"),
+    "Only routes know HTTP": ("features/tables/tables.py", "import gateway.api.forms"),
+    "Routes reach the database through": ("features/tables/routes.py", "import gateway.db.engine.database"),
+    "Only the api room and routes import Litestar": ("features/tables/tables.py", "import litestar"),
+    "Only the pipeline imports PySpark": ("features/tasks/jobs.py", "import pyspark"),
     "Only the STS adapter and the signer of requests": ("vending/vendor.py", "import boto3"),
     "Only the modules for tokens import": ("storage/gcs/stores.py", "import google.auth"),
     "Only its adapter imports the OpenFGA client": ("features/grants/grants.py", "import openfga_sdk"),
@@ -27,23 +31,36 @@ PLANTED = {
     "A proof shares no code": ("storage/s3/proof.py", "import gateway.storage.s3.session_policy"),
     "Of the adapters, only vending": ("db/engine/database.py", "import gateway.storage.files"),
     "Only the secret store in Vault imports its client": ("opa/decider.py", "import hvac"),
-    "Only their event sinks import": ("telemetry/logs.py", "import confluent_kafka"),
+    "Only their event sinks import": ("telemetry/traces.py", "import confluent_kafka"),
     "Only the modules for traces and metrics by OTLP": ("audit/sink.py", "import opentelemetry.trace"),
     "Only the database room imports SQLAlchemy": ("features/tables/commits.py", "import sqlalchemy"),
     "Only the composition root reads settings": ("features/server/config.py", "import gateway.settings"),
-    "Only use cases and the composition root": ("features/tables/routes.py", "import gateway.db.engine.database"),
+    "Only use cases and the composition root": ("serving.py", "import gateway.db.engine.database"),
     "Only the command line imports the conformance kits": ("features/tables/routes.py", "import gateway.conformance"),
     "The conformance kits import ports": ("conformance/secrets.py", "import gateway.db.engine.database"),
     "Apply reaches the catalog by HTTP only": ("apply/planner.py", "import gateway.features.grants.checks"),
     "Only the command line imports the reader": ("identity/tokens.py", "import lakegate.reader"),
     "The reader imports nothing": ("../lakegate/reader/wire.py", "import gateway.iceberg.types"),
-    "Only the door mints permits": ("features/grants/checks.py", "from gateway.access import _mint"),
+    "Only the door mints permits": ("features/grants/checks.py", "from gateway.access.door import _mint"),
 }
 
 #: Modules named by the contracts, which the sample package must contain.
 _MODULES = (
     *("app", "assembly.adapters", "cli.common", "serving", "settings"),
-    *("access._mint", "access.door", "db.engine", "fga.client", "vending.vendor", "api.endpoints.tables"),
+    *(
+        "access.door._mint",
+        "access.door.door",
+        "db.engine.database",
+        "db.schema.tables",
+        "api.forms",
+        "fga.client",
+        "vending.vendor",
+        "features.tables.routes",
+        "features.engines.oauth_routes",
+        "features.principals.scim_routes",
+        "features.server.documentation_routes",
+        "features.server.sign_in_routes",
+    ),
     *("storage.connector", "storage.examine", "storage.object_files", "storage.registry"),
     *(
         f"storage.s3.{name}"
@@ -53,18 +70,25 @@ _MODULES = (
     *(f"storage.s3.{name}" for name in ("r2_proof", "r2_scope", "store_kinds")),
     *(f"storage.gcs.{name}" for name in ("access_boundary", "stores", "tokens")),
     *("storage.adls.delegation", "storage.adls.sas"),
-    *("embedded.demo.keys", "storage.files", "pipeline.run", "tasks.jobs", "opa.decider", "identity.tokens"),
+    *("embedded.demo.keys", "storage.files", "pipeline.run", "features.tasks.jobs", "opa.decider", "identity.tokens"),
     *(
         "audit.sink",
         "events.bus",
         "telemetry.logs",
+        "telemetry.traces",
         "obligations.merging",
-        "protocol.base",
+        "access.bodies",
         "scope.location",
         "iceberg.types",
     ),
-    *("catalog.tables", "catalog.commits", "catalog.config", "catalog.credentials", "catalog.metadata_files"),
-    *("governance.grants", "governance.checks"),
+    *(
+        "features.tables.tables",
+        "features.tables.commits",
+        "features.server.config",
+        "features.credentials.credentials",
+        "features.metadata.metadata_files",
+    ),
+    *("features.grants.grants", "features.grants.checks", "features.grants.role_guards"),
     "apply.planner",
     *("../lakegate/__init__", "../lakegate/reader/wire"),
     *("conformance.secrets", "secret_stores.vault", "events.kafka", "events.nats"),
@@ -109,7 +133,7 @@ def _small_house(at: Path, planted: dict[str, tuple[str, str]]) -> str:
     for path, statement in planted.values():
         file = at / "gateway" / path
         assert file.exists(), path
-        file.write_text(f"{statement}\n")
+        file.write_text(f"{file.read_text()}{statement}\n")
     return _lint(at, ROOT / "pyproject.toml")
 
 

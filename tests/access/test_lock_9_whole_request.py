@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 
 import gateway.api
+import gateway.features
 from gateway.access.door.permit import Permit
 from gateway.access.idempotency import RecordedSuccess
 from gateway.features.tasks.tasks import Tasks
@@ -31,7 +32,7 @@ from tests.access.test_lock_6_permit_first import EXEMPT, _offered
 NOT_OF_THE_REQUEST = {
     **dict.fromkeys(
         (
-            f"catalog.change_approval.ChangeApproval.{name}"
+            f"features.approvals.change_approval.ChangeApproval.{name}"
             for name in (
                 "require",
                 "of_creation",
@@ -47,29 +48,34 @@ NOT_OF_THE_REQUEST = {
         ),
         "for use cases: rows of the permit, and what they are about to make of them",
     ),
-    "catalog.credentials.Credentials.for_creation": "the location that its use case has just chosen",
-    "catalog.tabular_creation.creation_transaction": "for use cases: rows of the permit, and what they have just made",
-    "catalog.tabular_creation.refuse_taken_name": "for use cases: rows of the permit, and the requested name",
-    "catalog.views.Views.insert": "for use cases: rows of the permit, and what they have just made",
-    "governance.scim_resources.finish_deletion": "for use cases: their collaborators",
-    "governance.scim_resources.found": "for use cases: their collaborators, and how they read",
+    "features.credentials.credentials.Credentials.for_creation": "the location that its use case has just chosen",
+    "features.tables.tabular_creation.creation_transaction": (
+        "for use cases: rows of the permit, and what they have just made"
+    ),
+    "features.tables.tabular_creation.refuse_taken_name": "for use cases: rows of the permit, and the requested name",
+    "features.contents.lists.Lists.answer": "for use cases: the type of object that their operation lists",
+    "features.contents.lists.Lists.namespaces": "for use cases: rows of the permit",
+    "features.contents.lists.Lists.tabulars": "for use cases: rows of the permit, and the type of object",
+    "features.views.views.Views.insert": "for use cases: rows of the permit, and what they have just made",
+    "features.principals.scim_resources.finish_deletion": "for use cases: their collaborators",
+    "features.principals.scim_resources.found": "for use cases: their collaborators, and how they read",
 }
 
 #: Handlers that read a request value which is in no operation. An unnecessary line fails.
 NOT_OF_THE_OPERATION = {
-    "docs.get_api_asset": "files that are public, by a name of a list",
-    "docs.get_api_document": "as above",
-    "oauth.exchange_token": "it only refuses: an exchange with a header that it does not follow",
-    "policy_bundles.get_policy_bundle": "the tag of a copy that the client has narrows what was admitted",
-    "scim._describe": "it only refuses: a filter where there is nothing to filter",
-    "scim.get_resource_type": "constants, the same for every caller",
-    "scim.get_schema": "as above",
-    "scim._one": "attributes narrow what the use case has answered",
-    "scim._patched": "whether the group is answered, which is admitted as an operation of its own",
-    "scim.list_users": "attributes narrow what the use case has answered",
-    "tables.commit_table": "whether it makes a table, which both operations say as well",
-    "tasks.schedule_task": "it only refuses: no task is made by hand",
-    "ui.get_ui_asset": "files that are public, by a name of a list",
+    "server.documentation_routes.get_api_asset": "files that are public, by a name of a list",
+    "server.documentation_routes.get_api_document": "as above",
+    "engines.oauth_routes.exchange_token": "it only refuses: an exchange with a header that it does not follow",
+    "server.routes.get_policy_bundle": "the tag of a copy that the client has narrows what was admitted",
+    "principals.scim_routes._describe": "it only refuses: a filter where there is nothing to filter",
+    "principals.scim_routes.get_resource_type": "constants, the same for every caller",
+    "principals.scim_routes.get_schema": "as above",
+    "principals.scim_routes._one": "attributes narrow what the use case has answered",
+    "principals.scim_routes._patched": "whether the group is answered, which is admitted as an operation of its own",
+    "principals.scim_routes.list_users": "attributes narrow what the use case has answered",
+    "tables.routes.commit_table": "whether it makes a table, which both operations say as well",
+    "tasks.routes.schedule_task": "it only refuses: no task is made by hand",
+    "server.sign_in_routes.get_ui_asset": "files that are public, by a name of a list",
 }
 
 _READS = frozenset(
@@ -91,6 +97,7 @@ _READS = frozenset(
     }
 )
 _API = Path(next(iter(gateway.api.__path__)))
+_FEATURES = Path(next(iter(gateway.features.__path__)))
 
 
 def _of_no_request(hint: Any) -> bool:
@@ -218,11 +225,12 @@ class _Module:
 
 
 def _handlers() -> Iterator[tuple[str, _Module]]:
-    for path in sorted(_API.rglob("*.py")):
-        # Values that these two read end in fields of operations. Modules of the same name in a folder are no exception.
-        if path not in (_API / "binding.py", _API / "context.py"):
-            listed = {name.partition(".")[2] for name in NOT_OF_THE_OPERATION if name.startswith(f"{path.stem}.")}
-            yield path.stem, _Module(path.read_text(), frozenset(listed))
+    # Values that these two read end in fields of operations.
+    own = set(_API.rglob("*.py")) - {_API / "binding.py", _API / "context.py"}
+    for path in sorted(own | set(_FEATURES.rglob("*routes.py"))):
+        name = path.stem if path in own else f"{path.parent.name}.{path.stem}"
+        listed = {each.rpartition(".")[2] for each in NOT_OF_THE_OPERATION if each.rpartition(".")[0] == name}
+        yield name, _Module(path.read_text(), frozenset(listed))
 
 
 def test_every_request_value_a_handler_reads_is_in_the_operation() -> None:

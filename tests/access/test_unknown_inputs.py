@@ -33,20 +33,16 @@ from tests.access.world import request_context
 STRICT_MODULES = frozenset(
     {
         "change_tickets",
-        "column_grants",
         "data_policies",
         "engine_probes",
         "events",
         "grant_lists",
         "grants",
-        "managed_access",
         "mapping_tables",
-        "protection",
         "statistics",
         "tag_attachments",
         "tags",
         "task_control",
-        "task_queues",
     }
 )
 
@@ -54,6 +50,8 @@ STRICT_MODULES = frozenset(
 STRICT_OPERATIONS = frozenset(
     {
         "AddRoleMembers",
+        *(f"Set{each}Protection" for each in ("Namespace", "Table", "View", "GenericTable")),
+        *("SetNamespaceManagedAccess", "SetWarehouseManagedAccess"),
         "Bootstrap",
         "CreateWarehouse",
         "SetWarehouseDeleteProfile",

@@ -18,13 +18,13 @@ import msgspec
 from gateway.access.actor import Actor
 from gateway.access.audit.audit_record import AuditRecord
 from gateway.access.audit.issued_credential import IssuedCredential
-from gateway.access.decisions.delegation import DelegateGrant
-from gateway.access.decisions.engine_trust import EngineProbes
 from gateway.access.decisions.policy import PolicyAnswer, PolicyRequest, Reason
+from gateway.access.delegate_grants import DelegateGrant
 from gateway.access.delegation_limits import ActsFor
 from gateway.access.dependency_errors import AuditUnavailable
 from gateway.access.door.door import Door
 from gateway.access.door.request_context import RequestContext
+from gateway.access.engine_probes import EngineProbes
 from gateway.access.nouns.refs import (
     DataPolicyRef,
     GenericTable,

@@ -20,7 +20,7 @@ from uuid import UUID
 from sqlalchemy import text
 
 from gateway.db.engine.database import Database
-from gateway.db.engine.migrate import run_migrations
+from gateway.db.migrate import run_migrations
 from gateway.db.tasks import task_runs
 from gateway.db.tasks.task_runs import Task
 from gateway.db.tasks.tasks import Queue

@@ -17,8 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway.access.audit.audit_facts import encode_record
-from gateway.access.audit.audit_record import AuditRecord
+from gateway.access.audit.audit_record import AuditRecord, encode_record
 from gateway.audit.refused_logins import RefusedLogins
 from tests.contract.lifecycle import deleted, soft_world, until
 from tests.contract.test_tags import TAG

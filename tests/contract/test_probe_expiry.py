@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 from structlog.testing import capture_logs
 
-from gateway.access.decisions.engine_trust import ProbeRules, Standing
+from gateway.access.engine_probes import ProbeRules, Standing
 from gateway.db.engine.database import Database
 from gateway.features.engines.probe_expiry import ProbeExpiry
 from gateway.settings import Secret

@@ -15,7 +15,7 @@ import pytest
 
 from gateway.db.engine.database import Database
 from gateway.db.tables.statistics import Counted, add_calls
-from gateway.features.server.statistics import StatisticsKeeper
+from gateway.features.statistics.statistics import StatisticsKeeper
 from gateway.telemetry.calls import Call, Calls
 from tests.contract.world import Person, World, error_triple, unique
 

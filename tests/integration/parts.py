@@ -25,7 +25,7 @@ from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.nouns.resolved import ResolvedNamespace, ResolvedWarehouse
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db.engine.database import Database
-from gateway.db.engine.migrate import run_migrations
+from gateway.db.migrate import run_migrations
 from gateway.db.tuples.delivery import TupleDelivery
 from gateway.db.tuples.desired_tuples import TRAVERSE, desired_tuples
 from gateway.db.tuples.new_tuple_delivery import WriteTuples

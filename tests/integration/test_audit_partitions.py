@@ -18,7 +18,7 @@ from gateway.access.audit.audit_record import AuditRecord
 from gateway.db.audit import audit_log, audit_partitions
 from gateway.db.audit.audit_partitions import PartitionBusy
 from gateway.db.engine.database import Database
-from gateway.db.engine.migrate import run_migrations
+from gateway.db.migrate import run_migrations
 from gateway.embedded.ready import Ready
 from gateway.features.audit.audit_chain import AuditSealer, verify
 from gateway.features.audit.audit_retention import AuditPartitions, Retention

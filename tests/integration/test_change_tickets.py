@@ -30,6 +30,7 @@ from gateway.features.approvals.change_proposals import ChangingPermit, Proposal
 from gateway.verification.panel import Panel, Seat
 from gateway.verification.port import Approved, ChangeKind, Pending, ProposedChange, Rejected, Verdict
 from tests.integration.parts import Parts, Rows, running_parts
+from tests.support.kits import kit_of
 
 pytestmark = pytest.mark.servers
 
@@ -103,7 +104,7 @@ class World:
 
     async def ask(self, *proposals: Proposal, user: str = "oidc~ann", lifetime: float = 3600.0) -> Approval:
         panel = Panel([Seat(verifier=self.verifier, timeout=10.0)])
-        approval = ChangeApproval(database=self.database, panel=panel, lifetime=lifetime)
+        approval = ChangeApproval(kit_of(database=self.database, panel=panel, ticket_lifetime=lifetime))
         return await approval.require(self.permit(user), proposals or [self.proposal(user)])
 
     async def pending(self, *proposals: Proposal, user: str = "oidc~ann", lifetime: float = 3600.0) -> UUID:

@@ -13,12 +13,13 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from gateway.access.management_errors import LastAdminRemoved
 from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.db.engine.database import Database, Deadlocked
 from gateway.db.grants import grants
-from gateway.db.principals.last_admin_guard import LastAdminRemoved, guard_last_admin, has_administrator
+from gateway.db.principals.last_admin_guard import guard_last_admin, has_administrator
 from gateway.db.principals.role_nesting import administers_server
 from gateway.embedded.ready import Ready
 

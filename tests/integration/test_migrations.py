@@ -45,8 +45,8 @@ from sqlalchemy.exc import ProgrammingError
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from gateway.access.dependency_errors import DatabaseUnavailable
-from gateway.db.engine import migrate
-from gateway.db.engine.migrate import SchemaMismatch, require_current_schema, run_migrations
+from gateway.db import migrate
+from gateway.db.migrate import SchemaMismatch, require_current_schema, run_migrations
 from gateway.db.schema.whole import whole_schema
 from tests.integration.parts import Parts, closed_port, running_parts
 

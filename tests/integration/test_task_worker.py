@@ -23,7 +23,7 @@ from sqlalchemy import text
 
 from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.db.engine.database import Database
-from gateway.db.engine.migrate import run_migrations
+from gateway.db.migrate import run_migrations
 from gateway.db.tasks import task_lists, task_queues, task_runs, tasks
 from gateway.db.tasks.task_queues import QueueSettings
 from gateway.db.tasks.task_runs import Task

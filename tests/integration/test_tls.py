@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gateway.db.engine.database import Database
-from gateway.db.engine.migrate import require_current_schema, run_migrations
+from gateway.db.migrate import require_current_schema, run_migrations
 from gateway.fga.client import FgaClient
 from gateway.fga.model import find_model
 from gateway.identity.fetch import HttpFetcher

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from gateway.db.engine.migrate import run_migrations
+from gateway.db.migrate import run_migrations
 from tests.integration.parts import KEY, Parts, closed_port, running_parts
 
 pytestmark = pytest.mark.servers

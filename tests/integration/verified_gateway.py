@@ -13,12 +13,7 @@ import sys
 from pathlib import Path
 
 import gateway.app
-import gateway.assembly.use_cases
 from gateway.api.build import Application
-from gateway.assembly.change_approval import open_change_approval
-from gateway.db.engine.database import Database
-from gateway.features.approvals.change_approval import ChangeApproval
-from gateway.settings import Settings
 from gateway.verification.panel import Panel, Seat
 from gateway.verification.port import Approved, ChangeKind, Pending, ProposedChange, Rejected, Verdict
 
@@ -61,11 +56,8 @@ class Steward:
         """Do nothing."""
 
 
-def _with_a_steward(settings: Settings, database: Database, panel: Panel | None) -> ChangeApproval:
-    return open_change_approval(settings, database, Panel((Seat(verifier=Steward(), timeout=5.0),)))
-
-
 def create_worker() -> Application:
     """Return the application of a worker process, with the verifier."""
-    gateway.assembly.use_cases.open_change_approval = _with_a_steward  # type: ignore[attr-defined]  # an import of it
+    panel = Panel((Seat(verifier=Steward(), timeout=5.0),))
+    gateway.app.open_verifiers = lambda *parts: panel  # type: ignore[attr-defined]  # an import of it
     return gateway.app.create_worker()

@@ -1,21 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The audit record of a decision: the caller, the operation, the decision and its reason. Each field's values are closed."""
+"""The audit record: the caller, the operation, the decision and its reason.
+
+The vocabulary of each field is closed. Entries beyond the limit are counted, and a digest binds them to the record.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 import msgspec
-from uuid_utils.compat import uuid7
-
-from gateway.access.audit.audit_facts import bounded, facts_of_changes
-from gateway.access.decisions.decision import Decision
-from gateway.access.door.request_context import RequestContext
-from gateway.access.nouns.describe import describe_resource
-from gateway.access.nouns.resolved import Resolution
-from gateway.access.operation import Operation
 
 AUDIT_FORMAT = 1
 
@@ -98,72 +95,142 @@ class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         return self.decisions[0].outcome
 
 
-Judged = tuple[Operation, Decision]
-"""(an operation or a part of one, its decision)"""
+__all__ = ["MAX_RECORD_BYTES", "bounded", "digest", "encode_record"]
 
 
-def _judged(
-    operations: Sequence[Operation], decisions: Sequence[Decision], groups: Sequence[Sequence[Judged]]
-) -> list[Judged]:
-    """Return the decisions to record: each operation, followed by its parts."""
-    judged: list[Judged] = []
-    for operation, decision, group in zip(operations, decisions, groups, strict=True):
-        judged.append((operation, decision))
-        if operation.parts():
-            judged.extend(group)
-    return judged
+MAX_RECORD_BYTES: Final = 65_536
 
 
-def record_of(
-    context: RequestContext,
-    operations: Sequence[Operation],
-    decisions: Sequence[Decision],
-    groups: Sequence[Sequence[Judged]],
-    resolution: Resolution,
-) -> AuditRecord:
-    """Return the audit record of all decisions of one admission. `groups` are the decided parts of each operation."""
-    actor = context.actor
-    judged = _judged(operations, decisions, groups)
-    detail = {name: text for operation, _ in judged for name, text in operation.audit_details().items()}
-    record = AuditRecord(
-        id=uuid7(),
-        format=AUDIT_FORMAT,
-        at=resolution.now,
-        request_id=context.request_id,
-        actor=AuditedActor(
-            kind=actor.kind.value,
-            id=actor.id,
-            assumed_role=None if actor.assumed_role is None else str(actor.assumed_role),
-            engine=actor.engine,
-            subject_proven=actor.subject_proven,
-            asked_by=actor.asked_by,
-        ),
-        client_request_id=context.client_request_id,
-        trace_id=context.trace_id,
-        user_agent=context.user_agent,
-        client_address=context.client_address,
-        decisions=tuple(_audited(operation, decision, resolution) for operation, decision in judged),
-        detail=detail | facts_of_changes(operations),
-    )
-    # Long records are cut before they wait in memory. A record with few objects is never too long.
-    many = len(judged) > 1 or len(record.decisions[0].resources) > 10 or bool(record.detail)
-    return bounded(record) if many else record
+_MAX_DETAIL_BYTES: Final = 8_192
+"""Limit of each entry of `detail`."""
 
 
-def _audited(operation: Operation, decision: Decision, resolution: Resolution) -> AuditedDecision:
-    demands = operation.demands()
-    resources: dict[AuditedResource, None] = {}
-    for ref in (*(demand.on for demand in demands), *operation.further_refs()):
-        resources[describe_resource(ref, resolution)] = None
-    return AuditedDecision(
-        operation=operation.name(),
-        outcome=decision.outcome.value,
-        determined_by=decision.determined_by.value,
-        relations=tuple(
-            dict.fromkeys("|".join(each.value for each in demand.relations) for demand in demands if demand.required)
-        ),
-        resources=tuple(resources),
-        failure=None if decision.failure is None else decision.failure.value,
-        policy_reasons=decision.policy_reasons,
-        obligations={} if decision.obligations is None else decision.obligations.audited(),
-    )
+_MAX_DETAILS_BYTES: Final = 24_576
+
+
+_MAX_REASONS_BYTES: Final = 4_096
+"""Limit of the reasons of one decision."""
+
+
+_MAX_NAME_CHARACTERS: Final = 1_024
+
+
+_SPARE: Final = 1_024
+"""Bytes reserved for the counts and digests themselves."""
+
+
+_encoder = msgspec.json.Encoder()
+
+
+Entry = TypeVar("Entry")
+
+
+def encode_record(record: AuditRecord) -> bytes:
+    """Return the record as JSON of at most `MAX_RECORD_BYTES`."""
+    return _encoder.encode(bounded(record))
+
+
+def digest(whole: object) -> str:
+    """Return the SHA-256 of a value's compact JSON."""
+    return hashlib.sha256(_encoder.encode(whole)).hexdigest()
+
+
+def bounded(record: AuditRecord) -> AuditRecord:
+    """Return the record itself if it is small enough, else a copy with the first entries of its long lists."""
+    if len(_encoder.encode(record)) <= MAX_RECORD_BYTES:
+        return record
+    detail, detail_left_out = _short_details(record.detail)
+    frame = msgspec.structs.replace(record, decisions=(), detail=detail, detail_left_out=detail_left_out)
+    room = MAX_RECORD_BYTES - len(_encoder.encode(frame)) - _SPARE
+    kept: list[AuditedDecision] = []
+    for decision in record.decisions:
+        fitting = _fit_resources(decision, room)
+        if fitting is None:
+            break
+        kept.append(fitting)
+        room -= _size(fitting)
+    left_out = _left_out(record.decisions, len(kept), record.decisions_left_out)
+    return msgspec.structs.replace(frame, decisions=tuple(kept), decisions_left_out=left_out)
+
+
+def _fit_resources(decision: AuditedDecision, room: int) -> AuditedDecision | None:
+    """Return the decision with as many resources as fit in `room` bytes; None if it does not fit without any."""
+    if _size(decision) <= room:
+        return decision
+    reasons = _first(decision.policy_reasons, _MAX_REASONS_BYTES)
+    left = _left_out(decision.policy_reasons, len(reasons), decision.policy_reasons_left_out)
+    decision = msgspec.structs.replace(decision, policy_reasons=reasons, policy_reasons_left_out=left)
+    resources = tuple(map(_short_name, decision.resources))
+    shortened = resources != decision.resources
+    bare = msgspec.structs.replace(decision, resources=(), resources_left_out=LeftOut(count=0, sha256="0" * 64))
+    left_for_resources = room - _size(bare) - 16
+    if left_for_resources < 0:
+        return None
+    first = _first(resources, left_for_resources)
+    left = _left_out(decision.resources, len(first), decision.resources_left_out, shortened=shortened)
+    return msgspec.structs.replace(bare, resources=first, resources_left_out=left)
+
+
+def _left_out(whole: Sequence[object], kept: int, before: LeftOut | None, *, shortened: bool = False) -> LeftOut | None:
+    """Return the summary of the entries cut from a list. A list cut `before` keeps its first digest."""
+    if kept == len(whole) and not shortened:
+        return before
+    missing = len(whole) - kept
+    if before is not None:
+        return LeftOut(count=before.count + missing, sha256=before.sha256)
+    return LeftOut(count=missing, sha256=digest(whole))
+
+
+def _short_name(resource: AuditedResource) -> AuditedResource:
+    """Return the resource; a name that is too long is cut to its beginning."""
+    if resource.name is None or len(resource.name) <= _MAX_NAME_CHARACTERS:
+        return resource
+    return msgspec.structs.replace(resource, name=resource.name[:_MAX_NAME_CHARACTERS] + "\u2026")
+
+
+def _short_details(detail: Mapping[str, str]) -> tuple[dict[str, str], dict[str, LeftOut]]:
+    """Return (entries of limited size, summaries of the cut entries by name). JSON lists keep their first entries."""
+    short: dict[str, str] = {}
+    left_out: dict[str, LeftOut] = {}
+    room = _MAX_DETAILS_BYTES
+    for name, text in detail.items():
+        limit = min(_MAX_DETAIL_BYTES, max(room, 0))
+        if _size(text) > limit:
+            short[name], left_out[name] = _short_text(text, limit)
+        else:
+            short[name] = text
+        room -= _size(short[name])
+    return short, left_out
+
+
+def _short_text(text: str, limit: int) -> tuple[str, LeftOut]:
+    try:
+        entries: list[Any] = msgspec.json.decode(text, type=list[Any])
+    except (msgspec.MsgspecError, RecursionError):
+        first = _first_words(text, limit)
+        return first, LeftOut(count=len(text) - len(first), sha256=digest(text))
+    kept = _first(entries, limit // 2)  # quotes are escaped once more
+    return _encoder.encode(kept).decode(), LeftOut(count=len(entries) - len(kept), sha256=digest(entries))
+
+
+def _first_words(text: str, room: int) -> str:
+    """Return the beginning of a text that encodes to at most `room` bytes, to the end of a word if it has several."""
+    first = text[: max(room - 3, 0)]  # two quotes, and what `_size` adds
+    while first and (excess := _size(first) - room) > 0:
+        first = first[: -max(excess // 6, 1)]  # one character is six bytes at most, escaped
+    return first.rpartition(" ")[0] or first
+
+
+def _first(entries: Sequence[Entry], room: int) -> tuple[Entry, ...]:
+    """Return the first entries that together encode to at most `room` bytes."""
+    kept: list[Entry] = []
+    for entry in entries:
+        room -= _size(entry) + 1
+        if room < 0:
+            break
+        kept.append(entry)
+    return tuple(kept)
+
+
+def _size(value: object) -> int:
+    return len(_encoder.encode(value)) + 1

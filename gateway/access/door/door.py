@@ -11,7 +11,8 @@ from functools import partial
 from itertools import chain
 from typing import TypeVar
 
-from gateway.access.audit.audit_record import AuditRecord, Judged, record_of
+from gateway.access.audit.audit_facts import Judged, record_of
+from gateway.access.audit.audit_record import AuditRecord
 from gateway.access.decisions.decision import (
     Decision,
     Failure,

@@ -53,8 +53,8 @@ ReadStanding = Callable[[Mapping[str, AppliesTo], resolved.Resolution], Awaitabl
 class Permit(Generic[OpCo]):
     """Permission to do exactly `operation`, with the rows on which it was decided.
 
-    There is no public constructor: `gateway.access.door._mint` makes permits and only the door may import it (lock 7). The
-    methods that return a row raise LookupError for a reference that the operation was not admitted on.
+    There is no public constructor: `gateway.access.door._mint` makes permits and only the door may import it (lock 7).
+    The methods that return a row raise LookupError for a reference that the operation was not admitted on.
     """
 
     __slots__ = (

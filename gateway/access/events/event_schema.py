@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Generate the JSON Schema of the events of changes, `docs/events.schema.json`.
 
-Run `python -m gateway.access.events.event_schema` after changing a declaration of an event or a request body of the catalog
+Run `python -m gateway.access.events.event_schema` after changing a declaration of an event or a body of the catalog
 protocol. A test fails if the file is out of date.
 """
 
@@ -32,7 +32,7 @@ from gateway.access.operation import OPERATIONS, UNROUTED, ChangeOperation, Syst
 from gateway.iceberg.codec import plain_descriptions
 from gateway.iceberg.wire import RenameRequest
 
-SCHEMA_FILE: Final = Path(__file__).resolve().parents[2] / "docs" / "events.schema.json"
+SCHEMA_FILE: Final = Path(__file__).resolve().parents[3] / "docs" / "events.schema.json"
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCE: Final = "#/$defs/{name}"
 _OBJECTS: Final = (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Build the events of changes that no request or permit describes: granted rights, expired grants, the relationship model."""
+"""Build the events of changes without a permit: granted rights, expired grants, the relationship model."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ from uuid import UUID
 import msgspec
 
 from gateway.access.actor import Actor
-from gateway.access.decisions.delegation import DelegateGrant
-from gateway.access.decisions.engine_trust import EngineProbes
+from gateway.access.delegate_grants import DelegateGrant
+from gateway.access.engine_probes import EngineProbes
 from gateway.access.nouns.refs import ObjectKey, ObjectType, Ref
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 
@@ -97,7 +97,8 @@ class ResolvedNamespace(msgspec.Struct, frozen=True, kw_only=True):
     `namespace` has the creator's spelling. `ancestors` are the ids from the top level down to the parent. `former` are
     the former names of the namespace and its ancestors.
 
-    The row has no properties, because resolution precedes the decision. `gateway.db.tables.namespaces` reads them afterwards.
+    The row has no properties, because resolution precedes the decision. `gateway.db.tables.namespaces` reads them
+    later.
     """
 
     id: UUID

@@ -102,7 +102,7 @@ class BatchCheck(QuestionOperation):
 
     An engine sends a `delegated` batch for its users. It may check every principal if it holds can_inspect on the
     warehouse or project of the check. The demands are optional, because a check that the caller may not make is refused
-    alone: see `gateway.features.grants.checks`.
+    alone.
     """
 
     endpoint: ClassVar[str] = "POST /management/v1/action/batch-check"

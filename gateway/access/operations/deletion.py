@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations on dropped tables and views that can be restored, and on protection: a protected object can be dropped only with `force`."""
+"""Operations on dropped tables and views that can be restored, and on protection.
+
+A protected object can be dropped only with `force`.
+"""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ def _adoption_demand(namespace: NamespaceRef) -> Demand:
 class RegisterTable(ChangeOperation):
     """Register a table from a metadata file at a recorded location that the caller owned.
 
-    `gateway.features.tables.location_reuse` checks the location. `overwrite` removes a table of this name without its files.
-    This needs a second permit (`DropTable`) from the same round, so a refused drop also prevents the overwrite.
+    `overwrite` removes a table of this name without its files. This needs a second permit (`DropTable`) from the same
+    round, so a refused drop also prevents the overwrite.
     """
 
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/register"

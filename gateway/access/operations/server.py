@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations on the server: bootstrap and information, configuration of clients, documentation, pages, and policy bundles."""
+"""Operations on the server: bootstrap, information, configuration of clients, documentation, pages, policy bundles."""
 
 from __future__ import annotations
 

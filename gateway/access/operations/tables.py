@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations on tables in the catalog protocol, commits to several tables, and renames. Those on credentials are in `credentials.py`."""
+"""Operations on tables in the catalog protocol, commits to several tables, and renames.
+
+Those on credentials are in `credentials.py`.
+"""
 
 from __future__ import annotations
 

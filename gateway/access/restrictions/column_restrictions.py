@@ -2,8 +2,8 @@
 """Resolve column-level access and check that the engine can enforce it.
 
 A caller that may read all of a table, or nothing of it, causes no calls here. The engine itself enforces restrictions,
-so it must be trusted on the table (`gateway.access.decisions.engine_trust`). A header, or a bearer token that an engine forwards,
-proves nothing.
+so it must be trusted on the table (`gateway.access.decisions.engine_trust`). A header, or a bearer token that an engine
+forwards, proves nothing.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from sqlalchemy import TextClause, any_, bindparam, cast, null, select, text, tr
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, UUID
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.access.audit.audit_facts import encode_record
+from gateway.access.audit.audit_record import encode_record
 from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.access.door.permit import Permit
 from gateway.access.nouns.resolved import Resolution

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The entry point of Alembic. Migrations run on the connection that `gateway.db.engine.migrate` holds."""
+"""The entry point of Alembic. Migrations run on the connection that `gateway.db.migrate` holds."""
 
 from alembic import context
 

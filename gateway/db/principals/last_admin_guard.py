@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from gateway.access.management_errors import LastAdminRemoved
 from gateway.access.nouns.privileges import Privilege
 from gateway.db.engine.database import Deadlocked
 
@@ -33,10 +34,6 @@ _HAS_ADMIN = text(
         and not exists (select 1 from scim_users u where u.user_id = holders.id and not u.active))
     """
 )
-
-
-class LastAdminRemoved(Exception):
-    """The server would have no administrator; the transaction must not be committed."""
 
 
 _LOCK = text("select pg_advisory_xact_lock(hashtextextended('server offices', 7))")

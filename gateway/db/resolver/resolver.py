@@ -14,8 +14,8 @@ from sqlalchemy import bindparam, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.actor import Actor
-from gateway.access.decisions.delegation import delegate_grants
-from gateway.access.decisions.engine_trust import EngineProbes, ProbeRules, probe_states
+from gateway.access.delegate_grants import delegate_grants
+from gateway.access.engine_probes import EngineProbes, ProbeRules, probe_states
 from gateway.access.nouns import refs
 from gateway.access.nouns.resolved import (
     AbsentLocation,

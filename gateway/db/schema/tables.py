@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from sqlalchemy import (
-    ARRAY,
     BigInteger,
     Boolean,
     CheckConstraint,
@@ -171,8 +170,8 @@ vacated_names = Table(
 without `tag_id` is a policy that was bound to the object or above it. A row with it is a policy that reached the object
 through that tag or names tags, and `column_name` the column with the tag, null for a tag of the whole object.
 `released` are the field ids that the policy did not cover. Triggers (`0053_vacated_names.py`) write the rows, and set
-`taken_by` to the next object of the name, and `taken_in` to the transaction. `gateway.db.engine.policy_loss` compares them in
-that transaction: rows that hold for the new object are deleted, and a permitted loss gets `announced_at`.
+`taken_by` to the next object of the name, and `taken_in` to the transaction. `gateway.db.engine.policy_loss` compares
+them in that transaction: rows that hold for the new object are deleted, and a permitted loss gets `announced_at`.
 """
 
 Index("vacated_names_tag_id_idx", vacated_names.c.tag_id, postgresql_where=vacated_names.c.tag_id.is_not(None))

@@ -2,10 +2,10 @@
 """Read metadata documents after the permit, through a cache that is bounded in bytes.
 
 A document never changes under its table's id and its metadata location: every statement that writes one writes both
-(`gateway.db.tables.tables`), each metadata file has a UUID in its name, and a table that is registered again has a new id. So
-an entry of the cache is never stale. Only times that stop writers are mended when a document is read. A document that
-is not in the cache is read together with its location, which may be newer than the row that the permit was decided on;
-the caller answers with both from here.
+(`gateway.db.tables.tables`), each metadata file has a UUID in its name, and a table that is registered again has a new
+id. So an entry of the cache is never stale. Only times that stop writers are mended when a document is read. A document
+that is not in the cache is read together with its location, which may be newer than the row that the permit was decided
+on; the caller answers with both from here.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ A file that a change makes superfluous gets its row in the transaction of that c
 
 A change that names or deletes a file locks its row first. If the change outlives the file's cleanup window, it finds no
 row and fails, instead of naming a deleted file. A request that registers an existing file
-(`gateway.features.namespaces.registrations`) restarts its cleanup window before the read, because the file may be recorded as
-superfluous.
+(`gateway.features.namespaces.registrations`) restarts its cleanup window before the read, because the file may be
+recorded as superfluous.
 """
 
 from __future__ import annotations

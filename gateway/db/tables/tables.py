@@ -253,7 +253,7 @@ async def finish_staged(
         await connection.execute(statement)
 
 
-#: True if the warehouse keeps the files of a drop without `purgeRequested` (`gateway.access.operations.warehouse_bodies`).
+#: True if the warehouse keeps the files of a drop without `purgeRequested` (`access/operations/warehouse_bodies.py`).
 KEEPS_FILES = func.coalesce(warehouses.c.delete_profile["absent-purge-requested"].astext == "keep", false())
 
 

@@ -23,7 +23,7 @@ from gateway.access.operations.deletion import UndropTabulars
 from gateway.access.operations.namespaces import MoveNamespace
 from gateway.access.operations.registrations import AdoptTable, AdoptView, RegisterTable, RegisterView
 from gateway.access.operations.warehouses import DeleteWarehouse, RenameWarehouse
-from gateway.db.engine.database import Connection, Database
+from gateway.db.engine.database import Connection
 from gateway.db.tables.documents import Document, Documents
 from gateway.db.warehouses import change_tickets
 from gateway.db.warehouses.change_tickets import NewTicket
@@ -35,6 +35,7 @@ from gateway.features.approvals.change_proposals import (
     of_new,
     of_object,
 )
+from gateway.features.kit import Kit, UseCases
 from gateway.iceberg.errors import (
     CatalogError,
     CommitFailedException,
@@ -96,17 +97,17 @@ UNCONDITIONAL: Final = Approval()
 """The approval of changes that no verifier concerns."""
 
 
-class ChangeApproval:
+class ChangeApproval(UseCases):
     """The approval of changes by the verifiers of this gateway and by approvers.
 
     Without a `panel` every change is approved at once. A ticket is pending for `lifetime` seconds, and an approval or a
     rejection holds for as long.
     """
 
-    def __init__(self, *, database: Database, panel: Panel | None, lifetime: float) -> None:
-        self._database = database
-        self._panel = panel
-        self._lifetime = lifetime
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._panel = kit.panel
+        self._lifetime = kit.ticket_lifetime
 
     def concerns(self, kind: ChangeKind, *types: ObjectType, updates: frozenset[str] = frozenset()) -> bool:
         """Return True if verifiers judge such changes of one of these object types. `updates` are the actions of a

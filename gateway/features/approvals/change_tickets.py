@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
-from gateway.access.door.door import Door
 from gateway.access.door.permit import Permit
 from gateway.access.management_errors import OwnChangeForbidden, TicketNotPending
 from gateway.access.nouns.authz_errors import ticket_not_found
@@ -28,9 +27,9 @@ from gateway.access.operations.change_tickets import (
     TicketStatus,
     ticket_object,
 )
-from gateway.db.engine.database import Database
 from gateway.db.warehouses import change_tickets
 from gateway.db.warehouses.change_tickets import TicketHead
+from gateway.features.kit import Kit, UseCases
 from gateway.iceberg.errors import InvalidPaginationToken
 
 _ROWS_AT_ONCE: Final = 200
@@ -38,14 +37,12 @@ _MOST_READ: Final = 2000
 """The number of tickets that one request reads at most. A page may be empty and have a token of the next one."""
 
 
-class ChangeTickets:
+class ChangeTickets(UseCases):
     """The tickets of a warehouse. `lifetime` is the time in seconds for which a decision holds."""
 
-    def __init__(self, *, database: Database, door: Door, page_size: int, lifetime: float) -> None:
-        self._database = database
-        self._door = door
-        self._page_size = page_size
-        self._lifetime = lifetime
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._lifetime = kit.ticket_lifetime
 
     async def list(self, permit: Permit[ListChangeTickets]) -> ChangeTicketList:
         """Return the caller's own tickets, and those on whose object the caller is an approver.

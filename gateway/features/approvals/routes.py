@@ -21,22 +21,22 @@ from gateway.features.approvals.change_tickets import ChangeTickets
 @serves(GetChangeTicket, FindChangeTicket)
 async def get_change_ticket(ctx: Ctx) -> ChangeTicket:
     """Find a ticket, and return it to its requester or to an approver."""
-    found = await ctx.services.change_tickets.find(await ctx.admit(await ctx.read(FindChangeTicket)))
-    return await ctx.services.change_tickets.get(await ctx.admit(found))
+    found = await ctx.use(ChangeTickets).find(await ctx.admit(await ctx.read(FindChangeTicket)))
+    return await ctx.use(ChangeTickets).get(await ctx.admit(found))
 
 
 @serves(ApproveChange, FindChangeToApprove)
 async def approve_change(ctx: Ctx) -> None:
     """Find a ticket, and approve its change."""
-    found = await ctx.services.change_tickets.find_to_approve(await ctx.admit(await ctx.read(FindChangeToApprove)))
-    await ctx.services.change_tickets.approve(await ctx.admit(found))
+    found = await ctx.use(ChangeTickets).find_to_approve(await ctx.admit(await ctx.read(FindChangeToApprove)))
+    await ctx.use(ChangeTickets).approve(await ctx.admit(found))
 
 
 @serves(RejectChange, FindChangeToReject)
 async def reject_change(ctx: Ctx) -> None:
     """Find a ticket, and reject its change."""
-    found = await ctx.services.change_tickets.find_to_reject(await ctx.admit(await ctx.read(FindChangeToReject)))
-    await ctx.services.change_tickets.reject(await ctx.admit(found))
+    found = await ctx.use(ChangeTickets).find_to_reject(await ctx.admit(await ctx.read(FindChangeToReject)))
+    await ctx.use(ChangeTickets).reject(await ctx.admit(found))
 
 
 serve(ListChangeTickets, ChangeTickets.list)

@@ -8,11 +8,9 @@ read, and OpenFGA checks each of them. If the model makes rows visible in other 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
-from gateway.access.door.door import Door
-from gateway.access.door.list_visibility import Reach, ReachesInUse, all_by_grants, holders_of, reach_of
+from gateway.access.door.list_visibility import Reach, all_by_grants, holders_of, reach_of
 from gateway.access.door.permit import Permit
 from gateway.access.nouns.refs import NamespaceRef, ObjectKey, ObjectType, WarehouseRef
 from gateway.access.nouns.relations import Can
@@ -24,10 +22,10 @@ from gateway.access.operations.namespaces import ListNamespaces
 from gateway.access.operations.tables import ListTables
 from gateway.access.operations.views import ListViews
 from gateway.db.engine import list_candidates, list_pages
-from gateway.db.engine.database import Database
 from gateway.db.pools.rows import AnyRow
 from gateway.db.tables import deleted
 from gateway.features.contents.pages import Position, visible_page
+from gateway.features.kit import UseCases
 from gateway.iceberg.wire import ListTablesResponse, TableIdentifierBody
 
 _MOST_NAMES = 10_000
@@ -36,13 +34,8 @@ _MOST_NAMES = 10_000
 _Fetch = Callable[[tuple[str, UUID] | None, int], Awaitable[Sequence[AnyRow]]]
 
 
-@dataclass(frozen=True, slots=True)
-class Lists:
-    """Reads pages for the use cases. `reaches` returns the grants that make an object visible in the current model."""
-
-    database: Database
-    door: Door
-    reaches: ReachesInUse
+class Lists(UseCases):
+    """Reads pages for the use cases."""
 
     async def tabulars(
         self,
@@ -56,14 +49,14 @@ class Lists:
         """
         operation = permit.operation
         sees_all = permit.holds(Can.LIST_EVERYTHING, operation.namespace)
-        reach = None if sees_all else await reach_of(self.reaches, type)
+        reach = None if sees_all else await reach_of(self._reaches, type)
 
         async def fetch(after: tuple[str, UUID] | None, limit: int) -> Sequence[AnyRow]:
             if reach is None:
-                return await self.database.read_all(
+                return await self._database.read_all(
                     *list_pages.in_namespace(namespace_id=namespace.id, kind=type.value, after=after, limit=limit)
                 )
-            async with self.database.read() as connection:
+            async with self._database.read() as connection:
                 return await list_candidates.tabulars(
                     connection,
                     holders_of(permit.actor, permit.resolution),
@@ -107,7 +100,7 @@ class Lists:
             return None
         if not permit.holds(Can.LIST_EVERYTHING, operation.namespace):
             return None
-        [row] = await self.database.read_all(
+        [row] = await self._database.read_all(
             *list_pages.names_in_namespace(namespace_id=namespace.id, kind=type.value, limit=_MOST_NAMES + 1)
         )
         return None if len(row.names) > _MOST_NAMES else row.names
@@ -125,11 +118,11 @@ class Lists:
         """
         operation = permit.operation
         sees_all = permit.holds(Can.LIST_EVERYTHING, parent)
-        reach = None if sees_all else await reach_of(self.reaches, ObjectType.NAMESPACE)
+        reach = None if sees_all else await reach_of(self._reaches, ObjectType.NAMESPACE)
 
         async def fetch(after: tuple[str, UUID] | None, limit: int) -> Sequence[AnyRow]:
             if reach is None:
-                return await self.database.read_all(
+                return await self._database.read_all(
                     *list_pages.children(
                         warehouse_id=parent.warehouse_id,
                         parent_id=None if within is None else within.id,
@@ -137,7 +130,7 @@ class Lists:
                         limit=limit,
                     )
                 )
-            async with self.database.read() as connection:
+            async with self._database.read() as connection:
                 return await list_candidates.children(
                     connection,
                     holders_of(permit.actor, permit.resolution),
@@ -162,11 +155,11 @@ class Lists:
         """
         operation = permit.operation
         sees_all = permit.holds(Can.LIST_EVERYTHING, operation.warehouse)
-        by_grants = not sees_all and await all_by_grants(self.reaches)
+        by_grants = not sees_all and await all_by_grants(self._reaches)
         holders = holders_of(permit.actor, permit.resolution) if by_grants else None
 
         async def fetch(after: tuple[str, UUID] | None, limit: int) -> Sequence[AnyRow]:
-            async with self.database.read() as connection:
+            async with self._database.read() as connection:
                 return await deleted.dropped(
                     connection,
                     warehouse_id=operation.warehouse.warehouse_id,
@@ -178,7 +171,7 @@ class Lists:
 
         async def is_visible(rows: Sequence[AnyRow]) -> Sequence[bool]:
             keys = [ObjectKey(ObjectType(row.kind), str(row.id)) for row in rows]
-            return await self.door.visible(permit, Can.INCLUDE_IN_LIST, keys)
+            return await self._door.visible(permit, Can.INCLUDE_IN_LIST, keys)
 
         return await visible_page(
             fetch,
@@ -194,7 +187,7 @@ class Lists:
         async def is_visible(rows: Sequence[AnyRow]) -> Sequence[bool]:
             keys = [ObjectKey(type, str(row.id)) for row in rows]
             by = () if reach is None else [row.by for row in rows]
-            return await self.door.visible(permit, Can.INCLUDE_IN_LIST, keys, by)
+            return await self._door.visible(permit, Can.INCLUDE_IN_LIST, keys, by)
 
         return is_visible
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
@@ -15,10 +14,9 @@ from gateway.access.nouns.refs import WarehouseRef
 from gateway.access.operations.warehouse_bodies import ScopeFinding, ScopeReportAnswer
 from gateway.access.operations.warehouses import GetScopeReport, RunScopeCanary
 from gateway.db.credentials import scope_verdicts
-from gateway.db.credentials.credentials import StorageCredentials
-from gateway.db.engine.database import Connection, Database
+from gateway.db.engine.database import Connection
 from gateway.features.credentials.storage_validation import ValidationReport
-from gateway.storage.provider import StorageClients
+from gateway.features.kit import Kit, UseCases
 from gateway.storage.registry import stored_profile
 from gateway.vending.canary import run_canary
 from gateway.vending.scope_verdict import Finding, ScopeReport, Verdict, announce
@@ -30,27 +28,19 @@ FIRST_VERSION: Final = 1
 _SHARE: Final = 8 / 15
 
 
-class CredentialScope:
+class CredentialScope(UseCases):
     """Return and renew the verdict of the canary on a warehouse's store.
 
     `request_seconds` is the request timeout; a run with its cleanup ends before it. `keep` is the time for which a
     proof counts although later runs are inconclusive.
     """
 
-    def __init__(
-        self,
-        *,
-        database: Database,
-        storage: StorageCredentials,
-        clients: StorageClients,
-        request_seconds: float,
-        keep: timedelta,
-    ) -> None:
-        self._database = database
-        self._storage = storage
-        self._clients = clients
-        self._seconds = request_seconds * _SHARE
-        self._keep = keep
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._storage = kit.storage
+        self._clients = kit.clients
+        self._seconds = kit.request_seconds * _SHARE
+        self._keep = kit.canary_keep
 
     async def report(self, permit: Permit[GetScopeReport]) -> ScopeReportAnswer:
         """Return the verdict for the current storage profile, and the result of the last run."""

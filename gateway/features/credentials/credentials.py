@@ -14,7 +14,6 @@ import structlog
 
 from gateway.access.audit.issued_credential import IssuedCredential
 from gateway.access.dependency_errors import DecisionEngineUnavailable
-from gateway.access.door.door import Door
 from gateway.access.door.permit import Permit
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.resolved import Resolution, ResolvedWarehouse
@@ -26,10 +25,9 @@ from gateway.access.operations.generic_tables import (
     VendGenericTableCredentials,
 )
 from gateway.access.operations.tables import CreateTable
-from gateway.db.credentials.credentials import StorageCredentials
-from gateway.db.engine.database import Database
 from gateway.db.tables import tables
 from gateway.features.credentials.credential_terms import creation_level, level_of, load_level, refresh_endpoint
+from gateway.features.kit import Kit, UseCases
 from gateway.iceberg.errors import ForbiddenException
 from gateway.iceberg.identifiers import TableIdentifier
 from gateway.iceberg.wire import LoadCredentialsResponse, RemoteSigningConfig, StorageCredential
@@ -41,9 +39,8 @@ from gateway.storage.registry import parse_location, stored_profile
 from gateway.vending.errors import BelowCredentialFloor
 from gateway.vending.register import register_entry
 from gateway.vending.remote_signing import SigningOffers
-from gateway.vending.scope_verdict import ScopeRule
 from gateway.vending.session_name import SessionIdentity
-from gateway.vending.vendor import NoCredentials, Vendor
+from gateway.vending.vendor import NoCredentials
 
 Vending = (
     Permit[VendCredentials]
@@ -86,25 +83,15 @@ class VendResult:
     signing: RemoteSigningConfig | None = None
 
 
-class Credentials:
+class Credentials(UseCases):
     """Vends storage credentials, and commits the audit record of each vending before the answer is sent."""
 
-    def __init__(
-        self,
-        *,
-        database: Database,
-        door: Door,
-        vendor: Vendor,
-        storage: StorageCredentials,
-        signing: SigningOffers,
-        scope: ScopeRule,
-    ) -> None:
-        self._scope = scope
-        self._database = database
-        self._door = door
-        self._vendor = vendor
-        self._storage = storage
-        self._signing = signing
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._scope = kit.scope
+        self._vendor = kit.vendor
+        self._storage = kit.storage
+        self._signing = SigningOffers(kit.signer, base_uri=kit.base_uri)
 
     async def vend(self, permit: Permit[VendCredentials]) -> LoadCredentialsResponse:
         """Return new credentials of a table that was loaded before.

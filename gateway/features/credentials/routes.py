@@ -16,7 +16,9 @@ from gateway.access.operations.signing import SignCreation, SignRequest, SignWri
 from gateway.access.request import Query
 from gateway.api.context import Ctx
 from gateway.api.serves import serve, serves
-from gateway.features.credentials.live_credentials import LiveCredentials
+from gateway.features.credentials.credentials import Credentials
+from gateway.features.credentials.signing import Signing
+from gateway.features.live_credentials.live_credentials import LiveCredentials
 from gateway.iceberg.wire import LoadCredentialsResponse, RemoteSignRequest, RemoteSignResult
 
 
@@ -24,15 +26,15 @@ from gateway.iceberg.wire import LoadCredentialsResponse, RemoteSignRequest, Rem
 async def vend_credentials(ctx: Ctx) -> LoadCredentialsResponse:
     """Vend fresh credentials for a table."""
     await ctx.pass_through_views()
-    return await ctx.services.credentials.vend(await ctx.admit(await ctx.read(VendCredentials)))
+    return await ctx.use(Credentials).vend(await ctx.admit(await ctx.read(VendCredentials)))
 
 
 @serves(VendStagedCredentials)
 async def vend_staged_credentials(ctx: Ctx) -> LoadCredentialsResponse:
     """Vend fresh credentials to the creator of a table, before and after the table is committed."""
     operation = await ctx.read(VendStagedCredentials)
-    staged = await ctx.services.credentials.vend_staged(await ctx.admit(operation))
-    return await ctx.services.credentials.vend(await ctx.admit(operation.of_table())) if staged is None else staged
+    staged = await ctx.use(Credentials).vend_staged(await ctx.admit(operation))
+    return await ctx.use(Credentials).vend(await ctx.admit(operation.of_table())) if staged is None else staged
 
 
 serve(ListPrincipalLiveCredentials, LiveCredentials.of_principal)
@@ -52,7 +54,7 @@ async def sign_creation(ctx: Ctx) -> Response[RemoteSignResult]:
     """Sign a request for the creator of a table, before and after the table is committed."""
     operation = await ctx.read(SignCreation)
     keys = VendCreationCredentials(operation.namespace, operation.table, signing=True)
-    signed = await ctx.services.signing.sign_staged(*await ctx.admit_with(operation, keys))
+    signed = await ctx.use(Signing).sign_staged(*await ctx.admit_with(operation, keys))
     if signed is None:
         return await _sign(ctx, operation.of_table())
     return _response(signed)
@@ -60,7 +62,7 @@ async def sign_creation(ctx: Ctx) -> Response[RemoteSignResult]:
 
 async def _sign(ctx: Ctx, operation: SignRequest | SignWrite) -> Response[RemoteSignResult]:
     permit, keys = await ctx.admit_with(operation, VendCredentials(operation.table, signing=True))
-    return _response(await ctx.services.signing.sign(permit, keys))
+    return _response(await ctx.use(Signing).sign(permit, keys))
 
 
 def _response(signed: RemoteSignResult) -> Response[RemoteSignResult]:

@@ -14,10 +14,9 @@ from gateway.access.door.permit import Permit
 from gateway.access.nouns.resolved import ResolvedWarehouse
 from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
 from gateway.access.operations.signing import SignCreation, SignRequest, SignWrite
-from gateway.db.credentials.credentials import StorageCredentials
-from gateway.db.engine.database import Database
 from gateway.db.tables import tables
 from gateway.features.credentials.credential_terms import creation_level, load_level
+from gateway.features.kit import Kit, UseCases
 from gateway.iceberg.errors import CatalogError, ForbiddenException
 from gateway.iceberg.wire import RemoteSignRequest, RemoteSignResult
 from gateway.obligations.application import vending_terms
@@ -26,8 +25,7 @@ from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
 from gateway.scope.signing import ReadRequest, SignedAction, UnsignedRequest
 from gateway.storage.registry import parse_location, stored_profile
-from gateway.vending.remote_signing import RemoteSigner, SigningKey
-from gateway.vending.scope_verdict import ScopeRule
+from gateway.vending.remote_signing import SigningKey
 from gateway.vending.session_name import SessionIdentity
 
 _Permit = Permit[SignRequest | SignWrite] | Permit[SignCreation]
@@ -43,16 +41,14 @@ class SigningForbidden(ForbiddenException):
     """A policy, an obligation or the caller's access level does not allow the request to sign."""
 
 
-class Signing:
+class Signing(UseCases):
     """The use case of signing one request, and the properties that make a client ask for it."""
 
-    def __init__(
-        self, *, database: Database, signer: RemoteSigner, storage: StorageCredentials, scope: ScopeRule
-    ) -> None:
-        self._scope = scope
-        self._database = database
-        self._signer = signer
-        self._storage = storage
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._scope = kit.scope
+        self._signer = kit.signer
+        self._storage = kit.storage
 
     async def sign(
         self, permit: Permit[SignRequest | SignWrite], vend: Permit[VendCredentials] | None

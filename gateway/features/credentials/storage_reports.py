@@ -20,11 +20,10 @@ from gateway.features.credentials.storage_validation import (
     ValidationReport,
     validate_warehouse_storage,
 )
+from gateway.features.kit import Kit, UseCases
 from gateway.iceberg.errors import CatalogError
 from gateway.scope.credential import Credential
 from gateway.scope.profile import StorageProfile
-from gateway.scope.rules import StorageRules
-from gateway.storage.provider import StorageClients
 from gateway.storage.registry import decode_credential, decode_profile, require_same_provider
 
 #: Checks that do not access the store, in the order of the report.
@@ -49,21 +48,15 @@ Rule = Callable[[], Awaitable[object]] | str
 """A check that raises if the rule is broken, or the reason why it is skipped."""
 
 
-class StorageValidator:
+class StorageValidator(UseCases):
     """Decode profiles and credentials by the operator's rules, and test them on their store."""
 
-    def __init__(
-        self, *, clients: StorageClients, rules: StorageRules, skip: bool, request_seconds: float = 30.0
-    ) -> None:
-        """Create a validator.
-
-        `request_seconds` is the request timeout. The checks end before it, so that the client receives the report.
-        `skip` disables the checks on the store.
-        """
-        self._total_seconds = request_seconds * _SHARE
-        self._clients = clients
-        self._rules = rules
-        self._skip = skip
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._total_seconds = kit.request_seconds * _SHARE
+        self._clients = kit.clients
+        self._rules = kit.rules
+        self._skip = kit.skip_storage_validation
 
     def profile(self, raw: bytes) -> StorageProfile:
         """Return the decoded profile of a request.

@@ -15,7 +15,7 @@ from gateway.access.operations.tasks import ExpireDeleted
 from gateway.db.engine.database import Connection, Database
 from gateway.db.pools.rows import AnyRow
 from gateway.db.tables import deleted, namespaces, tables
-from gateway.db.tables.documents import Document, Documents
+from gateway.db.tables.documents import Document
 from gateway.db.tasks import task_runs
 from gateway.db.tasks.task_runs import Task
 from gateway.db.tasks.tasks import Queue
@@ -24,18 +24,19 @@ from gateway.db.tuples.outbox import Pending
 from gateway.db.tuples.ownership import record_deleted
 from gateway.features.approvals.change_approval import ChangeApproval
 from gateway.features.contents.lists import Lists
+from gateway.features.kit import Kit, UseCases
 from gateway.features.system_admission import admitted
 from gateway.iceberg.errors import AlreadyExistsException, CommitFailedException, NoSuchNamespaceException
 
 
-class DeletedTables:
+class DeletedTables(UseCases):
     """Soft-deleted tables and views of a warehouse. They keep their grants."""
 
-    def __init__(self, *, database: Database, lists: Lists, documents: Documents, approval: ChangeApproval) -> None:
-        self._documents = documents
-        self._approval = approval
-        self._database = database
-        self._lists = lists
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._documents = kit.documents
+        self._approval = ChangeApproval(kit)
+        self._lists = Lists(kit)
 
     async def list(self, permit: Permit[ListDeletedTabulars]) -> DeletedTabulars:
         """Return the soft-deleted tables and views that the caller can see, ordered by name."""

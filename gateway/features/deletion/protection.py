@@ -8,16 +8,13 @@ from gateway.access.nouns.authz_errors import not_found
 from gateway.access.nouns.refs import ObjectKey, Ref
 from gateway.access.nouns.resolved import Resolution
 from gateway.access.operations.deletion import GetProtection, ProtectionAnswer, SetProtection
-from gateway.db.engine.database import Database
 from gateway.db.pools.rows import AnyRow
 from gateway.db.tables import protection
+from gateway.features.kit import UseCases
 
 
-class Protection:
+class Protection(UseCases):
     """The protection flag of namespaces, tables and views: dropping requires `force`. It affects no right."""
-
-    def __init__(self, *, database: Database) -> None:
-        self._database = database
 
     async def get(self, permit: Permit[GetProtection]) -> ProtectionAnswer:
         """Return the current flag."""

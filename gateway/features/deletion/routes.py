@@ -29,7 +29,7 @@ async def undrop_tabulars(ctx: Ctx) -> None:
         kept(ObjectType(each.type.replace("-", "_")), warehouse.warehouse_id, each.id)
         for each in dict.fromkeys(request.targets)
     )
-    await ctx.services.deleted.undrop(await ctx.admit(UndropTabulars(warehouse, targets)))
+    await ctx.use(DeletedTables).undrop(await ctx.admit(UndropTabulars(warehouse, targets)))
 
 
 for reading, setting in zip(GET_PROTECTION, SET_PROTECTION, strict=True):

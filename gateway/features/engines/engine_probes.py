@@ -9,7 +9,6 @@ self-test. A pass gives no trust, because the principal knows the values.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from datetime import timedelta
 from secrets import SystemRandom
 from typing import Final
@@ -18,16 +17,8 @@ from uuid import UUID, uuid4
 import msgspec
 import structlog
 
-from gateway.access.decisions.engine_trust import (
-    CANARY_NAMESPACE,
-    FAILED,
-    PASSED,
-    ProbeRules,
-    ProbeState,
-    counts,
-    warned,
-)
 from gateway.access.door.permit import Permit
+from gateway.access.engine_probes import CANARY_NAMESPACE, FAILED, PASSED, ProbeState, counts, warned
 from gateway.access.management_errors import (
     EngineAddressUnknown,
     EngineProbeNotOpen,
@@ -43,11 +34,12 @@ from gateway.access.operations.engine_probes import (
     RecordEngineProbe,
     RunEngineProbe,
 )
-from gateway.db.engine.database import Connection, Database
+from gateway.db.engine.database import Connection
 from gateway.db.grants import engine_probes
 from gateway.db.pools.rows import AnyRow
 from gateway.features.engines.probe_challenges import Challenge, ProbeResult, judge, judge_read, new_rows
-from gateway.verification.engine_reads import EngineAddress, EngineNotReached, EngineReads
+from gateway.features.kit import Kit, UseCases
+from gateway.verification.engine_reads import EngineAddress, EngineNotReached
 
 _log = structlog.get_logger("governance.engine_probes")
 
@@ -59,29 +51,20 @@ _SHARE: Final = 2 / 3
 """The part of the request timeout in which all reads must end, so that the caller learns which engine is too slow."""
 
 
-class EngineProbes:
+class EngineProbes(UseCases):
     """Use cases of `/engine-probe`.
 
     A passed probe counts for `valid_days`. `rules` state which engines are not trusted without one. `count` receives
     each verdict, for metrics. `request_seconds` is the request timeout.
     """
 
-    def __init__(
-        self,
-        *,
-        database: Database,
-        count: Callable[[str], None],
-        valid_days: float,
-        rules: ProbeRules,
-        reads: EngineReads,
-        request_seconds: float,
-    ) -> None:
-        self._database = database
-        self._count = count
-        self._valid_days = valid_days
-        self._rules = rules
-        self._reads = reads
-        self._seconds = request_seconds * _SHARE
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._count = kit.count_probe
+        self._valid_days = kit.probe_valid_days
+        self._rules = kit.probe_rules
+        self._engines = kit.engine_reads
+        self._seconds = kit.request_seconds * _SHARE
 
     async def list(self, permit: Permit[ListEngineProbes]) -> EngineProbeList:
         """Return the engines that have a result, an open probe or a warning in the warehouse."""
@@ -142,7 +125,7 @@ class EngineProbes:
                     f"You granted {engine} `enforcer` or `delegate`, so you cannot prove that it deserves the trust. "
                     "Another principal that may grant `enforcer` on the warehouse has to probe it."
                 )
-        address = self._reads.address_of(engine, warehouse_id)
+        address = self._engines.address_of(engine, warehouse_id)
         if address is None:
             raise EngineAddressUnknown(
                 f"The settings of the gateway have no address of {engine} for this warehouse. Its operator can set "
@@ -179,7 +162,7 @@ class EngineProbes:
             async with asyncio.timeout(self._seconds):
                 for control in order:
                     outputs[control].append(
-                        await self._reads.read(address, CANARY_NAMESPACE, challenge.table, control=control)
+                        await self._engines.read(address, CANARY_NAMESPACE, challenge.table, control=control)
                     )
         except EngineNotReached as error:
             raise EngineUnreachable(f"{error}. Nothing was recorded; repeat the request.") from None
@@ -279,7 +262,7 @@ class EngineProbes:
 
     def _opened(self, permit: Permit[CreateEngineProbe], challenge: Challenge) -> EngineProbeChallenge:
         request, warehouse_id = permit.operation.request, permit.operation.warehouse.warehouse_id
-        address = self._reads.address_of(request.engine, warehouse_id)
+        address = self._engines.address_of(request.engine, warehouse_id)
         return EngineProbeChallenge(
             id=challenge.id,
             engine=request.engine,

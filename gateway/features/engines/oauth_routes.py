@@ -24,7 +24,7 @@ from gateway.api.context import Ctx
 from gateway.api.errors import OAuthRefused, OAuthUnauthenticated
 from gateway.api.forms import UnreadableForm
 from gateway.api.serves import serves
-from gateway.features.engines.token_exchange import NotAnEngine, SubjectOutsideLimits, UnfitSubject
+from gateway.features.engines.token_exchange import NotAnEngine, SubjectOutsideLimits, TokenExchange, UnfitSubject
 from gateway.identity.claims import checked_subject
 from gateway.identity.delegated import SCOPE
 from gateway.identity.errors import NotAuthenticated
@@ -94,7 +94,7 @@ async def exchange_token(ctx: Ctx) -> Response[TokenAnswer]:
     subject, proven = await _subject(ctx, form, engine)
     await ctx.authenticate_as(engine)
     try:
-        issued = await ctx.services.exchanges.exchange(await ctx.admit(ExchangeToken(subject, proven)))
+        issued = await ctx.use(TokenExchange).exchange(await ctx.admit(ExchangeToken(subject, proven)))
         ctx.recognize_engine()
     except (NotAnEngine, SubjectOutsideLimits) as refused:
         raise OAuthRefused("unauthorized_client", refused.message) from None

@@ -16,8 +16,8 @@ from uuid import UUID
 
 import structlog
 
-from gateway.access.decisions.engine_trust import ProbeRules, ProbeState, Standing, standing_of
 from gateway.access.dependency_errors import DatabaseUnavailable
+from gateway.access.engine_probes import ProbeRules, ProbeState, Standing, standing_of
 from gateway.db.engine.database import Database
 from gateway.db.grants import engine_probes
 

@@ -9,18 +9,17 @@ from typing import Final
 import structlog
 
 from gateway.access.actor import Actor
-from gateway.access.decisions.delegation import ADMINISTRATORS_REFUSED, refusing_limit
-from gateway.access.door.door import Door
+from gateway.access.delegate_grants import ADMINISTRATORS_REFUSED, refusing_limit
 from gateway.access.door.list_visibility import holders_of
 from gateway.access.door.permit import Permit
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.nouns.relations import Can
 from gateway.access.operations.token_exchange import ExchangeToken, Subject
-from gateway.access.ports import Resolver
-from gateway.db.engine.database import Database
 from gateway.db.grants import delegations
+from gateway.db.resolver.resolver import DatabaseResolver
+from gateway.features.kit import Kit, UseCases
 from gateway.iceberg.errors import BadRequestException, ForbiddenException
-from gateway.identity.delegated import DelegatedTokens, IssuedToken, TokenTooLarge
+from gateway.identity.delegated import IssuedToken, TokenTooLarge
 
 _log = structlog.get_logger("catalog.token_exchange")
 _MAX_GRANTS: Final = 2_000
@@ -39,14 +38,13 @@ class UnfitSubject(BadRequestException):
     """The user's token has expired, or contains more groups than a delegated token can hold."""
 
 
-class TokenExchange:
+class TokenExchange(UseCases):
     """The use case of `POST /v1/oauth/tokens`."""
 
-    def __init__(self, *, database: Database, resolver: Resolver, door: Door, tokens: DelegatedTokens) -> None:
-        self._database = database
-        self._resolver = resolver
-        self._door = door
-        self._tokens = tokens
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._resolver = DatabaseResolver(kit.database)
+        self._tokens = kit.own_tokens
 
     async def exchange(self, permit: Permit[ExchangeToken]) -> IssuedToken:
         """Issue a token with which the caller acts for the operation's subject. The audit record is committed first.

@@ -25,17 +25,17 @@ from gateway.access.operations.events import (
 from gateway.access.operations.tasks import ForgetEventSink, ReplayEventsByCommand, RetryDeadLettersByCommand
 from gateway.db.engine.database import Database
 from gateway.db.warehouses import event_deliveries
+from gateway.features.kit import Kit, UseCases
 from gateway.features.system_admission import admitted
 from gateway.iceberg.errors import BadRequestException, InvalidPaginationToken
 
 
-class EventDeliveries:
+class EventDeliveries(UseCases):
     """State and control of the delivery. `sinks` are the names of the configured sinks."""
 
-    def __init__(self, *, database: Database, sinks: tuple[str, ...], page_size: int) -> None:
-        self._database = database
-        self._sinks = sinks
-        self._page_size = page_size
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._sinks = kit.sinks
 
     async def sinks(self, _: Permit[ListEventSinks]) -> EventSinkList:
         """Return the configured sinks, and others with waiting events or dead letters."""

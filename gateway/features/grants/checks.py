@@ -10,7 +10,6 @@ from uuid import UUID
 from gateway.access.actor import Actor
 from gateway.access.decisions.definer_views import runs_as
 from gateway.access.decisions.hypothetical_evaluation import HypotheticalCheck
-from gateway.access.door.door import Door
 from gateway.access.door.permit import Permit
 from gateway.access.management_errors import CannotInspectPermissions
 from gateway.access.nouns.authz_errors import not_found
@@ -36,15 +35,13 @@ from gateway.features.grants.partial_checks import (
     hidden,
     restricted_answer,
 )
+from gateway.features.kit import UseCases
 from gateway.obligations.columns import RestrictionNotExpressible, columns_of
 from gateway.obligations.data_policies import BoundPolicy
 
 
-class Checks:
+class Checks(UseCases):
     """Use cases of `POST /permissions/check` and `POST /action/batch-check`."""
-
-    def __init__(self, *, door: Door) -> None:
-        self._door = door
 
     async def check(self, permit: Permit[CheckPermission]) -> CheckAnswer:
         """Return whether OpenFGA and OPA would both allow the action. An object that does not exist is not allowed."""

@@ -10,16 +10,15 @@ from uuid import UUID
 
 from gateway.access.decisions.delegation import without_role
 from gateway.access.delegation_limits import ActsFor, DelegateHolder, DelegateScope, OwnDelegate, OwnDelegates
-from gateway.access.door.door import Door
 from gateway.access.door.permit import Permit
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.nouns.relations import Can
 from gateway.access.operations.users import ListOwnDelegates
 from gateway.access.tuples import PrincipalType
-from gateway.db.engine.database import Database
 from gateway.db.grants import delegations
 from gateway.db.pools.rows import AnyRow
 from gateway.features.grants.grant_lists import page_token_id
+from gateway.features.kit import UseCases
 
 #: Maximum rows of one read.
 _MOST_READ: Final = 1000
@@ -43,13 +42,8 @@ class _Included:
         return tuple(dict.fromkeys((self.on, ObjectKey(ObjectType.PROJECT, self.row.project_id))))
 
 
-class Delegates:
+class Delegates(UseCases):
     """Use case of `GET /whoami/delegates`."""
-
-    def __init__(self, *, database: Database, door: Door, page_size: int) -> None:
-        self._database = database
-        self._door = door
-        self._page_size = page_size
 
     async def of_caller(self, permit: Permit[ListOwnDelegates]) -> OwnDelegates:
         """Return the live grants that include the caller, on projects and warehouses that the caller sees.

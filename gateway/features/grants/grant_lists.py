@@ -11,7 +11,6 @@ from uuid import UUID
 
 from gateway.access.decisions.hypothetical_evaluation import HypotheticalCheck
 from gateway.access.delegation_limits import ActsFor, limits_of
-from gateway.access.door.door import Door
 from gateway.access.door.permit import Permit
 from gateway.access.nouns.privileges import GRANTABLE, Privilege, granting
 from gateway.access.nouns.refs import ObjectKey, ObjectType, Ref, ServerRef, field_of, table_of
@@ -40,13 +39,13 @@ from gateway.access.operations.grants import (
 )
 from gateway.access.principals import actor_of, own_principal, principal_answer
 from gateway.access.tuples import PrincipalType
-from gateway.db.engine.database import Connection, Database
+from gateway.db.engine.database import Connection
 from gateway.db.engine.object_locations import ObjectLocation, object_locations
 from gateway.db.grants import columns, grants
 from gateway.db.tables.excerpts import excerpts_of
-from gateway.db.warehouses.read_pool import ReadPool
 from gateway.features.grants.columns import columns_for, known_columns, object_of
 from gateway.features.grants.privilege_texts import privilege_answer, type_name
+from gateway.features.kit import UseCases
 from gateway.iceberg.errors import InvalidPaginationToken
 
 _KNOWN = frozenset(Privilege)
@@ -55,14 +54,8 @@ _AT_A_TIME: Final = 16
 """Number of tables whose columns are read at once. The excerpt of a wide table takes a megabyte."""
 
 
-class GrantLists:
+class GrantLists(UseCases):
     """Pages of grants with grantor, times, reason and expiry."""
-
-    def __init__(self, *, database: Database, reads: ReadPool, door: Door, page_size: int) -> None:
-        self._database = database
-        self._reads = reads
-        self._door = door
-        self._page_size = page_size
 
     async def on_object(self, permit: Permit[ListGrants | ListColumnGrants]) -> GrantList:
         """Return the live grants on one object, oldest first; one entry per grantor."""

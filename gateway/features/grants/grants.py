@@ -9,7 +9,6 @@ from functools import partial
 from uuid import UUID
 
 from gateway.access.delegation_limits import limits_text
-from gateway.access.door.door import Door
 from gateway.access.door.permit import Permit
 from gateway.access.management_errors import (
     GrantPrincipalUnknown,
@@ -50,7 +49,7 @@ from gateway.access.operations.grants import (
 )
 from gateway.access.operations.roles import ChangeRoleMembers
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
-from gateway.db.engine.database import Connection, Database, retry_serialization
+from gateway.db.engine.database import Connection, retry_serialization
 from gateway.db.grants import grants
 from gateway.db.policies import data_policy_bindings
 from gateway.db.principals import roles, users
@@ -58,25 +57,20 @@ from gateway.db.principals.last_admin_guard import guard_last_admin
 from gateway.db.principals.role_nesting import administers_server, is_subject
 from gateway.db.tables import namespaces, tables
 from gateway.db.tuples import grant_writes, outbox
-from gateway.db.tuples.delivery import TupleDelivery
 from gateway.db.tuples.desired_tuples import following
 from gateway.db.tuples.outbox import Pending
 from gateway.features.grants.columns import columns_for, object_of, refuse_another_column
 from gateway.features.grants.grant_lists import limits_of_row
 from gateway.features.grants.grant_requests import LAST_END, require_future
-from gateway.features.principals.role_guards import refuse_escalation, refuse_leaving
-from gateway.features.principals.role_members import refuse_circles, refuse_provisioned_members
+from gateway.features.grants.role_guards import refuse_escalation, refuse_leaving
+from gateway.features.grants.role_members import refuse_circles, refuse_provisioned_members
+from gateway.features.kit import UseCases
 from gateway.iceberg.errors import CatalogError
 from gateway.obligations.columns import Columns
 
 
-class Grants:
+class Grants(UseCases):
     """Read and change the grants on an object."""
-
-    def __init__(self, *, database: Database, door: Door, delivery: TupleDelivery) -> None:
-        self._database = database
-        self._door = door
-        self._delivery = delivery
 
     async def read(self, permit: Permit[ReadAssignments | ReadColumnAssignments]) -> AssignmentsAnswer:
         """Return the assignments on one object, oldest first. Equal grants of several grantors appear once."""

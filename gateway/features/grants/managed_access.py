@@ -13,17 +13,12 @@ from gateway.access.nouns.refs import NamespaceIdRef, ObjectKey, ObjectType, Ref
 from gateway.access.nouns.resolved import Resolution, ResolvedNamespace, ResolvedWarehouse
 from gateway.access.operations.actions import NamespacePermissions, WarehousePermissions
 from gateway.access.operations.namespaces import GetPermissions, SetManagedAccess
-from gateway.db.engine.database import Database
 from gateway.db.tuples import managed_access, outbox
-from gateway.db.tuples.delivery import TupleDelivery
+from gateway.features.kit import UseCases
 
 
-class ManagedAccess:
+class ManagedAccess(UseCases):
     """The managed-access flag: while it is set, owners of objects below cannot grant rights on them."""
-
-    def __init__(self, *, database: Database, delivery: TupleDelivery) -> None:
-        self._database = database
-        self._delivery = delivery
 
     async def get(self, permit: Permit[GetPermissions]) -> WarehousePermissions | NamespacePermissions:
         """Return the flag of a warehouse, or the own and the inherited flag of a namespace."""

@@ -8,7 +8,6 @@ from typing import Final
 
 from gateway.access.actor import Actor
 from gateway.access.decisions.hypothetical_evaluation import HypotheticalCheck
-from gateway.access.door.door import Door
 from gateway.access.door.permit import Permit
 from gateway.access.nouns.authz_errors import not_found
 from gateway.access.nouns.refs import TABULARS, ObjectType, Ref, ServerRef
@@ -24,6 +23,7 @@ from gateway.access.operations.actions import (
 from gateway.access.principals import actor_of, own_principal
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.features.grants.partial_checks import CONCERNS_DATA, is_possible
+from gateway.features.kit import UseCases
 from gateway.obligations.data_policies import BoundPolicy
 
 #: Actions on a user record, and the server relation that each requires. Reading requires none. The user has all of them
@@ -64,11 +64,8 @@ _OWN_OF_TYPE: Mapping[ObjectType, frozenset[Can]] = {type: frozenset({Can.MOVE})
 _AUTHORIZER_ONLY = frozenset({Can.ASSUME, Can.CHANGE_OWNERSHIP, Can.READ_ASSIGNMENTS, Can.SET_MANAGED_ACCESS})
 
 
-class Rights:
+class Rights(UseCases):
     """List the actions that both engines allow: granted by relationships and not denied by policies."""
-
-    def __init__(self, *, door: Door) -> None:
-        self._door = door
 
     async def allowed_actions(self, permit: Permit[QueryRights]) -> ActionsAnswer:
         """Return the names of the allowed actions, in alphabetical order."""

@@ -47,10 +47,13 @@ from gateway.api.answers import changed_grants
 from gateway.api.context import Ctx
 from gateway.api.serves import serve, serves
 from gateway.features.grants.check_requests import add_unknown, parse_batch, parse_check
+from gateway.features.grants.checks import Checks
 from gateway.features.grants.grant_lists import GrantLists
 from gateway.features.grants.grant_requests import parse_entries, parse_grants, parse_privileges, require_writable
+from gateway.features.grants.grants import Grants
 from gateway.features.grants.managed_access import ManagedAccess
 from gateway.features.grants.rights import Rights
+from gateway.features.live_credentials.live_credentials import LiveCredentials
 
 
 def _serve_reading(operation: type[ReadAssignments]) -> None:
@@ -58,7 +61,7 @@ def _serve_reading(operation: type[ReadAssignments]) -> None:
     async def read(ctx: Ctx) -> AssignmentsAnswer:
         unbound = await ctx.read(operation)
         privileges = parse_privileges(unbound.on.type, ctx.queries("relations"))
-        return await ctx.services.grants.read(await ctx.admit(replace(unbound, privileges=privileges)))
+        return await ctx.use(Grants).read(await ctx.admit(replace(unbound, privileges=privileges)))
 
 
 def _serve_writing(operation: type[WriteAssignments]) -> None:
@@ -68,9 +71,9 @@ def _serve_writing(operation: type[WriteAssignments]) -> None:
         request = await ctx.body(WriteAssignmentsRequest)
         writes, deletes = require_writable(unbound.on, parse_entries(request.writes), parse_entries(request.deletes))
         permit = await ctx.admit(replace(unbound, writes=writes, deletes=deletes))
-        await ctx.services.grants.write(permit)
-        exempts = await ctx.services.grants.exempts_caller(permit)
-        return changed_grants(await ctx.services.live_credentials.after_revocation(permit), exempts_caller=exempts)
+        await ctx.use(Grants).write(permit)
+        exempts = await ctx.use(Grants).exempts_caller(permit)
+        return changed_grants(await ctx.use(LiveCredentials).after_revocation(permit), exempts_caller=exempts)
 
 
 for reading in READ_ASSIGNMENTS:
@@ -86,9 +89,9 @@ def _serve_changing(operation: type[ChangeGrants]) -> None:
         request = await ctx.body(WriteGrantsRequest)
         writes, deletes = require_writable(unbound.on, parse_grants(request.writes), parse_grants(request.deletes))
         permit = await ctx.admit(replace(unbound, writes=writes, deletes=deletes))
-        await ctx.services.grants.change(permit)
-        exempts = await ctx.services.grants.exempts_caller(permit)
-        return changed_grants(await ctx.services.live_credentials.after_revocation(permit), exempts_caller=exempts)
+        await ctx.use(Grants).change(permit)
+        exempts = await ctx.use(Grants).exempts_caller(permit)
+        return changed_grants(await ctx.use(LiveCredentials).after_revocation(permit), exempts_caller=exempts)
 
 
 serve(ListPrincipalGrants, GrantLists.of_principal)
@@ -108,7 +111,7 @@ async def read_column_assignments(ctx: Ctx) -> AssignmentsAnswer:
     """Return the assignments on a column, with all privileges or those in the query parameter `relations`."""
     privileges = parse_privileges(ObjectType.COLUMN, ctx.queries("relations"))
     operation = await ctx.read(ReadColumnAssignments, privileges=privileges)
-    return await ctx.services.grants.read(await ctx.admit(operation))
+    return await ctx.use(Grants).read(await ctx.admit(operation))
 
 
 @serves(WriteColumnAssignments, reads=(Body(WriteAssignmentsRequest),))
@@ -119,8 +122,8 @@ async def write_column_assignments(ctx: Ctx) -> Response[None]:
     entries = parse_entries(request.writes), parse_entries(request.deletes)
     writes, deletes = require_writable(operation.on, *entries, kind=ObjectType.COLUMN)
     permit = await ctx.admit(replace(operation, writes=writes, deletes=deletes))
-    await ctx.services.grants.write(permit)
-    return changed_grants(await ctx.services.live_credentials.after_revocation(permit))
+    await ctx.use(Grants).write(permit)
+    return changed_grants(await ctx.use(LiveCredentials).after_revocation(permit))
 
 
 @serves(ChangeColumnGrants, reads=(Body(WriteGrantsRequest),))
@@ -131,8 +134,8 @@ async def change_column_grants(ctx: Ctx) -> Response[None]:
     entries = parse_grants(request.writes), parse_grants(request.deletes)
     writes, deletes = require_writable(operation.on, *entries, kind=ObjectType.COLUMN)
     permit = await ctx.admit(replace(operation, writes=writes, deletes=deletes))
-    await ctx.services.grants.change(permit)
-    return changed_grants(await ctx.services.live_credentials.after_revocation(permit))
+    await ctx.use(Grants).change(permit)
+    return changed_grants(await ctx.use(LiveCredentials).after_revocation(permit))
 
 
 serve(ListColumnGrants, GrantLists.on_object)
@@ -140,18 +143,16 @@ serve(ListColumnGrantHistory, GrantLists.history)
 serve(ListTableColumnGrants, GrantLists.on_columns)
 
 
-for reading in GET_PERMISSIONS:
-    serve(reading, ManagedAccess.get)
+for managed in GET_PERMISSIONS:
+    serve(managed, ManagedAccess.get)
 for setting in SET_MANAGED_ACCESS:
     serve(setting, ManagedAccess.set)
 
 
-for operation in QUERY_RIGHTS:
-    serve(operation, Rights.allowed_actions)
-
-
-for operation in QUERY_ACTIONS:
-    serve(operation, Rights.catalog_actions)
+for actions in QUERY_RIGHTS:
+    serve(actions, Rights.allowed_actions)
+for catalog_actions in QUERY_ACTIONS:
+    serve(catalog_actions, Rights.catalog_actions)
 serve(GetUserActions, Rights.user_actions)
 
 
@@ -160,7 +161,7 @@ async def check_permission(ctx: Ctx) -> CheckAnswer:
     """Check a permission of the caller, or of another principal."""
     request = await ctx.body(CheckRequest)
     operation = parse_check(request, caller=ctx.actor, default_project_id=ctx.services.default_project_id)
-    return await ctx.services.checks.check(await ctx.admit(operation))
+    return await ctx.use(Checks).check(await ctx.admit(operation))
 
 
 @serves(BatchCheck, reads=(Body(BatchCheckRequest),))
@@ -168,7 +169,7 @@ async def batch_check(ctx: Ctx) -> BatchCheckAnswer:
     """Check many permissions in one request."""
     request = await ctx.body(BatchCheckRequest)
     operation, is_known = parse_batch(request, caller=ctx.actor, default_project_id=ctx.services.default_project_id)
-    answer = await ctx.services.checks.batch(await ctx.admit(operation))
+    answer = await ctx.use(Checks).batch(await ctx.admit(operation))
     if operation.delegated and any(each.principal is not None for each in operation.checks):
         # `Checks.batch` raises CannotInspectPermissions unless the caller is an inspector or a delegate somewhere.
         ctx.recognize_engine()

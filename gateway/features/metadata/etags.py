@@ -21,7 +21,6 @@ import msgspec
 from gateway.access.door.permit import Permit
 from gateway.access.operation import Operation
 from gateway.iceberg.referenced import SnapshotsMode
-from gateway.iceberg.wire import LoadTableResult
 
 #: The longest time after vending for which an answer with credentials is confirmed, whatever their lifetime.
 LONGEST_CONFIRMATION = timedelta(hours=1)
@@ -96,14 +95,6 @@ REMOTE_SIGNING = "remote-signing"
 """A value of `Representation.delegation`."""
 COMMITTED = "committed"
 WITHOUT_CREDENTIALS = frozenset({METADATA_ONLY, CLIENT_MANAGED, COMMITTED})
-
-
-@dataclass(frozen=True, slots=True)
-class Tagged:
-    """An answer with its ETag. `body` is None if the client's copy is still valid (304)."""
-
-    etag: str
-    body: LoadTableResult | None
 
 
 def commit_etag(permit: Permit[Operation], table_id: UUID | None, metadata_location: str) -> str:

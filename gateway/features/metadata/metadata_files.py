@@ -12,15 +12,13 @@ from uuid_utils.compat import uuid7
 
 from gateway.access.dependency_errors import CommitUnknown, DatabaseUnavailable
 from gateway.access.nouns.resolved import ResolvedWarehouse
-from gateway.db.credentials.credentials import StorageCredentials
-from gateway.db.tables.pending_files import PendingFiles
+from gateway.features.kit import Kit, UseCases
 from gateway.iceberg.errors import (
     CommitStateUnknownException,
     InvalidLocation,
     NotFoundException,
     UnexpectedFilesInLocation,
 )
-from gateway.iceberg.limits import Limits
 from gateway.iceberg.metadata import TableMetadata, encode_table_metadata
 from gateway.iceberg.metadata_file import compress, decompress, next_metadata_location, uses_gzip
 from gateway.iceberg.views import ViewMetadata, encode_view_metadata
@@ -34,9 +32,7 @@ from gateway.storage.errors import (
     StorageEndpointRefused,
     StorageUnavailable,
 )
-from gateway.storage.files import Files
 from gateway.storage.registry import parse_location, stored_profile
-from gateway.vending.vendor import Vendor
 
 _log = structlog.get_logger("catalog.metadata_files")
 
@@ -48,26 +44,19 @@ Written = tuple[str, bytes]
 """The location of a metadata file, and its document without compression."""
 
 
-class MetadataFiles:
+class MetadataFiles(UseCases):
     """The gateway's own reads and writes in a warehouse's store.
 
     `limits` bound the size of the files that are read. The use cases apply them to tables and views too.
     """
 
-    def __init__(
-        self,
-        *,
-        files: Files,
-        storage: StorageCredentials,
-        vendor: Vendor,
-        pending: PendingFiles,
-        limits: Limits | None = None,
-    ) -> None:
-        self._vendor = vendor
-        self._pending = pending
-        self._files = files
-        self._storage = storage
-        self.limits = limits or Limits()
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._vendor = kit.vendor
+        self._pending = kit.pending_files
+        self._files = kit.files
+        self._storage = kit.storage
+        self.limits = kit.limits
 
     @asynccontextmanager
     async def write_one(

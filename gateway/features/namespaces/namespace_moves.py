@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from gateway.access.door.door import Door
 from gateway.access.door.permit import Permit
 from gateway.access.management_errors import (
     NamespaceCannotMoveIntoSelf,
@@ -22,13 +21,14 @@ from gateway.access.nouns.refs import NamespaceRef
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.resolved import ResolvedNamespace, ResolvedWarehouse
 from gateway.access.operations.namespaces import MovedNamespace, MoveNamespace
-from gateway.db.engine.database import Connection, Database, retry_serialization
+from gateway.db.engine.database import Connection, retry_serialization
 from gateway.db.tables import namespace_move
 from gateway.db.tables.namespace_move import Subtree
 from gateway.db.tables.namespaces import NamespaceGone
 from gateway.db.tables.tables import Clash
-from gateway.db.tuples.delivery import TupleDelivery
 from gateway.db.tuples.ownership import Steps
+from gateway.features.approvals.change_approval import ChangeApproval
+from gateway.features.kit import Kit, UseCases
 from gateway.iceberg.errors import (
     AlreadyExistsException,
     NamespaceDepthExceeded,
@@ -47,23 +47,13 @@ ApproveMove: TypeAlias = Callable[
 """Asks the verifiers about the move of a namespace. Raises the refusal."""
 
 
-class NamespaceMoves:
+class NamespaceMoves(UseCases):
     """Move namespaces. `reserved` names apply as they do to new namespaces. `approve` is called before the move."""
 
-    def __init__(
-        self,
-        *,
-        database: Database,
-        door: Door,
-        delivery: TupleDelivery,
-        reserved: frozenset[str],
-        approve: ApproveMove,
-    ) -> None:
-        self._approve = approve
-        self._database = database
-        self._door = door
-        self._delivery = delivery
-        self._reserved = reserved
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._approve = ChangeApproval(kit).of_move
+        self._reserved = kit.reserved
 
     async def move(self, permit: Permit[MoveNamespace]) -> MovedNamespace:
         """Move a namespace. Idempotent: a repeated move delivers the tuples again.

@@ -20,14 +20,14 @@ from gateway.access.operations.namespaces import (
     NamespaceExists,
     UpdateNamespaceProperties,
 )
-from gateway.db.engine.database import Database, retry_serialization
+from gateway.db.engine.database import retry_serialization
 from gateway.db.tables import namespaces
-from gateway.db.tuples.delivery import TupleDelivery
 from gateway.db.tuples.desired_tuples import path_above
 from gateway.db.tuples.outbox import Pending
 from gateway.db.tuples.ownership import record_new
 from gateway.features.approvals.change_approval import UNCONDITIONAL, Approval, ChangeApproval, ChangeRejected
 from gateway.features.contents.lists import Lists
+from gateway.features.kit import Kit, UseCases
 from gateway.features.namespaces.namespace_drops import drop_empty, drop_tree
 from gateway.features.tables.approved_commits import ApprovedStateChanged, commit_approved
 from gateway.iceberg.errors import (
@@ -40,7 +40,7 @@ from gateway.iceberg.errors import (
     UnprocessableEntityException,
 )
 from gateway.iceberg.identifiers import validate_new_namespace
-from gateway.iceberg.limits import MAX_NAMESPACE_PROPERTY_BYTES, Limits, property_bytes
+from gateway.iceberg.limits import MAX_NAMESPACE_PROPERTY_BYTES, property_bytes
 from gateway.iceberg.wire import ListNamespacesResponse, NamespaceResponse, UpdateNamespacePropertiesResponse
 from gateway.storage.registry import stored_profile
 from gateway.verification.port import ChangeKind
@@ -53,25 +53,15 @@ _DELIVERED_AT_ONCE = 500
 _SYNTHETIC = frozenset({"namespace_id", "managed_access"})
 
 
-class Namespaces:
+class Namespaces(UseCases):
     """Namespaces of a warehouse."""
 
-    def __init__(
-        self,
-        *,
-        database: Database,
-        delivery: TupleDelivery,
-        lists: Lists,
-        reserved: frozenset[str],
-        approval: ChangeApproval,
-        limits: Limits | None = None,
-    ) -> None:
-        self._max_properties = (limits or Limits()).properties
-        self._approval = approval
-        self._database = database
-        self._lists = lists
-        self._delivery = delivery
-        self._reserved = reserved
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._max_properties = kit.limits.properties
+        self._approval = ChangeApproval(kit)
+        self._lists = Lists(kit)
+        self._reserved = kit.reserved
 
     async def list(self, permit: Permit[ListNamespaces]) -> ListNamespacesResponse:
         """Return the direct children that the caller can see, with the spelling of their creators."""

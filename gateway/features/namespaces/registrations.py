@@ -14,7 +14,6 @@ import msgspec
 from uuid_utils.compat import uuid7
 
 from gateway.access.actor import Actor
-from gateway.access.door.door import Door
 from gateway.access.door.permit import Permit
 from gateway.access.nouns.authz_errors import forbidden
 from gateway.access.nouns.refs import ObjectType, WarehouseRef
@@ -23,14 +22,14 @@ from gateway.access.nouns.resolved import ResolvedNamespace, ResolvedTable
 from gateway.access.operations.registrations import AdoptTable, AdoptView, RegisterTable, RegisterView, UnregisterTable
 from gateway.access.operations.tables import DropTable
 from gateway.access.tuples import Principal, PrincipalType
-from gateway.db.engine.database import Connection, Database
+from gateway.db.engine.database import Connection
 from gateway.db.tables import namespaces, tables, tabular_writes
-from gateway.db.tables.documents import Document, Documents
-from gateway.db.tuples.delivery import TupleDelivery
+from gateway.db.tables.documents import Document
 from gateway.db.tuples.outbox import Pending
 from gateway.db.tuples.ownership import record_deleted
 from gateway.features.contents.containers import above_table
 from gateway.features.credentials.credentials import require_vendable
+from gateway.features.kit import Kit, UseCases
 from gateway.features.metadata.metadata_files import MetadataFiles
 from gateway.features.metadata.metadata_validation import MetadataValidator
 from gateway.features.tables.location_reuse import Claim, RegistrationPermit, claim_of_file, take_location
@@ -60,27 +59,16 @@ from gateway.storage.examine import Examined, Kind
 from gateway.storage.registry import parse_location, stored_profile
 
 
-class Registrations:
+class Registrations(UseCases):
     """Use cases: register and adopt tables and views, unregister tables."""
 
-    def __init__(
-        self,
-        *,
-        database: Database,
-        door: Door,
-        delivery: TupleDelivery,
-        files: MetadataFiles,
-        views: Views,
-        documents: Documents,
-    ) -> None:
-        self._documents = documents
-        self._approval = views.approval
-        self._database = database
-        self._door = door
-        self._delivery = delivery
-        self._files = files
-        self._validator = MetadataValidator(files.limits)
-        self._views = views
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._documents = kit.documents
+        self._approval = Views(kit).approval
+        self._files = MetadataFiles(kit)
+        self._validator = MetadataValidator(MetadataFiles(kit).limits)
+        self._views = Views(kit)
 
     async def table(
         self, permit: Permit[RegisterTable | AdoptTable], drop: Permit[DropTable] | None

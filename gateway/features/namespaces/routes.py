@@ -19,14 +19,16 @@ from gateway.access.operations.registrations import AdoptTable, AdoptView, Regis
 from gateway.access.operations.tables import DropTable, LoadOptions, LoadTable
 from gateway.access.operations.views import LoadView
 from gateway.access.request import Header, Query
+from gateway.access.results import Tagged
 from gateway.api.answers import TableAnswer, cached_response
 from gateway.api.context import Ctx
 from gateway.api.header_values import client_manages_storage, parse_adopt_header, prefers_signing
 from gateway.api.serves import replay_by, serve, serves
-from gateway.features.metadata.etags import Tagged
 from gateway.features.namespaces.namespace_moves import NamespaceMoves
 from gateway.features.namespaces.namespaces import Namespaces
 from gateway.features.namespaces.registrations import Registrations
+from gateway.features.tables.tables import Tables
+from gateway.features.views.views import Views
 from gateway.iceberg.errors import CatalogError
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 from gateway.iceberg.wire import (
@@ -45,20 +47,20 @@ async def list_namespaces(ctx: Ctx) -> ListNamespacesResponse:
     """List the namespaces in `parent`, or at the top level if it is absent or empty (Iceberg REST specification)."""
     warehouse, above = ctx.ref(WarehouseRef), ctx.query("parent")
     parent = NamespaceRef(warehouse.warehouse_id, Namespace.parse(above)) if above else warehouse
-    return await ctx.services.namespaces.list(await ctx.admit(await ctx.read(ListNamespaces, parent=parent)))
+    return await ctx.use(Namespaces).list(await ctx.admit(await ctx.read(ListNamespaces, parent=parent)))
 
 
 async def replay_create(ctx: Ctx, recorded_success: RecordedSuccess) -> NamespaceResponse:
     """Return the current namespace."""
     namespace = (await ctx.body(CreateNamespaceRequest)).identifier
     ref = NamespaceRef(ctx.ref(WarehouseRef).warehouse_id, namespace)
-    return await ctx.services.namespaces.load(await ctx.admit(LoadNamespace(ref)))
+    return await ctx.use(Namespaces).load(await ctx.admit(LoadNamespace(ref)))
 
 
 async def replay_update(ctx: Ctx, recorded_success: RecordedSuccess) -> UpdateNamespacePropertiesResponse:
     """Return the recorded names of changed properties, if the caller still has the right to change them."""
     permit = await ctx.admit(await ctx.read(UpdateNamespaceProperties))
-    return await ctx.services.namespaces.repeat_update(permit, recorded_success)
+    return await ctx.use(Namespaces).repeat_update(permit, recorded_success)
 
 
 serve(CreateNamespace, Namespaces.create, replay=replay_create)
@@ -85,7 +87,7 @@ async def replay_view(ctx: Ctx, recorded_success: RecordedSuccess) -> LoadViewRe
     """Return the current view."""
     namespace, name = ctx.ref(NamespaceRef), (await ctx.body(RegisterViewRequest)).name
     view = TabularRef(View, namespace.warehouse_id, TableIdentifier(namespace.namespace, name))
-    return await ctx.services.views.load(await ctx.admit(LoadView(view)))
+    return await ctx.use(Views).load(await ctx.admit(LoadView(view)))
 
 
 @serves(RegisterTable, AdoptTable, replay=replay_table, reads=(_DELEGATION, _ADOPT))
@@ -107,7 +109,7 @@ async def register_table(ctx: Ctx) -> TableAnswer:
     )
     operation = await ctx.read(kind)
     drop = DropTable(operation.table, purge=False) if request.overwrite else None
-    done = await ctx.services.registrations.table(*await ctx.admit_with(operation, drop))
+    done = await ctx.use(Registrations).table(*await ctx.admit_with(operation, drop))
     try:
         return await _load(ctx, operation.table, managed)
     except CatalogError:
@@ -118,14 +120,14 @@ async def _load(ctx: Ctx, ref: TableRef, managed: bool) -> TableAnswer:
     signing = prefers_signing(ctx.header("x-iceberg-access-delegation"))
     operation = LoadTable(ref, LoadOptions(client_managed=managed))
     keys = None if managed else VendCredentials(ref, signing)
-    return cached_response(await ctx.services.tables.load(*await ctx.admit_with(operation, keys)))
+    return cached_response(await ctx.use(Tables).load(*await ctx.admit_with(operation, keys)))
 
 
 @serves(RegisterView, AdoptView, replay=replay_view, reads=(_ADOPT,))
 async def register_view(ctx: Ctx) -> LoadViewResult:
     """Register a view from its metadata file. The rules for the location of the file are those of `register_table`."""
     kind = AdoptView if parse_adopt_header(ctx.header("x-lakegate-adopt")) else RegisterView
-    return await ctx.services.registrations.view(await ctx.admit(await ctx.read(kind)))
+    return await ctx.use(Registrations).view(await ctx.admit(await ctx.read(kind)))
 
 
 serve(UnregisterTable, Registrations.unregister)

@@ -37,13 +37,14 @@ from gateway.access.operations.data_policy_bodies import (
     DataPolicyVersionList,
     UpdateDataPolicyRequest,
 )
-from gateway.db.engine.database import Connection, Database
+from gateway.access.results import Stated
+from gateway.db.engine.database import Connection
 from gateway.db.policies import data_policies, data_policy_bindings, tags
 from gateway.db.pools.rows import AnyRow
-from gateway.db.tuples.delivery import TupleDelivery
 from gateway.db.tuples.ownership import record_deleted, record_new_in_project
+from gateway.features.kit import UseCases
 from gateway.features.policies.data_policy_columns import column_names, record_columns
-from gateway.features.policies.policy_effects import Stated, restricts_caller
+from gateway.features.policies.policy_effects import restricts_caller
 from gateway.iceberg.errors import CatalogError, InvalidPaginationToken
 from gateway.iceberg.identifiers import fold
 from gateway.obligations.data_policies import AppliesTo, Definition, tags_of, with_tags
@@ -53,13 +54,8 @@ from gateway.obligations.validation import problems_of
 MOST_PROBLEMS: Final = 10
 
 
-class DataPolicies:
+class DataPolicies(UseCases):
     """Create, list, change and delete the data policies of projects."""
-
-    def __init__(self, *, database: Database, delivery: TupleDelivery, page_size: int) -> None:
-        self._database = database
-        self._delivery = delivery
-        self._page_size = page_size
 
     async def create(self, permit: Permit[CreateDataPolicy]) -> DataPolicyAnswer:
         """Create a data policy that its creator owns. Raise DataPolicyNameAlreadyExists or DataPolicyInvalid."""

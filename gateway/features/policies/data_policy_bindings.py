@@ -43,16 +43,18 @@ from gateway.access.operations.data_policy_bodies import (
     BindingTarget,
     BoundName,
 )
+from gateway.access.results import Restricts
 from gateway.db.engine import policy_alert_rows, vacated_names
-from gateway.db.engine.database import Connection, Database
+from gateway.db.engine.database import Connection
 from gateway.db.engine.policy_loss import Loss, losses_of
 from gateway.db.policies import data_policies, data_policy_bindings
 from gateway.db.policies.data_policy_bindings import MAX_NAMES, Bound, TooManyNames, name_id
 from gateway.db.policies.data_policy_revisions import lock, touch
 from gateway.db.pools.rows import AnyRow
+from gateway.features.kit import UseCases
 from gateway.features.policies.data_policies import page_start
 from gateway.features.policies.data_policy_columns import recorded_fields
-from gateway.features.policies.policy_effects import Effect, Restricts, effects_on, restricts_caller
+from gateway.features.policies.policy_effects import Effect, effects_on, restricts_caller
 from gateway.iceberg.errors import BadRequestException
 from gateway.obligations.data_policies import AppliesTo, Definition
 
@@ -67,11 +69,8 @@ class _RolledBack(Exception):
     """Ends the transaction of a dry run without a commit."""
 
 
-class DataPolicyBindings:
+class DataPolicyBindings(UseCases):
     """Bind data policies to objects, and list what they cover."""
-
-    def __init__(self, *, database: Database) -> None:
-        self._database = database
 
     async def list(self, permit: Permit[ListDataPolicyBindings]) -> BindingList:
         """Return the bindings in order of the objects' ids."""

@@ -23,21 +23,18 @@ from gateway.access.operations.mapping_tables import (
     MappingTableAnswer,
     MappingTableList,
 )
-from gateway.db.engine.database import Connection, Database
+from gateway.db.engine.database import Connection
 from gateway.db.policies import mapping_tables
 from gateway.db.policies.data_policy_revisions import touch
 from gateway.db.pools.rows import AnyRow
 from gateway.db.principals import roles, users
+from gateway.features.kit import UseCases
 from gateway.features.policies.data_policies import page_start
 from gateway.iceberg.errors import BadRequestException, InvalidPaginationToken
 
 
-class MappingTables:
+class MappingTables(UseCases):
     """Create, list and delete the mapping tables of projects, and change their entries."""
-
-    def __init__(self, *, database: Database, page_size: int) -> None:
-        self._database = database
-        self._page_size = page_size
 
     async def create(self, permit: Permit[CreateMappingTable]) -> MappingTableAnswer:
         """Create an empty mapping table. Raise MappingTableNameAlreadyExists."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Generic, Literal, TypeVar
+from typing import Final, TypeVar
 from uuid import UUID
 
 from msgspec import Struct
@@ -15,6 +15,7 @@ from gateway.access.door.permit import Permit
 from gateway.access.nouns.resolved import Excerpt
 from gateway.access.operation import Operation
 from gateway.access.operations.data_policy_bodies import MaskedColumn
+from gateway.access.results import Restricts
 from gateway.db.engine.database import Connection
 from gateway.db.policies.policy_inputs import inputs_within
 from gateway.db.pools.rows import AnyRow
@@ -92,17 +93,6 @@ def _effect(policy_id: str, table_id: str, inputs: PolicyInputs | None, excerpt:
 
 
 Answer = TypeVar("Answer", bound=Struct)
-
-Restricts = Literal["caller", "unknown"]
-"""The value of the header. `unknown`: OpenFGA did not answer after the change was made."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stated(Generic[Answer]):
-    """The body of an answer to a change, and the value of the header; None for an answer without it."""
-
-    body: Answer
-    restricts: Restricts | None
 
 
 async def restricts_caller(permit: Permit[Operation], policies: Mapping[str, AppliesTo]) -> Restricts | None:

@@ -47,12 +47,12 @@ from gateway.features.policies.table_policies import DataPolicyPreviews, TablePo
 async def replay_policy_creation(ctx: Ctx, recorded_success: RecordedSuccess) -> DataPolicyAnswer:
     """Return the current data policy."""
     created = DataPolicyRef(UUID(recorded_success.detail["data_policy_id"]))
-    return await ctx.services.data_policies.get(await ctx.admit(GetDataPolicy(created)))
+    return await ctx.use(DataPolicies).get(await ctx.admit(GetDataPolicy(created)))
 
 
 async def replay_update(ctx: Ctx, recorded_success: RecordedSuccess) -> Response[DataPolicyAnswer]:
     """Return the current data policy."""
-    return Response(await ctx.services.data_policies.get(await ctx.admit(await ctx.read(GetDataPolicy))))
+    return Response(await ctx.use(DataPolicies).get(await ctx.admit(await ctx.read(GetDataPolicy))))
 
 
 @serves(UpdateDataPolicy, replay=replay_update)
@@ -61,9 +61,7 @@ async def update(ctx: Ctx) -> Response[DataPolicyAnswer]:
 
     The header `X-Lakegate-Restricts: caller` of the response states that the policy restricts the caller.
     """
-    return stating_restriction(
-        await ctx.services.data_policies.update(await ctx.admit(await ctx.read(UpdateDataPolicy)))
-    )
+    return stating_restriction(await ctx.use(DataPolicies).update(await ctx.admit(await ctx.read(UpdateDataPolicy))))
 
 
 @serves(BindDataPolicy)
@@ -72,9 +70,7 @@ async def bind(ctx: Ctx) -> Response[None]:
 
     The header `X-Lakegate-Restricts: caller` of the response states that the policy restricts the caller there.
     """
-    return changed_bindings(
-        await ctx.services.data_policy_bindings.change(await ctx.admit(await ctx.read(BindDataPolicy)))
-    )
+    return changed_bindings(await ctx.use(DataPolicyBindings).change(await ctx.admit(await ctx.read(BindDataPolicy))))
 
 
 serve(CreateDataPolicy, DataPolicies.create, replay=replay_policy_creation)
@@ -95,7 +91,7 @@ async def replay_mapping_table_creation(ctx: Ctx, recorded_success: RecordedSucc
     """Return the current mapping table."""
     unbound = await ctx.read(CreateMappingTable)
     created = GetMappingTable(unbound.project, UUID(recorded_success.detail["mapping_table_id"]))
-    return await ctx.services.mapping_tables.get(await ctx.admit(created))
+    return await ctx.use(MappingTables).get(await ctx.admit(created))
 
 
 serve(CreateMappingTable, MappingTables.create, replay=replay_mapping_table_creation)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Return the data policies of a table with their effect on a principal, and the restrictions of a principal on a table."""
+"""Return the data policies of a table with their effect on a principal, and its restrictions on a table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import msgspec
 
 from gateway.access.actor import Actor
 from gateway.access.decisions.hypothetical_evaluation import HypotheticalCheck
-from gateway.access.door.door import Door
 from gateway.access.door.permit import Permit
 from gateway.access.management_errors import PreviewForbidden
 from gateway.access.nouns.refs import ObjectKey, ObjectType
@@ -25,21 +24,17 @@ from gateway.access.operations.data_policy_bodies import (
 from gateway.access.principals import actor_of
 from gateway.access.restrictions.column_restrictions import restriction_under
 from gateway.access.restrictions.policy_verdict import PolicyVerdict
-from gateway.db.engine.database import Database
 from gateway.db.policies import table_policies
 from gateway.db.pools.rows import AnyRow
+from gateway.features.kit import UseCases
 from gateway.obligations.application import restrictions_for_load
 from gateway.obligations.data_policies import BoundPolicy
 from gateway.obligations.kinds import ReadableColumns
 from gateway.obligations.merging import Obligations
 
 
-class TablePolicies:
+class TablePolicies(UseCases):
     """List the data policies of tables."""
-
-    def __init__(self, *, database: Database, door: Door) -> None:
-        self._database = database
-        self._door = door
 
     async def list(self, permit: Permit[ListTableDataPolicies]) -> TableDataPolicyList:
         """Return the policies by id. A policy that binds a table through several objects is listed once."""
@@ -83,11 +78,8 @@ def _answer(bindings: Sequence[AnyRow], verdict: PolicyVerdict | None, *, named:
     )
 
 
-class DataPolicyPreviews:
+class DataPolicyPreviews(UseCases):
     """Preview the effect of data policies and column grants."""
-
-    def __init__(self, *, door: Door) -> None:
-        self._door = door
 
     async def preview(self, permit: Permit[PreviewDataPolicies]) -> DataPolicyPreview:
         """Return what the principal would get. Raises PreviewForbidden for expressions that the caller may not see."""

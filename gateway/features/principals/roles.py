@@ -8,7 +8,6 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from gateway.access.door.door import Door
 from gateway.access.door.permit import Permit
 from gateway.access.management_errors import (
     ReservedRoleProvider,
@@ -43,16 +42,15 @@ from gateway.access.operations.roles import (
     UpdateRoleSourceSystem,
 )
 from gateway.access.tuples import Principal, PrincipalType
-from gateway.db.engine.database import Connection, Database
+from gateway.db.engine.database import Connection
 from gateway.db.pools.rows import AnyRow
 from gateway.db.principals import role_nesting, roles, scim_groups
 from gateway.db.principals.last_admin_guard import guard_last_admin
 from gateway.db.principals.role_nesting import MAX_DEPTH, nesting
 from gateway.db.tables import search
-from gateway.db.tuples.delivery import TupleDelivery
 from gateway.db.tuples.ownership import owner_of_new, record_deleted, record_new_in_project, record_principal_deleted
-from gateway.db.warehouses.read_pool import ReadPool
-from gateway.features.principals.role_guards import refuse_escalation, refuse_leaving
+from gateway.features.grants.role_guards import refuse_escalation, refuse_leaving
+from gateway.features.kit import UseCases
 from gateway.features.principals.role_pages import ident_of, member_after, members_page, roles_page
 from gateway.iceberg.errors import CatalogError, InvalidPaginationToken
 
@@ -60,17 +58,8 @@ from gateway.iceberg.errors import CatalogError, InvalidPaginationToken
 MOST_FOUND = 10
 
 
-class Roles:
+class Roles(UseCases):
     """Create, list, search, change and delete the roles of projects, and list their members."""
-
-    def __init__(
-        self, *, database: Database, reads: ReadPool, door: Door, delivery: TupleDelivery, page_size: int
-    ) -> None:
-        self._database = database
-        self._reads = reads
-        self._door = door
-        self._delivery = delivery
-        self._page_size = page_size
 
     async def create(self, permit: Permit[CreateRole]) -> Role:
         """Create a role that its creator owns.

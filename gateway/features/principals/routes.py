@@ -58,6 +58,8 @@ from gateway.api.principal_ids import principal_in_path
 from gateway.api.serves import replay_by, serve, serves
 from gateway.features.grants.delegates import Delegates
 from gateway.features.grants.grant_requests import require_writable
+from gateway.features.grants.grants import Grants
+from gateway.features.live_credentials.live_credentials import LiveCredentials
 from gateway.features.principals.role_pages import parse_member
 from gateway.features.principals.roles import Roles
 from gateway.features.principals.users import Users
@@ -74,7 +76,7 @@ async def register_caller(ctx: Ctx) -> None:
     known_callers = ctx.services.known_callers
     if ctx.actor.engine is not None or ctx.actor.id in known_callers or ctx.services.door.pauses(RegisterSelf):
         return
-    await ctx.services.users.register(await ctx.admit(RegisterSelf()))
+    await ctx.use(Users).register(await ctx.admit(RegisterSelf()))
     if len(known_callers) >= _MAX_CACHED:
         known_callers.clear()
     known_callers.add(ctx.actor.id)
@@ -83,7 +85,7 @@ async def register_caller(ctx: Ctx) -> None:
 async def replay_user_creation(ctx: Ctx, recorded_success: RecordedSuccess) -> Response[User]:
     """Return the current user record, with the status of the first response."""
     id = (await ctx.body(CreateUserRequest)).id or ctx.actor.id
-    user = await ctx.services.users.get(await ctx.admit(GetUser(UserRef(id))))
+    user = await ctx.use(Users).get(await ctx.admit(GetUser(UserRef(id))))
     return Response(user, status_code=201 if recorded_success.detail["created"] == "true" else 200)
 
 
@@ -93,11 +95,11 @@ async def create_user(ctx: Ctx) -> Response[User]:
     request = await ctx.body(CreateUserRequest)
     if request.id is None or request.id == ctx.actor.id:
         own = RegisterSelf("create-endpoint", request.name, request.user_type, request.update_if_exists)
-        user, created = await ctx.services.users.register(await ctx.admit(own))
+        user, created = await ctx.use(Users).register(await ctx.admit(own))
     else:
         id = require_valid_in_tuples(request.id)
         other = ProvisionUser(id, request.name, request.email, request.user_type, request.update_if_exists)
-        user, created = await ctx.services.users.provision(await ctx.admit(other))
+        user, created = await ctx.use(Users).provision(await ctx.admit(other))
     return Response(user, status_code=201 if created else 200)
 
 
@@ -106,9 +108,9 @@ async def update_user(ctx: Ctx) -> User:
     """Change name and type of the caller, or with the right to do so name, type and email of another user."""
     user, request = ctx.ref(UserRef), await ctx.body(UpdateUserRequest)
     if _own(ctx, user):
-        return await ctx.services.users.update(await ctx.admit(UpdateSelf(user, request.name, request.user_type)))
+        return await ctx.use(Users).update(await ctx.admit(UpdateSelf(user, request.name, request.user_type)))
     update = UpdateUser(user, request.name, request.user_type, request.email)
-    return await ctx.services.users.update(await ctx.admit(update))
+    return await ctx.use(Users).update(await ctx.admit(update))
 
 
 @serves(DeleteUser, DeleteSelf)
@@ -117,7 +119,7 @@ async def delete_user(ctx: Ctx) -> None:
     user = ctx.ref(UserRef)
     permit = await ctx.admit((DeleteSelf if _own(ctx, user) else DeleteUser)(user))
     try:
-        await ctx.services.users.delete(permit)
+        await ctx.use(Users).delete(permit)
     finally:
         # In `finally`: the delivery of tuples can fail after the commit that deletes the record.
         ctx.services.known_callers.discard(user.user_id)
@@ -127,7 +129,7 @@ async def delete_user(ctx: Ctx) -> None:
 async def list_user_roles(ctx: Ctx) -> NamedRoleList:
     """List the roles that a user is a direct member of."""
     operation: type[ListOwnRoles | ListUserRoles] = ListOwnRoles if _own(ctx, ctx.ref(UserRef)) else ListUserRoles
-    return await ctx.services.users.roles(await ctx.admit(await ctx.read(operation)))
+    return await ctx.use(Users).roles(await ctx.admit(await ctx.read(operation)))
 
 
 @serves(ListAllUserRoles, ListAllOwnRoles)
@@ -135,7 +137,7 @@ async def list_all_user_roles(ctx: Ctx) -> NamedRoleList:
     """List the roles that a user is a direct or indirect member of."""
     own = _own(ctx, ctx.ref(UserRef))
     operation: type[ListAllOwnRoles | ListAllUserRoles] = ListAllOwnRoles if own else ListAllUserRoles
-    return await ctx.services.users.all_roles(await ctx.admit(await ctx.read(operation)))
+    return await ctx.use(Users).all_roles(await ctx.admit(await ctx.read(operation)))
 
 
 def _own(ctx: Ctx, user: UserRef) -> bool:
@@ -152,7 +154,7 @@ serve(SearchUser, Users.search)
 
 async def replay_role_creation(ctx: Ctx, recorded_success: RecordedSuccess) -> Role:
     """Return the current role."""
-    return await ctx.services.roles.get(await ctx.admit(GetRole(RoleRef(UUID(recorded_success.detail["role_id"])))))
+    return await ctx.use(Roles).get(await ctx.admit(GetRole(RoleRef(UUID(recorded_success.detail["role_id"])))))
 
 
 @serves(AddRoleMembers, reads=(Body(RoleMembersRequest),))
@@ -160,7 +162,7 @@ async def add_role_members(ctx: Ctx) -> None:
     """Add users and roles to a role."""
     on, request = ctx.ref(RoleRef), await ctx.body(RoleMembersRequest)
     entries = dict.fromkeys(_entry(member.type, member.id) for member in request.members)
-    await ctx.services.grants.change(await ctx.admit(AddRoleMembers(on, *require_writable(on, tuple(entries), ()))))
+    await ctx.use(Grants).change(await ctx.admit(AddRoleMembers(on, *require_writable(on, tuple(entries), ()))))
 
 
 @serves(RemoveRoleMember)
@@ -168,8 +170,8 @@ async def remove_role_member(ctx: Ctx) -> Response[None]:
     """Remove a user or a role from a role."""
     on, entry = ctx.ref(RoleRef), _entry(ctx.path["member_type"], principal_in_path(ctx.path["member_id"]))
     permit = await ctx.admit(RemoveRoleMember(on, *require_writable(on, (), (entry,))))
-    await ctx.services.grants.change(permit)
-    return changed_grants(await ctx.services.live_credentials.after_revocation(permit))
+    await ctx.use(Grants).change(permit)
+    return changed_grants(await ctx.use(LiveCredentials).after_revocation(permit))
 
 
 def _entry(type: str, id: str) -> Assignment:

@@ -18,7 +18,6 @@ from uuid import UUID
 from msgspec import UNSET
 from uuid_utils.compat import uuid7
 
-from gateway.access.door.door import Door
 from gateway.access.door.permit import Permit
 from gateway.access.management_errors import pending_during_outage, require_remaining_admin
 from gateway.access.nouns.privileges import Privilege
@@ -33,17 +32,17 @@ from gateway.access.operations.scim import (
     ReplaceScimGroup,
 )
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
-from gateway.db.engine.database import Connection, Database, retry_serialization
+from gateway.db.engine.database import Connection, retry_serialization
 from gateway.db.grants import grants
 from gateway.db.pools.rows import AnyRow
 from gateway.db.principals import roles, scim_groups, scim_users
 from gateway.db.principals.last_admin_guard import guard_last_admin
 from gateway.db.principals.role_nesting import administers_server, is_subject
 from gateway.db.tuples import outbox
-from gateway.db.tuples.delivery import TupleDelivery
 from gateway.db.tuples.outbox import Pending
 from gateway.db.tuples.ownership import record_deleted, record_principal_deleted
-from gateway.features.principals.role_guards import refuse_escalation
+from gateway.features.grants.role_guards import refuse_escalation
+from gateway.features.kit import Kit, UseCases
 from gateway.features.principals.scim_resources import (
     GONE,
     ScimSources,
@@ -72,14 +71,12 @@ class _Written:
     lost: list[Pending] = field(default_factory=list)
 
 
-class ScimGroups:
+class ScimGroups(UseCases):
     """Groups of one provider in one project."""
 
-    def __init__(self, *, database: Database, door: Door, delivery: TupleDelivery, sources: ScimSources) -> None:
-        self._database = database
-        self._door = door
-        self._delivery = delivery
-        self._sources = sources
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._sources = ScimSources(kit.scim_subjects)
 
     async def list(self, permit: Permit[ListScimGroups]) -> ScimGroupList:
         """Return the groups that match the filter. Raise InvalidFilter, or TooMany if they have too many members."""

@@ -34,8 +34,9 @@ from gateway.access.request import Body, Query
 from gateway.api.context import Ctx
 from gateway.api.path_refs import uuid_of
 from gateway.api.serves import serves
+from gateway.features.principals.scim_groups import ScimGroups
 from gateway.features.principals.scim_resources import MAX_RESULTS
-from gateway.features.principals.scim_users import Discovery
+from gateway.features.principals.scim_users import Discovery, ScimUsers
 from gateway.iceberg.errors import BadRequestException
 from gateway.scim import discovery
 from gateway.scim.errors import FilterNotTaken, InvalidValue, NoSuchResource, NotSupported
@@ -98,7 +99,7 @@ async def get_schema(ctx: Ctx) -> Response[discovery.ScimSchema]:
 
 
 async def _describe(ctx: Ctx, operation: Discovery) -> None:
-    await ctx.services.scim_users.describe(await ctx.admit(operation))
+    await ctx.use(ScimUsers).describe(await ctx.admit(operation))
     if ctx.query("filter") is not None:
         raise FilterNotTaken(
             "The schemas, the resource types and the service provider configuration cannot be filtered. Leave out "
@@ -112,7 +113,7 @@ async def _describe(ctx: Ctx, operation: Discovery) -> None:
 @serves(ListScimUsers, reads=_LIST)
 async def list_users(ctx: Ctx) -> Response[ScimUserList]:
     """List the provider's users that match a filter."""
-    found = await ctx.services.scim_users.list(await ctx.admit(ListScimUsers(*_page(ctx))))
+    found = await ctx.use(ScimUsers).list(await ctx.admit(ListScimUsers(*_page(ctx))))
     selection = _selection(ctx)
     return _scim_response(replace(found, resources=tuple(selection.narrowed(each) for each in found.resources)))
 
@@ -120,46 +121,46 @@ async def list_users(ctx: Ctx) -> Response[ScimUserList]:
 @serves(GetScimUser, reads=_SELECTION)
 async def get_user(ctx: Ctx) -> Response[ScimUser]:
     """Return a user."""
-    return _one(ctx, await ctx.services.scim_users.get(await ctx.admit(GetScimUser(_id(ctx)))))
+    return _one(ctx, await ctx.use(ScimUsers).get(await ctx.admit(GetScimUser(_id(ctx)))))
 
 
 async def replay_create_user(ctx: Ctx, recorded_success: RecordedSuccess) -> Response[ScimUser]:
     """Return the current user, with status 201."""
     id = UUID(recorded_success.detail["scim_id"])
-    return _one(ctx, await ctx.services.scim_users.get(await ctx.admit(GetScimUser(id))), created=True)
+    return _one(ctx, await ctx.use(ScimUsers).get(await ctx.admit(GetScimUser(id))), created=True)
 
 
 async def replay_user(ctx: Ctx, recorded_success: RecordedSuccess) -> Response[ScimUser]:
     """Return the current user."""
-    return _one(ctx, await ctx.services.scim_users.get(await ctx.admit(GetScimUser(_id(ctx)))))
+    return _one(ctx, await ctx.use(ScimUsers).get(await ctx.admit(GetScimUser(_id(ctx)))))
 
 
 @serves(CreateScimUser, replay=replay_create_user, reads=(Body(UserRequest), *_SELECTION))
 async def create_user(ctx: Ctx) -> Response[ScimUser]:
     """Create a user."""
     operation = CreateScimUser(user_of(await ctx.scim(UserRequest)))
-    return _one(ctx, await ctx.services.scim_users.create(await ctx.admit(operation)), created=True)
+    return _one(ctx, await ctx.use(ScimUsers).create(await ctx.admit(operation)), created=True)
 
 
 @serves(ReplaceScimUser, replay=replay_user, reads=(Body(UserRequest), *_SELECTION))
 async def replace_user(ctx: Ctx) -> Response[ScimUser]:
     """Replace all attributes of a user."""
     operation = ReplaceScimUser(_id(ctx), user_of(await ctx.scim(UserRequest)), if_match=ctx.header("if-match"))
-    return _one(ctx, await ctx.services.scim_users.replace(await ctx.admit(operation)))
+    return _one(ctx, await ctx.use(ScimUsers).replace(await ctx.admit(operation)))
 
 
 @serves(PatchScimUser, replay=replay_user, reads=(Body(PatchRequest), *_SELECTION))
 async def patch_user(ctx: Ctx) -> Response[ScimUser]:
     """Change attributes of a user."""
     operation = PatchScimUser(_id(ctx), await ctx.scim(PatchRequest), if_match=ctx.header("if-match"))
-    return _one(ctx, await ctx.services.scim_users.patch(await ctx.admit(operation)))
+    return _one(ctx, await ctx.use(ScimUsers).patch(await ctx.admit(operation)))
 
 
 @serves(DeleteScimUser)
 async def delete_user(ctx: Ctx) -> None:
     """Delete a user and all grants to the user."""
     permit = await ctx.admit(DeleteScimUser(_id(ctx), if_match=ctx.header("if-match")))
-    ctx.services.known_callers.discard(await ctx.services.scim_users.delete(permit))
+    ctx.services.known_callers.discard(await ctx.use(ScimUsers).delete(permit))
 
 
 # ---- groups --------------------------------------------------------------------------------------------------------
@@ -170,7 +171,7 @@ async def list_groups(ctx: Ctx) -> Response[ScimGroupList]:
     """List the provider's groups that match a filter."""
     selection = _selection(ctx)
     operation = ListScimGroups(*_page(ctx), ctx.project(), with_members=selection.takes("members"))
-    found = await ctx.services.scim_groups.list(await ctx.admit(operation))
+    found = await ctx.use(ScimGroups).list(await ctx.admit(operation))
     return _scim_response(replace(found, resources=tuple(selection.narrowed(each) for each in found.resources)))
 
 
@@ -182,13 +183,13 @@ async def get_group(ctx: Ctx) -> Response[ScimGroup]:
 
 async def _read_group(ctx: Ctx) -> Response[ScimGroup]:
     operation = GetScimGroup(ctx.project(), _id(ctx), with_members=_selection(ctx).takes("members"))
-    return _one(ctx, await ctx.services.scim_groups.get(await ctx.admit(operation)))
+    return _one(ctx, await ctx.use(ScimGroups).get(await ctx.admit(operation)))
 
 
 async def replay_create_group(ctx: Ctx, recorded_success: RecordedSuccess) -> Response[ScimGroup]:
     """Return the current group, with status 201."""
     operation = GetScimGroup(ctx.project(), UUID(recorded_success.detail["scim_id"]))
-    return _one(ctx, await ctx.services.scim_groups.get(await ctx.admit(operation)), created=True)
+    return _one(ctx, await ctx.use(ScimGroups).get(await ctx.admit(operation)), created=True)
 
 
 async def replay_group(ctx: Ctx, recorded_success: RecordedSuccess) -> Response[ScimGroup]:
@@ -200,7 +201,7 @@ async def replay_group(ctx: Ctx, recorded_success: RecordedSuccess) -> Response[
 async def create_group(ctx: Ctx) -> Response[ScimGroup]:
     """Create a group."""
     operation = CreateScimGroup(ctx.project(), group_of(await ctx.scim(GroupRequest)))
-    return _one(ctx, await ctx.services.scim_groups.create(await ctx.admit(operation)), created=True)
+    return _one(ctx, await ctx.use(ScimGroups).create(await ctx.admit(operation)), created=True)
 
 
 @serves(ReplaceScimGroup, replay=replay_group, reads=(Body(GroupRequest), *_SELECTION))
@@ -208,7 +209,7 @@ async def replace_group(ctx: Ctx) -> Response[ScimGroup]:
     """Replace the name and the members of a group."""
     group = group_of(await ctx.scim(GroupRequest))
     operation = ReplaceScimGroup(ctx.project(), _id(ctx), group, if_match=ctx.header("if-match"))
-    return _one(ctx, await ctx.services.scim_groups.replace(await ctx.admit(operation)))
+    return _one(ctx, await ctx.use(ScimGroups).replace(await ctx.admit(operation)))
 
 
 async def replay_patch_group(ctx: Ctx, recorded_success: RecordedSuccess) -> Response[ScimGroup | None]:
@@ -221,7 +222,7 @@ async def patch_group(ctx: Ctx) -> Response[ScimGroup | None]:
     """Change attributes of a group."""
     group = patched_group(await ctx.scim(PatchRequest))
     operation = PatchScimGroup(ctx.project(), _id(ctx), group, if_match=ctx.header("if-match"))
-    await ctx.services.scim_groups.patch(await ctx.admit(operation))
+    await ctx.use(ScimGroups).patch(await ctx.admit(operation))
     return await _patched(ctx)
 
 
@@ -239,7 +240,7 @@ async def _patched(ctx: Ctx) -> Response[ScimGroup | None]:
 async def delete_group(ctx: Ctx) -> None:
     """Delete a group: its role, and all grants on the role and to the role."""
     permit = await ctx.admit(DeleteScimGroup(ctx.project(), _id(ctx), if_match=ctx.header("if-match")))
-    await ctx.services.scim_groups.delete(permit)
+    await ctx.use(ScimGroups).delete(permit)
 
 
 # ---- requests and answers ------------------------------------------------------------------------------------------

@@ -2,8 +2,8 @@
 """Use cases of SCIM users: an identity provider creates, changes and deactivates its users.
 
 A SCIM user is the gateway's user `<provider>~<subject>`. A setting of the provider names the attribute for the subject.
-The door rejects inactive users, and their grants are not in force (`db/tuples/desired_tuples.py`). The grants stay, and are in
-force again after reactivation.
+The door rejects inactive users, and their grants are not in force (`db/tuples/desired_tuples.py`). The grants stay, and
+are in force again after reactivation.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from gateway.access.operations.scim import (
     ReplaceScimUser,
 )
 from gateway.access.tuples import Principal, PrincipalType
-from gateway.db.engine.database import Connection, Database
+from gateway.db.engine.database import Connection
 from gateway.db.pools.rows import AnyRow
 from gateway.db.principals import scim_users, users
 from gateway.db.principals.last_admin_guard import guard_last_admin
 from gateway.db.tuples import outbox, user_deletion_cleanup
-from gateway.db.tuples.delivery import TupleDelivery
 from gateway.db.tuples.outbox import Pending
 from gateway.db.tuples.ownership import record_suspended
+from gateway.features.kit import Kit, UseCases
 from gateway.features.principals.scim_resources import (
     GONE,
     ScimSources,
@@ -59,13 +59,12 @@ from gateway.scim.wire import USER, ScimEmail, ScimName, ScimUser, ScimUserList,
 Discovery: TypeAlias = GetScimConfig | ListScimResourceTypes | GetScimResourceType | ListScimSchemas | GetScimSchema
 
 
-class ScimUsers:
+class ScimUsers(UseCases):
     """Users of one provider."""
 
-    def __init__(self, *, database: Database, delivery: TupleDelivery, sources: ScimSources) -> None:
-        self._database = database
-        self._delivery = delivery
-        self._sources = sources
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._sources = ScimSources(kit.scim_subjects)
 
     async def describe(self, permit: Permit[Discovery]) -> None:
         """Check that the caller's provider manages users here. Raise NotProvisioned if it does not."""

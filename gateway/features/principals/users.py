@@ -39,27 +39,20 @@ from gateway.access.operations.users import (
     WhoAmIAnswer,
 )
 from gateway.access.tuples import Principal, PrincipalType
-from gateway.db.engine.database import Connection, Database
+from gateway.db.engine.database import Connection
 from gateway.db.pools.rows import AnyRow
 from gateway.db.principals import role_nesting, roles, scim_users, users
 from gateway.db.principals.last_admin_guard import guard_last_admin
 from gateway.db.resolver.row_mapping import user_from
 from gateway.db.tables import search
 from gateway.db.tuples import user_deletion_cleanup
-from gateway.db.tuples.delivery import TupleDelivery
-from gateway.db.warehouses.read_pool import ReadPool
+from gateway.features.kit import UseCases
 from gateway.features.principals.role_pages import roles_page
 from gateway.features.principals.roles import MOST_FOUND
 
 
-class Users:
+class Users(UseCases):
     """Register, read, search, change and delete user records."""
-
-    def __init__(self, *, database: Database, reads: ReadPool, delivery: TupleDelivery, page_size: int) -> None:
-        self._database = database
-        self._reads = reads
-        self._delivery = delivery
-        self._page_size = page_size
 
     async def whoami(self, permit: Permit[WhoAmI]) -> WhoAmIAnswer:
         """Return the caller's record. Raise UserNotFound if the caller is not registered yet."""

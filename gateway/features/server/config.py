@@ -11,6 +11,7 @@ from gateway.access.door.permit import Permit
 from gateway.access.nouns.resolved import ResolvedWarehouse
 from gateway.access.operation import OPERATIONS
 from gateway.access.operations.server import GetConfig
+from gateway.features.kit import Kit, UseCases
 from gateway.iceberg.wire import CatalogConfig
 from gateway.obligations.application import hidden_operations
 from gateway.storage.registry import catalog_defaults, soft_deletion_defaults, stored_profile
@@ -22,16 +23,14 @@ from gateway.storage.registry import catalog_defaults, soft_deletion_defaults, s
 _NOT_OFFERED = frozenset({"GetConfig", "ExchangeToken", "SignCreation", "VendStagedCredentials"})
 
 
-class Configurations:
+class Configurations(UseCases):
     """The use case of `GET /v1/config`."""
 
-    def __init__(self, *, base_uri: str | None, page_size: int, idempotency_seconds: float | None = None) -> None:
-        """Configure the answer. `idempotency_seconds` is the time for which a success is kept under its idempotency
-        key. None if idempotency keys are not supported; then no lifetime is advertised.
-        """
-        self._base_uri = base_uri
-        self._page_size = page_size
-        self._idempotency_seconds = idempotency_seconds
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._base_uri = kit.base_uri
+        self._page_size = kit.default_page_size
+        self._idempotency_seconds = kit.idempotency_seconds
 
     async def get(self, permit: Permit[GetConfig]) -> CatalogConfig:
         """Return the defaults and overrides of the warehouse, and the endpoints that policies do not hide from the

@@ -69,7 +69,7 @@ _STYLE: Final = """div:has(> label[for^="client_secret_"]), label[for^="client_s
 """
 
 #: The published files of Swagger UI (see the README there). Only the files in `_ASSETS` and `_RETURN` are served.
-_FILES: Final = Path(__file__).parents[1] / "swagger_ui_files"
+_FILES: Final = Path(__file__).parent / "swagger_ui_files"
 _ASSETS: Final = {
     "swagger-ui.css": "text/css",
     "swagger-ui-bundle.js": "text/javascript",

@@ -59,9 +59,9 @@ class TupleStep:
     """Tuples that a model needs and its predecessor did not.
 
     `keys(connection, after, limit)` returns (next keys in a fixed order, cursor to continue from or None at the end).
-    The rows decide about each key (`gateway.db.tuples.desired_tuples`), under the key's lock. So a right that is revoked
-    meanwhile stays revoked, and a repeated page is harmless. Gateways must already require the new tuples, so a change
-    of this kind takes two releases (`docs/relationship-model.md`).
+    The rows decide about each key (`gateway.db.tuples.desired_tuples`), under the key's lock. So a right that is
+    revoked meanwhile stays revoked, and a repeated page is harmless. Gateways must already require the new tuples, so a
+    change of this kind takes two releases (`docs/relationship-model.md`).
     """
 
     name: str

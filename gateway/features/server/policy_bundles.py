@@ -11,9 +11,10 @@ import structlog
 from gateway.access.door.permit import Permit
 from gateway.access.management_errors import PoliciesInvalid, PolicyBundleNotFound
 from gateway.access.operations.server import GetPolicyBundle
-from gateway.opa.bundle import BundleName, PolicyBundle, SigningKey, policy_bundle
+from gateway.features.kit import Kit, UseCases
+from gateway.opa.bundle import BundleName, PolicyBundle, policy_bundle
 from gateway.opa.errors import InvalidPolicies
-from gateway.opa.policy_files import PolicySource, policy_directory, policy_files
+from gateway.opa.policy_files import policy_directory, policy_files
 
 _log = structlog.get_logger()
 
@@ -21,15 +22,16 @@ _log = structlog.get_logger()
 _Files = tuple[tuple[str, int, int, int], ...]
 
 
-class PolicyBundles:
+class PolicyBundles(UseCases):
     """The bundles. Each is built at the first request after a change of the directory, and then held in memory.
 
     `source`: the directory of other policies, None for those of the package. `key` signs the bundles, if any.
     """
 
-    def __init__(self, source: PolicySource | None, key: SigningKey | None) -> None:
-        self._source = source
-        self._key = key
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._source = kit.policy_source[0]
+        self._key = kit.policy_source[1]
         self._built: dict[BundleName, tuple[_Files, PolicyBundle]] = {}
         self._building = asyncio.Lock()
 

@@ -23,8 +23,10 @@ from gateway.api.context import Ctx
 from gateway.api.serves import serve, serves
 from gateway.features.metadata import etags
 from gateway.features.principals.routes import register_caller
+from gateway.features.server.config import Configurations
+from gateway.features.server.policy_bundles import PolicyBundles
 from gateway.features.server.servers import Servers
-from gateway.features.server.statistics import Statistics, hours_of
+from gateway.features.statistics.statistics import Statistics, hours_of
 from gateway.iceberg.errors import GetConfigNoWarehouseProvided
 from gateway.iceberg.wire import CatalogConfig
 from gateway.telemetry.health import HealthReport
@@ -44,7 +46,7 @@ async def get_config(ctx: Ctx) -> CatalogConfig:
     project, slash, name = named.partition("/")
     ref = WarehouseNameRef(project, name) if slash else WarehouseNameRef(ctx.project().project_id, named)
     await register_caller(ctx)
-    return await ctx.services.configurations.get(await ctx.admit(GetConfig(ref)))
+    return await ctx.use(Configurations).get(await ctx.admit(GetConfig(ref)))
 
 
 serve(GetServerInfo, Servers.info)
@@ -68,7 +70,7 @@ async def get_endpoint_statistics(ctx: Ctx) -> EndpointStatistics:
         operation = GetWarehouseEndpointStatistics(*hours, WarehouseRef(request.warehouse.id))
     else:
         operation = GetProjectEndpointStatistics(*hours, ctx.project(), isinstance(request.warehouse, NoWarehouse))
-    return await ctx.services.statistics.endpoints(await ctx.admit(operation))
+    return await ctx.use(Statistics).endpoints(await ctx.admit(operation))
 
 
 serve(GetWarehouseStatistics, Statistics.warehouse)
@@ -78,6 +80,6 @@ serve(GetWarehouseStatistics, Statistics.warehouse)
 async def get_policy_bundle(ctx: Ctx) -> Response[bytes | None]:
     """Return a bundle; 304 if the client has it. Authorization comes first: the tag gives no right."""
     permit = await ctx.admit(await ctx.read(GetPolicyBundle))
-    bundle = await ctx.services.policy_bundles.bundle(permit)
+    bundle = await ctx.use(PolicyBundles).bundle(permit)
     known = etags.parse_if_none_match(ctx.header("if-none-match"))
     return cached_file(bundle.content, f'"{bundle.entity_tag}"', "application/gzip", known)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from importlib.metadata import version
 from typing import Final
-from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
@@ -24,31 +23,22 @@ from gateway.db.grants import grants
 from gateway.db.principals import last_admin_guard, users
 from gateway.db.tasks.tasks import Queue
 from gateway.db.tuples import outbox
-from gateway.db.tuples.delivery import TupleDelivery
 from gateway.db.warehouses import projects, servers
+from gateway.features.kit import Kit, UseCases
 from gateway.features.principals.users import own_profile
 from gateway.features.system_admission import admitted
 
 DEFAULT_PROJECT_NAME = "Default Project"
 
 
-class Servers:
+class Servers(UseCases):
     """Read and bootstrap the server."""
 
-    def __init__(
-        self,
-        *,
-        database: Database,
-        delivery: TupleDelivery,
-        server_id: UUID,
-        default_project_id: str | None,
-        system_identities: frozenset[str] = frozenset(),
-    ) -> None:
-        self._database = database
-        self._delivery = delivery
-        self._server_id = server_id
-        self._default_project_id = default_project_id
-        self._system_identities = system_identities
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._server_id = kit.server_id
+        self._default_project_id = kit.default_project_id
+        self._system_identities = kit.system_identities
 
     async def info(self, permit: Permit[GetServerInfo]) -> ServerInfo:
         """Return version, id and state of the server."""

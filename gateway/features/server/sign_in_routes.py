@@ -24,7 +24,7 @@ from gateway.api.errors import NoSuchRoute
 from gateway.api.serves import serves
 from gateway.identity.sign_in import SignIn
 
-_FILES: Final = Path(__file__).parents[1] / "ui_files"
+_FILES: Final = Path(__file__).parent / "ui_files"
 _ASSETS: Final = {"ui.js": "text/javascript", "ui.css": "text/css", "mark.svg": "image/svg+xml"}
 
 

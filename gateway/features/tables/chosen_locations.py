@@ -13,15 +13,15 @@ from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
-from gateway.access.door.door import Door
 from gateway.access.door.permit import Permit
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.resolved import ResolvedNamespace
 from gateway.access.operation import Operation
-from gateway.db.engine.database import Connection, Database
+from gateway.db.engine.database import Connection
 from gateway.db.tables import namespaces
 from gateway.db.tables.namespaces import NamespacePlace
+from gateway.features.kit import UseCases
 from gateway.iceberg.errors import InvalidLocation
 from gateway.scope.location import BaseLocation, Location, fold
 
@@ -31,12 +31,8 @@ __all__ = ["ChosenLocations", "refuse_folder_of_namespace", "require_creatable"]
 _ID: Final = re.compile(r"(?=([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}))")
 
 
-class ChosenLocations:
+class ChosenLocations(UseCases):
     """Checks of chosen locations, by the rows of namespaces and by the decisions of the door."""
-
-    def __init__(self, *, database: Database, door: Door) -> None:
-        self._database = database
-        self._door = door
 
     async def require_allowed(
         self, permit: Permit[Operation], base: BaseLocation, namespace: ResolvedNamespace, location: Location

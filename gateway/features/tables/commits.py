@@ -20,13 +20,12 @@ from gateway.access.nouns.refs import ObjectType
 from gateway.access.nouns.resolved import ResolvedNamespace
 from gateway.access.operations.tables import CommitTable, CommitTableCreation, CommitTransaction
 from gateway.db.engine.advisory_locks import AdvisoryLocks
-from gateway.db.engine.database import Database
 from gateway.db.tables import tables, tabular_writes
-from gateway.db.tables.documents import Document, Documents
-from gateway.db.tuples.delivery import TupleDelivery
+from gateway.db.tables.documents import Document
 from gateway.db.tuples.outbox import Pending
 from gateway.features.approvals.change_approval import Approval, ChangeApproval
 from gateway.features.credentials.credentials import require_vendable
+from gateway.features.kit import Kit, UseCases
 from gateway.features.metadata.metadata_files import MetadataFiles, Written
 from gateway.features.tables.approved_commits import (
     actions_of,
@@ -58,27 +57,16 @@ AnyCommit = Permit[CommitTable] | Permit[CommitTableCreation] | Permit[CommitTra
 ChangedTable = tuple[Change, CommitOutcome, Written]
 
 
-class Commits:
+class Commits(UseCases):
     """Use cases: commits to one table, the commit that creates a staged table, and transactions over several tables."""
 
-    def __init__(
-        self,
-        *,
-        database: Database,
-        delivery: TupleDelivery,
-        files: MetadataFiles,
-        locks: AdvisoryLocks,
-        documents: Documents,
-        chosen: ChosenLocations,
-        approval: ChangeApproval,
-    ) -> None:
-        self._approval = approval
-        self._chosen = chosen
-        self._documents = documents
-        self._queue = CommitQueue(locks)
-        self._database = database
-        self._delivery = delivery
-        self._files = files
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._approval = ChangeApproval(kit)
+        self._chosen = ChosenLocations(kit)
+        self._documents = kit.documents
+        self._queue = CommitQueue(AdvisoryLocks(kit.database))
+        self._files = MetadataFiles(kit)
 
     async def commit(self, permit: Permit[CommitTable]) -> CommitTableResponse:
         """Apply the updates to the table's current state.

@@ -12,8 +12,8 @@ from gateway.access.door.permit import Permit
 from gateway.access.nouns.resolved import ResolvedTable, ResolvedView
 from gateway.access.operations.tables import LoadTable
 from gateway.access.operations.views import LoadView
-from gateway.db.engine.database import Database
 from gateway.db.policies.labels import labels
+from gateway.features.kit import Kit, UseCases
 from gateway.features.tables.loads import shows_data
 from gateway.obligations.application import restrictions_on
 
@@ -30,12 +30,12 @@ class _Labels(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True):
     fields: list[_Field] | None = None
 
 
-class Labels:
+class Labels(UseCases):
     """Reads the labels of tables and views. If not `enabled`, there are none, and nothing is read."""
 
-    def __init__(self, database: Database, *, enabled: bool) -> None:
-        self._database = database
-        self._enabled = enabled
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._enabled = kit.tag_labels
 
     async def of_table(self, permit: Permit[LoadTable]) -> bytes:
         """Return the JSON of `labels`, empty without any. Equal tags give equal bytes.

@@ -8,19 +8,17 @@ see it then, and readers of the old one cannot. The answer is sent after OpenFGA
 from __future__ import annotations
 
 from gateway.access.dependency_errors import DatabaseUnavailable, DecisionEngineUnavailable
-from gateway.access.door.door import Door
 from gateway.access.door.permit import Permit
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.resolved import ResolvedGenericTable, ResolvedNamespace, ResolvedTable, ResolvedView
 from gateway.access.operations.generic_tables import RenameGenericTable
 from gateway.access.operations.tables import RenameTable, RenameView, destination_namespace
-from gateway.db.engine.database import Connection, Database
+from gateway.db.engine.database import Connection
 from gateway.db.tables import namespaces, tables
-from gateway.db.tables.documents import Documents
-from gateway.db.tuples.delivery import TupleDelivery
 from gateway.db.tuples.ownership import Steps, record_moved
 from gateway.features.approvals.change_approval import ChangeApproval
 from gateway.features.contents.containers import above_table
+from gateway.features.kit import Kit, UseCases
 from gateway.features.tables.tabular_creation import kind_text
 from gateway.iceberg.errors import (
     AlreadyExistsException,
@@ -36,17 +34,13 @@ from gateway.iceberg.identifiers import TableIdentifier, fold, validate_new_name
 Moved = ResolvedTable | ResolvedView | ResolvedGenericTable
 
 
-class Renames:
+class Renames(UseCases):
     """Use cases: rename tables, views and generic tables."""
 
-    def __init__(
-        self, *, database: Database, door: Door, delivery: TupleDelivery, documents: Documents, approval: ChangeApproval
-    ) -> None:
-        self._documents = documents
-        self._approval = approval
-        self._database = database
-        self._door = door
-        self._delivery = delivery
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._documents = kit.documents
+        self._approval = ChangeApproval(kit)
 
     async def table(self, permit: Permit[RenameTable]) -> None:
         """Rename a table, or move it to another namespace.

@@ -41,7 +41,7 @@ from gateway.api.header_values import client_manages_storage, parse_adopt_header
 from gateway.api.serves import serve, serves
 from gateway.features.credentials.credentials import Credentials
 from gateway.features.metadata import etags
-from gateway.features.server.statistics import Reports
+from gateway.features.statistics.statistics import Reports
 from gateway.features.tables.commits import Commits
 from gateway.features.tables.generic_tables import GenericTables
 from gateway.features.tables.renames import Renames
@@ -67,11 +67,11 @@ async def replay_table_creation(ctx: Ctx, recorded_success: RecordedSuccess) -> 
     if operation.request.stage_create:
         keys = None if managed else VendCreationCredentials(namespace, name, _signing(ctx))
         return cached_response(
-            await ctx.services.tables.load_staged(*await ctx.admit_with(operation, keys), recorded_success)
+            await ctx.use(Tables).load_staged(*await ctx.admit_with(operation, keys), recorded_success)
         )
     table = TabularRef(Table, namespace.warehouse_id, TableIdentifier(namespace.namespace, name))
     load = LoadTable(table, LoadOptions(client_managed=managed))
-    return cached_response(await ctx.services.tables.load(*await ctx.admit_with(load, _keys_of(ctx, load))))
+    return cached_response(await ctx.use(Tables).load(*await ctx.admit_with(load, _keys_of(ctx, load))))
 
 
 @serves(CreateTable, VendCreationCredentials, replay=replay_table_creation, reads=(_DELEGATION,))
@@ -80,7 +80,7 @@ async def create_table(ctx: Ctx) -> TableAnswer:
     managed = client_manages_storage(ctx.header("x-iceberg-access-delegation"))
     operation = await ctx.read(CreateTable)
     keys = None if managed else VendCreationCredentials(operation.namespace, operation.request.name, _signing(ctx))
-    return cached_response(await ctx.services.tables.create(*await ctx.admit_with(operation, keys)))
+    return cached_response(await ctx.use(Tables).create(*await ctx.admit_with(operation, keys)))
 
 
 @serves(LoadTable, reads=(Query("snapshots"), Query("referenced-by"), _DELEGATION, Header("if-none-match")))
@@ -93,7 +93,7 @@ async def load_table(ctx: Ctx) -> TableAnswer:
         known=etags.parse_if_none_match(ctx.header("if-none-match")),
     )
     operation = await ctx.read(LoadTable, options=options)
-    return cached_response(await ctx.services.tables.load(*await ctx.admit_with(operation, _keys_of(ctx, operation))))
+    return cached_response(await ctx.use(Tables).load(*await ctx.admit_with(operation, _keys_of(ctx, operation))))
 
 
 def _keys_of(ctx: Ctx, operation: LoadTable) -> VendCredentials | None:
@@ -108,7 +108,7 @@ def _signing(ctx: Ctx) -> bool:
 async def replay_commit(ctx: Ctx, recorded_success: RecordedSuccess) -> CommitAnswer:
     """Return the current table, which includes the commit and any later ones."""
     permit = await ctx.admit(LoadTable(ctx.ref(TableRef)))
-    state = await ctx.services.tables.committed(permit)
+    state = await ctx.use(Tables).committed(permit)
     return tagged(state, etags.commit_etag(permit, None, state.metadata_location))
 
 
@@ -118,10 +118,10 @@ async def commit_table(ctx: Ctx) -> CommitAnswer:
     request = await ctx.body(CommitTableRequest)
     if any(isinstance(requirement, AssertCreate) for requirement in request.requirements):
         creating = await ctx.admit(await ctx.read(CommitTableCreation))
-        made = await ctx.services.commits.create(creating)
+        made = await ctx.use(Commits).create(creating)
         return tagged(made, etags.commit_etag(creating, None, made.metadata_location))
     permit = await ctx.admit(await ctx.read(CommitTable))
-    done = await ctx.services.commits.commit(permit)
+    done = await ctx.use(Commits).commit(permit)
     return tagged(done, etags.commit_etag(permit, permit.table(permit.operation.table).id, done.metadata_location))
 
 
@@ -133,7 +133,7 @@ serve(ReportMetrics, Reports.store)
 @serves(DropTable)
 async def drop_table(ctx: Ctx) -> Response[None]:
     """Drop a table. A header states what happens to its files."""
-    return dropped_object(await ctx.services.tables.drop(await ctx.admit(await ctx.read(DropTable))))
+    return dropped_object(await ctx.use(Tables).drop(await ctx.admit(await ctx.read(DropTable))))
 
 
 serve(CommitTransaction, Commits.transaction)
@@ -172,7 +172,7 @@ async def create_generic_table(ctx: Ctx) -> LoadGenericTableResult:
     kind: type[AdoptGenericTable | CreateGenericTable] = AdoptGenericTable if adopted else CreateGenericTable
     operation = await ctx.read(kind)
     keys = None if managed else VendGenericTableCreationCredentials(operation.namespace, operation.request.name)
-    return await ctx.services.generic_tables.create(*await ctx.admit_with(operation, keys))
+    return await ctx.use(GenericTables).create(*await ctx.admit_with(operation, keys))
 
 
 @serves(LoadGenericTable, reads=(_DELEGATION,))
@@ -188,7 +188,7 @@ async def load_generic_table(ctx: Ctx) -> LoadGenericTableResult:
 async def _load(ctx: Ctx, operation: LoadGenericTable) -> LoadGenericTableResult:
     managed = client_manages_storage(ctx.header("x-iceberg-access-delegation"))
     keys = None if managed else VendGenericTableCredentials(operation.table)
-    return await ctx.services.generic_tables.load(*await ctx.admit_with(operation, keys))
+    return await ctx.use(GenericTables).load(*await ctx.admit_with(operation, keys))
 
 
 serve(ListGenericTables, GenericTables.list)
@@ -200,4 +200,4 @@ serve(RenameGenericTable, Renames.generic_table)
 @serves(DropGenericTable)
 async def drop_generic_table(ctx: Ctx) -> Response[None]:
     """Drop a generic table. A header states what happens to its files."""
-    return dropped_object(await ctx.services.generic_tables.drop(await ctx.admit(await ctx.read(DropGenericTable))))
+    return dropped_object(await ctx.use(GenericTables).drop(await ctx.admit(await ctx.read(DropGenericTable))))

@@ -7,15 +7,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final
 
-from gateway.access.door.door import Door
-from gateway.access.door.list_visibility import ReachesInUse, holders_of, reach_of
+from gateway.access.door.list_visibility import holders_of, reach_of
 from gateway.access.door.permit import Permit
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.nouns.relations import Can
 from gateway.access.operations.search import FoundTabular, FoundTabulars, SearchTabular, TabularId
 from gateway.db.pools.rows import AnyRow
 from gateway.db.tables import search, tag_search
-from gateway.db.warehouses.read_pool import ReadPool
+from gateway.features.kit import UseCases
 from gateway.features.principals.roles import MOST_FOUND
 
 #: Searchable object types: those with a row in `tables`.
@@ -25,13 +24,8 @@ _KINDS: Final = tuple(type for type in ObjectType if type.value in ("table", "vi
 _MOST_READ: Final = 1000
 
 
-class Search:
+class Search(UseCases):
     """Use case of `POST …/search-tabular`."""
-
-    def __init__(self, *, reads: ReadPool, door: Door, reaches: ReachesInUse) -> None:
-        self._reads = reads
-        self._door = door
-        self._reaches = reaches
 
     async def tabulars(self, permit: Permit[SearchTabular]) -> FoundTabulars:
         """Return at most MOST_FOUND tables and views with names similar to the text, best match first.

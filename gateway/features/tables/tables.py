@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Unpack
 from uuid import UUID
 
 import msgspec
@@ -17,6 +16,7 @@ from gateway.access.nouns.resolved import ResolvedNamespace, ResolvedTable
 from gateway.access.operation import Operation
 from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
 from gateway.access.operations.tables import CreateTable, DropTable, ListTables, LoadTable, TableExists
+from gateway.access.results import Tagged
 from gateway.db.tables import tables, tabular_writes
 from gateway.db.tables.documents import Document
 from gateway.db.tasks import tasks
@@ -25,7 +25,7 @@ from gateway.db.tuples.outbox import Pending
 from gateway.features.approvals.change_approval import UNCONDITIONAL, Approval
 from gateway.features.credentials.credentials import VendResult, require_vendable
 from gateway.features.deletion.drops import Files, drop_tabular
-from gateway.features.metadata.etags import Tagged
+from gateway.features.kit import Kit
 from gateway.features.tables.labels import Labels
 from gateway.features.tables.loads import (
     creation_representation,
@@ -34,7 +34,7 @@ from gateway.features.tables.loads import (
     require_same_columns,
     shows_data,
 )
-from gateway.features.tables.table_collection import Components, TableCollection
+from gateway.features.tables.table_collection import TableCollection
 from gateway.features.tables.tabular_creation import (
     creation_transaction,
     location_of_new,
@@ -66,9 +66,9 @@ STAGED_SECONDS = 24 * 3600.0
 class Tables(TableCollection):
     """Tables of a warehouse."""
 
-    def __init__(self, *, labels: Labels, **components: Unpack[Components]) -> None:
-        super().__init__(**components)
-        self._labels = labels
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._labels = Labels(kit)
 
     async def list(self, permit: Permit[ListTables]) -> ListTablesResponse:
         """Return the tables that the caller can see, with the spelling of their creators."""

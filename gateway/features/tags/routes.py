@@ -30,13 +30,13 @@ from gateway.features.tags.tags import Tags
 
 async def replay_create(ctx: Ctx, recorded_success: RecordedSuccess) -> TagDefinition:
     """Return the current definition."""
-    return await ctx.services.tags.get(await ctx.admit(GetTag(TagRef(UUID(recorded_success.detail["tag_id"])))))
+    return await ctx.use(Tags).get(await ctx.admit(GetTag(TagRef(UUID(recorded_success.detail["tag_id"])))))
 
 
 def _serve_attaching(operation: type[Attaching]) -> None:
     async def attach(ctx: Ctx) -> Response[AppliedTag]:
         permit = await ctx.admit(await ctx.read(operation))
-        return stating_restriction(await ctx.services.tag_attachments.attach(permit))
+        return stating_restriction(await ctx.use(TagAttachments).attach(permit))
 
     async def attach_again(ctx: Ctx, recorded_success: RecordedSuccess) -> Response[AppliedTag]:
         # Attaching is idempotent, so a retry attaches again.

@@ -8,7 +8,6 @@ from datetime import datetime
 from itertools import groupby
 from uuid import UUID
 
-from gateway.access.door.door import Door
 from gateway.access.door.permit import Permit
 from gateway.access.management_errors import ColumnNotFound, TagSuggestionsDisabled
 from gateway.access.nouns.authz_errors import TagActionForbidden, not_found
@@ -47,7 +46,8 @@ from gateway.access.operations.tags import (
     TagSuggestionList,
     TargetTag,
 )
-from gateway.db.engine.database import Connection, Database
+from gateway.access.results import Stated
+from gateway.db.engine.database import Connection
 from gateway.db.grants import grants
 from gateway.db.policies import tag_attachments, tags
 from gateway.db.policies.data_policy_revisions import touch
@@ -56,7 +56,8 @@ from gateway.db.pools.rows import AnyRow
 from gateway.db.tables.excerpts import excerpts_of
 from gateway.features.grants.columns import field_named, known_columns
 from gateway.features.grants.privilege_texts import type_name
-from gateway.features.policies.policy_effects import Stated, restricts_caller
+from gateway.features.kit import Kit, UseCases
+from gateway.features.policies.policy_effects import restricts_caller
 from gateway.features.tags.tag_rules import require_in_scope, require_value
 from gateway.features.tags.tag_suggestions import suggestions_for
 from gateway.iceberg.errors import InvalidPaginationToken
@@ -67,14 +68,12 @@ Attaching = AttachTag | AttachColumnTag
 Detaching = DetachTag | DetachColumnTag
 
 
-class TagAttachments:
+class TagAttachments(UseCases):
     """Attach tags to objects and columns, detach them, and list them."""
 
-    def __init__(self, *, database: Database, door: Door, page_size: int, suggests: bool) -> None:
-        self._database = database
-        self._door = door
-        self._page_size = page_size
-        self._suggests = suggests
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._suggests = kit.tag_suggestions
 
     async def attach(self, permit: Permit[Attaching]) -> Stated[AppliedTag]:
         """Attach a tag or change its value. The same value again changes nothing. A change of the value detaches the

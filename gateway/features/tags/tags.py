@@ -21,25 +21,19 @@ from gateway.access.operations.tags import (
     TagTarget,
     UpdateTag,
 )
-from gateway.db.engine.database import Database
 from gateway.db.policies import tags
 from gateway.db.policies.data_policy_revisions import touch
 from gateway.db.pools.rows import AnyRow
-from gateway.db.tuples.delivery import TupleDelivery
 from gateway.db.tuples.ownership import record_deleted, record_new_in_project
 from gateway.features.grants.grant_lists import page_token_id
+from gateway.features.kit import UseCases
 from gateway.features.tags.tag_rules import require_name, require_values, widened, with_values
 from gateway.iceberg.errors import CatalogError
 from gateway.iceberg.identifiers import fold
 
 
-class Tags:
+class Tags(UseCases):
     """Create, list, change and delete the tags of projects."""
-
-    def __init__(self, *, database: Database, delivery: TupleDelivery, page_size: int) -> None:
-        self._database = database
-        self._delivery = delivery
-        self._page_size = page_size
 
     async def create(self, permit: Permit[CreateTag]) -> TagDefinition:
         """Define a tag that its creator owns. Raise InvalidTagDefinition or TagNameAlreadyExists."""

@@ -29,22 +29,22 @@ from gateway.features.tasks.tasks import Tasks
 @serves(GetTask, FindTask)
 async def get_task(ctx: Ctx) -> WarehouseTaskDetails:
     """Find a task, and return the details that the caller's rights on its object allow."""
-    found = await ctx.services.tasks.find_one(await ctx.admit(await ctx.read(FindTask)))
-    return await ctx.services.tasks.get(await ctx.admit(found))
+    found = await ctx.use(Tasks).find_one(await ctx.admit(await ctx.read(FindTask)))
+    return await ctx.use(Tasks).get(await ctx.admit(found))
 
 
 @serves(ControlTasks, FindTasks)
 async def control_tasks(ctx: Ctx) -> None:
     """Find tasks, and stop, cancel or start them."""
-    found = await ctx.services.tasks.find(await ctx.admit(await ctx.read(FindTasks)))
-    await ctx.services.tasks.control(await ctx.admit(found))
+    found = await ctx.use(Tasks).find(await ctx.admit(await ctx.read(FindTasks)))
+    await ctx.use(Tasks).control(await ctx.admit(found))
 
 
 @serves(ScheduleTask, reads=(Body(ScheduleTaskRequest),))
 async def schedule_task(ctx: Ctx) -> ScheduledTask:
     """Reject the request: clients cannot schedule tasks."""
     await ctx.body(ScheduleTaskRequest)
-    return await ctx.services.task_queues.schedule(await ctx.admit(await ctx.read(ScheduleTask)))
+    return await ctx.use(TaskQueues).schedule(await ctx.admit(await ctx.read(ScheduleTask)))
 
 
 serve(ListTasks, Tasks.list)

@@ -18,11 +18,11 @@ from gateway.access.operations.task_control import (
     SetQueueConfig,
     SetTaskLogCleanupConfig,
 )
-from gateway.db.engine.database import Database
 from gateway.db.tasks import task_queues
 from gateway.db.tasks.task_lists import named_queue
 from gateway.db.tasks.task_queues import CLEANUP_PERIOD, RETENTION, QueueSettings
 from gateway.db.tasks.tasks import Queue
+from gateway.features.kit import UseCases
 from gateway.iceberg.errors import BadRequestException
 from gateway.iceberg.value_messages import in_words
 
@@ -33,11 +33,8 @@ _LONGEST: Final = timedelta(days=3650)
 Settings = TypeVar("Settings", bound=PlainSettings)
 
 
-class TaskQueues:
+class TaskQueues(UseCases):
     """Configuration of the task queues of warehouses and projects."""
-
-    def __init__(self, *, database: Database) -> None:
-        self._database = database
 
     async def get(self, permit: Permit[GetQueueConfig]) -> QueueConfig:
         """Return the effective configuration of a queue in a warehouse. Raise QueueNotFound."""

@@ -13,8 +13,7 @@ from uuid import UUID
 
 import msgspec
 
-from gateway.access.door.door import Door
-from gateway.access.door.list_visibility import Holders, ReachesInUse, all_by_grants, holders_of
+from gateway.access.door.list_visibility import Holders, all_by_grants, holders_of
 from gateway.access.door.pending_audit import PendingAudit
 from gateway.access.door.permit import Permit
 from gateway.access.management_errors import TaskAlreadyActive, TaskStateConflict
@@ -51,7 +50,7 @@ from gateway.db.pools.rows import AnyRow
 from gateway.db.tasks import task_lists
 from gateway.db.tasks.task_lists import AlreadyActive, TaskFilter
 from gateway.db.tasks.tasks import Status
-from gateway.db.warehouses.read_pool import ReadPool
+from gateway.features.kit import UseCases
 from gateway.features.tasks.task_texts import (
     STATUSES,
     attempt_answers,
@@ -80,17 +79,8 @@ class _Position(msgspec.Struct, frozen=True, array_like=True):
     id: UUID
 
 
-class Tasks:
+class Tasks(UseCases):
     """List, read and control the tasks of warehouses and projects."""
-
-    def __init__(
-        self, *, database: Database, reads: ReadPool, door: Door, reaches: ReachesInUse, page_size: int
-    ) -> None:
-        self._database = database
-        self._reads = reads
-        self._reaches = reaches
-        self._door = door
-        self._page_size = page_size
 
     async def list(self, permit: Permit[ListTasks]) -> TaskList:
         """Return the tasks of a warehouse that the caller may see.

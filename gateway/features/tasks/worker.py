@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Background worker: runs tasks of each queue concurrently, renews their leases, retries failures, and stops on request."""
+"""Run tasks of each queue concurrently, renew their leases, retry failures, and stop on request."""
 
 from __future__ import annotations
 

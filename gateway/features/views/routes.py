@@ -22,14 +22,14 @@ async def replay_create(ctx: Ctx, recorded_success: RecordedSuccess) -> LoadView
     """Return the current view."""
     namespace, name = ctx.ref(NamespaceRef), (await ctx.body(CreateViewRequest)).name
     view = TabularRef(View, namespace.warehouse_id, TableIdentifier(namespace.namespace, name))
-    return await ctx.services.views.load(await ctx.admit(LoadView(view)))
+    return await ctx.use(Views).load(await ctx.admit(LoadView(view)))
 
 
 @serves(LoadView, reads=(Query("referenced-by"),))
 async def load_view(ctx: Ctx) -> LoadViewResult:
     """Load a view."""
     await ctx.pass_through_views()
-    return await ctx.services.views.load(await ctx.admit(await ctx.read(LoadView)))
+    return await ctx.use(Views).load(await ctx.admit(await ctx.read(LoadView)))
 
 
 serve(ListViews, Views.list)
@@ -41,4 +41,4 @@ serve(CommitView, ViewCommits.commit, replay=replay_by(LoadView, Views.load))
 @serves(DropView)
 async def drop_view(ctx: Ctx) -> Response[None]:
     """Drop a view. A header states what happens to its files."""
-    return dropped_object(await ctx.services.views.drop(await ctx.admit(await ctx.read(DropView))))
+    return dropped_object(await ctx.use(Views).drop(await ctx.admit(await ctx.read(DropView))))

@@ -15,12 +15,13 @@ from gateway.access.nouns.refs import ObjectType
 from gateway.access.nouns.resolved import ResolvedView
 from gateway.access.operations.views import CommitView
 from gateway.db.engine.advisory_locks import AdvisoryLocks
-from gateway.db.engine.database import Connection, Database
+from gateway.db.engine.database import Connection
 from gateway.db.resolver.resolver import reread_view
 from gateway.db.tables import pending_files, retired_locations, tables, views
-from gateway.db.tables.documents import Document, Documents
+from gateway.db.tables.documents import Document
 from gateway.features.approvals.change_approval import UNCONDITIONAL, Approval, ChangeApproval
 from gateway.features.approvals.change_proposals import of_object
+from gateway.features.kit import Kit, UseCases
 from gateway.features.metadata.metadata_files import MetadataFiles, own_files
 from gateway.features.tables.approved_commits import ApprovedStateChanged, actions_of, commit_approved
 from gateway.features.tables.chosen_locations import ChosenLocations
@@ -42,27 +43,17 @@ from gateway.storage.registry import parse_location, stored_profile
 from gateway.verification.port import ChangeKind
 
 
-class ViewCommits:
+class ViewCommits(UseCases):
     """Commits to the views of a warehouse."""
 
-    def __init__(
-        self,
-        *,
-        database: Database,
-        files: MetadataFiles,
-        locks: AdvisoryLocks,
-        owners: ViewOwners,
-        documents: Documents,
-        chosen: ChosenLocations,
-        approval: ChangeApproval,
-    ) -> None:
-        self._database = database
-        self._files = files
-        self._queue = CommitQueue(locks)
-        self._owners = owners
-        self._documents = documents
-        self._chosen = chosen
-        self._approval = approval
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._files = MetadataFiles(kit)
+        self._queue = CommitQueue(AdvisoryLocks(kit.database))
+        self._owners = ViewOwners(sole_provider=kit.sole_provider, protected=kit.protected_view_properties)
+        self._documents = kit.documents
+        self._chosen = ChosenLocations(kit)
+        self._approval = ChangeApproval(kit)
 
     async def commit(self, permit: Permit[CommitView]) -> LoadViewResult:
         """Apply the updates to the view's current state. After a lost race the new version gets the next free number.

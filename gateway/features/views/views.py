@@ -18,13 +18,12 @@ from gateway.access.nouns.resolved import ResolvedNamespace
 from gateway.access.operations.registrations import AdoptView, RegisterView
 from gateway.access.operations.views import CreateView, DropView, ListViews, LoadView, ViewExists
 from gateway.access.tuples import Principal
-from gateway.db.engine.database import Connection, Database
+from gateway.db.engine.database import Connection
 from gateway.db.tables import tabular_writes
-from gateway.db.tables.documents import Documents
-from gateway.db.tuples.delivery import TupleDelivery
 from gateway.features.approvals.change_approval import Approval, ChangeApproval
 from gateway.features.contents.lists import Lists
 from gateway.features.deletion.drops import Files, drop_tabular
+from gateway.features.kit import Kit, UseCases
 from gateway.features.metadata.metadata_files import MetadataFiles
 from gateway.features.tables.chosen_locations import ChosenLocations
 from gateway.features.tables.labels import Labels
@@ -53,31 +52,18 @@ from gateway.scope.location_bounds import require_inside
 from gateway.storage.registry import stored_profile
 
 
-class Views:
+class Views(UseCases):
     """Views of a warehouse."""
 
-    def __init__(
-        self,
-        *,
-        database: Database,
-        delivery: TupleDelivery,
-        files: MetadataFiles,
-        lists: Lists,
-        owners: ViewOwners,
-        documents: Documents,
-        chosen: ChosenLocations,
-        approval: ChangeApproval,
-        labels: Labels,
-    ) -> None:
-        self._labels = labels
-        self.approval = approval
-        self._chosen = chosen
-        self._documents = documents
-        self.owners = owners
-        self._lists = lists
-        self._database = database
-        self._delivery = delivery
-        self._files = files
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._labels = Labels(kit)
+        self.approval = ChangeApproval(kit)
+        self._chosen = ChosenLocations(kit)
+        self._documents = kit.documents
+        self.owners = ViewOwners(sole_provider=kit.sole_provider, protected=kit.protected_view_properties)
+        self._lists = Lists(kit)
+        self._files = MetadataFiles(kit)
 
     async def list(self, permit: Permit[ListViews]) -> ListTablesResponse:
         """Return the views that the caller can see, with the spelling of their creators."""

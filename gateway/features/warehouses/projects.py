@@ -3,12 +3,9 @@
 
 from __future__ import annotations
 
-from uuid import UUID
-
 from uuid_utils.compat import uuid7
 
-from gateway.access.door.door import Door
-from gateway.access.door.list_visibility import ReachesInUse, holders_of, reach_of
+from gateway.access.door.list_visibility import holders_of, reach_of
 from gateway.access.door.permit import Permit
 from gateway.access.management_errors import (
     ProjectIdNotFree,
@@ -30,25 +27,20 @@ from gateway.access.operations.projects import (
     RenameProject,
 )
 from gateway.db.engine import list_candidates
-from gateway.db.engine.database import Connection, Database
+from gateway.db.engine.database import Connection
 from gateway.db.tuples import outbox
-from gateway.db.tuples.delivery import TupleDelivery
 from gateway.db.tuples.ownership import owner_of_new, record_deleted
 from gateway.db.warehouses import projects
+from gateway.features.kit import Kit, UseCases
 from gateway.features.server.servers import create_project
 
 
-class Projects:
+class Projects(UseCases):
     """Create, rename, delete, list and read the projects of the server."""
 
-    def __init__(
-        self, *, database: Database, door: Door, delivery: TupleDelivery, server_id: UUID, reaches: ReachesInUse
-    ) -> None:
-        self._reaches = reaches
-        self._database = database
-        self._door = door
-        self._delivery = delivery
-        self._server = ObjectKey(ObjectType.SERVER, str(server_id))
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._server = ObjectKey(ObjectType.SERVER, str(kit.server_id))
 
     async def create(self, permit: Permit[CreateProject]) -> CreatedProject:
         """Create a project that its creator administers.

@@ -51,12 +51,12 @@ from gateway.features.warehouses.warehouses import Warehouses
 async def replay_warehouse_creation(ctx: Ctx, recorded_success: RecordedSuccess) -> Warehouse:
     """Return the current warehouse."""
     created = WarehouseRef(UUID(recorded_success.detail["warehouse_id"]))
-    return await ctx.services.warehouses.get(await ctx.admit(GetWarehouse(created)))
+    return await ctx.use(Warehouses).get(await ctx.admit(GetWarehouse(created)))
 
 
 async def replay_protection(ctx: Ctx, recorded_success: RecordedSuccess) -> ProtectionAnswer:
     """Return the current protection of the warehouse."""
-    warehouse = await ctx.services.warehouses.get(await ctx.admit(await ctx.read(GetWarehouse)))
+    warehouse = await ctx.use(Warehouses).get(await ctx.admit(await ctx.read(GetWarehouse)))
     return ProtectionAnswer(protected=warehouse.protected, updated_at=warehouse.updated_at)
 
 
@@ -89,7 +89,7 @@ serve(RunScopeCanary, CredentialScope.run, replay=replay_by(GetScopeReport, Cred
 async def replay_project_creation(ctx: Ctx, recorded_success: RecordedSuccess) -> CreatedProject:
     """Return the project's id. Raises 404 if the caller cannot see the project."""
     created = ProjectRef(recorded_success.detail["project_id"])
-    project = await ctx.services.projects.get(await ctx.admit(GetProject(created)))
+    project = await ctx.use(Projects).get(await ctx.admit(GetProject(created)))
     return CreatedProject(project_id=project.project_id)
 
 

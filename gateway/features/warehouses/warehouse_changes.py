@@ -35,11 +35,12 @@ from gateway.access.operations.warehouses import (
     SetWarehouseProtection,
 )
 from gateway.db.credentials import secrets
-from gateway.db.engine.database import Connection, Database
+from gateway.db.engine.database import Connection
 from gateway.db.pools.rows import AnyRow
-from gateway.db.tuples.delivery import TupleDelivery
 from gateway.db.tuples.ownership import record_deleted
 from gateway.db.warehouses import warehouses
+from gateway.features.approvals.change_approval import ChangeApproval
+from gateway.features.kit import Kit, UseCases
 from gateway.features.namespaces.namespace_moves import UseApproval
 from gateway.features.warehouses.warehouse_answers import require_manager, require_versions, warehouse_answer
 
@@ -53,16 +54,15 @@ async def _no_approval(_connection: Connection) -> None:
     """Use no approval: verifiers do not judge the change."""
 
 
-class WarehouseChanges:
+class WarehouseChanges(UseCases):
     """Change and delete warehouses. Each method raises WarehouseManaged if only instance admins may do so.
 
     `approve` is called before a deletion or a rename.
     """
 
-    def __init__(self, *, database: Database, delivery: TupleDelivery, approve: ApproveWarehouse) -> None:
-        self._approve = approve
-        self._database = database
-        self._delivery = delivery
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._approve = ChangeApproval(kit).of_warehouse
 
     async def rename(self, permit: Permit[RenameWarehouse]) -> Warehouse:
         """Rename a warehouse. Raise WarehouseNameAlreadyTaken."""

@@ -28,12 +28,13 @@ from gateway.access.operations.warehouses import (
     ValidateWarehouseStorageProfile,
 )
 from gateway.db.credentials import secrets
-from gateway.db.credentials.credentials import StorageCredentials, WrittenCredential
-from gateway.db.engine.database import Connection, Database
+from gateway.db.credentials.credentials import WrittenCredential
+from gateway.db.engine.database import Connection
 from gateway.db.pools.rows import AnyRow
 from gateway.db.warehouses import warehouses
 from gateway.features.credentials.credential_scope import record_scope
 from gateway.features.credentials.storage_reports import ONLY_CREATION, Rule, StorageValidator, require_valid
+from gateway.features.kit import Kit, UseCases
 from gateway.features.warehouses.warehouse_answers import require_manager, warehouse_answer
 from gateway.scope.credential import Credential
 from gateway.scope.profile import StorageProfile, key_seconds
@@ -42,13 +43,13 @@ from gateway.storage.registry import credential_kind, stored_profile
 _AS_IT_IS = "The storage is tested with the stored profile and credential."
 
 
-class WarehouseStorage:
+class WarehouseStorage(UseCases):
     """Change and validate warehouse storage. Changes raise WarehouseManaged if only instance admins may make them."""
 
-    def __init__(self, *, database: Database, storage: StorageCredentials, trials: StorageValidator) -> None:
-        self._database = database
-        self._storage = storage
-        self._trials = trials
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._storage = kit.storage
+        self._trials = StorageValidator(kit)
 
     async def update(self, permit: Permit[UpdateWarehouseStorage]) -> Warehouse:
         """Replace profile and credential.

@@ -7,8 +7,7 @@ import msgspec
 from uuid_utils.compat import uuid7
 
 from gateway.access.actor import Actor
-from gateway.access.door.door import Door
-from gateway.access.door.list_visibility import ReachesInUse, holders_of, reach_of
+from gateway.access.door.list_visibility import holders_of, reach_of
 from gateway.access.door.permit import Permit
 from gateway.access.management_errors import (
     CreateWarehouseStorageProfileOverlap,
@@ -27,42 +26,28 @@ from gateway.access.operations.warehouses import (
     ValidateWarehouseCreation,
 )
 from gateway.access.tuples import TupleKey
-from gateway.db.credentials.credentials import StorageCredentials
 from gateway.db.engine import list_candidates
-from gateway.db.engine.database import Database
 from gateway.db.grants import grants
 from gateway.db.tuples import outbox
-from gateway.db.tuples.delivery import TupleDelivery
 from gateway.db.tuples.desired_tuples import TRAVERSE
 from gateway.db.tuples.ownership import owner_of_new
 from gateway.db.warehouses import warehouses
 from gateway.features.credentials.credential_scope import FIRST_VERSION, record_scope
 from gateway.features.credentials.storage_reports import ONLY_UPDATES, StorageValidator, require_valid
+from gateway.features.kit import Kit, UseCases
 from gateway.features.warehouses.warehouse_answers import INSTANCE_ADMIN, require_versions, stated, warehouse_answer
 from gateway.scope.credential import Credential
 from gateway.scope.profile import StorageProfile, key_seconds
 from gateway.storage.registry import credential_kind
 
 
-class Warehouses:
+class Warehouses(UseCases):
     """Create, list and read the warehouses of a project."""
 
-    def __init__(
-        self,
-        *,
-        database: Database,
-        door: Door,
-        delivery: TupleDelivery,
-        storage: StorageCredentials,
-        trials: StorageValidator,
-        reaches: ReachesInUse,
-    ) -> None:
-        self._reaches = reaches
-        self._database = database
-        self._door = door
-        self._delivery = delivery
-        self._storage = storage
-        self._trials = trials
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._storage = kit.storage
+        self._trials = StorageValidator(kit)
 
     async def create(self, permit: Permit[CreateWarehouse]) -> Warehouse:
         """Validate the storage on the store, then create the warehouse.

@@ -14,8 +14,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.access.audit.audit_facts import MAX_RECORD_BYTES, bounded, digest, encode_record
-from gateway.access.audit.audit_record import AuditedActor, AuditedDecision, AuditedResource, AuditRecord
+from gateway.access.audit.audit_record import (
+    MAX_RECORD_BYTES,
+    AuditedActor,
+    AuditedDecision,
+    AuditedResource,
+    AuditRecord,
+    bounded,
+    digest,
+    encode_record,
+)
 
 
 def decision(resources: int = 1, *, name: str = "t", **more: Any) -> AuditedDecision:

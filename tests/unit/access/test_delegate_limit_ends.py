@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from gateway.access.actor import Actor
-from gateway.access.decisions.delegation import DelegateGrant
+from gateway.access.delegate_grants import DelegateGrant
 from gateway.access.delegation_limits import ActsFor
 from gateway.access.nouns.relations import Can
 from gateway.access.operations.credentials import VendCredentials

@@ -6,10 +6,10 @@ from __future__ import annotations
 import gzip
 from typing import Any
 
-import gateway.api.endpoints  # noqa: F401 - registers all operations
 import pytest
 import zstandard
 
+import gateway.features.all_routes  # noqa: F401 - registers all operations
 from gateway.access.operation import OPERATIONS
 from gateway.api.compression import MIN_BYTES, CompressedResponse, coding_of
 

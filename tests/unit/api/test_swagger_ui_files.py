@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gateway.features.server import documentation_routes
 
-FILES = Path(documentation_routes.__file__).parents[1] / "swagger_ui_files"
+FILES = Path(documentation_routes.__file__).parent / "swagger_ui_files"
 ROOT = Path(__file__).parents[3]
 
 

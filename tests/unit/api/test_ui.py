@@ -17,7 +17,7 @@ from gateway.features.server import sign_in_routes
 from gateway.identity.sign_in import SignIn
 from tests.access.app import Running, running
 
-FILES = Path(sign_in_routes.__file__).parents[1] / "ui_files"
+FILES = Path(sign_in_routes.__file__).parent / "ui_files"
 PROVIDER = SignIn(
     issuer='https://id.example/"><script>alert(1)</script>',
     client_id="the-client",

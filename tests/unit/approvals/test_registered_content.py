@@ -16,6 +16,7 @@ from gateway.verification.change_digest import digest_of, normalised_change
 from gateway.verification.panel import Panel, Seat
 from gateway.verification.port import Approved, ChangeKind, ProposedChange, Verdict
 from tests.access.world import table_row
+from tests.support.kits import kit_of
 from tests.unit.verifiers.changes import document, field
 
 NAMESPACE = table_row.namespace
@@ -51,7 +52,7 @@ def digests(registered: bytes) -> dict[ChangeKind, str]:
     """Return the digests of an overwriting registration of a file with this content."""
     recorder = _Recorder()
     panel = Panel([Seat(verifier=recorder, timeout=5)])
-    approval = ChangeApproval(database=cast(Any, None), panel=panel, lifetime=60)
+    approval = ChangeApproval(kit_of(panel=panel, ticket_lifetime=60))
     file = "s3://bucket/t/metadata/2.json"
     operation = SimpleNamespace(request=SimpleNamespace(metadata_location=file), facts=lambda: {"file": file})
     permit = cast(Any, SimpleNamespace(actor=SimpleNamespace(id="oidc~alice"), request_id="r", operation=operation))

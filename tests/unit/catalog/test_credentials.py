@@ -20,6 +20,7 @@ from gateway.scope.level import AccessLevel
 from gateway.storage.errors import ShortTermCredentialError
 from gateway.vending.scope_verdict import Enforcement, ScopeRule
 from gateway.vending.vendor import NoCredentials
+from tests.support.kits import kit_of
 
 PROFILE = (
     b'{"type":"s3","bucket":"lake","region":"eu-west-1","key-prefix":"base","sts-enabled":true,'
@@ -70,12 +71,7 @@ class _Part:
 async def test_a_committed_creation_succeeds_without_credentials_if_vending_fails(where: str, error: Exception) -> None:
     part = _Part(where, error)
     credentials = Credentials(
-        database=cast(Any, part),
-        door=cast(Any, part),
-        vendor=cast(Any, part),
-        storage=cast(Any, part),
-        signing=cast(Any, part),
-        scope=ScopeRule(Enforcement.OFF),
+        kit_of(database=part, door=part, vendor=part, storage=part, signer=part, scope=ScopeRule(Enforcement.OFF))
     )
     operation = SimpleNamespace(namespace=SimpleNamespace(namespace=Namespace(("n",))), table="t")
     create = SimpleNamespace(operation=operation, namespace=lambda _: WAREHOUSE_OF)
@@ -103,12 +99,7 @@ async def test_a_warehouse_whose_store_let_a_credential_escape_gets_none() -> No
     """Neither the vendor nor the stored credential is used, and the audit record has the reason."""
     part = _Part("vend", RuntimeError("must not be called"))
     credentials = Credentials(
-        database=cast(Any, part),
-        door=cast(Any, part),
-        vendor=cast(Any, part),
-        storage=cast(Any, part),
-        signing=cast(Any, part),
-        scope=ScopeRule(Enforcement.ESCAPED),
+        kit_of(database=part, door=part, vendor=part, storage=part, signer=part, scope=ScopeRule(Enforcement.ESCAPED))
     )
     row = SimpleNamespace(**{**vars(WAREHOUSE), "scope_verdict": "escaped"})
     table = SimpleNamespace(warehouse=row)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -22,6 +22,7 @@ from gateway.scope.location import Location
 from gateway.storage.errors import FileMissing, StorageUnavailable
 from gateway.storage.s3.location import SCHEME
 from tests.access import world
+from tests.support.kits import kit_of
 
 PROFILE = b'{"type": "s3", "bucket": "lake", "region": "us-east-1"}'
 WAREHOUSE = type(world.warehouse_row)(
@@ -104,10 +105,7 @@ class Narrowing:
 
 def files(store: Store, pending: Pending | None = None) -> MetadataFiles:
     return MetadataFiles(
-        files=cast(Any, store),
-        storage=cast(Any, Keys()),
-        vendor=cast(Any, Narrowing()),
-        pending=cast(Any, pending or Pending(store)),
+        kit_of(files=store, storage=Keys(), vendor=Narrowing(), pending_files=pending or Pending(store))
     )
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
 
 import pytest
 
@@ -14,6 +13,7 @@ from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db.tuples.outbox import Pending
 from gateway.features.tables.renames import Renames
 from gateway.iceberg.errors import CommitStateUnknownException
+from tests.support.kits import kit_of
 
 _KEY = TupleKey(Principal(PrincipalType.USER, "oidc~a"), "traverse", ObjectKey(ObjectType.NAMESPACE, "n"))
 STEPS = [[Pending(number, _KEY, number > 1, None)] for number in (1, 2, 3)]
@@ -34,8 +34,7 @@ class Delivery:
 
 
 def _renames(delivery: Delivery) -> Renames:
-    unused = cast(Any, None)
-    return Renames(database=unused, door=unused, delivery=cast(Any, delivery), documents=unused, approval=unused)
+    return Renames(kit_of(delivery=delivery))
 
 
 async def test_the_steps_of_a_move_are_delivered_in_their_order() -> None:

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from gateway.access.dependency_errors import DatabaseUnavailable, DecisionEngineUnavailable
 from gateway.assembly import audit as audit_log
 from gateway.cli import main, services
-from gateway.db.engine import migrate
+from gateway.db import migrate
 from gateway.db.pools.connection_errors import connection_fault
 from gateway.features.audit.audit_chain import Exported, Verified
 from gateway.fga.wire import refuse, unreachable

@@ -8,7 +8,7 @@ import sys
 
 from alembic.script import ScriptDirectory
 
-from gateway.db.engine import migrate
+from gateway.db import migrate
 
 
 def test_migration_file_names_give_the_revisions_that_alembic_finds() -> None:

@@ -35,6 +35,7 @@ from gateway.obligations.masks import Action
 from gateway.obligations.projections import Projection
 from tests.access import world
 from tests.access.world import DoorFixture, request_context
+from tests.support.kits import kit_of
 from tests.unit.decision.test_data_restrictions import DOCUMENT, EUROPE, People, fixture, policy
 
 ON = TabularRef(Table, world.WAREHOUSE_ID, world.TABLE_ID)
@@ -55,7 +56,7 @@ async def answered(
 ) -> list[dict[str, Any]]:
     """Return the results of a batch as JSON."""
     permit = await at.door.admit(request_context(caller), BatchCheck(checks, delegated=delegated))
-    answer: BatchCheckAnswer = await Checks(door=at.door).batch(permit)
+    answer: BatchCheckAnswer = await Checks(kit_of(door=at.door)).batch(permit)
     results: list[dict[str, Any]] = msgspec.to_builtins(answer)["results"]
     return results
 
@@ -189,10 +190,10 @@ async def test_a_hash_with_a_salt_reveals_nothing_in_trino() -> None:
 async def test_a_single_check_has_no_place_for_restrictions_and_denies_reads(check: Check) -> None:
     at = house(People(), policy("p"))
     permit = await at.door.admit(request_context(), CheckPermission(check))
-    assert not (await Checks(door=at.door).check(permit)).allowed
+    assert not (await Checks(kit_of(door=at.door)).check(permit)).allowed
     unbound = house(People())
     permit = await unbound.door.admit(request_context(), CheckPermission(check))
-    assert (await Checks(door=unbound.door).check(permit)).allowed
+    assert (await Checks(kit_of(door=unbound.door)).check(permit)).allowed
 
 
 async def test_tables_of_warehouses_without_policies_cost_no_statement() -> None:

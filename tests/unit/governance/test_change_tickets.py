@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -16,6 +16,7 @@ from gateway.access.operations.change_tickets import ApproveChange, DecideChange
 from gateway.features.approvals.change_tickets import ChangeTickets
 from tests.access import world
 from tests.access.world import DoorFixture, request_context
+from tests.support.kits import kit_of
 
 
 class Reached(Exception):
@@ -31,7 +32,7 @@ async def _approve(actor: Actor) -> None:
     ticket = FoundTicket(UUID(int=1), "oidc~ann", world.TABLE)
     operation = ApproveChange(world.WAREHOUSE, ticket, DecideChangeRequest())
     permit = await DoorFixture().door.admit(request_context(actor), operation)
-    tickets = ChangeTickets(database=cast(Any, Database()), door=DoorFixture().door, page_size=1, lifetime=1.0)
+    tickets = ChangeTickets(kit_of(database=Database(), door=DoorFixture().door, page_size=1, ticket_lifetime=1.0))
     await tickets.approve(permit)
 
 

@@ -19,6 +19,7 @@ from gateway.access.ports import Pin, Question
 from gateway.features.grants.checks import Checks
 from tests.access import world
 from tests.access.world import DoorFixture, request_context
+from tests.support.kits import kit_of
 from tests.unit.access.test_column_restrictions import DOCUMENT
 
 
@@ -68,7 +69,7 @@ async def answers(door_fixture: DoorFixture, ids: Sequence[UUID]) -> list[object
     """Return True for all columns, False for none, or the names."""
     checks = tuple(Check(TabularRef(Table, world.WAREHOUSE_ID, id), Can.READ_COLUMNS) for id in ids)
     permit = await door_fixture.door.admit(request_context(), BatchCheck(checks))
-    result = await Checks(door=door_fixture.door).batch(permit)
+    result = await Checks(kit_of(door=door_fixture.door)).batch(permit)
     return [(True if each.columns is None else each.columns) if each.allowed else False for each in result.results]
 
 
@@ -99,7 +100,7 @@ async def test_a_policy_against_reading_also_forbids_reading_some_columns() -> N
         request_context(), BatchCheck((Check(TabularRef(Table, world.WAREHOUSE_ID, id), Can.READ_COLUMNS),))
     )
     closed.rules.answer = world.DENIED
-    result = await Checks(door=closed.door).batch(permit)
+    result = await Checks(kit_of(door=closed.door)).batch(permit)
     assert [(each.allowed, each.columns) for each in result.results] == [(False, None)]
 
 
@@ -130,4 +131,4 @@ async def test_a_single_check_is_true_for_some_columns() -> None:
         permit = await made.door.admit(
             request_context(), CheckPermission(Check(TabularRef(Table, world.WAREHOUSE_ID, id), Can.READ_COLUMNS))
         )
-        assert (await Checks(door=made.door).check(permit)).allowed is expected
+        assert (await Checks(kit_of(door=made.door)).check(permit)).allowed is expected

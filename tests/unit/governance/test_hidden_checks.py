@@ -21,6 +21,7 @@ from gateway.fga.compiled import compiled_model
 from gateway.iceberg.identifiers import TableIdentifier
 from tests.access import world
 from tests.access.world import DoorFixture, Judge, request_context
+from tests.support.kits import kit_of
 
 REFS: dict[ObjectType, Ref] = {
     ObjectType.NAMESPACE: world.NAMESPACE,
@@ -90,7 +91,7 @@ async def _run_checks(door_fixture: DoorFixture, checks: list[Check]) -> tuple[l
     permit = await door_fixture.door.admit(request_context(), BatchCheck(tuple(checks)))
     door_fixture.judge.calls.clear()
     door_fixture.rules.calls.clear()
-    answer = await Checks(door=door_fixture.door).batch(permit)
+    answer = await Checks(kit_of(door=door_fixture.door)).batch(permit)
     assert not any(each.allowed for each in answer.results)
     return (
         [len(questions) for questions in door_fixture.judge.calls],
@@ -146,7 +147,7 @@ async def test_rights_on_an_invisible_object_are_still_reported() -> None:
     door_fixture = DoorFixture(judge=Judge(answer=holds))
     requested = [Check(world.TABLE, relation) for relation in (*MANY, *held)]
     permit = await door_fixture.door.admit(request_context(), BatchCheck(tuple(requested)))
-    found = (await Checks(door=door_fixture.door).batch(permit)).results
+    found = (await Checks(kit_of(door=door_fixture.door)).batch(permit)).results
     assert {check.relation for check, each in zip(requested, found, strict=True) if each.allowed} == held
 
 
@@ -156,4 +157,4 @@ async def test_every_right_on_a_visible_table_is_reported() -> None:
     permit = await door_fixture.door.admit(
         request_context(), BatchCheck(tuple(Check(ref, relation) for relation in MANY))
     )
-    assert all(each.allowed for each in (await Checks(door=door_fixture.door).batch(permit)).results)
+    assert all(each.allowed for each in (await Checks(kit_of(door=door_fixture.door)).batch(permit)).results)

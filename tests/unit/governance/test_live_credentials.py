@@ -17,8 +17,9 @@ from gateway.access.nouns.refs import ObjectKey
 from gateway.access.operations.grants import Assignment
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.db.credentials import live_credentials
-from gateway.features.credentials.live_credentials import LiveCredentials
+from gateway.features.live_credentials.live_credentials import LiveCredentials
 from tests.access import world
+from tests.support.kits import kit_of
 
 ALICE = Principal(PrincipalType.USER, "oidc~alice")
 BOB = Principal(PrincipalType.USER, "oidc~bob")
@@ -56,7 +57,7 @@ async def header(
     row = SimpleNamespace(key=ObjectKey(cast(Any, on), "id"))
     operation = SimpleNamespace(on="ref", deletes=tuple(Assignment(privilege, each) for each in deletes))
     permit = SimpleNamespace(operation=operation, pending_audit=parts, resolution={"ref": row})
-    use_case = LiveCredentials(database=cast(Any, parts), door=cast(Any, parts), page_size=10)
+    use_case = LiveCredentials(kit_of(database=parts, door=parts, page_size=10))
     return await use_case.after_revocation(cast(Any, permit))
 
 

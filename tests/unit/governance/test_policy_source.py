@@ -14,6 +14,7 @@ from gateway.opa.bundle import BundleName
 from gateway.settings import SettingsError
 from tests.integration.opa_bundles import key_pair
 from tests.opa_program import source as policies_of
+from tests.support.kits import kit_of
 
 
 def source(**variables: str) -> object:
@@ -45,7 +46,7 @@ def test_a_change_behind_a_linked_folder_is_served(tmp_path: Path) -> None:
     repository.mkdir()
     (repository / "policies").symlink_to(real)
     (real / "mine.rego").write_text("package gateway.guardrails.mine\n")
-    bundles = PolicyBundles(policies_of(repository), None)
+    bundles = PolicyBundles(kit_of(policy_source=(policies_of(repository), None)))
     before = bundles._current(BundleName.GATEWAY)
     assert bundles._current(BundleName.GATEWAY) is before
     (real / "more.rego").write_text("package gateway.guardrails.more\n")

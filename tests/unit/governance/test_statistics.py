@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from gateway.access.operations.statistics import EndpointStatisticsRequest, Window
-from gateway.features.server.statistics import hours_of
+from gateway.features.statistics.statistics import hours_of
 from gateway.iceberg.errors import BadRequestException
 
 

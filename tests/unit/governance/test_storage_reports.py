@@ -14,6 +14,7 @@ from gateway.storage.registry import decode_profile
 from gateway.storage.s3.credential import S3AccessKey
 from tests.clock import quickest
 from tests.storage_routes import clients
+from tests.support.kits import kit_of
 
 
 class _Silent:
@@ -29,10 +30,7 @@ class _Silent:
 async def test_the_report_on_a_silent_store_returns_before_the_request_timeout() -> None:
     profile = decode_profile(json.dumps({"type": "s3", "bucket": "warehouse", "region": "eu-west-1"}).encode())
     trials = StorageValidator(
-        clients=clients(files=_Silent()),
-        rules=STRICTEST,
-        skip=False,
-        request_seconds=1.0,
+        kit_of(clients=clients(files=_Silent()), rules=STRICTEST, skip_storage_validation=False, request_seconds=1.0)
     )
 
     async def try_it() -> None:

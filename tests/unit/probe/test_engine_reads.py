@@ -8,18 +8,18 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from gateway.access.decisions.engine_trust import ProbeRules
+from gateway.access.engine_probes import ProbeRules
 from gateway.access.management_errors import EngineUnreachable
 from gateway.features.engines.engine_probes import EngineProbes
 from gateway.features.engines.probe_challenges import Challenge, new_rows
 from gateway.verification.engine_reads import STATEMENTS, EngineAddress, EngineNotReached, EngineReads, Reader
 from tests.access.world import NOW
 from tests.loopback import Reply, Request, as_json, serving
+from tests.support.kits import kit_of
 
 
 @dataclass
@@ -104,10 +104,7 @@ class _Slow(EngineReads):
 
 
 def test_engine_that_is_slower_than_the_request_is_named_before_the_request_ends() -> None:
-    unused: Any = None
-    probes = EngineProbes(
-        database=unused, count=unused, valid_days=1, rules=ProbeRules(), reads=_Slow(()), request_seconds=0.06
-    )
+    probes = EngineProbes(kit_of(probe_rules=ProbeRules(), engine_reads=_Slow(()), request_seconds=0.06))
     challenge = Challenge(id=uuid4(), table="canary_1", rows=new_rows(), created_by="oidc~admin", expires_at=NOW)
     with pytest.raises(EngineUnreachable, match=r"trino\.example/ did not finish 4 reads within 0\.04 seconds"):
         asyncio.run(probes._read(address("http://trino.example"), challenge))

@@ -9,7 +9,7 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from gateway.access.decisions.engine_trust import (
+from gateway.access.engine_probes import (
     CANARY_NAMESPACE,
     EngineProbes,
     ProbeState,

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from gateway.access.decisions.engine_trust import EngineProbes, ProbeState
+from gateway.access.engine_probes import EngineProbes, ProbeState
 from gateway.iceberg.errors import ForbiddenException
 from tests.access import world
 from tests.access.world import request_context

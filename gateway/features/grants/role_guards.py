@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prevent privilege escalation through roles, and keep restricted principals in the roles through which they are restricted."""
+"""Prevent privilege escalation through roles, and keep restricted principals in the roles that restrict them."""
 
 from __future__ import annotations
 

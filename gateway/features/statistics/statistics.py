@@ -33,7 +33,7 @@ from gateway.db.engine.database import Database
 from gateway.db.pools.rows import AnyRow
 from gateway.db.tables import reports, statistics
 from gateway.db.tables.statistics import Counted
-from gateway.db.warehouses.read_pool import ReadPool
+from gateway.features.kit import UseCases
 from gateway.iceberg.errors import BadRequestException, InvalidPaginationToken, PayloadTooLarge
 from gateway.telemetry.calls import Call, Calls
 
@@ -44,12 +44,8 @@ LONGEST: Final = timedelta(days=31)
 _MOST: Final = 100_000
 
 
-class Statistics:
+class Statistics(UseCases):
     """Use cases of `POST /endpoint-statistics` and `GET /warehouse/{id}/statistics`."""
-
-    def __init__(self, *, reads: ReadPool, page_size: int) -> None:
-        self._reads = reads
-        self._page_size = page_size
 
     async def endpoints(self, permit: Permit[GetEndpointStatistics]) -> EndpointStatistics:
         """Return call counts of the hours that begin in the window. Raise 400 if there are too many."""
@@ -232,11 +228,8 @@ MAX_BYTES: Final = 256 * 1024
 """The largest report that is stored. A scan report grows with its columns; ten thousand of them fit."""
 
 
-class Reports:
+class Reports(UseCases):
     """The use case of metrics reports."""
-
-    def __init__(self, *, database: Database) -> None:
-        self._database = database
 
     async def store(self, permit: Permit[ReportMetrics]) -> None:
         """Store the report as a row. Raises PayloadTooLarge."""

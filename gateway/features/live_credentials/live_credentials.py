@@ -10,7 +10,6 @@ from uuid import UUID
 
 import structlog
 
-from gateway.access.door.door import Door
 from gateway.access.door.permit import Permit
 from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import ObjectKey, ObjectType, Ref
@@ -31,6 +30,7 @@ from gateway.access.tuples import PrincipalType
 from gateway.db.credentials import live_credentials
 from gateway.db.credentials.live_credentials import Selection
 from gateway.db.engine.database import Connection, Database
+from gateway.features.kit import UseCases
 from gateway.iceberg.errors import InvalidPaginationToken
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 
@@ -56,13 +56,8 @@ class Remaining:
 _UNKNOWN: Final = "unknown"
 
 
-class LiveCredentials:
+class LiveCredentials(UseCases):
     """Pages of live credentials, and their number after a revocation."""
-
-    def __init__(self, *, database: Database, door: Door, page_size: int) -> None:
-        self._database = database
-        self._door = door
-        self._page_size = page_size
 
     async def in_warehouse(self, permit: Permit[ListWarehouseLiveCredentials]) -> LiveCredentialList:
         """Return the live credentials of a warehouse, also for tables that were deleted."""

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What use cases return beside the body of a response: its ETag, and whether a change restricts its caller."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeVar
+
+from gateway.iceberg.wire import LoadTableResult
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """An answer with its ETag. `body` is None if the client's copy is still valid (304)."""
+
+    etag: str
+    body: LoadTableResult | None
+
+
+Restricts = Literal["caller", "unknown"]
+"""The value of the header. `unknown`: OpenFGA did not answer after the change was made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stated(Generic[Answer]):
+    """The body of an answer to a change, and the value of the header; None for an answer without it."""
+
+    body: Answer
+    restricts: Restricts | None

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What use cases are made of: the components and settings of the process, as one value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from gateway.access.door.door import Door
+from gateway.access.door.list_visibility import ReachesInUse
+from gateway.access.engine_probes import ProbeRules
+from gateway.db.credentials.credentials import StorageCredentials
+from gateway.db.engine.database import Database
+from gateway.db.tables.documents import Documents
+from gateway.db.tables.pending_files import PendingFiles
+from gateway.db.tuples.delivery import TupleDelivery
+from gateway.db.warehouses.read_pool import ReadPool
+from gateway.iceberg.limits import Limits
+from gateway.identity.delegated import DelegatedTokens
+from gateway.opa.bundle import SigningKey
+from gateway.opa.policy_files import PolicySource
+from gateway.scope.rules import StorageRules
+from gateway.storage.files import Files
+from gateway.storage.provider import StorageClients
+from gateway.vending.remote_signing import RemoteSigner
+from gateway.vending.scope_verdict import ScopeRule
+from gateway.vending.vendor import Vendor
+from gateway.verification.engine_reads import EngineReads
+from gateway.verification.panel import Panel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kit:
+    """The components of the process and its settings. The composition root makes one for all use cases."""
+
+    database: Database
+    reads: ReadPool
+    door: Door
+    delivery: TupleDelivery
+    reaches: ReachesInUse
+    """Returns the grants that make an object visible in the current model."""
+    documents: Documents
+    files: Files
+    pending_files: PendingFiles
+    storage: StorageCredentials
+    clients: StorageClients
+    vendor: Vendor
+    rules: StorageRules
+    signer: RemoteSigner
+    scope: ScopeRule
+    own_tokens: DelegatedTokens
+    """Signs and verifies the gateway's own tokens."""
+    panel: Panel | None
+    """The verifiers of changes; None without any."""
+    engine_reads: EngineReads
+    probe_rules: ProbeRules
+    policy_source: tuple[PolicySource | None, SigningKey | None]
+    """The policies that the gateway serves as a bundle, and the key that signs it."""
+    count_probe: Callable[[str], None]
+    """Counts a probe of an engine by its outcome."""
+    server_id: UUID
+    default_project_id: str | None
+    base_uri: str | None
+    page_size: int
+    """The largest page of the management API."""
+    default_page_size: int
+    request_seconds: float
+    """The time after which a request is answered with an error. What takes longer ends before it."""
+    limits: Limits
+    reserved: frozenset[str]
+    """Names of namespaces that nobody can create, in lower case."""
+    tag_labels: bool
+    tag_suggestions: bool
+    skip_storage_validation: bool
+    idempotency_seconds: float | None
+    """The lifetime of idempotency keys; None if they are disabled."""
+    ticket_lifetime: float
+    """The time in seconds after which the ticket of a change expires."""
+    canary_keep: timedelta
+    probe_valid_days: float
+    sinks: tuple[str, ...]
+    """Names of the sinks of change events."""
+    system_identities: frozenset[str]
+    scim_subjects: Mapping[str, str]
+    """The attribute (`externalId` or `userName`) that identifies users, of each provider with SCIM."""
+    sole_provider: str | None
+    """The only identity provider; None if there are several."""
+    protected_view_properties: frozenset[str]
+    """Properties of views that name their owner."""
+
+
+class UseCases:
+    """Base of the classes with use cases, and of what such classes share."""
+
+    def __init__(self, kit: Kit) -> None:
+        self._database = kit.database
+        self._reads = kit.reads
+        self._door = kit.door
+        self._delivery = kit.delivery
+        self._reaches = kit.reaches
+        self._page_size = kit.page_size
+
+
+def instances_of(kit: Kit) -> Callable[[type[Any]], Any]:
+    """Return the function that returns the only instance of each class with use cases, made at its first use."""
+    made: dict[type[Any], Any] = {}
+
+    def instance(kind: type[Any]) -> Any:
+        found = made.get(kind)
+        if found is None:
+            found = made[kind] = kind(kit)
+        return found
+
+    return instance
