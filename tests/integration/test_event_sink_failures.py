@@ -155,7 +155,7 @@ def _lakegate(parts: Parts, broker: Broker, *arguments: str) -> str:
 async def test_replay_brings_back_the_events_that_a_restored_broker_lost(
     broker: Broker, database: Database, parts: Parts
 ) -> None:
-    """The recipe of docs/event-sinks.md. A replay after the start would put new events before the lost ones."""
+    """The recipe of docs/events.md. A replay after the start would put new events before the lost ones."""
     async with _delivering(database, broker.sink()):
         before = await _put(database, 60, broker.kind)
         await _delivered(database, broker.kind)
