@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of `docs/data-policy-semantics.md` and `docs/auditor.md` state what the code does."""
+"""The tables of `docs/data-policies.md` and `docs/auditor.md` state what the code does."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gateway.obligations.masks import Action, applies
 from gateway.obligations.projections import meet
 from tests.docs_commands import ROOT
 
-_PAGE = (ROOT / "docs" / "data-policy-semantics.md").read_text()
+_PAGE = (ROOT / "docs" / "data-policies.md").read_text()
 _AUDITOR = (ROOT / "docs" / "auditor.md").read_text()
 _FIELD = NestedField(id=9, name="x", required=False, type="string")
 _TYPES: dict[str, Type] = {
@@ -59,7 +59,7 @@ def test_the_table_of_operators_is_that_of_the_code() -> None:
         (Comparison.LT, Comparison.LT_EQ, Comparison.GT, Comparison.GT_EQ),
         (Comparison.STARTS_WITH, Comparison.NOT_STARTS_WITH),
     )
-    rows = _table(_PAGE, "### Types and operators")
+    rows = _table(_PAGE, "#### Types and operators")
     assert {name for cells in rows for name in _code(cells[0])} == _TYPES.keys() | {"map"}
     for cells in rows:
         for name, (group, answer) in product(_code(cells[0]), zip(groups, cells[1:], strict=True)):
@@ -68,7 +68,7 @@ def test_the_table_of_operators_is_that_of_the_code() -> None:
 
 
 def test_the_table_of_masks_is_that_of_the_code() -> None:
-    rows = _table(_PAGE, "## Masks")
+    rows = _table(_PAGE, "### Masks")
     assert [_code(cells[0]) for cells in rows] == [
         [action.value]
         for action in (
@@ -95,7 +95,7 @@ def test_the_table_of_masks_is_that_of_the_code() -> None:
 
 
 def test_types_that_contain_one_without_a_fixed_value_have_none() -> None:
-    (cells,) = (cells for cells in _table(_PAGE, "## Masks") if _code(cells[0]) == ["mask-to-fixed-value"])
+    (cells,) = (cells for cells in _table(_PAGE, "### Masks") if _code(cells[0]) == ["mask-to-fixed-value"])
     assert "types that contain one of them" in cells[1]
     for name in _code(cells[1]):
         column = NestedField(id=9, name="x", required=False, type=_TYPES[name])
@@ -113,7 +113,7 @@ def test_the_fixed_values_are_those_of_the_code() -> None:
 
 
 def test_the_table_of_merged_masks_is_that_of_the_code() -> None:
-    rows = _table(_PAGE, "## Several policies")
+    rows = _table(_PAGE, "### Several policies")
     assert {name for cells in rows for name in _code(cells[0])} == set(Action)
     for cells in rows:
         [result] = map(Action, _code(cells[1]))
@@ -132,7 +132,7 @@ def test_the_table_of_merged_masks_is_that_of_the_code() -> None:
 
 @pytest.mark.parametrize(("column", "mask"), [(1, trino.mask_sql), (2, spark.mask_sql), (3, duckdb.mask_sql)])
 def test_the_table_of_engines_is_that_of_their_compilers(column: int, mask: Callable[..., str]) -> None:
-    rows = {tuple(_code(cells[0])): cells[column] for cells in _table(_PAGE, "## Engines") if cells[0]}
+    rows = {tuple(_code(cells[0])): cells[column] for cells in _table(_PAGE, "### Engines") if cells[0]}
     for name in ("time", "timestamp_ns", "timestamptz_ns", "variant"):
         try:
             mask(Action.MASK_TO_FIXED_VALUE, "c", _TYPES[name], required=False)
