@@ -40,7 +40,7 @@ def session_of(spark: Spark, person: Person) -> Run:
 
 def make_row(engine: str, versions: dict[str, str], spark: Spark, world: World, ns: str) -> None:
     """Make the row of one version of Spark."""
-    with row(engine, f"Spark {versions['Spark'][:3]}", versions, page="engines-spark.md") as made:
+    with row(engine, f"Spark {versions['Spark'][:3]}", versions, page="engines.md#spark") as made:
         six_cells(made, world, ns, SPARK, lambda person: session_of(spark, person))
 
 

@@ -16,5 +16,5 @@ _CREATE = "it writes the files of a new table before it calls the catalog, which
 
 
 def test_chdb(world: World, ns: str) -> None:
-    page = "engines-python.md#clickhouse"
+    page = "engines.md#clickhouse"
     make_row("chdb", "ClickHouse (chDB)", page, world, ns, impossible={"create": _CREATE})

@@ -13,4 +13,4 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300), opt_i
 
 
 def test_daft(world: World, ns: str) -> None:
-    make_row("daft", "Daft", "engines-python.md#daft", world, ns)
+    make_row("daft", "Daft", "engines.md#daft", world, ns)

@@ -13,4 +13,4 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(600), opt_i
 
 
 def test_dbt_duckdb(world: World, ns: str) -> None:
-    make_row("dbt_duckdb", "dbt with DuckDB", "engines-dbt.md#dbt-with-duckdb", world, ns)
+    make_row("dbt_duckdb", "dbt with DuckDB", "engines.md#dbt-with-duckdb", world, ns)

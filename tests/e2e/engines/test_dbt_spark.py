@@ -21,4 +21,4 @@ def test_dbt_spark(world: World, ns: str) -> None:
         "SPARK_JARS": ",".join(map(str, jars)),
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
-    make_row("dbt_spark", "dbt with Spark", "engines-dbt.md#dbt-with-spark", world, ns, variables=java)
+    make_row("dbt_spark", "dbt with Spark", "engines.md#dbt-with-spark", world, ns, variables=java)

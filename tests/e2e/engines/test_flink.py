@@ -41,7 +41,7 @@ def flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
 
 
 def _catalog(world: World, person: Person, **more: str) -> dict[str, str]:
-    """Return the properties of the catalog that docs/engines-flink.md names."""
+    """Return the properties of the catalog that docs/engines.md#flink names."""
     return {
         "type": "iceberg",
         "catalog-type": "rest",
@@ -66,7 +66,7 @@ def _session(flink: Worker, world: World, person: Person, *, streaming: bool = F
 
 def test_six_cells(flink: Worker, world: World, ns: str) -> None:
     versions = {"Flink": "2.1.1", "Iceberg": "1.11.0"}
-    with row("flink", "Apache Flink", versions, page="engines-flink.md") as made:
+    with row("flink", "Apache Flink", versions, page="engines.md#flink") as made:
         six_cells(made, world, ns, _DIALECT, lambda person: _session(flink, world, person))
 
 

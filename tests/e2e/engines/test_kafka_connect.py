@@ -56,7 +56,7 @@ def _send(kafka: KafkaServer, topic: str, ids: Iterable[int]) -> None:
 
 
 def _config(world: World, person: Person, topic: str, control: str, table: str) -> dict[str, str]:
-    """Return the configuration of the connector that docs/engines-kafka-connect.md shows."""
+    """Return the configuration of the connector that docs/engines.md#kafka-connect shows."""
     return {
         "connector.class": _SINK,
         "tasks.max": "1",
@@ -93,7 +93,7 @@ def test_six_cells(kafka: KafkaServer, connect: Connect, world: World, ns: str) 
     topic, control, refused_control, revoked_control = (unique(name) for name in ("t", "c1", "c2", "c3"))
     _topics(kafka, topic, control, refused_control, revoked_control)
     path = f"{world.root}/namespaces/{ns}/tables/people"
-    with row("kafka_connect", "Kafka Connect sink", versions, page="engines-kafka-connect.md") as made:
+    with row("kafka_connect", "Kafka Connect sink", versions, page="engines.md#kafka-connect") as made:
         with made.cell("connect"):
             assert _SINK in connect.plugins()
             connect.create("owner", _config(world, world.admin, topic, control, f"{ns}.people"))

@@ -13,4 +13,4 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300), opt_i
 
 
 def test_polars(world: World, ns: str) -> None:
-    make_row("polars", "Polars", "engines-python.md#polars", world, ns)
+    make_row("polars", "Polars", "engines.md#polars", world, ns)
