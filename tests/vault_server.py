@@ -24,7 +24,7 @@ ROLE_ID, SECRET_ID = "3e1f-role", "9c2b-secret-id-of-the-role"
 ROLE, SERVICE_ACCOUNT_TOKEN = "lakegate", "eyJhbGciOiJSUzI1NiJ9.service-account.signature"
 MOUNT = "lake"
 
-#: The policy of docs/operator.md: capabilities by path.
+#: The policy of docs/secrets.md: capabilities by path.
 POLICY = {
     f"{MOUNT}/data/lakegate/*": ("create", "read"),
     f"{MOUNT}/metadata/lakegate/*": ("delete",),

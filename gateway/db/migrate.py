@@ -150,11 +150,11 @@ def _foreign(found: str) -> str:
         return (
             f"the database has schema {found}, but this version upgrades only from schema {min(_known())} or later. "
             f"First run `lakegate migrate` of the last version that contains the steps before {min(_known())}, then "
-            "that of this version (docs/operator.md, Upgrades)"
+            "that of this version (docs/backup.md, Upgrades)"
         )
     return (
         f"the database has schema {found}, which a newer version created; this version needs schema {max(_known())}. "
         "A schema cannot be downgraded, and nothing was changed. Run the newer version again; after a rollback with "
         "Helm, roll back to the release that ran it. Or stop all gateways and restore the backup from before its "
-        "upgrade (docs/operator.md, Going back)"
+        "upgrade (docs/backup.md, Going back)"
     )

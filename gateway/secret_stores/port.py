@@ -3,7 +3,7 @@
 
 A store keeps the content of a storage credential under an id. The row of the id, with the name of its store, is always
 in PostgreSQL: it says which credentials exist, and which of them are unused and can be deleted. A package outside of
-Lakegate can provide a store (docs/operator.md, "A secret store of your own").
+Lakegate can provide a store (docs/secrets.md, "A secret store of your own").
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ _STATUS = "\n======== %{http_code}\n"
 _TESTED = {
     ("docs/data-policies.md", "policy-loss"): "test_documented_policy_loss_request_changes_the_warehouse",
     ("docs/data-engineer.md", "deleted-tabulars"): "test_documented_undrop_request_restores_a_table",
-    ("docs/operator.md", "endpoint-statistics"): "test_documented_statistics_request_returns_counts",
+    ("docs/capacity.md", "endpoint-statistics"): "test_documented_statistics_request_returns_counts",
     ("docs/operator.md", "/bootstrap"): "test_documented_bootstrap_is_refused_on_a_bootstrapped_server",
     ("deploy/README.md", "/bootstrap"): "test_documented_bootstrap_is_refused_on_a_bootstrapped_server",
     ("docs/policy-author.md", "columns/{column}/grants"): "test_documented_column_grant_is_accepted",
@@ -127,7 +127,7 @@ def test_documented_undrop_request_restores_a_table(soft: World) -> None:
 
 
 def test_documented_statistics_request_returns_counts(world: World) -> None:
-    script = block("docs/operator.md", "endpoint-statistics").script
+    script = block("docs/capacity.md", "endpoint-statistics").script
     [(status, body)] = _sent(script, TOKEN=world.admin.token, GATEWAY=world.base)
     assert status == "200"
     assert {"timestamps", "next-page-token", "previous-page-token"} <= set(json.loads(body))

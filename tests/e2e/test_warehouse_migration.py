@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Move tables from another catalog with PyIceberg by the recipe of docs/operator.md; they keep their rows."""
+"""Move tables from another catalog with PyIceberg by the recipe of docs/warehouses.md; they keep their rows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_tables_of_another_catalog_are_adopted_with_the_catalog_property(world: 
     new = catalog_of(world, world.admin, **{"header.X-Lakegate-Adopt": "true"})
 
     new.create_namespace(inner[:1])
-    recipe = block("docs/operator.md", "def move(").text
+    recipe = block("docs/warehouses.md", "def move(").text
     for _ in range(2):
         run_python(recipe[recipe.index("def move(") :], old=old, new=new)
     for namespace in (outer, inner):

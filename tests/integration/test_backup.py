@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Restore a backup of PostgreSQL beside a newer OpenFGA and beside a fresh one, with the commands of docs/operator.md.
+"""Restore a backup of PostgreSQL beside a newer OpenFGA and beside a fresh one, with the commands of docs/backup.md.
 A grant that was revoked after the backup returns only if the operator decides so; everything else works as before.
 """
 
@@ -35,12 +35,12 @@ pytestmark = [pytest.mark.timeout(600), pytest.mark.long]
 
 
 def documented(program: str, *, restored: str = "", dump: Path | None = None) -> list[str]:
-    """Return the words of the one command of docs/operator.md that calls `program`, with names of the test."""
+    """Return the words of the one command of docs/backup.md that calls `program`, with names of the test."""
     own = {"$DATABASE_URL": "lakegate", "restored": restored, "lakegate.dump": str(dump)}
     found = [
         words
         for block in blocks()
-        if block.page == "docs/operator.md"
+        if block.page == "docs/backup.md"
         for words in commands(block.script)
         if words[0] == program
     ]

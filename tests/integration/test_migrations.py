@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Databases from the first schema on are upgraded with their rows, and older ones are refused (docs/operator.md).
+"""Databases from the first schema on are upgraded with their rows, and older ones are refused (docs/backup.md).
 
 No migration removes what a process of the previous version still reads or writes while it serves.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A gateway keeps serving while the database gets the additions of the next version (docs/operator.md, "Upgrades"). A
+"""A gateway keeps serving while the database gets the additions of the next version (docs/backup.md, "Upgrades"). A
 gateway does not start on a database of another version.
 """
 

@@ -2,7 +2,8 @@
 """Calls of whole Trino statements, with data policies and without: requests of the bridge to the gateway, and of the
 gateway to PostgreSQL, OpenFGA and OPA.
 
-The numbers are those of `docs/performance.md`. The order of Trino's requests was recorded on Trino 476 (`trino_requests`).
+The numbers are those of `docs/performance.md`. The order of Trino's requests was recorded on Trino 476
+(`trino_requests`).
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ class RestoredDatabase(Exception):
             "the database was restored from a backup, or moved, since a gateway last used it. It may contain grants "
             "that were revoked after the backup. List them with `lakegate authz reconcile --dry-run`: a `missing` "
             "grant was revoked. Then run `lakegate authz reconcile --restored revoke` to revoke them again, or "
-            '`--restored give-back` to keep them. Gateways serve after that (docs/operator.md, "After a restore")'
+            '`--restored give-back` to keep them. Gateways serve after that (docs/backup.md, "After a restore")'
         )
 
 

@@ -215,7 +215,7 @@ async def test_an_engine_that_was_disabled_is_a_refusal_and_no_missing_secret(
 
 
 def test_the_documented_policy_is_the_one_of_the_tests() -> None:
-    policy = block("docs/operator.md", f'path "{MOUNT}/data').text
+    policy = block("docs/secrets.md", f'path "{MOUNT}/data').text
     rules = re.findall(r'^path "([^"]+)" \{ capabilities = \[([^]]+)\] \}$', policy, re.MULTILINE)
     assert {path: tuple(re.findall(r"\w+", rights)) for path, rights in rules} == own.POLICY
 
