@@ -174,7 +174,8 @@ class _Rendered(HTMLParser):
         self._code += tag == "code"
 
     def handle_data(self, data: str) -> None:
-        """Keep the text of a paragraph; code may look like Markdown."""
+        """Keep the text of a paragraph; code may look like Markdown. A fence in the text of a page opened no block."""
+        self.unparsed += [line for line in data.splitlines() if _FENCE.match(line)]
         if self._paragraph is not None:
             self._paragraph.append("x" if self._code else data)
 

@@ -19,7 +19,7 @@ from tests.integration.conftest import _up
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide.md"
 ANY = "…"
-_BLOCK = re.compile(r"^```(\w+) ?(\d*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r'^```(\w+)(?: title="(\d+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 _MARK = "======== the next block ========"
 
 
@@ -43,7 +43,7 @@ def steps() -> list[Step]:
             found.append(Step(line, content))
         else:
             assert kind == "json" and status, (
-                f"line {line}: expected a block of kind sh (request) or json STATUS (response)"
+                f'line {line}: expected a block of kind sh (request) or json title="STATUS" (response)'
             )
             assert not found[-1].status, f"line {line}: a response without a request"
             found[-1] = Step(found[-1].line, found[-1].shell, status, content)
