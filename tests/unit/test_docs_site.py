@@ -7,7 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs_site import CONFIG, MERMAID, ROOT, SCRIPT, BuildFailed, build, faults_of, pages_of, shallow_lines
+from tests.docs_site import (
+    CONFIG,
+    MERMAID,
+    ROOT,
+    SCRIPT,
+    BuildFailed,
+    build,
+    configuration,
+    faults_of,
+    pages_of,
+    shallow_lines,
+)
 
 _CONFIG = """
 site_name: test
@@ -60,10 +71,24 @@ def test_a_faulty_page_fails_the_build(root: Path, text: str, fault: str) -> Non
         build(root)
 
 
-def test_a_diagram_is_drawn_by_a_script_of_the_site(root: Path) -> None:
+def _with_extensions(root: Path) -> None:
+    """Render the pages of a repository as the pages of Lakegate are."""
     shown = (ROOT / CONFIG).read_text()
     extensions = shown[shown.index("markdown_extensions:") : shown.index("validation:")]
     (root / "mkdocs.yml").write_text(_CONFIG + extensions)
+
+
+def test_a_fence_that_opens_no_block_fails_the_build(root: Path) -> None:
+    _with_extensions(root)
+    request, answer = "```sh\nls\n```\n", "```json 200\n{}\n```\n"
+    first = f"Text.\n\n{request}{answer}{request}```json 204\n```\n\n"
+    (root / "docs" / "more.md").write_text(f"# More\n\n## A part\n\n{first}Text.\n\n{request}{answer}\n## B\n\ntext\n")
+    with pytest.raises(BuildFailed, match="more.html: Markdown became text"):
+        build(root)
+
+
+def test_a_diagram_is_drawn_by_a_script_of_the_site(root: Path) -> None:
+    _with_extensions(root)
     (root / "docs" / "more.md").write_text("# More\n\n## A part\n\n```mermaid\ngraph LR\n  a --> b\n```\n")
     site = build(root)
     page = (site / "docs" / "more.html").read_text()
@@ -86,6 +111,20 @@ def test_a_page_of_the_navigation_that_is_missing_fails_the_build(root: Path) ->
     (root / "docs" / "more.md").unlink()
     with pytest.raises(BuildFailed, match=r"docs/more.md does not exist"):
         build(root)
+
+
+def test_the_readme_links_every_page_of_the_navigation() -> None:
+    readme = (ROOT / "README.md").read_text()
+    _, _, table = readme.partition("\n## Find your way\n")
+    pages = pages_of(configuration()["nav"])
+    assert [page for page in pages if f"]({page})" not in table and page not in ("README.md", "CHANGELOG.md")] == []
+
+
+def test_the_page_of_operators_links_every_page_of_its_sections() -> None:
+    text = (ROOT / "docs" / "operator.md").read_text()
+    sections = {name: pages for entry in configuration()["nav"] for name, pages in entry.items()}
+    pages = [Path(page).name for name in ("Warehouses and storage", "Operate") for page in pages_of(sections[name])]
+    assert [page for page in pages if f"]({page})" not in text] == []
 
 
 def test_pages_are_found_at_every_depth_of_the_navigation() -> None:
