@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compare a file of desired objects and grants with a running catalog, and make the changes over HTTP.
 
-`document` and `source` read the file, `desired` turns it into a `State`, and `reader` reads the present `State` over
-HTTP. `planner` is pure: it compares the two. `executor` makes the changes of a plan. `export` writes a state as a file.
+`nouns` describes the declaration of a kind of objects, and each kind has one, in the module of its name. `kinds` is
+their table: it turns a file into a `State`, reads the present `State`, and makes the changes of a plan. `document` and
+`source` are the form of the file. `planner` is pure: it compares two states. `export` writes a state as a file.
 """

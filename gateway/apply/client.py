@@ -103,12 +103,18 @@ class Api:
         self, path: str, member: str, *, project: str | None = None, query: Mapping[str, str] | None = None
     ) -> Iterator[Any]:
         """Yield the entries of all pages of a list. Raises ApiError."""
+        for page in self.answers(path, project=project, query=query):
+            yield from page[member]
+
+    def answers(
+        self, path: str, *, project: str | None = None, query: Mapping[str, str] | None = None
+    ) -> Iterator[Any]:
+        """Yield the answers with the pages of a list. Raises ApiError."""
         asked = dict(query or {})
         while True:
             page = self.get(path, project=project, query=asked)
-            yield from page[member]
-            token = page.get("next-page-token")
-            if not token:
+            yield page
+            if not (token := page.get("next-page-token")):
                 return
             asked["pageToken"] = token
 

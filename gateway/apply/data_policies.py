@@ -1,109 +1,131 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read the data policies of projects with their bindings, and create, change and bind them."""
+"""Data policies of projects. Files name the roles in their definitions, and the API has their ids."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from gateway.apply.bound_objects import BoundObjects
-from gateway.apply.changes import Change, NotChangeable
-from gateway.apply.client import Api
-from gateway.apply.definitions import MixedRole, readable, stored
-from gateway.apply.located import MANAGEMENT, Located
-from gateway.apply.state import Address, Kind, Resource, State, binding_address, bound_object, hidden_binding
-from gateway.iceberg.identifiers import fold
+import msgspec
 
-_HIDDEN = "you do not see the object"
-_DEFAULTS: Mapping[str, Any] = {"applies-to": "everyone", "allow-append": False}
+from gateway.apply.bindings import BINDINGS
+from gateway.apply.grants import GRANTS
+from gateway.apply.nouns import Collector, Noun
+from gateway.apply.session import Changing, Reading, Session, is_uuid, usual_id
+from gateway.apply.source import Path
+from gateway.apply.state import Address, Change, Kind, Resource
+from gateway.apply.tags import require_fields
+from gateway.obligations.data_policies import (
+    AllOf,
+    AnyOf,
+    Definition,
+    Mask,
+    NotTest,
+    RoleTest,
+    RowFilter,
+    Test,
+    roles_tested_by,
+)
+from gateway.obligations.validation import problems_of
 
 
-class DataPolicyReader:
-    """Reads the data policies of one project. `found` receives them with their bindings."""
+class DataPolicies(Noun):
+    """Data policies. A change writes the next version of the one that was compared. A new one is not bound yet."""
 
-    def __init__(self, api: Api, wanted: State, located: Located, found: dict[Address, Resource]) -> None:
-        self._api = api
-        self._wanted = wanted
-        self._located = located
-        self._found = found
+    kind, member, folded, may_be_hidden = Kind.DATA_POLICY, "data-policies", True, True
+    fields = ("name", "description", "applies-to", "allow-append", "definition")
+    new = {"applies-to": "everyone", "allow-append": False}
+    contents = (GRANTS, BINDINGS)
 
-    def read(self, project: Address) -> None:
-        """Read the policies that the file names, and those that its list leaves out. Raises ApiError and MixedRole."""
-        scoped = self._wanted.has_scope(Kind.DATA_POLICY, project)
-        if not scoped:
-            return
-        id = self._located.id(project)
-        objects = BoundObjects(self._api, self._located, project)
-        for row in self._api.pages(f"{MANAGEMENT}/data-policy", "data-policies", project=id):
-            address = Address(Kind.DATA_POLICY, fold(row["name"]), project)
-            self._located.add(address, row["id"])
-            self._found[address] = Resource(address, self._fields(address, row), id=row["id"], spec=row["version"])
-            if address not in self._wanted.resources or self._wanted.has_scope(Kind.BINDING, address):
-                self._bindings(address, objects)
+    def stated(self, to: Collector, path: Path, entry: Any) -> dict[str, Any]:
+        """Return the stated fields. Raises InvalidSource for an invalid definition."""
+        fields = super().stated(to, path, entry)
+        if entry.definition is not None:
+            for each in problems_of(entry.definition, None):
+                steps = (int(step) if step.isdigit() else step for step in each.pointer.split("/")[1:])
+                raise to.source.error((*path, "definition", *steps), f"{each.problem}.")
+            # Answers of the gateway have the usual form of a UUID.
+            fields["definition"] = msgspec.to_builtins(with_roles(entry.definition, usual_id))
+        return fields
 
-    def _fields(self, address: Address, row: Mapping[str, Any]) -> dict[str, Any]:
-        wanted = self._wanted.resources.get(address)
-        stated = None if wanted is None else wanted.fields.get("definition")
-        names = self._located.role_names(address.within(Kind.PROJECT))
+    def present(self, reading: Reading, address: Address, id: str, row: Mapping[str, Any]) -> Resource:
+        """Return the policy, with its version as `spec`. Raises MixedRole."""
+        fields = dict(super().present(reading, address, id, row).fields)
+        wanted = reading.wanted.resources.get(address)
+        names = reading.located.role_names(address.within(Kind.PROJECT))
         try:
-            definition = readable(row["definition"], names, stated)
+            fields["definition"] = readable(
+                row["definition"], names, None if wanted is None else wanted.fields.get("definition")
+            )
         except MixedRole as error:
             raise MixedRole(f"{address}: {error}") from None
-        fields = {name: row.get(name) for name in ("name", "description", "applies-to", "allow-append")}
-        return {**fields, "definition": definition}
+        return Resource(address, fields, id=id, spec=row["version"])
 
-    def _bindings(self, policy: Address, objects: BoundObjects) -> None:
-        for row in self._api.pages(f"{self._located.path(policy)}/bindings", "bindings"):
-            target = objects.address(policy, row)
-            if target is None:
-                address = hidden_binding(policy, row["type"], row["id"])
-                self._found[address] = Resource(address, keep=_HIDDEN)
-            else:
-                address = binding_address(policy, target)
-                self._found[address] = Resource(address)
+    def require(self, change: Change, present: Resource | None) -> None:
+        """Raise NotChangeable if a new data policy has no definition."""
+        if present is None:
+            require_fields(change, "definition")
 
+    def update(self, session: Changing, desired: Resource, changed: Mapping[str, Any]) -> None:
+        """Write the next version of a data policy, unless another version was written meanwhile."""
+        present = session.present.resources[desired.address]
+        body = self.body(session, desired.address, {**present.fields, **desired.fields})
+        session.change("PUT", desired.address, "", {**body, "if-version": present.spec})
 
-def create_policy(api: Api, located: Located, desired: Resource) -> None:
-    """Create a data policy. It restricts no principal before it is bound. Raises ApiError and UnknownRole."""
-    address = desired.address
-    made = api.change(
-        "POST",
-        f"{MANAGEMENT}/data-policy",
-        _body(located, address, {**_DEFAULTS, **desired.fields}),
-        project=located.project(address),
-    )
-    located.add(address, made["id"])
+    def body(self, session: Session, address: Address, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields with the ids of the roles. Raises UnknownRole."""
+        found = super().body(session, address, fields)
+        stated = msgspec.convert(found["definition"], Definition)
+        found["definition"] = msgspec.to_builtins(
+            with_roles(stated, lambda role: session.located.principal(f"role:{role}", address)["role"])
+        )
+        return found
 
 
-def update_policy(api: Api, located: Located, desired: Resource, present: Resource) -> None:
-    """Write the next version of a data policy, unless another version was written meanwhile."""
-    address = desired.address
-    body = {**_body(located, address, {**present.fields, **desired.fields}), "if-version": present.spec}
-    api.change("PUT", located.path(address), body, project=located.project(address))
+DATA_POLICIES = DataPolicies()
 
 
-def change_binding(api: Api, located: Located, binding: Address, *, adds: bool) -> None:
-    """Bind a data policy to an object, or unbind it. Raises ApiError."""
-    target, policy = bound_object(binding), binding.within(Kind.DATA_POLICY)
-    if target is None:
-        raise LookupError(f"{binding} has no object")
-    if target.kind is Kind.NAME:
-        warehouse = located.id(target.within(Kind.WAREHOUSE))
-        named = {"warehouse-id": warehouse, "namespace": target.levels, "name": target.name}
-        api.change("POST", f"{located.path(policy)}/bindings", {"add-names" if adds else "remove-names": [named]})
-        return
-    body = {"type": str(target.kind), "id": located.id(target)}
-    if target.kind in (Kind.NAMESPACE, Kind.TABLE, Kind.GENERIC_TABLE):
-        body["warehouse-id"] = located.id(target.within(Kind.WAREHOUSE))
-    api.change("POST", f"{located.path(policy)}/bindings", {"add" if adds else "remove": [body]})
+class MixedRole(Exception):
+    """A definition names one role by its name and by its UUID."""
 
 
-def require_definition(change: Change, present: Resource | None) -> None:
-    """Raise NotChangeable if a new data policy has no definition."""
-    if present is None and change.desired is not None and "definition" not in change.desired.fields:
-        raise NotChangeable(f"{change.address} does not exist, and its creation needs `definition`.")
+def with_roles(definition: Definition, rename: Callable[[str], str]) -> Definition:
+    """Return the definition with the role of each `has-role` test replaced by `rename(role)`."""
+    return definition if isinstance(definition, Mask) else RowFilter(_test(definition.test, rename))
 
 
-def _body(located: Located, address: Address, fields: Mapping[str, Any]) -> dict[str, Any]:
-    definition = stored(fields["definition"], lambda role: located.principal(f"role:{role}", address)["role"])
-    return {name: value for name, value in {**fields, "definition": definition}.items() if value is not None}
+def _test(test: Test, rename: Callable[[str], str]) -> Test:
+    match test:
+        case AllOf(operands=operands):
+            return AllOf(tuple(_test(each, rename) for each in operands))
+        case AnyOf(operands=operands):
+            return AnyOf(tuple(_test(each, rename) for each in operands))
+        case NotTest(operand=operand):
+            return NotTest(_test(operand, rename))
+        case RoleTest(role=role):
+            return RoleTest(rename(role))
+        case _:
+            return test
+
+
+def readable(definition: Any, names: Mapping[str, str], wanted: Any | None) -> Any:
+    """Return the definition of an answer with the names of its roles, as a file states it.
+
+    `names` is {id: name}. A role that the definition `wanted` of the file names by its UUID keeps the UUID. A
+    definition that this version does not know is returned as it is. Raises MixedRole.
+    """
+    try:
+        found = msgspec.convert(definition, Definition)
+        kept = frozenset[str]() if wanted is None else roles_tested_by(msgspec.convert(wanted, Definition))
+    except msgspec.ValidationError:
+        return definition
+    for role in kept & names.keys():
+        if names[role] in kept:
+            raise MixedRole(f"the role {names[role]!r} is named by its UUID too. Name it in one way in a definition.")
+
+    def name(role: str) -> str:
+        known = names.get(role, role)
+        # A name in the form of a UUID would be read as an id.
+        return role if role in kept or is_uuid(known) else known
+
+    return msgspec.to_builtins(with_roles(found, name))

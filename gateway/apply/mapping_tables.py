@@ -1,71 +1,70 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read the mapping tables of projects, and create them and change their entries."""
+"""Mapping tables of projects, and the values of principals in them."""
 
 from __future__ import annotations
 
-from gateway.apply.changes import Change, NotChangeable
-from gateway.apply.client import Api
-from gateway.apply.grant_reading import GrantReader
-from gateway.apply.located import MANAGEMENT, Located
-from gateway.apply.state import Address, Kind, Resource, State
-from gateway.iceberg.identifiers import fold
+from typing import Any
+
+from gateway.apply.nouns import Collector, Noun, principal_of, stated
+from gateway.apply.session import Changing, Reading
+from gateway.apply.source import Path
+from gateway.apply.state import Address, Change, Kind, NotChangeable, Resource, State
 
 
-class MappingTableReader:
-    """Reads the mapping tables of one project. `found` receives them, with the entries of those that state some."""
+class MappingEntries(Noun):
+    """The values of the principals in a mapping table."""
 
-    def __init__(
-        self, api: Api, wanted: State, located: Located, found: dict[Address, Resource], grants: GrantReader
-    ) -> None:
-        self._api = api
-        self._wanted = wanted
-        self._located = located
-        self._found = found
-        self._grants = grants
+    kind, member, is_object = Kind.MAPPING_ENTRY, "entries", False
 
-    def read(self, project: Address) -> None:
-        """Read the tables if the file states the list. Raises ApiError."""
-        if not self._wanted.has_scope(Kind.MAPPING_TABLE, project):
-            return
-        id = self._located.id(project)
-        for row in self._api.pages(f"{MANAGEMENT}/mapping-table", "mapping-tables", project=id):
-            address = Address(Kind.MAPPING_TABLE, fold(row["name"]), project)
-            self._located.add(address, row["id"])
-            fields = {"name": row["name"], "description": row.get("description")}
-            self._found[address] = Resource(address, fields, id=row["id"])
-            if self._wanted.has_scope(Kind.MAPPING_ENTRY, address):
-                self._entries(address, id)
+    def state(self, to: Collector, path: Path, on: Address, entry: Any) -> None:
+        """Add the values of a principal. Raises InvalidSource."""
+        address = Address(Kind.MAPPING_ENTRY, to.principal(path, on, entry), on)
+        to.add(path, Resource(address, {"values": sorted(set(entry.values))}))
 
-    def _entries(self, table: Address, project: str) -> None:
-        for row in self._api.pages(f"{self._located.path(table)}/entries", "entries", project=project):
-            address = self._grants.address(Kind.MAPPING_ENTRY, table, row["principal"])
-            self._found[address] = Resource(address, {"values": sorted(row["values"])})
+    def read(self, reading: Reading, on: Address) -> None:
+        """Read the entries if the file states them: they are personal data. Raises ApiError."""
+        if reading.wanted.has_scope(Kind.MAPPING_ENTRY, on):
+            for row in reading.pages(on, "entries", "entries"):
+                address = reading.of_principal(Kind.MAPPING_ENTRY, on, row["principal"])
+                reading.found[address] = Resource(address, {"values": sorted(row["values"])})
 
+    def create(self, session: Changing, desired: Resource) -> None:
+        """Replace the values of a principal. Raises ApiError and UnknownRole."""
+        principal = session.located.principal(desired.address.name, desired.address)
+        entry = {"principal": principal, "values": desired.fields["values"]}
+        session.change("POST", desired.address.on, "/entries", {"set": [entry]})
 
-def create_mapping_table(api: Api, located: Located, desired: Resource) -> None:
-    """Create an empty mapping table. Raises ApiError."""
-    body = {"name": desired.spec.name, **desired.fields}
-    made = api.change("POST", f"{MANAGEMENT}/mapping-table", body, project=located.project(desired.address))
-    located.add(desired.address, made["id"])
+    def remove(self, session: Changing, address: Address) -> None:
+        """Remove the values of a principal. Raises ApiError and UnknownRole."""
+        principal = session.located.principal(address.name, address)
+        session.change("POST", address.on, "/entries", {"remove": [principal]})
+
+    def entry(self, state: State, resource: Resource) -> dict[str, Any]:
+        """Return the values of a principal in the form of the file."""
+        return {**principal_of(resource.address.name), "values": resource.fields["values"]}
 
 
-def set_entry(api: Api, located: Located, desired: Resource) -> None:
-    """Replace the values of a principal. Raises ApiError and UnknownRole."""
-    entry = {"principal": located.principal(desired.address.name, desired.address), "values": desired.fields["values"]}
-    _change_entries(api, located, desired.address, {"set": [entry]})
+class MappingTables(Noun):
+    """Mapping tables. The name finds a table, so it is not compared."""
+
+    kind, member, folded, may_be_hidden = Kind.MAPPING_TABLE, "mapping-tables", True, True
+    fields = ("name", "description")
+    contents = (MappingEntries(),)
+
+    def stated(self, to: Collector, path: Path, entry: Any) -> dict[str, Any]:
+        """Return the description, if the file states it."""
+        return stated(entry, ("description",))
+
+    def require(self, change: Change, present: Resource | None) -> None:
+        """Raise NotChangeable for another description of a mapping table that exists."""
+        if present is not None and change.desired is not None:
+            raise NotChangeable(
+                f"{change.address}: the description of a mapping table cannot be changed. Leave it out."
+            )
+
+    def create(self, session: Changing, desired: Resource) -> None:
+        """Create an empty mapping table. Raises ApiError."""
+        super().create(session, Resource(desired.address, {"name": desired.spec.name, **desired.fields}))
 
 
-def remove_entry(api: Api, located: Located, address: Address) -> None:
-    """Remove the values of a principal. Raises ApiError and UnknownRole."""
-    _change_entries(api, located, address, {"remove": [located.principal(address.name, address)]})
-
-
-def require_same_description(change: Change, present: Resource | None) -> None:
-    """Raise NotChangeable for another description of a mapping table that exists."""
-    if present is not None and change.desired is not None:
-        raise NotChangeable(f"{change.address}: the description of a mapping table cannot be changed. Leave it out.")
-
-
-def _change_entries(api: Api, located: Located, entry: Address, body: object) -> None:
-    path = f"{located.path(entry.within(Kind.MAPPING_TABLE))}/entries"
-    api.change("POST", path, body, project=located.project(entry))
+MAPPING_TABLES = MappingTables()

@@ -8,39 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any
 
 from gateway.access.nouns.privileges import Privilege
-from gateway.apply.changes import Action, Change
-from gateway.apply.state import RANK, Address, Kind, State
+from gateway.apply.state import Action, Address, Change, Kind, Phase, State
 from gateway.iceberg.identifiers import fold
 from gateway.obligations.data_policies import AppliesTo
-
-
-class Phase(IntEnum):
-    """The parts of a plan, in their order. A run that stops between two of them has not widened any access."""
-
-    OBJECTS = 0
-    """Objects are created and changed, tags and mapping tables among them."""
-    POLICIES = 1
-    """Data policies are created. They are not bound yet."""
-    PRINCIPALS = 2
-    """Subjects are added, and what no present policy uses: exemptions from unbound ones, values of new tables."""
-    RESTRICTIONS = 3
-    """Policies are bound, tags attached, and exemptions and values of mapping tables removed."""
-    DEFINITIONS = 4
-    """Data policies are changed. A new version can rely on the attached tags, or leave a part to a bound policy."""
-    SUBJECTS = 5
-    """Members of roles that are subjects of policies are added. Another role can give them access afterwards."""
-    ACCESS = 6
-    """Members of roles and grants are added."""
-    REVOCATIONS = 7
-    """Grants, members, roles and containers are removed. New grants precede them, so access is not interrupted."""
-    DEPARTURES = 8
-    """Roles that are subjects of policies, and their members, are removed. They have no access by other roles now."""
-    RELEASES = 9
-    """Restrictions are removed, and exemptions and values of mapping tables added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +33,7 @@ class Known:
     regrouped: frozenset[Address]
 
 
-_REMOVALS = {
-    Kind.MAPPING_ENTRY: Phase.RESTRICTIONS,
-    **dict.fromkeys((Kind.BINDING, Kind.ATTACHMENT, Kind.DATA_POLICY, Kind.MAPPING_TABLE, Kind.TAG), Phase.RELEASES),
-}
 _ABOUT_ROLES = (Kind.ROLE, Kind.MEMBER, Kind.GRANT)
-_ADDITIONS = {
-    Kind.DATA_POLICY: Phase.POLICIES,
-    **dict.fromkeys((Kind.ATTACHMENT, Kind.BINDING), Phase.RESTRICTIONS),
-    **dict.fromkeys((Kind.MEMBER, Kind.GRANT), Phase.ACCESS),
-}
 
 
 def in_order(changes: Iterable[Change], desired: State, present: State) -> tuple[Change, ...]:
@@ -179,13 +143,13 @@ def _phase(change: Change, known: Known) -> Phase:
     if removes and kind is Kind.ROLE and change.address in known.subjects:
         return Phase.DEPARTURES
     if removes:
-        return _REMOVALS.get(kind, Phase.REVOCATIONS)
+        return kind.removed
     if kind is Kind.MAPPING_ENTRY:
         narrows = change.action is Action.UPDATE and _narrows(change, excludes=on in known.excluding)
         return Phase.RESTRICTIONS if narrows else Phase.PRINCIPALS if on in known.mapping_tables else Phase.RELEASES
     if change.action is Action.UPDATE and kind is Kind.DATA_POLICY:
         return Phase.RELEASES if _loosens(change) else Phase.POLICIES if _waits_for_tags(change) else Phase.DEFINITIONS
-    return _ADDITIONS.get(kind, Phase.OBJECTS)
+    return kind.added
 
 
 def _narrows(change: Change, *, excludes: bool) -> bool:
@@ -217,7 +181,7 @@ def _names_a_tag(value: Any) -> bool:
 
 
 def _within_phase(change: Change) -> tuple[int, int, int, bool, str]:
-    rank, depth = RANK[change.address.kind], change.address.depth
+    rank, depth = change.address.kind.rank, change.address.depth
     if change.action is Action.REMOVE:
         return 1, -rank, -depth, False, str(change.address)
     return 0, rank, depth, change.action is Action.CREATE, str(change.address)

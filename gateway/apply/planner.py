@@ -6,9 +6,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gateway.apply.changes import Action, Change, FieldChange
 from gateway.apply.order import in_order
-from gateway.apply.state import ANCHORS, CONTAINERS, Address, Kind, Resource, State
+from gateway.apply.state import (
+    ANCHORS,
+    CONTAINERS,
+    Action,
+    Address,
+    Change,
+    FieldChange,
+    Kind,
+    Resource,
+    State,
+)
 
 
 @dataclass(frozen=True, slots=True)

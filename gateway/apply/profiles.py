@@ -9,9 +9,8 @@ from typing import Any
 
 import msgspec
 
-from gateway.apply.changes import Change
 from gateway.apply.document import SecretRef
-from gateway.apply.state import Kind
+from gateway.apply.state import Change, Kind
 from gateway.iceberg.errors import CatalogError
 from gateway.scope.errors import StorageTypeNotSupported
 from gateway.storage.registry import decode_profile

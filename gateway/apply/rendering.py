@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from gateway.apply.changes import Action, Change, FieldChange
 from gateway.apply.document import SecretRef
 from gateway.apply.planner import Plan
 from gateway.apply.profiles import needed_credential
-from gateway.apply.state import Kind
+from gateway.apply.state import Action, Change, FieldChange, Kind
 
 
 def plan_lines(plan: Plan, *, prune: bool) -> Iterator[str]:

@@ -1,43 +1,85 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state that the planner compares: resources by their address, and the lists that the file declares completely."""
+"""The state that the planner compares, with the complete lists of the file, and the changes of a plan."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 from gateway.iceberg.identifiers import fold
 
 
+class Phase(IntEnum):
+    """The parts of a plan, in their order. A run that stops between two of them has not widened any access."""
+
+    OBJECTS = 0
+    """Objects are created and changed, tags and mapping tables among them."""
+    POLICIES = 1
+    """Data policies are created. They are not bound yet."""
+    PRINCIPALS = 2
+    """Subjects are added, and what no present policy uses: exemptions from unbound ones, values of new tables."""
+    RESTRICTIONS = 3
+    """Policies are bound, tags attached, and exemptions and values of mapping tables removed."""
+    DEFINITIONS = 4
+    """Data policies are changed. A new version can rely on the attached tags, or leave a part to a bound policy."""
+    SUBJECTS = 5
+    """Members of roles that are subjects of policies are added. Another role can give them access afterwards."""
+    ACCESS = 6
+    """Members of roles and grants are added."""
+    REVOCATIONS = 7
+    """Grants, members, roles and containers are removed. New grants precede them, so access is not interrupted."""
+    DEPARTURES = 8
+    """Roles that are subjects of policies, and their members, are removed. They have no access by other roles now."""
+    RELEASES = 9
+    """Restrictions are removed, and exemptions and values of mapping tables added."""
+
+
 class Kind(StrEnum):
-    """The kinds of resources, in the order in which they are created."""
+    """The kinds of resources, in the order in which they are created.
+
+    `path` is the part of the path of their list in the management API. `added` and `removed` are the phases of a plan
+    in which they are created and changed, and in which they are removed, unless their contents decide that.
+    """
+
+    rank: int
+    path: str
+    added: Phase
+    removed: Phase
+
+    def __new__(
+        cls, name: str, added: Phase = Phase.OBJECTS, removed: Phase = Phase.REVOCATIONS, path: str | None = None
+    ) -> Self:
+        """Return a kind with its properties."""
+        kind = str.__new__(cls, name)
+        kind._value_ = name
+        kind.rank = len(cls.__members__)
+        kind.path, kind.added, kind.removed = path or name, added, removed
+        return kind
 
     SERVER = "server"
     USER = "user"
     PROJECT = "project"
     ROLE = "role"
-    TAG = "tag"
-    MAPPING_TABLE = "mapping-table"
+    TAG = "tag", Phase.OBJECTS, Phase.RELEASES, "tag-definition"
+    MAPPING_TABLE = "mapping-table", Phase.OBJECTS, Phase.RELEASES
     WAREHOUSE = "warehouse"
     NAMESPACE = "namespace"
     TABLE = "table"
     VIEW = "view"
     GENERIC_TABLE = "generic-table"
     COLUMN = "column"
-    ATTACHMENT = "attachment"
-    DATA_POLICY = "data-policy"
+    ATTACHMENT = "attachment", Phase.RESTRICTIONS, Phase.RELEASES
+    DATA_POLICY = "data-policy", Phase.POLICIES, Phase.RELEASES
     NAME = "name"
-    BINDING = "binding"
-    MAPPING_ENTRY = "mapping-entry"
-    MEMBER = "member"
-    GRANT = "grant"
+    BINDING = "binding", Phase.RESTRICTIONS, Phase.RELEASES
+    MAPPING_ENTRY = "mapping-entry", Phase.RELEASES, Phase.RESTRICTIONS
+    MEMBER = "member", Phase.ACCESS
+    GRANT = "grant", Phase.ACCESS
 
-
-RANK: Mapping[Kind, int] = {kind: place for place, kind in enumerate(Kind)}
 
 #: Resources that the file names but never creates or removes.
 ANCHORS = frozenset({Kind.SERVER, Kind.TABLE, Kind.VIEW, Kind.GENERIC_TABLE, Kind.COLUMN})
@@ -79,27 +121,35 @@ class Address:
         raise LookupError(f"{self} is not within a {kind}")
 
     @property
+    def on(self) -> Address:
+        """The parent. Raises LookupError without one."""
+        if self.parent is None:
+            raise LookupError(f"{self} is on no object")
+        return self.parent
+
+    @property
     def levels(self) -> tuple[str, ...]:
         """The levels of the nearest namespace, from the top."""
         return tuple(each.name for each in reversed((self, *self.ancestors())) if each.kind is Kind.NAMESPACE)
 
     def __str__(self) -> str:
-        if self.kind is Kind.SERVER:
-            return "server"
-        if self.kind is Kind.GRANT and self.parent is not None:
-            privilege, _, principal = self.name.partition(" ")
-            return f"grant {privilege} on {self.parent} to {principal.replace(':', ' ', 1)}"
-        if self.kind is Kind.MEMBER and self.parent is not None:
-            return f"member {self.name.replace(':', ' ', 1)} of {self.parent}"
-        if self.kind is Kind.MAPPING_ENTRY and self.parent is not None:
-            return f"entry of {self.name.replace(':', ' ', 1)} in {self.parent}"
-        if self.kind is Kind.ATTACHMENT and self.parent is not None:
-            return f"tag {self.name} of {self.parent}"
-        if self.kind is Kind.BINDING and self.parent is not None:
-            target = bound_object(self)
-            return f"binding of {self.parent} to {' '.join(json.loads(self.name)) if target is None else target}"
-        if self.kind in (Kind.USER, Kind.PROJECT):
-            return f"{self.kind} {self.name}"
+        name, on = self.name.replace(":", " ", 1), self.parent
+        match self.kind:
+            case Kind.SERVER:
+                return "server"
+            case Kind.GRANT:
+                privilege, _, principal = self.name.partition(" ")
+                return f"grant {privilege} on {on} to {principal.replace(':', ' ', 1)}"
+            case Kind.MEMBER:
+                return f"member {name} of {on}"
+            case Kind.MAPPING_ENTRY:
+                return f"entry of {name} in {on}"
+            case Kind.ATTACHMENT:
+                return f"tag {self.name} of {on}"
+            case Kind.BINDING:
+                return f"binding of {on} to {bound_object(self) or ' '.join(json.loads(self.name))}"
+            case Kind.USER | Kind.PROJECT:
+                return f"{self.kind} {self.name}"
         return f"{self.kind} {'/'.join(self._path())}"
 
     def _path(self) -> Iterator[str]:
@@ -220,3 +270,34 @@ class State:
     def has_scope(self, kind: Kind, parent: Address) -> bool:
         """Return whether the file declares the resources of this kind below the address completely."""
         return (kind, parent) in self.scopes
+
+
+class Action(StrEnum):
+    """Name what a change does. The value is its sign in a printed plan."""
+
+    CREATE = "+"
+    UPDATE = "~"
+    REMOVE = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """A field with its value before and after the change. None as `after` removes a property."""
+
+    name: str
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change of one resource. `desired` is None for a removal."""
+
+    action: Action
+    address: Address
+    fields: tuple[FieldChange, ...] = ()
+    desired: Resource | None = None
+
+
+class NotChangeable(Exception):
+    """The file states another value for a field that cannot change in this way, or lacks one that a creation needs."""

@@ -1,147 +1,176 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read the tags of projects and of objects, define and change tags, and attach them."""
+"""Tags of projects, and their attachments to objects."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, get_args
 
-from gateway.apply.changes import Change, NotChangeable
-from gateway.apply.client import FORBIDDEN, Api, ApiError, segment
-from gateway.apply.located import MANAGEMENT, Located
-from gateway.apply.state import Address, Kind, Resource, State
+from gateway.access.operations.tags import TagTarget
+from gateway.apply.client import FORBIDDEN, ApiError, segment
+from gateway.apply.grants import GRANTS
+from gateway.apply.nouns import Collector, Noun, stated
+from gateway.apply.session import Changing, Reading
+from gateway.apply.source import Path
+from gateway.apply.state import Address, Change, Kind, NotChangeable, Resource, State
 from gateway.iceberg.identifiers import fold
-
-_PATH: Final = f"{MANAGEMENT}/tag-definition"
-_ENUMERATED: Final = "enumerated"
 
 #: Limit of the allowed values of one request (`TagValues`).
 _MOST_VALUES: Final = 100
 
 
-class TagReader:
-    """Reads tags and their attachments to objects. `found` receives them."""
+class Tags(Noun):
+    """Tags. `scope` and `allowed-values` can only be extended, with a limit for each request."""
 
-    def __init__(self, api: Api, wanted: State, located: Located, found: dict[Address, Resource]) -> None:
-        self._api = api
-        self._wanted = wanted
-        self._located = located
-        self._found = found
+    kind, member, folded, may_be_hidden = Kind.TAG, "tag-definitions", True, True
+    fields = ("name", "description", "scope", "value-kind")
+    contents = (GRANTS,)
 
-    def read(self, project: Address) -> None:
-        """Read the tags that the file names or whose list it states. Raises ApiError."""
-        wanted = self._wanted.children(Kind.TAG, project)
-        scoped = self._wanted.has_scope(Kind.TAG, project)
-        if not wanted and not scoped:
+    def stated(self, to: Collector, path: Path, entry: Any) -> dict[str, Any]:
+        """Return the stated fields. Those that are sets have one order."""
+        fields = stated(entry, ("name", "description", "value-kind"))
+        if entry.scope is not None:
+            fields["scope"] = [each for each in get_args(TagTarget) if each in entry.scope]
+        if entry.allowed_values is not None:
+            fields["allowed-values"] = sorted(set(entry.allowed_values))
+        return fields
+
+    def note(self, reading: Reading, address: Address, id: str, row: Mapping[str, Any]) -> None:
+        """Record the id: data policies can be bound to any tag."""
+        reading.located.add(address, id)
+
+    def present(self, reading: Reading, address: Address, id: str, row: Mapping[str, Any]) -> Resource:
+        """Return the tag, with its allowed values if they are compared or exported. Lists of tags do not have them."""
+        found = super().present(reading, address, id, row)
+        wanted = reading.wanted.resources.get(address)
+        if row["value-kind"] != "enumerated" or wanted is None:
+            return found
+        if "allowed-values" not in wanted.fields and wanted.spec is not None:
+            return found
+        values = reading.api.get(reading.located.path(address))["allowed-values"]
+        return Resource(address, {**found.fields, "allowed-values": values}, id=id)
+
+    def require(self, change: Change, present: Resource | None) -> None:
+        """Raise NotChangeable if the file states less than a tag has, or leaves out what a new tag needs."""
+        fields = {} if change.desired is None else change.desired.fields
+        if present is None:
+            require_fields(change, "scope", "value-kind")
             return
-        for row in self._api.pages(_PATH, "tag-definitions", project=self._located.id(project)):
-            address = Address(Kind.TAG, fold(row["name"]), project)
-            self._located.add(address, row["id"])
-            if address in self._wanted.resources or scoped:
-                fields = {name: row.get(name) for name in ("name", "description", "scope", "value-kind")}
-                if row["value-kind"] == _ENUMERATED and self._states_values(address):
-                    fields["allowed-values"] = self._api.get(self._located.path(address))["allowed-values"]
-                self._found[address] = Resource(address, fields, id=row["id"])
+        if "value-kind" in fields and fields["value-kind"] != present.fields["value-kind"]:
+            raise NotChangeable(f"{change.address}: the value-kind of a tag cannot be changed. Define another tag.")
+        for name in ("scope", "allowed-values"):
+            lost = sorted(set(present.fields.get(name) or ()) - set(fields[name])) if name in fields else []
+            if lost:
+                raise NotChangeable(
+                    f"{change.address}: `{name}` can only be extended, and the file lacks {', '.join(lost)}. Add it."
+                )
 
-    def _states_values(self, tag: Address) -> bool:
-        """Return whether the allowed values of the tag are compared or exported. Lists of tags do not have them."""
-        wanted = self._wanted.resources.get(tag)
-        return wanted is not None and ("allowed-values" in wanted.fields or wanted.spec is None)
+    def body(self, session: Any, address: Address, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields, with as many allowed values as one request can have."""
+        found = super().body(session, address, fields)
+        if found.get("allowed-values"):
+            found["allowed-values"] = found["allowed-values"][:_MOST_VALUES]
+        return found
 
-    def read_attachments(self, on: Address) -> None:
+    def create(self, session: Changing, desired: Resource) -> None:
+        """Define a tag. Raises ApiError."""
+        super().create(session, desired)
+        self._extend(session, desired.address, desired.fields, desired.fields.get("allowed-values", ())[_MOST_VALUES:])
+
+    def update(self, session: Changing, desired: Resource, changed: Mapping[str, Any]) -> None:
+        """Change the name, description, scope and allowed values of a tag. Raises ApiError."""
+        present = session.present.resources[desired.address].fields
+        known = present.get("allowed-values") or ()
+        added = [each for each in desired.fields.get("allowed-values", ()) if each not in known]
+        fields = {**present, **desired.fields}
+        self._extend(session, desired.address, fields, added, least=1)
+
+    def _extend(
+        self, session: Changing, tag: Address, fields: Mapping[str, Any], added: Sequence[str], least: int = 0
+    ) -> None:
+        """Send at least `least` updates with the added values. Without a description, one removes the present one."""
+        body = {name: fields[name] for name in ("name", "description", "scope") if fields.get(name) is not None}
+        for start in range(0, max(len(added), least), _MOST_VALUES):
+            values = list(added[start : start + _MOST_VALUES])
+            session.change("POST", tag, "", {**body, **({"add-allowed-values": values} if values else {})})
+
+
+class Attachments(Noun):
+    """The tags of an object, as {name: value}."""
+
+    kind, member, is_object = Kind.ATTACHMENT, "tags", False
+
+    def collect(self, to: Collector, path: Path, on: Address, entries: Any) -> None:
+        """Add the tags of an object. Raises InvalidSource."""
+        to.list(Kind.ATTACHMENT, on, entries)
+        for name, value in (entries or {}).items():
+            address = Address(Kind.ATTACHMENT, fold(name), on)
+            to.references.add(_tag_of(address))
+            to.add((*path, name), Resource(address, {"value": value}))
+
+    def read(self, reading: Reading, on: Address) -> None:
+        """Read nothing: tags that the caller may not read are left out of an export."""
+
+    def read_late(self, reading: Reading, on: Address) -> None:
         """Read the tags of an object. Raises ApiError."""
-        for row in self._api.get(self._located.tags_path(on))["tags"]:
+        for row in reading.api.get(reading.located.tags_path(on))["tags"]:
             address = Address(Kind.ATTACHMENT, fold(row["name"]), on)
-            self._found[address] = Resource(address, {"value": row.get("value")})
+            reading.found[address] = Resource(address, {"value": row.get("value")})
 
-    def keep_used(self) -> None:
-        """Mark the undeclared tags that objects outside of the lists of the file carry: they cannot be removed."""
-        read = Counter(
-            Address(Kind.TAG, each.name, each.within(Kind.PROJECT))
-            for each in self._found
-            if each.kind is Kind.ATTACHMENT and each not in self._wanted.resources
-        )
-        for tag in [each for each in self._found if each.kind is Kind.TAG and each not in self._wanted.resources]:
-            if (reason := self._reason_to_keep(tag, read[tag])) is not None:
-                found = self._found[tag]
-                self._found[tag] = Resource(tag, found.fields, id=found.id, keep=reason)
+    def create(self, session: Changing, desired: Resource) -> None:
+        """Attach a tag to an object, or change its value there. Raises ApiError."""
+        value = desired.fields["value"]
+        session.api.change("PUT", self._path(session, desired.address), {} if value is None else {"value": value})
 
-    def _reason_to_keep(self, tag: Address, removable: int) -> str | None:
-        """Return why a tag stays, or None if objects carry it only in `removable` attachments that were read."""
-        listed = self._api.pages(f"{self._located.path(tag)}/attachments", "attachments")
-        try:
-            return "objects carry it" if any(place >= removable for place, _ in enumerate(listed)) else None
-        except ApiError as error:
-            if error.status != FORBIDDEN:
-                raise
-            return "you may not list the objects that carry it"
+    def remove(self, session: Changing, address: Address) -> None:
+        """Detach a tag from an object. Raises ApiError."""
+        session.api.change("DELETE", self._path(session, address))
 
+    def _path(self, session: Changing, address: Address) -> str:
+        return f"{session.located.tags_path(address.on)}/{segment(address.name)}"
 
-def create_tag(api: Api, located: Located, desired: Resource) -> None:
-    """Define a tag. Raises ApiError."""
-    body = {name: value for name, value in desired.fields.items() if value is not None}
-    values: Sequence[str] = body.get("allowed-values", ())
-    if values:
-        body["allowed-values"] = values[:_MOST_VALUES]
-    made = api.change("POST", _PATH, body, project=located.project(desired.address))
-    located.add(desired.address, made["id"])
-    _add_values(api, located, desired.address, body, values[_MOST_VALUES:])
+    def exported(self, state: State, on: Address) -> dict[str, Any]:
+        """Return the tags of an object under their names as they are defined: addresses have the folded ones."""
+        if not state.has_scope(Kind.ATTACHMENT, on):
+            return {}
+        found = {}
+        for each in state.children(Kind.ATTACHMENT, on):
+            tag = state.resources.get(_tag_of(each.address))
+            found[each.address.name if tag is None else str(tag.fields["name"])] = each.fields["value"]
+        return {"tags": found}
 
 
-def update_tag(api: Api, located: Located, desired: Resource, present: Resource) -> None:
-    """Change the name, description, scope and allowed values of a tag. Raises ApiError."""
-    fields = {**present.fields, **desired.fields}
-    known = present.fields.get("allowed-values") or ()
-    added = [each for each in desired.fields.get("allowed-values", ()) if each not in known]
-    _update(api, located, desired.address, fields, added[:_MOST_VALUES])
-    _add_values(api, located, desired.address, fields, added[_MOST_VALUES:])
+TAGS, ATTACHMENTS = Tags(), Attachments()
 
 
-def attach_tag(api: Api, located: Located, desired: Resource) -> None:
-    """Attach a tag to an object, or change its value there. Raises ApiError."""
-    value = desired.fields["value"]
-    api.change("PUT", _attachment_path(located, desired.address), {} if value is None else {"value": value})
+def require_fields(change: Change, *names: str) -> None:
+    """Raise NotChangeable if the file leaves out a field that the creation of an object needs."""
+    missing = [each for each in names if change.desired is not None and each not in change.desired.fields]
+    if missing:
+        raise NotChangeable(f"{change.address} does not exist, and its creation needs {' and '.join(missing)}.")
 
 
-def detach_tag(api: Api, located: Located, address: Address) -> None:
-    """Detach a tag from an object. Raises ApiError."""
-    api.change("DELETE", _attachment_path(located, address))
+def keep_used_tags(reading: Reading) -> None:
+    """Mark the undeclared tags that objects outside of the lists of the file carry: they cannot be removed."""
+    undeclared = [each for each in reading.found if each not in reading.wanted.resources]
+    read = Counter(_tag_of(each) for each in undeclared if each.kind is Kind.ATTACHMENT)
+    for tag in [each for each in undeclared if each.kind is Kind.TAG]:
+        if (reason := _reason_to_keep(reading, tag, read[tag])) is not None:
+            found = reading.found[tag]
+            reading.found[tag] = Resource(tag, found.fields, id=found.id, keep=reason)
 
 
-def require_extension(change: Change, present: Resource | None) -> None:
-    """Raise NotChangeable if the file states less than a tag has, or leaves out what a new tag needs."""
-    desired = change.desired
-    if desired is None:
-        return
-    if present is None:
-        missing = [each for each in ("scope", "value-kind") if each not in desired.fields]
-        if missing:
-            raise NotChangeable(f"{change.address} does not exist, and its creation needs {' and '.join(missing)}.")
-        return
-    fields = desired.fields
-    if "value-kind" in fields and fields["value-kind"] != present.fields["value-kind"]:
-        raise NotChangeable(f"{change.address}: the value-kind of a tag cannot be changed. Define another tag.")
-    for name in ("scope", "allowed-values"):
-        lost = sorted(set(present.fields.get(name) or ()) - set(fields[name])) if name in fields else []
-        if lost:
-            raise NotChangeable(
-                f"{change.address}: `{name}` can only be extended, and the file lacks {', '.join(lost)}. Add it."
-            )
+def _tag_of(attachment: Address) -> Address:
+    return Address(Kind.TAG, attachment.name, attachment.within(Kind.PROJECT))
 
 
-def _add_values(api: Api, located: Located, tag: Address, fields: Mapping[str, Any], values: Sequence[str]) -> None:
-    for start in range(0, len(values), _MOST_VALUES):
-        _update(api, located, tag, fields, values[start : start + _MOST_VALUES])
-
-
-def _update(api: Api, located: Located, tag: Address, fields: Mapping[str, Any], added: Sequence[str]) -> None:
-    """Send an update. A request without a description would remove the present one."""
-    body = {name: fields[name] for name in ("name", "description", "scope") if fields.get(name) is not None}
-    api.change("POST", located.path(tag), {**body, **({"add-allowed-values": list(added)} if added else {})})
-
-
-def _attachment_path(located: Located, attachment: Address) -> str:
-    if attachment.parent is None:
-        raise LookupError(f"{attachment} has no object")
-    return f"{located.tags_path(attachment.parent)}/{segment(attachment.name)}"
+def _reason_to_keep(reading: Reading, tag: Address, removable: int) -> str | None:
+    """Return why a tag stays, or None if objects carry it only in `removable` attachments that were read."""
+    listed = reading.pages(tag, "attachments", "attachments")
+    try:
+        return "objects carry it" if any(place >= removable for place, _ in enumerate(listed)) else None
+    except ApiError as error:
+        if error.status != FORBIDDEN:
+            raise
+        return "you may not list the objects that carry it"

@@ -80,9 +80,8 @@ def apply(
 
     Exit with 0 if the catalog agrees with the file afterwards, with 1 after an error, and with 2 if --plan has changes.
     """
-    from gateway.apply.executor import Executor
+    from gateway.apply.kinds import Executor, read_state
     from gateway.apply.planner import plan
-    from gateway.apply.reader import read_state
     from gateway.apply.rendering import plan_lines
     from gateway.settings import variable
 
@@ -140,7 +139,7 @@ def apply_schema() -> None:
 
 def _desired(paths: Sequence[Path], *, rotate: bool) -> State:
     """Return the desired state of the files. Raises InvalidSource."""
-    from gateway.apply.desired import desired_state, read_all
+    from gateway.apply.kinds import desired_state, read_all
 
     files = [file for path in paths for file in (_files_in(path) if path.is_dir() else [path])]
     texts = {}
@@ -197,16 +196,16 @@ def exit_on_errors() -> Iterator[None]:
 
     Messages contain texts of the gateway, and names that other users chose.
     """
-    from gateway.apply.changes import NotChangeable
     from gateway.apply.client import ApiError
-    from gateway.apply.definitions import MixedRole
+    from gateway.apply.data_policies import MixedRole
     from gateway.apply.export import NoSuchProject
-    from gateway.apply.located import UnknownRole
+    from gateway.apply.nouns import Ambiguous
     from gateway.apply.planner import MissingObjects
     from gateway.apply.profiles import SecretMissing
-    from gateway.apply.reader import Ambiguous, Inactive
+    from gateway.apply.session import UnknownRole
     from gateway.apply.source import InvalidSource
-    from gateway.apply.warehouse_changes import IncompleteWarehouse
+    from gateway.apply.state import NotChangeable
+    from gateway.apply.warehouses import Inactive, IncompleteWarehouse
 
     expected = (
         *(Ambiguous, ApiError, IncompleteWarehouse, InvalidSource, Inactive, MissingObjects, NoSuchProject),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gateway.apply.client import Api
-    from gateway.apply.located import Located
+    from gateway.apply.session import Located
     from gateway.apply.state import Resource
 
 #: (field of a warehouse in the file of `lakegate apply`, form of its value in the help).
@@ -62,7 +62,7 @@ def show(warehouse: str, project: str | None, gateway: str | None, token: str | 
     """Print the settings of WAREHOUSE (name or id) as YAML, with the names of `lakegate apply`."""
     import yaml
 
-    from gateway.apply.export import warehouse_settings
+    from gateway.apply.warehouses import warehouse_settings
 
     with _present(warehouse, project, gateway, token) as present:
         settings = {"id": present.resource.id, **warehouse_settings(present.resource)}
@@ -99,7 +99,7 @@ def set_settings(
     The values are those of a warehouse in a file of `lakegate apply`, in YAML. A credential refers to secrets:
     `{env: LAKEGATE_APPLY_NAME}`, or `{file: PATH}` with --secrets-dir. It is stored again, also if it is the same.
     """
-    from gateway.apply.executor import Executor
+    from gateway.apply.kinds import Executor
     from gateway.apply.planner import plan
     from gateway.apply.rendering import plan_lines
     from gateway.apply.state import State
@@ -121,9 +121,9 @@ def set_settings(
 @contextmanager
 def _present(name: str, project: str | None, gateway: str | None, token: str | None) -> Iterator[_Present]:
     """Context manager. Return the warehouse with this name or id, with its settings. Errors end the command."""
-    from gateway.apply.located import MANAGEMENT, Located
+    from gateway.apply.session import MANAGEMENT, Located
     from gateway.apply.state import Address, Kind, Resource
-    from gateway.apply.warehouse_changes import warehouse_fields
+    from gateway.apply.warehouses import warehouse_fields
 
     with exit_on_errors(), client_of(gateway, token) as api:
         query = {"warehouseStatus": "active,inactive"}
@@ -144,8 +144,8 @@ def _present(name: str, project: str | None, gateway: str | None, token: str | N
 
 def _desired(present: Resource, stated: Mapping[str, str]) -> Resource:
     """Return the warehouse with the stated settings. Raises InvalidSource."""
-    from gateway.apply.desired import desired_state
     from gateway.apply.document import read_document
+    from gateway.apply.kinds import desired_state
     from gateway.apply.source import InvalidSource, Source, read_source
     from gateway.apply.state import Kind
 

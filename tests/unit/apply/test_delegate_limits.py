@@ -12,12 +12,11 @@ import httpx2
 import pytest
 
 from gateway.apply.client import Api
-from gateway.apply.desired import desired_state, read_all
-from gateway.apply.executor import Executor
 from gateway.apply.export import document_of
-from gateway.apply.grant_reading import GrantReader
-from gateway.apply.located import Located
+from gateway.apply.grants import GRANTS
+from gateway.apply.kinds import Executor, desired_state, read_all
 from gateway.apply.planner import plan
+from gateway.apply.session import Located, Reading
 from gateway.apply.source import InvalidSource
 from gateway.apply.state import Address, Kind, Resource, State
 
@@ -46,7 +45,7 @@ def apply(entries: list[dict[str, Any]], limits: str = "") -> tuple[list[dict[st
     api, located = Api("http://gateway/", "token", transport=httpx2.MockTransport(answer)), Located()
     located.add(PROJECT, "shop")
     desired = desired_state(read_all({"file.yaml": FILE % ("delegate", limits)}), now=datetime(2026, 1, 1, tzinfo=UTC))
-    found = [Resource(PROJECT, {"name": "shop"}), *GrantReader(api, desired, located).on(PROJECT)]
+    found = [Resource(PROJECT, {"name": "shop"}), *GRANTS.on(Reading(api, located, wanted=desired), PROJECT)]
     present = State({each.address: each for each in found}, frozenset({(Kind.GRANT, PROJECT)}))
     executor = Executor(api, present, located, secrets=None, variables=lambda name: None)
     for change in plan(desired, present).changes:

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from gateway.apply.desired import desired_state, read_all
 from gateway.apply.document import schema
+from gateway.apply.kinds import KINDS, desired_state, read_all
 from gateway.apply.planner import plan
 from gateway.apply.profiles import SecretMissing, read_credential
 from gateway.apply.rendering import plan_lines
@@ -258,3 +258,9 @@ def test_the_plan_names_each_reference_that_it_will_read(reference: str, place: 
 def test_the_published_schema_is_the_one_of_the_form() -> None:
     """Editors use the file. Regenerate it with `lakegate apply-schema > docs/apply.schema.json`."""
     assert json.loads((ROOT / "docs/apply.schema.json").read_text()) == json.loads(json.dumps(schema()))
+
+
+def test_each_kind_of_the_order_has_one_declaration() -> None:
+    """A name is only the object of a binding."""
+    assert set(KINDS) == set(Kind) - {Kind.NAME}
+    assert all(noun.kind is kind for kind, noun in KINDS.items())

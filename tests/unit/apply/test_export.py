@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.access.operations.warehouse_bodies import PolicyLoss
-from gateway.apply.definitions import readable
-from gateway.apply.desired import desired_state, read_all
+from gateway.apply.data_policies import readable
 from gateway.apply.export import document_of
+from gateway.apply.kinds import desired_state, read_all
 from gateway.apply.planner import Plan, plan
 from gateway.apply.profiles import present_profile_fields
 from gateway.apply.state import Address, Kind, Resource, State, binding_address, namespace_address

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.apply.changes import Action
 from gateway.apply.planner import Kept, MissingObjects, Plan, plan
-from gateway.apply.state import SERVER, Address, Kind, Resource, State
+from gateway.apply.state import SERVER, Action, Address, Kind, Resource, State
 
 PROJECT = Address(Kind.PROJECT, "shop")
 ROLE, OTHER_ROLE = Address(Kind.ROLE, "analysts", PROJECT), Address(Kind.ROLE, "leads", PROJECT)

@@ -9,9 +9,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.apply.changes import Action, Change
 from gateway.apply.planner import plan
-from gateway.apply.state import Address, Kind, Resource, State, binding_address, namespace_address
+from gateway.apply.state import Action, Address, Change, Kind, Resource, State, binding_address, namespace_address
 
 PROJECT = Address(Kind.PROJECT, "shop")
 WAREHOUSE = Address(Kind.WAREHOUSE, "main", PROJECT)

@@ -11,13 +11,11 @@ import httpx2
 import pytest
 import yaml
 
-from gateway.apply.changes import Action
 from gateway.apply.client import Api
-from gateway.apply.definitions import MixedRole
-from gateway.apply.desired import desired_state, read_all
-from gateway.apply.executor import Executor
+from gateway.apply.data_policies import MixedRole
+from gateway.apply.kinds import Executor, desired_state, read_all, read_state
 from gateway.apply.planner import Plan, plan
-from gateway.apply.reader import read_state
+from gateway.apply.state import Action
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LEADS = "01990000-0000-7000-8000-00000000000a"

@@ -12,11 +12,10 @@ import pytest
 import yaml
 
 from gateway.apply.client import Api
-from gateway.apply.desired import desired_state, read_all
-from gateway.apply.executor import Executor
-from gateway.apply.located import Located
+from gateway.apply.kinds import Executor, desired_state, read_all, read_state
+from gateway.apply.nouns import Ambiguous
 from gateway.apply.planner import Plan, plan
-from gateway.apply.reader import Ambiguous, read_state
+from gateway.apply.session import Located
 from gateway.apply.state import State
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -11,18 +11,16 @@ import httpx2
 import msgspec
 import yaml
 
-import gateway.api.build  # noqa: F401 - the import registers every operation
+import gateway.app  # noqa: F401 - the import registers every operation
 from gateway.access.operation import OPERATIONS, ChangeOperation
 from gateway.access.operations.task_bodies import WarehouseQueue
 from gateway.apply.client import Api
-from gateway.apply.desired import desired_state, read_all
 from gateway.apply.document import Warehouse
-from gateway.apply.executor import Executor
-from gateway.apply.export import warehouse_settings
-from gateway.apply.located import Located
+from gateway.apply.kinds import Executor, desired_state, read_all
 from gateway.apply.planner import plan
+from gateway.apply.session import Located
 from gateway.apply.state import DEFAULTS, Address, Kind, Resource, State
-from gateway.apply.warehouse_changes import warehouse_fields
+from gateway.apply.warehouses import warehouse_fields, warehouse_settings
 from gateway.cli.warehouses import SETTINGS
 from gateway.db.tasks.tasks import Queue
 from tests.unit.apply.test_documents import NOW

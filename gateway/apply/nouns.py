@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The declaration of a kind of objects: its list in the file and in the API, its fields, its requests, its contents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, ClassVar
+from uuid import UUID
+
+import msgspec
+
+from gateway.apply.document import Grant, MappingEntry, Member
+from gateway.apply.session import MANAGEMENT, Changing, Reading, Session, is_uuid, usual_id
+from gateway.apply.source import Path, Source
+from gateway.apply.state import DEFAULTS, Address, Change, Kind, Resource, Scope, State
+from gateway.iceberg.identifiers import fold
+
+#: The paths of requests that several kinds have (`Noun.requests`).
+PROTECTION = ("{path}/protection", "protected")
+MANAGED_ACCESS = (f"{MANAGEMENT}/permissions/{{kind}}/{{id}}/managed-access", "managed-access")
+
+Row = tuple[Address, str, Mapping[str, Any]]
+"""An entry of a list of the API: its address by its name, its id, and the entry."""
+
+
+class Ambiguous(Exception):
+    """The file names an object in two ways that contradict each other, or twice."""
+
+
+class Collector:
+    """The resources and complete lists of one document. `references` are named by it and described elsewhere.
+
+    Grants that have expired at `now` are left out. With `rotate`, stated credentials differ from the present ones.
+    """
+
+    def __init__(self, source: Source, *, now: datetime, rotate: bool = False) -> None:
+        self.source = source
+        self.resources: dict[Address, Resource] = {}
+        self.scopes: set[Scope] = set()
+        self.references: set[Address] = set()
+        self.now = now
+        self.rotate = rotate
+
+    def add(self, path: Path, resource: Resource) -> None:
+        """Add a resource. Raises InvalidSource if it is stated twice."""
+        if resource.address in self.resources:
+            raise self.source.error(path, f"{resource.address} is stated twice. Keep one entry.")
+        self.resources[resource.address] = resource
+
+    def list(self, kind: Kind, parent: Address, entries: object) -> None:
+        """Record that a list is complete, unless the file does not state it."""
+        if entries is not None:
+            self.scopes.add((kind, parent))
+
+    def principal(self, path: Path, on: Address, given: Grant | Member | MappingEntry) -> str:
+        """Return the principal as `user:<id>` or `role:<name or UUID>`."""
+        if (given.user is None) == (given.role is None):
+            raise self.source.error(path, "give exactly one of user and role.")
+        if given.user is not None:
+            return f"user:{given.user}"
+        if on.kind is Kind.SERVER and not is_uuid(given.role or ""):
+            raise self.source.error(
+                (*path, "role"), "a role on the server is given by its UUID, because names are per project."
+            )
+        # Answers of the gateway have the usual form of a UUID. Another form would look like another role.
+        return f"role:{usual_id(given.role or '')}"
+
+    def uuid(self, path: Path, id: str | None) -> str | None:
+        """Return the `id` of an entry in the usual form. Raises InvalidSource for another text."""
+        if id is not None and not is_uuid(id):
+            raise self.source.error((*path, "id"), f"{id!r} is not a UUID.")
+        return None if id is None else str(UUID(id))
+
+
+class Noun:
+    """A kind of objects. The class attributes declare it; a method is overridden only where the kind is special.
+
+    `member` is the name of its list in the entry that contains it, and in answers of the API. `fields` are compared and
+    exported. `new` has the values that a creation sends for unstated fields. `contents` are the kinds of its lists, in
+    the order of an exported file.
+    """
+
+    kind: ClassVar[Kind]
+    member: ClassVar[str]
+    fields: ClassVar[tuple[str, ...]] = ()
+    new: ClassVar[Mapping[str, Any]] = {}
+    #: Fields with a request of their own: its path, and the member of its body. The requests have this order.
+    requests: ClassVar[Mapping[str, tuple[str, str]]] = {}
+    #: Fields whose names have these prefixes are stated completely by one field of the file.
+    open_prefixes: ClassVar[tuple[str, ...]] = ()
+    #: The letter case of names is ignored.
+    folded: ClassVar[bool] = False
+    #: A file can state the list completely, so that the objects in it are all that there are.
+    can_be_complete: ClassVar[bool] = True
+    #: An export leaves the list out if the caller may not read it.
+    may_be_hidden: ClassVar[bool] = False
+    #: The API lists objects of this kind, which are found by their ids. Else they are entries of an object.
+    is_object: ClassVar[bool] = True
+    contents: tuple[Noun, ...] = ()
+
+    def key(self, name: str) -> str:
+        """Return the name of an object in its address."""
+        return fold(name) if self.folded else name
+
+    # The file
+
+    def collect(self, to: Collector, path: Path, on: Address, entries: Any) -> None:
+        """Add the objects in a list of the file, unless the file does not state it. Raises InvalidSource."""
+        if self.can_be_complete:
+            to.list(self.kind, on, entries)
+        for place, entry in enumerate(entries or ()):
+            self.state(to, (*path, place), on, entry)
+
+    def state(self, to: Collector, path: Path, on: Address, entry: Any) -> None:
+        """Add the object of an entry, and what it contains. Raises InvalidSource."""
+        id = to.uuid(path, getattr(entry, "id", None))
+        self.add(to, path, Address(self.kind, self.key(entry.name), on), entry, id)
+
+    def add(self, to: Collector, path: Path, address: Address, entry: Any, id: str | None = None) -> None:
+        """Add an object and what its entry contains. Raises InvalidSource."""
+        fields = self.stated(to, path, entry)
+        open = tuple(
+            each for each in self.open_prefixes if getattr(entry, each[:-1].replace("-", "_"), None) is not None
+        )
+        to.add(path, Resource(address, fields, id=id, spec=entry, open_prefixes=open))
+        self.collect_contents(to, path, address, entry)
+
+    def collect_contents(self, to: Collector, path: Path, address: Address, entry: Any) -> None:
+        """Add the lists of an entry. Raises InvalidSource."""
+        for noun in self.contents:
+            noun.collect(to, (*path, noun.member), address, getattr(entry, noun.member.replace("-", "_")))
+
+    def stated(self, to: Collector, path: Path, entry: Any) -> dict[str, Any]:
+        """Return the fields that an entry states. Raises InvalidSource."""
+        return stated(entry, self.fields)
+
+    # The present state
+
+    def rows(self, session: Session, on: Address) -> Iterator[Row]:
+        """Yield the entries of the list of the API. Raises ApiError."""
+        path, project = f"{MANAGEMENT}/{self.kind.path}", session.located.id(on)
+        for row in session.api.pages(path, self.member, project=project):
+            yield Address(self.kind, self.key(row["name"]), on), row["id"], row
+
+    def is_complete(self, reading: Reading, on: Address) -> bool:
+        """Return whether the objects are read that the file leaves out."""
+        return reading.wanted.has_scope(self.kind, on)
+
+    def is_read(self, reading: Reading, on: Address) -> bool:
+        """Return whether the list of the API is read."""
+        return self.is_complete(reading, on) or bool(reading.wanted.children(self.kind, on))
+
+    def read(self, reading: Reading, on: Address) -> None:
+        """Read the objects that the file names, and those that its complete list leaves out, with their contents.
+
+        Raises ApiError, and Ambiguous for an object with a name to which the file gives another id.
+        """
+        if not self.is_read(reading, on):
+            return
+        wanted, all = reading.wanted.children(self.kind, on), self.is_complete(reading, on)
+        found = []
+        for named, id, row in self.rows(reading, on):
+            address = _by_id(wanted, named, id)
+            self.note(reading, address, id, row)
+            if all or address in reading.wanted.resources:
+                reading.add(self.present(reading, address, id, row))
+                found.append(address)
+        for address in found:
+            self.read_contents(reading, address)
+
+    def read_contents(self, reading: Reading, address: Address) -> None:
+        """Read what an object contains, in the order of creation: later kinds need the ids of earlier ones."""
+        for noun in sorted(self.contents, key=lambda each: each.kind.rank):
+            noun.read(reading, address)
+
+    def note(self, reading: Reading, address: Address, id: str, row: Mapping[str, Any]) -> None:
+        """Record an entry of the list, which the file need not name."""
+
+    def present(self, reading: Reading, address: Address, id: str, row: Mapping[str, Any]) -> Resource:
+        """Return the object of an entry of the list. Raises ApiError."""
+        return Resource(address, {name: row.get(name) for name in self.fields}, id=id)
+
+    def read_late(self, reading: Reading, on: Address) -> None:
+        """Read the complete list of a known object after all objects. Raises ApiError."""
+
+    # The changes
+
+    def require(self, change: Change, present: Resource | None) -> None:
+        """Raise an error for a change that the gateway would refuse in the middle of the run."""
+
+    def body(self, session: Session, address: Address, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields as the body of a request. Raises UnknownRole."""
+        return {name: value for name, value in fields.items() if value is not None}
+
+    def create(self, session: Changing, desired: Resource) -> None:
+        """Create an object. Raises ApiError and UnknownRole."""
+        address = desired.address
+        body = self.body(session, address, {**self.new, **desired.fields})
+        path, project = f"{MANAGEMENT}/{self.kind.path}", session.located.project(address)
+        session.located.add(address, session.api.change("POST", path, body, project=project)["id"])
+
+    def update(self, session: Changing, desired: Resource, changed: Mapping[str, Any]) -> None:
+        """Change the fields of an object; an entry of an object is written again. Raises ApiError and UnknownRole."""
+        if not self.is_object:
+            self.create(session, desired)
+        for name, (path, member) in self.requests.items():
+            if name in changed:
+                located, address = session.located, desired.address
+                path = path.format(path=located.path(address), kind=address.kind, id=located.id(address))
+                session.api.change("POST", path, {member: changed[name]}, project=located.project(address))
+
+    def remove(self, session: Changing, address: Address) -> None:
+        """Remove an object. Raises ApiError and UnknownRole."""
+        session.change("DELETE", address)
+
+    # The exported file
+
+    def exported(self, state: State, on: Address) -> dict[str, Any]:
+        """Return the list of an entry, or nothing if it was not read."""
+        if not state.has_scope(self.kind, on):
+            return {}
+        return {self.member: [self.entry(state, each) for each in state.children(self.kind, on)]}
+
+    def entry(self, state: State, resource: Resource) -> dict[str, Any]:
+        """Return an object in the form of the file, without defaults."""
+        return {**without_defaults(resource.fields), **self.exported_contents(state, resource.address)}
+
+    def exported_contents(self, state: State, address: Address) -> dict[str, Any]:
+        """Return the lists of an entry."""
+        found: dict[str, Any] = {}
+        for noun in self.contents:
+            found |= noun.exported(state, address)
+        return found
+
+
+def without_defaults(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that differ from those of a new object."""
+    return {name: value for name, value in fields.items() if value is not None and DEFAULTS.get(name) != value}
+
+
+def below(prefix: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields whose names begin with a prefix, without it."""
+    return {name.removeprefix(prefix): value for name, value in fields.items() if name.startswith(prefix)}
+
+
+def principal_of(text: str) -> dict[str, str]:
+    """Return the member `user` or `role` of an entry. `text` is `user:<id>` or `role:<name or UUID>`."""
+    kind, _, name = text.partition(":")
+    return {kind: name}
+
+
+def _by_id(wanted: Iterable[Resource], named: Address, id: str) -> Address:
+    """Return the address under which the file names an object: by its id, or else by its name.
+
+    Raises Ambiguous for an object with a name to which the file gives another id: grants would reach the wrong one.
+    """
+    for each in wanted:
+        if each.id == id:
+            return each.address
+    for each in wanted:
+        if each.address == named and each.id is not None:
+            raise Ambiguous(
+                f"{named} has the id {each.id} in the file, but an object with this name has the id {id}. Correct the "
+                "id, or choose another name."
+            )
+    return named
+
+
+def stated(entry: object, names: Iterable[str]) -> dict[str, Any]:
+    """Return the fields with these names that an entry of the file states, as JSON."""
+    found = {name: getattr(entry, name.replace("-", "_")) for name in names}
+    return {name: msgspec.to_builtins(value) for name, value in found.items() if value is not None}
