@@ -21,7 +21,7 @@ from gateway.cli.apply import apply, apply_schema, export
 from gateway.cli.audit import audit
 from gateway.cli.changes import changes
 from gateway.cli.clients import client
-from gateway.cli.common import Commands, settings_for
+from gateway.cli.common import Commands, ends_on, settings_for
 from gateway.cli.conformance import conformance
 from gateway.cli.data_policies import data_policy
 from gateway.cli.database import migrate, require_our_database, wait_for_db
@@ -232,7 +232,5 @@ def _install(*, with_spark: bool = False) -> None:
 def _embedded(work: Coroutine[Any, Any, int | None]) -> int:
     from gateway.embedded.errors import StackError
 
-    try:
+    with ends_on(StackError):
         return asyncio.run(work) or 0
-    except StackError as error:
-        raise click.ClickException(str(error)) from None

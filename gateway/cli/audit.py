@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from gateway.cli.common import command_fault, settings_for
+from gateway.cli.common import command_fault, ends_on, quiet_settings, settings_for
 from gateway.cli.services import run_on_services
 
 if TYPE_CHECKING:
@@ -72,11 +72,8 @@ def export(output: Path, after: int) -> None:
     """
     from gateway.assembly import audit as audit_log
     from gateway.features.audit.audit_chain import RecordsGone
-    from gateway.settings import Settings
-    from gateway.telemetry.logs import configure_logging
 
-    configure_logging(level="WARNING", stream=sys.stderr.buffer)
-    settings = settings_for(Settings.write_url)
+    settings = quiet_settings()
     try:
         done = run_on_services(settings, audit_log.export_audit(settings, output, after))
     except Exception as error:
@@ -94,10 +91,8 @@ def export(output: Path, after: int) -> None:
 def _verify_file(file: Path, anchor: Anchor | None) -> None:
     from gateway.features.audit.audit_chain import verify_file
 
-    try:
+    with ends_on(OSError):
         found = verify_file(file, key=settings_for().audit.key(), anchor=anchor)
-    except OSError as error:
-        raise click.ClickException(str(error)) from None
     click.echo(f"verified blocks: {found.blocks}, records: {found.records}")
     if found.first is not None and found.first.number > 1:
         click.echo(f"the file begins with block {found.first.number}; earlier blocks are not verified", err=True)

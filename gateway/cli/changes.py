@@ -8,21 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 import click
 
-from gateway.cli.management import Command, Management, at_a_gateway, printable
+from gateway.cli.management import Management, printable, with_api
 
-if TYPE_CHECKING:
-    import httpx2
-
-
-def _of_a_warehouse(command: Command) -> Command:
-    """Add the options that select the gateway, the warehouse and the user."""
-    warehouse = click.option("--warehouse", type=click.UUID, required=True, help="Id of the warehouse.")
-    return warehouse(at_a_gateway(command))
+_WAREHOUSE = click.option("--warehouse", type=click.UUID, required=True, help="Id of the warehouse.")
 
 
 @click.group()
@@ -31,52 +24,50 @@ def changes() -> None:
 
 
 @changes.command("list")
-@_of_a_warehouse
+@_WAREHOUSE
+@with_api(project=False)
 @click.option("--all", "all_", is_flag=True, help="Also list decided, used and lapsed tickets.")
-def list_changes(warehouse: UUID, gateway: str | None, token: str | None, all_: bool) -> None:
+def list_changes(warehouse: UUID, api: Management, all_: bool) -> None:
     """List the tickets that you requested or may decide about, the oldest first: a line for each.
 
     The fields are separated by tabs: ticket, status, kind of change, object type, name, requester, end, reasons.
     """
-    page: str | None = None
-    while True:
-        query = {**({} if all_ else {"status": "pending"}), **({} if page is None else {"pageToken": page})}
-        found = _send(warehouse, gateway, token, "GET", "", query=query).json()
-        for each in found["change-tickets"]:
-            names = (each["id"], each["status"], each["kind"], each["object-type"], each["name"], each["principal"])
-            click.echo("\t".join((*names, each["expires-at"], "; ".join(each["reasons"]))))
-        page = found.get("next-page-token")
-        if page is None:
-            return
+    query = {} if all_ else {"status": "pending"}
+    for each in api.pages(_path(warehouse), "change-tickets", query):
+        names = (each["id"], each["status"], each["kind"], each["object-type"], each["name"], each["principal"])
+        click.echo("\t".join((*names, each["expires-at"], "; ".join(each["reasons"]))))
 
 
 @changes.command()
 @click.argument("ticket", type=click.UUID)
-@_of_a_warehouse
+@_WAREHOUSE
+@with_api(project=False)
 @click.option("--json", "as_json", is_flag=True, help="Print the ticket as JSON.")
-def show(ticket: UUID, warehouse: UUID, gateway: str | None, token: str | None, as_json: bool) -> None:
+def show(ticket: UUID, warehouse: UUID, api: Management, as_json: bool) -> None:
     """Show the change of a ticket: who requested it and when, the reasons of each verifier, and the updates."""
-    found = _send(warehouse, gateway, token, "GET", f"/{ticket}").json()
+    found = api.send("GET", _path(warehouse, ticket)).json()
     click.echo(json.dumps(found, indent=2) if as_json else "\n".join(ticket_lines(found)))
 
 
 @changes.command()
 @click.argument("ticket", type=click.UUID)
-@_of_a_warehouse
+@_WAREHOUSE
+@with_api(project=False)
 @click.option("--comment", help="Comment for the record.")
-def approve(ticket: UUID, warehouse: UUID, gateway: str | None, token: str | None, comment: str | None) -> None:
+def approve(ticket: UUID, warehouse: UUID, api: Management, comment: str | None) -> None:
     """Approve the change of a ticket. Its requester then runs the statement again."""
-    _send(warehouse, gateway, token, "POST", f"/{ticket}/approve", body={"comment": comment} if comment else {})
+    api.send("POST", _path(warehouse, ticket, "/approve"), body={"comment": comment} if comment else {})
     click.echo("Approved. The requester can run the statement again.")
 
 
 @changes.command()
 @click.argument("ticket", type=click.UUID)
-@_of_a_warehouse
+@_WAREHOUSE
+@with_api(project=False)
 @click.option("--comment", help="Comment that the requester sees.")
-def reject(ticket: UUID, warehouse: UUID, gateway: str | None, token: str | None, comment: str | None) -> None:
+def reject(ticket: UUID, warehouse: UUID, api: Management, comment: str | None) -> None:
     """Reject the change of a ticket. The gateway refuses the statement until the rejection expires."""
-    _send(warehouse, gateway, token, "POST", f"/{ticket}/reject", body={"comment": comment} if comment else {})
+    api.send("POST", _path(warehouse, ticket, "/reject"), body={"comment": comment} if comment else {})
     click.echo("Rejected.")
 
 
@@ -118,16 +109,5 @@ def _by_verifier(reasons: list[str]) -> dict[str, list[str]]:
     return found
 
 
-def _send(
-    warehouse: UUID,
-    gateway: str | None,
-    token: str | None,
-    method: str,
-    path: str,
-    *,
-    query: dict[str, str] | None = None,
-    body: dict[str, str] | None = None,
-) -> httpx2.Response:
-    """Return the answer of the gateway. An error answer ends the command with its message."""
-    api = Management.of(gateway, token)
-    return api.send(method, f"/warehouse/{warehouse}/change-tickets{path}", query=query, body=body)
+def _path(warehouse: UUID, ticket: UUID | None = None, below: str = "") -> str:
+    return f"/warehouse/{warehouse}/change-tickets{'' if ticket is None else f'/{ticket}'}{below}"

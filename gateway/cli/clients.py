@@ -7,17 +7,16 @@ A registered client is a user record of the type `application`. The record gives
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
 import click
 
-from gateway.cli.management import Management, as_uuid, at_a_gateway, printable, warehouse_named
+from gateway.cli.management import Management, as_uuid, line, printable, warehouse_named, with_api
 
 _PRIVILEGES = ("inspector", "delegate", "enforcer", "describe", "select", "create", "modify")
-_PROJECT = click.option("--project", help="Id of the project. Default: the default project of the gateway.")
 
 
 @click.group()
@@ -45,8 +44,7 @@ def client() -> None:
 )
 @click.option("--for-administrators", "administrators", is_flag=True, help="delegate: also act for administrators.")
 @click.option("--from-network", "networks", multiple=True, help="delegate: a network (CIDR) it may act from.")
-@_PROJECT
-@at_a_gateway
+@with_api()
 def register(
     identity: str,
     name: str,
@@ -56,9 +54,7 @@ def register(
     roles: tuple[UUID, ...],
     administrators: bool,
     networks: tuple[str, ...],
-    project: str | None,
-    gateway: str | None,
-    token: str | None,
+    api: Management,
 ) -> None:
     """Register a client, and grant it each --grant on each --on. It need not have sent a request before.
 
@@ -72,7 +68,6 @@ def register(
     limits = _limits(users, roles, administrators, networks)
     if limits and "delegate" not in privileges:
         raise click.UsageError("--for-user, --for-role, --for-administrators and --from-network limit --grant delegate")
-    api = Management.of(gateway, token, project)
     # Names of objects are resolved first, so that a mistyped name changes nothing.
     places = [(each, _grants_path(api, each)) for each in dict.fromkeys(objects)]
     if "delegate" in privileges and not limits:
@@ -97,26 +92,23 @@ def register(
 
 
 @client.command("list")
-@at_a_gateway
-def list_clients(gateway: str | None, token: str | None) -> None:
+@with_api(project=False)
+def list_clients(api: Management) -> None:
     """List the registered clients in the order of their ids: id, name, and time of registration, separated by tabs."""
-    api = Management.of(gateway, token)
-    for user in _users(api):
+    for user in api.pages("/user", "users"):
         if user["user-type"] == "application":
-            click.echo("\t".join((printable(user["id"]), printable(user["name"]), user["created-at"])))
+            click.echo(line(user["id"], user["name"], user["created-at"]))
 
 
 @client.command()
 @click.argument("identity")
-@_PROJECT
-@at_a_gateway
+@with_api()
 @click.option("--json", "as_json", is_flag=True, help="Print the record and the grants as JSON.")
-def show(identity: str, project: str | None, gateway: str | None, token: str | None, as_json: bool) -> None:
+def show(identity: str, api: Management, as_json: bool) -> None:
     """Show a client and its direct grants in the project."""
     _require_identity(identity)
-    api = Management.of(gateway, token, project)
     user = api.send("GET", f"/user/{quote(identity, safe='~')}").json()
-    grants = list(_grants(api, identity))
+    grants = list(api.pages("/grants", "grants", {"principalUser": identity}))
     if as_json:
         click.echo(json.dumps({"client": user, "grants": grants}, indent=2))
         return
@@ -161,7 +153,7 @@ def _limits(
 
 def _require_no_limits(api: Management, identity: str, place: str, path: str) -> None:
     """End the command if the client has a limited grant of delegate there: one without limits would widen it."""
-    for grant in pages(api, path, "grants", {}):
+    for grant in api.pages(path, "grants"):
         limits = grant.get("acts-for", {})
         same = grant["privilege"] == "delegate" and grant["principal"].get("user") == identity
         if same and any(name in limits for name in ("users", "roles", "networks")):
@@ -195,22 +187,3 @@ def _grants_path(api: Management, place: str) -> str:
     raise click.UsageError(
         f"--on {place}: write warehouse/NAME, warehouse/ID, namespace/WAREHOUSE/ID, table/WAREHOUSE/ID or project"
     )
-
-
-def _users(api: Management) -> Iterator[dict[str, Any]]:
-    yield from pages(api, "/user", "users", {})
-
-
-def _grants(api: Management, identity: str) -> Iterator[dict[str, Any]]:
-    yield from pages(api, "/grants", "grants", {"principalUser": identity})
-
-
-def pages(api: Management, path: str, member: str, query: dict[str, str]) -> Iterator[dict[str, Any]]:
-    """Yield the elements of the list `member` of all pages of an answer."""
-    page: str | None = None
-    while True:
-        answer = api.send("GET", path, query={**query, **({} if page is None else {"pageToken": page})}).json()
-        yield from answer[member]
-        page = answer.get("next-page-token")
-        if page is None:
-            return

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -53,6 +55,30 @@ def settings_for(require: Callable[[Settings], object] | None = None) -> Setting
     except settings.SettingsError as error:
         raise click.ClickException(f"the settings are invalid\n{error}") from None
     return read
+
+
+@contextmanager
+def ends_on(*expected: type[Exception]) -> Iterator[None]:
+    """Context manager. End the command with the message of an expected error of the block."""
+    try:
+        yield
+    except expected as error:
+        raise click.ClickException(str(error)) from None
+
+
+def quiet_settings(
+    require: Literal["write_url", "require_encryption_key", "require_secret_stores"] = "write_url",
+    level: str = "WARNING",
+) -> Settings:
+    """Read the settings of a command on the services, and log only what has this level, to standard error.
+
+    Settings that lack what the method `require` returns or checks end the command with a message.
+    """
+    from gateway.settings import Settings
+    from gateway.telemetry.logs import configure_logging
+
+    configure_logging(level=level, stream=sys.stderr.buffer)
+    return settings_for(getattr(Settings, require))
 
 
 def trust() -> Trust:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gateway.cli.common import settings_for, trust
+from gateway.cli.common import ends_on, settings_for, trust
 
 if TYPE_CHECKING:
     from gateway.settings import Settings
@@ -37,10 +37,8 @@ def check_secrets(name: str) -> None:
     from gateway.assembly.secret_stores import NoSuchSecretStore, open_provided_store
     from gateway.conformance.secrets import SecretSubject, check_secret_store
 
-    try:
+    with ends_on(NoSuchSecretStore):
         open_provided_store(name)
-    except NoSuchSecretStore as missing:
-        raise click.ClickException(str(missing)) from None
     _run(check_secret_store(SecretSubject(name, lambda: open_provided_store(name)), passed=_print_passed))
 
 
@@ -106,10 +104,8 @@ def check_verifiers(kind: str, options: tuple[str, ...]) -> None:
     from gateway.conformance.verifiers import VerifierSubject, check_verifier
     from gateway.extensions import NoSuchExtension
 
-    try:
+    with ends_on(NoSuchExtension, ValueError):
         open_provided_verifier(kind, _NAME, options)
-    except (NoSuchExtension, ValueError) as refused:
-        raise click.ClickException(str(refused)) from None
     subject = VerifierSubject(_NAME, lambda: open_provided_verifier(kind, _NAME, options))
     _run(check_verifier(subject, passed=_print_passed))
 
@@ -136,10 +132,8 @@ def check_events(kind: str, reader: str, options: tuple[str, ...]) -> None:
     from gateway.settings.events import EventSinkSettings
 
     opened = partial(open_sink, _NAME, EventSinkSettings(kind=kind, options=options), trust())
-    try:
+    with ends_on(NoSuchExtension):
         opened()
-    except NoSuchExtension as missing:
-        raise click.ClickException(str(missing)) from None
     try:
         read = resolve_name(reader)
     except (ImportError, AttributeError, ValueError) as error:
@@ -180,10 +174,8 @@ def check_storage_provider(name: str, profile: Path, credential: Path | None) ->
     from gateway.storage.provider import ClientOptions
     from gateway.storage.registry import provider_named
 
-    try:
+    with ends_on(ProviderUnusable):
         provider = provider_named(name)
-    except ProviderUnusable as unusable:
-        raise click.ClickException(str(unusable)) from None
     if provider is None:
         raise click.ClickException(f"no installed package provides the storage type {name!r}")
     connector = Connector(STORED.endpoints)

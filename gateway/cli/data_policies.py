@@ -12,12 +12,10 @@ from uuid import UUID
 import click
 
 from gateway.apply.client import RESTRICTED
-from gateway.cli.clients import pages
 from gateway.cli.data_policy_preview import UNKNOWN, preview
 from gateway.cli.data_policy_view import view
-from gateway.cli.management import Management, at_a_gateway, printable
+from gateway.cli.management import Management, line, printable, with_api
 
-PROJECT = click.option("--project", help="Id of the project. Default: the default project of the gateway.")
 _FILE = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 _ON = click.option(
     "--on",
@@ -53,57 +51,47 @@ def validate(file: Path) -> None:
 @click.option("--description", help="Text for administrators.")
 @click.option("--subjects-only", is_flag=True, help="Restrict only holders of the privilege subject.")
 @click.option("--allow-append", is_flag=True, help="Restricted principals may append rows through an enforcer.")
-@PROJECT
-@at_a_gateway
+@with_api()
 def create(
     name: str,
     file: Path,
     description: str | None,
     subjects_only: bool,
     allow_append: bool,
-    project: str | None,
-    gateway: str | None,
-    token: str | None,
+    api: Management,
 ) -> None:
     """Create the data policy NAME with the definition in FILE (JSON). It restricts nothing before it is bound."""
     body = _body(name, _definition(file), description, subjects_only, allow_append)
-    made = Management.of(gateway, token, project).send("POST", "/data-policy", body=body).json()
+    made = api.send("POST", "/data-policy", body=body).json()
     click.echo(f"created {printable(name)}: {made['id']}")
 
 
 @data_policy.command("list")
 @click.option("--table", metavar="WAREHOUSE-ID/ID", help="List the policies of this table instead.")
 @click.option("--user", help="With --table: id of the user whom the effect is about. Default: you.")
-@PROJECT
-@at_a_gateway
-def list_policies(
-    table: str | None, user: str | None, project: str | None, gateway: str | None, token: str | None
-) -> None:
+@with_api()
+def list_policies(table: str | None, user: str | None, api: Management) -> None:
     """List the data policies of the project: id, version, kind and name, separated by tabs.
 
     With --table: id, kind, effect on the user, bound objects, and the name if you may read the policy.
     """
-    api = Management.of(gateway, token, project)
     if table is not None:
-        for line in _lines_of_table(api, table, user):
-            click.echo(line)
+        click.echo("".join(f"{each}\n" for each in _lines_of_table(api, table, user)), nl=False)
         return
     if user is not None:
         raise click.UsageError("--user needs --table")
-    for each in pages(api, "/data-policy", "data-policies", {}):
+    for each in api.pages("/data-policy", "data-policies"):
         kind = each["definition"]["kind"]
-        click.echo("\t".join((each["id"], str(each["version"]), kind, printable(each["name"]))))
+        click.echo(line(each["id"], each["version"], kind, each["name"]))
 
 
 @data_policy.command()
 @click.argument("policy")
-@PROJECT
-@at_a_gateway
-def show(policy: str, project: str | None, gateway: str | None, token: str | None) -> None:
+@with_api()
+def show(policy: str, api: Management) -> None:
     """Print the data policy POLICY (name or id) and its bindings as JSON."""
-    api = Management.of(gateway, token, project)
     found = api.send("GET", policy_path(api, policy)).json()
-    bindings = list(pages(api, f"/data-policy/{found['id']}/bindings", "bindings", {}))
+    bindings = list(api.pages(f"/data-policy/{found['id']}/bindings", "bindings"))
     click.echo(json.dumps({"data-policy": found, "bindings": bindings}, indent=2))
 
 
@@ -111,14 +99,10 @@ def show(policy: str, project: str | None, gateway: str | None, token: str | Non
 @click.argument("policy")
 @_FILE
 @click.option("--reason", help="Reason, kept in the history.")
-@PROJECT
-@at_a_gateway
-def update(
-    policy: str, file: Path, reason: str | None, project: str | None, gateway: str | None, token: str | None
-) -> None:
+@with_api()
+def update(policy: str, file: Path, reason: str | None, api: Management) -> None:
     """Write a new version of POLICY with the definition in FILE (JSON). All other fields stay as they are."""
     definition = _definition(file)
-    api = Management.of(gateway, token, project)
     path = policy_path(api, policy)
     before = api.send("GET", path).json()
     kept = {key: before[key] for key in ("name", "description", "applies-to", "allow-append") if key in before}
@@ -130,11 +114,9 @@ def update(
 @data_policy.command()
 @click.argument("policy")
 @click.option("--force", is_flag=True, help="Delete it also if it is bound.")
-@PROJECT
-@at_a_gateway
-def delete(policy: str, force: bool, project: str | None, gateway: str | None, token: str | None) -> None:
+@with_api()
+def delete(policy: str, force: bool, api: Management) -> None:
     """Delete the data policy POLICY (name or id)."""
-    api = Management.of(gateway, token, project)
     api.send("DELETE", policy_path(api, policy), query={"force": str(force).lower()})
     click.echo(f"deleted {printable(policy)}")
 
@@ -143,26 +125,17 @@ def delete(policy: str, force: bool, project: str | None, gateway: str | None, t
 @click.argument("policy")
 @_ON
 @click.option("--dry-run", is_flag=True, help="Bind nothing. List the affected tables as `affected` would.")
-@PROJECT
-@at_a_gateway
-def bind(
-    policy: str,
-    objects: tuple[str, ...],
-    dry_run: bool,
-    project: str | None,
-    gateway: str | None,
-    token: str | None,
-) -> None:
+@with_api()
+def bind(policy: str, objects: tuple[str, ...], dry_run: bool, api: Management) -> None:
     """Bind POLICY to each --on. It applies to all tables there at once, also to you unless you are exempt."""
-    api = Management.of(gateway, token, project)
     body, path = _changes("add", objects), f"{policy_path(api, policy)}/bindings"
     page: str | None = ""
     restricts: object = None
     while dry_run and page is not None:
         query = {"pageToken": page} if page else {}
         answer = api.send("POST", f"{path}/dry-run", body=body, query=query).json()
-        for line in _lines_of_affected(answer["tables"]):
-            click.echo(line)
+        for each in _lines_of_affected(answer["tables"]):
+            click.echo(each)
         page, restricts = answer.get("next-page-token"), answer.get("restricts-caller")
     if not dry_run:
         api.send("POST", path, body=body)
@@ -174,11 +147,9 @@ def bind(
 @data_policy.command()
 @click.argument("policy")
 @_ON
-@PROJECT
-@at_a_gateway
-def unbind(policy: str, objects: tuple[str, ...], project: str | None, gateway: str | None, token: str | None) -> None:
+@with_api()
+def unbind(policy: str, objects: tuple[str, ...], api: Management) -> None:
     """Unbind POLICY from each --on."""
-    api = Management.of(gateway, token, project)
     api.send("POST", f"{policy_path(api, policy)}/bindings", body=_changes("remove", objects))
     click.echo(f"unbound from {', '.join(map(printable, objects))}")
 
@@ -189,17 +160,14 @@ def unbind(policy: str, objects: tuple[str, ...], project: str | None, gateway: 
 @click.option("--role", "roles", multiple=True, type=click.UUID, help="Id of a role. May be repeated.")
 @click.option("--reason", help="Reason, kept with the grant.")
 @click.option("--remove", is_flag=True, help="Remove the exemption.")
-@PROJECT
-@at_a_gateway
+@with_api()
 def exempt(
     policy: str,
     users: tuple[str, ...],
     roles: tuple[UUID, ...],
     reason: str | None,
     remove: bool,
-    project: str | None,
-    gateway: str | None,
-    token: str | None,
+    api: Management,
 ) -> None:
     """Exempt users and roles from POLICY, so that it never restricts them."""
     principals = [{"user": each} for each in users] + [{"role": str(each)} for each in roles]
@@ -209,7 +177,6 @@ def exempt(
         {"privilege": "exempt", "principal": each} | ({"reason": reason} if reason and not remove else {})
         for each in principals
     ]
-    api = Management.of(gateway, token, project)
     api.send("POST", f"{policy_path(api, policy)}/grants", body={"deletes" if remove else "writes": entries})
     click.echo("removed" if remove else "exempt")
     if roles and not remove:
@@ -218,29 +185,24 @@ def exempt(
 
 @data_policy.command()
 @click.argument("policy")
-@PROJECT
-@at_a_gateway
-def history(policy: str, project: str | None, gateway: str | None, token: str | None) -> None:
+@with_api()
+def history(policy: str, api: Management) -> None:
     """List the versions of POLICY, the newest first: version, time, author and reason, separated by tabs."""
-    api = Management.of(gateway, token, project)
-    for each in pages(api, f"{policy_path(api, policy)}/version", "versions", {}):
-        texts = (str(each["version"]), each["changed-at"], each["changed-by"], each.get("reason", ""))
-        click.echo("\t".join(map(printable, texts)))
+    for each in api.pages(f"{policy_path(api, policy)}/version", "versions"):
+        click.echo(line(each["version"], each["changed-at"], each["changed-by"], each.get("reason", "")))
 
 
 @data_policy.command()
 @click.argument("policy")
-@PROJECT
-@at_a_gateway
-def affected(policy: str, project: str | None, gateway: str | None, token: str | None) -> None:
+@with_api()
+def affected(policy: str, api: Management) -> None:
     """List the tables that POLICY has an effect on, each with a principal that it restricts there, separated by tabs.
 
     The last part is the effect: masked columns, columns that a filter tests, or `no data`. A line with `lost` is an
     object with a name that the policy restricted more before.
     """
-    api = Management.of(gateway, token, project)
-    for line in _lines_of_affected(pages(api, f"{policy_path(api, policy)}/affected", "tables", {})):
-        click.echo(line)
+    for each in _lines_of_affected(api.pages(f"{policy_path(api, policy)}/affected", "tables")):
+        click.echo(each)
 
 
 def _lines_of_affected(tables: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -249,7 +211,7 @@ def _lines_of_affected(tables: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         name = printable(".".join(filter(None, (*table["namespace"], table["name"]))))
         lost = [{"type": "lost", "id": table["type"]}] if table.get("lost") else []
         for each in [*lost, *table["principals"]] or [{"type": "-", "id": "-"}]:
-            yield "\t".join((table["table-id"], name, each["type"], printable(each["id"]), _effect(table)))
+            yield line(table["table-id"], name, each["type"], each["id"], _effect(table))
 
 
 def _effect(table: Mapping[str, Any]) -> str:
@@ -266,21 +228,19 @@ def _effect(table: Mapping[str, Any]) -> str:
 
 @data_policy.command()
 @click.argument("policy")
-@PROJECT
-@at_a_gateway
-def alerts(policy: str, project: str | None, gateway: str | None, token: str | None) -> None:
+@with_api()
+def alerts(policy: str, api: Management) -> None:
     """List the tables to which POLICY could not be applied as written: table, time and problem, separated by tabs."""
-    api = Management.of(gateway, token, project)
     for each in api.send("GET", f"{policy_path(api, policy)}/alerts").json()["alerts"]:
-        click.echo("\t".join((each["table-id"], each["last-seen-at"], printable(each["problem"]))))
+        click.echo(line(each["table-id"], each["last-seen-at"], each["problem"]))
 
 
 @data_policy.command("test")
 @click.option("--warehouse", required=True, type=click.UUID, help="Id of the warehouse.")
 @click.option("--table", required=True, type=click.UUID, help="Id of the table.")
 @click.option("--user", required=True, help="Id of the user, such as oidc~ann.")
-@at_a_gateway
-def show_restrictions(warehouse: UUID, table: UUID, user: str, gateway: str | None, token: str | None) -> None:
+@with_api(project=False)
+def show_restrictions(warehouse: UUID, table: UUID, user: str, api: Management) -> None:
     """Print what a user may read of a table: allowed or not, columns, and the row filter and masks in Trino's SQL.
 
     The caller needs the right to read the assignments of the table, and to read the policies that apply to the user.
@@ -288,7 +248,6 @@ def show_restrictions(warehouse: UUID, table: UUID, user: str, gateway: str | No
     """
     about = {"action": "read_columns", "warehouse-id": str(warehouse), "table-id": str(table)}
     check = {"operation": {"table": {**about, "restrictions": "trino"}}, "identity": {"user": user}}
-    api = Management.of(gateway, token)
     (result,) = api.send("POST", "/action/batch-check", body={"checks": [check]}).json()["results"]
     click.echo(json.dumps(result, indent=2))
     click.echo(UNKNOWN, err=True)
@@ -302,21 +261,12 @@ def _lines_of_table(api: Management, table: str, user: str | None) -> Iterator[s
     for each in api.send("GET", path, query=query).json()["data-policies"]:
         effect = "restricts" if each["restricts"] else "exempt" if each["exempt"] else "not a subject"
         places = ",".join(f"{place['type']}/{place['id']}" for place in each["bound-to"])
-        yield "\t".join((each["id"], each["kind"], effect, places, printable(each.get("name", "-"))))
+        yield line(each["id"], each["kind"], effect, places, each.get("name", "-"))
 
 
 def policy_path(api: Management, policy: str) -> str:
     """Return the path of a policy by its id or name. An unknown name ends the command."""
-    try:
-        return f"/data-policy/{UUID(policy)}"
-    except ValueError:
-        pass
-    for each in pages(api, "/data-policy", "data-policies", {}):
-        if each["name"] == policy:
-            return f"/data-policy/{each['id']}"
-    raise click.ClickException(
-        f"the project has no data policy {printable(policy)}. List them with `lakegate data-policy list`."
-    )
+    return api.path_of("data-policy", "data-policies", policy)
 
 
 def _changes(change: str, objects: tuple[str, ...]) -> dict[str, Any]:

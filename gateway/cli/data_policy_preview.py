@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gateway.cli.management import Management, at_a_gateway, printable
+from gateway.cli.management import Management, printable, with_api
 from gateway.cli.previewed_table import Preview, preview_of
 
 if TYPE_CHECKING:
@@ -32,29 +32,20 @@ _MOST_ROWS = 1000
 @click.option("--as", "principal", required=True, help="Id of the user, such as oidc~ann.")
 @click.option("--column", "columns", multiple=True, help="A column to read. May be repeated. Default: all columns.")
 @click.option("--limit", type=click.IntRange(1, _MOST_ROWS), default=_ROWS, show_default=True, help="Number of rows.")
-@at_a_gateway
-def preview(
-    warehouse: str,
-    table: str,
-    principal: str,
-    columns: tuple[str, ...],
-    limit: int,
-    gateway: str | None,
-    token: str | None,
-) -> None:
+@with_api(project=False)
+def preview(warehouse: str, table: str, principal: str, columns: tuple[str, ...], limit: int, api: Management) -> None:
     """Print rows of a table as a user reads them, one JSON object in a line.
 
     The caller must own the data policies that restrict the user, and must be able to read the table without
     restrictions. Roles by groups in the user's own token do not count, and tests with claims of that token are false.
     """
-    management = Management.of(gateway, token)
-    seen = preview_of(management, warehouse, tuple(table.split(".")), principal)
-    for row in _rows(_as_user(seen, _opened(management, warehouse, table)), columns, limit):
+    seen = preview_of(api, warehouse, tuple(table.split(".")), principal)
+    for row in _rows(_as_user(seen, _opened(api, warehouse, table)), columns, limit):
         click.echo(row)
     click.echo(UNKNOWN, err=True)
 
 
-def _opened(management: Management, warehouse: str, table: str) -> RestrictedTable:
+def _opened(api: Management, warehouse: str, table: str) -> RestrictedTable:
     """Load the table as the caller. A refusal ends the command with its message."""
     try:
         from lakegate.reader import LoadFailed, Reader, RestrictionNotSupported
@@ -63,7 +54,7 @@ def _opened(management: Management, warehouse: str, table: str) -> RestrictedTab
             f"the package {missing.name} is not installed; the preview needs the extra: pip install 'lakegate[reader]'"
         ) from None
     try:
-        return Reader(management.base, warehouse, management.token).table(table)
+        return Reader(api.base, warehouse, api.token).table(table)
     except (LoadFailed, RestrictionNotSupported, ValueError) as error:
         raise click.ClickException(printable(str(error))) from None
 

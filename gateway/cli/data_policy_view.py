@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gateway.cli.common import trust
-from gateway.cli.management import Management, at_a_gateway, printable
+from gateway.cli.management import Management, printable, with_api
 from gateway.cli.previewed_table import preview_of
 
 if TYPE_CHECKING:
@@ -28,23 +28,14 @@ if TYPE_CHECKING:
     "--dialect", type=click.Choice(["duckdb", "spark", "trino"]), required=True, help="The engine that runs the text."
 )
 @click.option("--source", help="The table in SQL of that engine, or a subquery. Default: the quoted name of the table.")
-@at_a_gateway
-def view(
-    warehouse: str,
-    table: str,
-    principal: str,
-    dialect: str,
-    source: str | None,
-    gateway: str | None,
-    token: str | None,
-) -> None:
+@with_api(project=False)
+def view(warehouse: str, table: str, principal: str, dialect: str, source: str | None, api: Management) -> None:
     """Print a SELECT with the rows and values of a table that a user may see now.
 
     The caller must own the data policies that restrict the user. Roles that the user gets from groups in the own token
     do not count. The text does not follow later changes of policies.
     """
-    management = Management.of(gateway, token)
-    click.echo(_text(management, warehouse, principal, tuple(table.split(".")), _dialect(dialect), source))
+    click.echo(_text(api, warehouse, principal, tuple(table.split(".")), _dialect(dialect), source))
 
 
 def _dialect(name: str) -> Dialect:
@@ -54,7 +45,7 @@ def _dialect(name: str) -> Dialect:
 
 
 def _text(
-    management: Management, warehouse: str, principal: str, table: tuple[str, ...], dialect: Dialect, source: str | None
+    api: Management, warehouse: str, principal: str, table: tuple[str, ...], dialect: Dialect, source: str | None
 ) -> str:
     """Load the schema and return the text. A refusal ends the command with its message."""
     import msgspec
@@ -66,11 +57,11 @@ def _text(
     from gateway.pipeline.errors import PipelineError
     from gateway.pipeline.restrictions import restrictions_of
 
-    seen = preview_of(management, warehouse, table, principal)
-    catalog = RestCatalog(uri=f"{management.base}/catalog", warehouse=warehouse, token=management.token)
+    seen = preview_of(api, warehouse, table, principal)
+    catalog = RestCatalog(uri=f"{api.base}/catalog", warehouse=warehouse, token=api.token)
     client = CatalogClient(catalog, trust().context)
     try:
-        own = client.load(table, management.token)
+        own = client.load(table, api.token)
         loaded = msgspec.structs.replace(own, read_restrictions=seen.read_restrictions)
         found = restrictions_of(loaded)
         named = source or ".".join(map(dialect.quote, table))

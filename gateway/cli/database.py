@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gateway.cli.common import command_fault, postgres_tls, settings_for, trust
+from gateway.cli.common import command_fault, ends_on, postgres_tls, settings_for, trust
 from gateway.cli.models import about_models, opened_models, operator
 from gateway.cli.services import postgres_address, run_on_services
 
@@ -58,10 +58,8 @@ def migrate(only_check: bool, seconds: float) -> None:
         async with opened_models(settings) as models:
             return await models.upgrade(by=operator())
 
-    try:
+    with ends_on(SchemaMismatch):
         model = about_models(run, settings)
-    except SchemaMismatch as refused:
-        raise click.ClickException(str(refused)) from None
     click.echo(f"the database has the newest schema; the relationship model is {model}")
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,13 @@ import click
 
 from gateway.cli.engine_canary import canary
 from gateway.cli.engine_runs import MAX_OUTPUT, EngineNotReached, Run, Trino, by_command, by_reader
-from gateway.cli.management import Management, Warehouse, at_a_gateway, printable, warehouse_named
+from gateway.cli.management import Management, Warehouse, line, printable, warehouse_named, with_api
 
 _FAILED = 1
 _NOT_RUN = 2
 _RUN_SECONDS = 240.0
 """The time limit of a probe by the gateway, which reads the canary several times."""
 _ON = click.option("--on", "place", required=True, metavar="WAREHOUSE", help="warehouse/NAME or warehouse/ID.")
-_PROJECT = click.option("--project", help="Id of the project. Default: the default project of the gateway.")
 
 
 @click.group()
@@ -38,8 +38,7 @@ def engine() -> None:
 @click.option("--reader", is_flag=True, help="Self-test: read with lakegate.reader as the engine.")
 @click.option("--engine-token", envvar="LAKEGATE_PROBE_ENGINE_TOKEN", help="The engine's own token, for --reader.")
 @click.option("--token-file", type=click.Path(path_type=Path), help="File with the access token, instead of --token.")
-@_PROJECT
-@at_a_gateway
+@with_api()
 def probe(
     engine_id: str,
     place: str,
@@ -52,9 +51,7 @@ def probe(
     reader: bool,
     engine_token: str | None,
     token_file: Path | None,
-    project: str | None,
-    gateway: str | None,
-    token: str | None,
+    api: Management,
 ) -> None:
     """Have an engine read a restricted table of random values, and let the gateway judge what it showed.
 
@@ -71,7 +68,8 @@ def probe(
         )
     if reader and not engine_token:
         raise click.UsageError("--reader needs the engine's own token: set LAKEGATE_PROBE_ENGINE_TOKEN")
-    api = Management.of(gateway, token if token_file is None else _token_in(token_file), project)
+    if token_file is not None:
+        api = replace(api, given_token=_token_in(token_file))
     warehouse = _warehouse(api, place)
     path = f"/warehouse/{warehouse.id}/engine-probe"
     if subject is None:
@@ -126,15 +124,13 @@ def _probe_by_gateway(api: Management, warehouse: Warehouse, path: str, engine_i
 
 @engine.command("list")
 @_ON
-@_PROJECT
-@at_a_gateway
-def list_probes(place: str, project: str | None, gateway: str | None, token: str | None) -> None:
+@with_api()
+def list_probes(place: str, api: Management) -> None:
     """List the probed engines of a warehouse: engine, state, time of the probe, and its end, separated by tabs."""
-    api = Management.of(gateway, token, project)
     warehouse = _warehouse(api, place)
     for each in api.send("GET", f"/warehouse/{warehouse.id}/engine-probe").json()["engine-probes"]:
         times = (each.get("probed-at", "-"), each.get("valid-until", each.get("warn-until", "-")))
-        click.echo("\t".join((printable(each["engine"]), _state(each), *times)))
+        click.echo(line(each["engine"], _state(each), *times))
 
 
 def _state(probe: dict[str, Any]) -> str:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from functools import partial
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from gateway.cli.common import settings_for
+from gateway.cli.common import quiet_settings
 from gateway.cli.services import run_on_services
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def sinks() -> None:
     """Print each sink: waiting events, age of the oldest in seconds, dead letters, and if it is in the settings."""
     from gateway.db.warehouses import event_deliveries
 
-    settings = _settings()
+    settings = quiet_settings()
     found = {state.sink: state for state in _run(settings, event_deliveries.states)}
     for name in sorted({*settings.events.sinks, *found}):
         state = found.get(name)
@@ -50,7 +49,7 @@ def list_events(after: int, limit: int) -> None:
     """Print stored events in order: sequence, time, id, type and key."""
     from gateway.db.warehouses import event_deliveries
 
-    for each in _run(_settings(), lambda database: event_deliveries.kept(database, after=after, limit=limit)):
+    for each in _run(quiet_settings(), lambda database: event_deliveries.kept(database, after=after, limit=limit)):
         click.echo(f"{each.sequence} {each.at.isoformat()} {each.id} {each.type} {each.key}")
 
 
@@ -61,7 +60,7 @@ def replay(start: str, sink: str | None) -> None:
     """Send all stored events from a sequence or time on again. They keep their ids."""
     from gateway.features.events import events as event_commands
 
-    settings = _settings()
+    settings = quiet_settings()
     names = _chosen(settings, sink)
     sequence, time = _start(start)
     count = _change(settings, partial(event_commands.replay, sinks=names, sequence=sequence, time=time))
@@ -78,7 +77,7 @@ def dead_letters(retry: bool, sink: str | None, after: int, limit: int) -> None:
     from gateway.db.warehouses import event_deliveries
     from gateway.features.events import events as event_commands
 
-    settings = _settings()
+    settings = quiet_settings()
     if retry:
         again = partial(event_commands.retry, sinks=_chosen(settings, sink))
         click.echo(f"events that wait again: {_change(settings, again)}")
@@ -97,18 +96,10 @@ def forget(sink: str) -> None:
     """Delete the waiting events and dead letters of a sink that is not in the settings."""
     from gateway.features.events import events as event_commands
 
-    settings = _settings()
+    settings = quiet_settings()
     if sink in settings.events.sinks:
         raise click.ClickException(f"the sink {sink} is in the settings; remove it there, and restart all gateways")
     click.echo(f"deleted rows: {_change(settings, partial(event_commands.forget, sink=sink))}")
-
-
-def _settings() -> Settings:
-    from gateway.settings import Settings
-    from gateway.telemetry.logs import configure_logging
-
-    configure_logging(level="WARNING", stream=sys.stderr.buffer)
-    return settings_for(Settings.write_url)
 
 
 def _run(settings: Settings, work: Callable[[Database], Awaitable[_Result]]) -> _Result:

@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
-from gateway.cli.common import settings_for
+from gateway.cli.common import ends_on, quiet_settings
 from gateway.cli.services import run_on_services
 
 
@@ -25,15 +23,10 @@ def live_credentials(warehouse: str | None, table: str | None, user: str | None)
     """
     from gateway import app
     from gateway.features.live_credentials.live_credentials import NotFound
-    from gateway.settings import Settings
-    from gateway.telemetry.logs import configure_logging
 
-    configure_logging(level="WARNING", stream=sys.stderr.buffer)
-    settings = settings_for(Settings.write_url)
-    try:
+    settings = quiet_settings()
+    with ends_on(NotFound):
         found = run_on_services(settings, app.live_credentials(settings, warehouse, table, user))
-    except NotFound as error:
-        raise click.ClickException(str(error)) from None
     for each in found:
         until = each.live_until.isoformat(timespec="seconds")
         names = (each.principal, each.engine or "-", each.level, each.prefix, each.session_name)

@@ -6,9 +6,10 @@ The gateway decides each request and records the user, as for every other client
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import cached_property, wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from uuid import UUID
 
 import click
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+PROJECT = click.option("--project", help="Id of the project. Default: the default project of the gateway.")
 _SECONDS = 30.0
 
 
@@ -50,21 +52,42 @@ def gateway_address(given: str | None) -> str:
     return base.rstrip("/").removesuffix("/catalog").rstrip("/")
 
 
-@dataclass(frozen=True, slots=True)
-class Management:
-    """The management API of one gateway, for one user. `project` is the id of the project; None for the default."""
+def with_api(*, project: bool = True) -> Callable[[Command], Command]:
+    """Add the options that select the gateway, the user and, with `project`, the project. The command gets `api`."""
 
-    base: str
-    token: str
+    def decorated(command: Command) -> Command:
+        @wraps(command)
+        def run(*arguments: Any, gateway: str | None, token: str | None, **options: Any) -> Any:
+            of = options.pop("project") if project else None
+            return command(*arguments, api=Management(gateway, token, of), **options)
+
+        added = at_a_gateway(cast(Command, run))
+        return PROJECT(added) if project else added
+
+    return decorated
+
+
+@dataclass(frozen=True)
+class Management:
+    """The management API of one gateway, for one user. `project` is the id of the project; None for the default.
+
+    `gateway` and `given_token` are the options. Without them the address in the settings and the stored login are used,
+    when the first request is sent. A missing address or login ends the command with a message.
+    """
+
+    gateway: str | None
+    given_token: str | None
     project: str | None = None
 
-    @classmethod
-    def of(cls, gateway: str | None, token: str | None, project: str | None = None) -> Management:
-        """Return the API at `gateway`, else at the address in the settings. Without `token` the login is used.
+    @cached_property
+    def base(self) -> str:
+        """The address of the gateway, without a final slash."""
+        return gateway_address(self.gateway)
 
-        A missing address or login ends the command with a message.
-        """
-        return cls(gateway_address(gateway), token or current_token(), project)
+    @cached_property
+    def token(self) -> str:
+        """The access token of the user."""
+        return self.given_token or current_token()
 
     def send(
         self,
@@ -96,6 +119,30 @@ class Management:
         for note in notes_of(answer.headers):
             click.echo(f"warning: {note}", err=True)
         return answer
+
+    def pages(self, path: str, member: str, query: Mapping[str, str] | None = None) -> Iterator[dict[str, Any]]:
+        """Yield the entries of all pages of a list. An error answer ends the command with its message."""
+        page: str | None = None
+        while True:
+            asked = {**(query or {}), **({} if page is None else {"pageToken": page})}
+            answer = self.send("GET", path, query=asked).json()
+            yield from answer[member]
+            page = answer.get("next-page-token")
+            if page is None:
+                return
+
+    def path_of(self, noun: str, member: str, given: str) -> str:
+        """Return the path of an object by its id, or by its name in the list `member`. An unknown name ends the
+        command.
+        """
+        if (id := as_uuid(given)) is not None:
+            return f"/{noun}/{id}"
+        for each in self.pages(f"/{noun}", member):
+            if each["name"] == given:
+                return f"/{noun}/{each['id']}"
+        raise click.ClickException(
+            f"the project has no {noun.replace('-', ' ')} {printable(given)}. List them with `lakegate {noun} list`."
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,3 +193,8 @@ def error_message(answer: httpx2.Response) -> str:
 def printable(text: str) -> str:
     """Return the text with a space for each control character, which could change what a terminal shows."""
     return "".join(char if char.isprintable() else " " for char in text)
+
+
+def line(*texts: object) -> str:
+    """Return the texts as one line for terminals and programs, separated by tabs."""
+    return "\t".join(printable(str(each)) for each in texts)

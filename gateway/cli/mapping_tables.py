@@ -7,9 +7,7 @@ from uuid import UUID
 
 import click
 
-from gateway.cli.clients import pages
-from gateway.cli.data_policies import PROJECT
-from gateway.cli.management import Management, at_a_gateway, printable
+from gateway.cli.management import Management, line, printable, with_api
 
 
 @click.group("mapping-table")
@@ -20,44 +18,37 @@ def mapping_table() -> None:
 @mapping_table.command()
 @click.argument("name")
 @click.option("--description", help="Text for administrators.")
-@PROJECT
-@at_a_gateway
-def create(name: str, description: str | None, project: str | None, gateway: str | None, token: str | None) -> None:
+@with_api()
+def create(name: str, description: str | None, api: Management) -> None:
     """Create the mapping table NAME."""
     body = {"name": name} | ({} if description is None else {"description": description})
-    made = Management.of(gateway, token, project).send("POST", "/mapping-table", body=body).json()
+    made = api.send("POST", "/mapping-table", body=body).json()
     click.echo(f"created {printable(name)}: {made['id']}")
 
 
 @mapping_table.command("list")
-@PROJECT
-@at_a_gateway
-def list_tables(project: str | None, gateway: str | None, token: str | None) -> None:
+@with_api()
+def list_tables(api: Management) -> None:
     """List the mapping tables of the project: id and name, separated by a tab."""
-    api = Management.of(gateway, token, project)
-    for each in pages(api, "/mapping-table", "mapping-tables", {}):
-        click.echo(f"{each['id']}\t{printable(each['name'])}")
+    for each in api.pages("/mapping-table", "mapping-tables"):
+        click.echo(line(each["id"], each["name"]))
 
 
 @mapping_table.command()
 @click.argument("table")
-@PROJECT
-@at_a_gateway
-def show(table: str, project: str | None, gateway: str | None, token: str | None) -> None:
+@with_api()
+def show(table: str, api: Management) -> None:
     """List the entries of TABLE (name or id): type and id of the principal, and its values, separated by tabs."""
-    api = Management.of(gateway, token, project)
-    for each in pages(api, f"{_path(api, table)}/entries", "entries", {}):
+    for each in api.pages(f"{api.path_of('mapping-table', 'mapping-tables', table)}/entries", "entries"):
         ((type, id),) = each["principal"].items()
-        click.echo("\t".join((type, printable(id), *map(printable, each["values"]))))
+        click.echo(line(type, id, *each["values"]))
 
 
 @mapping_table.command()
 @click.argument("table")
-@PROJECT
-@at_a_gateway
-def delete(table: str, project: str | None, gateway: str | None, token: str | None) -> None:
+@with_api()
+def delete(table: str, api: Management) -> None:
     """Delete TABLE (name or id). Tests of row filters that use it are false from then on."""
-    api = Management.of(gateway, token, project)
     api.send("DELETE", _path(api, table))
     click.echo(f"deleted {printable(table)}")
 
@@ -67,36 +58,16 @@ def delete(table: str, project: str | None, gateway: str | None, token: str | No
 @click.argument("values", nargs=-1)
 @click.option("--user", help="Id of the user.")
 @click.option("--role", type=click.UUID, help="Id of the role.")
-@PROJECT
-@at_a_gateway
-def set_values(
-    table: str,
-    values: tuple[str, ...],
-    user: str | None,
-    role: UUID | None,
-    project: str | None,
-    gateway: str | None,
-    token: str | None,
-) -> None:
+@with_api()
+def set_values(table: str, values: tuple[str, ...], user: str | None, role: UUID | None, api: Management) -> None:
     """Replace the values of one user or role in TABLE by VALUES. Without VALUES they are removed."""
     if (user is None) == (role is None):
         raise click.UsageError("give either --user or --role")
     principal = {"role": str(role)} if user is None else {"user": user}
-    api = Management.of(gateway, token, project)
     body = {"set": [{"principal": principal, "values": list(values)}]} if values else {"remove": [principal]}
-    api.send("POST", f"{_path(api, table)}/entries", body=body)
+    api.send("POST", f"{api.path_of('mapping-table', 'mapping-tables', table)}/entries", body=body)
     click.echo(f"{len(values)} values")
 
 
 def _path(api: Management, table: str) -> str:
-    """Return the path of a mapping table by its id or name. An unknown name ends the command."""
-    try:
-        return f"/mapping-table/{UUID(table)}"
-    except ValueError:
-        pass
-    for each in pages(api, "/mapping-table", "mapping-tables", {}):
-        if each["name"] == table:
-            return f"/mapping-table/{each['id']}"
-    raise click.ClickException(
-        f"the project has no mapping table {printable(table)}. List them with `lakegate mapping-table list`."
-    )
+    return api.path_of("mapping-table", "mapping-tables", table)

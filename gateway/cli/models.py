@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from gateway.cli.common import postgres_tls, settings_for, trust
+from gateway.cli.common import ends_on, postgres_tls, settings_for, trust
 from gateway.cli.services import run_on_services
 
 if TYPE_CHECKING:
@@ -48,10 +48,8 @@ def model_test(directory: Path | None) -> None:
 
     if directory is None:
         sys.exit(test_model())
-    try:
+    with ends_on(InvalidModel, OSError):
         result = run_model_tests(directory)
-    except (InvalidModel, OSError) as error:
-        raise click.ClickException(str(error)) from None
     click.echo(result.output, err=not result.passed)
     sys.exit(0 if result.passed else 1)
 
@@ -166,20 +164,16 @@ def about_models(work: Callable[[Settings], Coroutine[Any, Any, Answer]], settin
     from gateway.settings import SettingsError
 
     settings = settings or settings_for()
-    try:
+    with ends_on(NoSuchModel, SettingsError, SwitchedMeanwhile, TuplesNotWritten):
         return run_on_services(settings, work(settings))
-    except (NoSuchModel, SettingsError, SwitchedMeanwhile, TuplesNotWritten) as error:
-        raise click.ClickException(str(error)) from None
 
 
 def checked(directory: Path) -> dict[str, Any]:
     """Return the compiled own model of a directory. A fault ends the command with a message: file, line and rule."""
     from gateway.fga.model_source import InvalidModel, checked_model
 
-    try:
+    with ends_on(InvalidModel, OSError):
         return checked_model(directory)
-    except (InvalidModel, OSError) as error:
-        raise click.ClickException(str(error)) from None
 
 
 def operator() -> str:

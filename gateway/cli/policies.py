@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from gateway.cli.common import ends_on
+
 _DIRECTORY = click.Path(file_okay=False, path_type=Path, resolve_path=True)
 
 
@@ -127,11 +129,9 @@ def init_policies(directory: Path) -> None:
     from gateway.embedded.errors import StackError
     from gateway.embedded.new_repository import create_repository
 
-    try:
+    with ends_on(StackError):
         for file in create_repository(directory):
             click.echo(str(file))
-    except StackError as error:
-        raise click.ClickException(str(error)) from None
     click.echo(
         f"Check it with `lakegate policy check {directory}`, and try it with `lakegate up --policies {directory}`."
     )
@@ -147,9 +147,7 @@ def init_model(directory: Path) -> None:
     from gateway.embedded.errors import StackError
     from gateway.embedded.new_repository import create_model
 
-    try:
+    with ends_on(StackError):
         for file in create_model(directory):
             click.echo(str(file))
-    except StackError as error:
-        raise click.ClickException(str(error)) from None
     click.echo(f"Check it with `lakegate model check {directory}`, and test it with `lakegate model test {directory}`.")

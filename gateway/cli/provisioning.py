@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import sys
 from uuid import UUID
 
 import click
 
-from gateway.cli.common import settings_for
+from gateway.cli.common import ends_on, quiet_settings
 from gateway.cli.services import run_on_services
 
 _DAYS = 180
@@ -35,19 +34,15 @@ def issue(provider: str, project: str, days: int) -> None:
     from gateway import app
     from gateway.features.principals.scim_tokens import NoSuchProject
     from gateway.identity.provisioning import made
-    from gateway.settings import Settings
 
-    _quiet()
-    settings = settings_for(Settings.write_url)
+    settings = quiet_settings()
     found = settings.identity_providers().get(provider)
     if found is None or found.scim_subject is None:
         raise click.ClickException(
             f"the provider {provider!r} is unknown or has no SCIM_SUBJECT; set SCIM_SUBJECT of this provider first"
         )
-    try:
+    with ends_on(NoSuchProject):
         text, issued = run_on_services(settings, app.issue_scim_token(settings, made, provider, project, days))
-    except NoSuchProject as error:
-        raise click.ClickException(str(error)) from None
     click.echo(f"token {issued.id} of {issued.user_id}, valid until {issued.expires_at.isoformat()}:", err=True)
     click.echo(text)
 
@@ -56,10 +51,8 @@ def issue(provider: str, project: str, days: int) -> None:
 def list_tokens() -> None:
     """List the issued tokens by id, without the tokens themselves."""
     from gateway import app
-    from gateway.settings import Settings
 
-    _quiet()
-    settings = settings_for(Settings.write_url)
+    settings = quiet_settings()
     found = run_on_services(settings, app.scim_tokens(settings))
     for each in found:
         click.echo(f"{each.id}  {each.state:<8} {each.expires_at.isoformat()}  {each.provider_id} -> {each.project_id}")
@@ -70,19 +63,11 @@ def list_tokens() -> None:
 def revoke(id: UUID) -> None:
     """Revoke a token. Every process rejects the next request with it."""
     from gateway import app
-    from gateway.settings import Settings
 
-    _quiet()
-    settings = settings_for(Settings.write_url)
+    settings = quiet_settings()
     ended = run_on_services(settings, app.revoke_scim_token(settings, id))
     if not ended:
         raise click.ClickException(
             "no valid token has this id; list the tokens with `lakegate secrets scim-token list`"
         )
     click.echo(f"revoked: {id}")
-
-
-def _quiet() -> None:
-    from gateway.telemetry.logs import configure_logging
-
-    configure_logging(level="WARNING", stream=sys.stderr.buffer)

@@ -11,7 +11,7 @@ from typing import Literal
 
 import click
 
-from gateway.cli.common import DIFFERS, settings_for
+from gateway.cli.common import DIFFERS, quiet_settings
 from gateway.cli.provisioning import scim_token
 from gateway.cli.services import run_on_services
 
@@ -37,15 +37,11 @@ def reconcile(dry_run: bool, restored: Literal["revoke", "give-back"] | None) ->
     """
     from gateway import app
     from gateway.features.tuples.drift_findings import Finding
-    from gateway.settings import Settings
-    from gateway.telemetry.logs import configure_logging
-
-    configure_logging(level="WARNING", stream=sys.stderr.buffer)
 
     def report(finding: Finding) -> None:
         click.echo(f"{finding.kind:<16} {finding.text}")
 
-    settings = settings_for(Settings.write_url)
+    settings = quiet_settings()
     compared = run_on_services(settings, app.reconcile(settings, repair=not dry_run, report=report, restored=restored))
     click.echo(compared.summary())
     if compared.drift and (dry_run or compared.left):
@@ -68,11 +64,8 @@ def rotate_secrets(dry_run: bool) -> None:
     """
     from gateway import app
     from gateway.features.credentials.encryption_keys import NotAllReadable
-    from gateway.settings import Settings
-    from gateway.telemetry.logs import configure_logging
 
-    configure_logging(level="WARNING", stream=sys.stderr.buffer)
-    settings = settings_for(Settings.require_encryption_key)
+    settings = quiet_settings("require_encryption_key")
     try:
         changed = run_on_services(settings, app.change_keys(settings, seal=not dry_run))
     except NotAllReadable as error:
@@ -97,11 +90,8 @@ def move_secrets(dry_run: bool) -> None:
     from gateway.assembly.secret_stores import NoSuchSecretStore
     from gateway.db.credentials.secrets import SecretUnreadable
     from gateway.secret_stores.port import SecretStoreRefused
-    from gateway.settings import Settings
-    from gateway.telemetry.logs import configure_logging
 
-    configure_logging(level="WARNING", stream=sys.stderr.buffer)
-    settings = settings_for(Settings.require_secret_stores)
+    settings = quiet_settings("require_secret_stores")
     try:
         moved = run_on_services(settings, app.move_secrets(settings, move=not dry_run))
     except SecretStoreRefused as refused:
@@ -120,15 +110,12 @@ def move_secrets(dry_run: bool) -> None:
 def withdraw_signing_keys(yes: bool) -> None:
     """Revoke the signing keys of the tokens that the gateway issued to engines. These tokens end within a second."""
     from gateway import app
-    from gateway.settings import Settings
-    from gateway.telemetry.logs import configure_logging
 
     if not yes:
         raise click.UsageError(
             "this revokes every token that this server issued to engines for their users; confirm with --yes"
         )
-    configure_logging(level="WARNING", stream=sys.stderr.buffer)
-    settings = settings_for(Settings.write_url)
+    settings = quiet_settings()
     ended = run_on_services(settings, app.revoke_own_signing_keys(settings))
     click.echo(f"revoked signing keys: {ended}")
 
@@ -148,16 +135,13 @@ secrets.add_command(scim_token)
 def reopen_bootstrap(user_id: str | None, yes: bool) -> None:
     """Allow another bootstrap of a server that has lost its last administrator. Existing grants stay."""
     from gateway import app
-    from gateway.settings import Settings
-    from gateway.telemetry.logs import configure_logging
 
     if user_id is not None:
         _require_user(user_id)
     if not yes:
         claimant = "whoever bootstraps next" if user_id is None else user_id
         raise click.UsageError(f"{claimant} administers the server then; confirm with --yes")
-    configure_logging(level="WARNING", stream=sys.stderr.buffer)
-    settings = settings_for(Settings.write_url)
+    settings = quiet_settings()
     managed = run_on_services(settings, app.reopen_bootstrap(settings, user_id=user_id))
     if managed:
         click.echo("note: this server still has an administrator")

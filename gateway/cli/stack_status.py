@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from gateway.cli.common import settings_for
+from gateway.cli.common import ends_on, settings_for
 
 DATA = click.option(
     "--data",
@@ -40,10 +40,8 @@ def status(data: Path) -> None:
             f"no stack is ready with the data in {directory}; start one with `lakegate up`, or name its directory with "
             "--data"
         ) from None
-    try:
+    with ends_on(StackError):
         files = engines.engine_files(described, directory / "engines", toolchain.locate(settings_for()))
-    except StackError as error:
-        raise click.ClickException(str(error)) from None
     guide.show_all(Console(), described, directory, files)
     ended = sorted(name for name, processes in described.pids.items() if not _runs(processes[0]))
     if ended:

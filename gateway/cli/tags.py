@@ -12,16 +12,11 @@ from uuid import UUID
 
 import click
 
-from gateway.cli.management import Command, Management, at_a_gateway, printable
+from gateway.cli.management import Command, Management, line, with_api
 from gateway.cli.tag_samples import sample_lines, samples_of_file, samples_of_table
 
 _DEFINITIONS = "/tag-definition"
 _KINDS = ("warehouse", "namespace", "table", "view", "generic-table", "column")
-
-
-def _of_a_project(command: Command) -> Command:
-    """Add the options that select the gateway, the project and the user."""
-    return click.option("--project", help="Id of the project. Default: the default project.")(at_a_gateway(command))
 
 
 def _on_an_object(command: Command) -> Command:
@@ -35,7 +30,7 @@ def _on_an_object(command: Command) -> Command:
         click.option("--warehouse", type=click.UUID, required=True, help="Id of the warehouse."),
     ):
         command = option(command)
-    return at_a_gateway(command)
+    return with_api(project=False)(command)
 
 
 @click.group()
@@ -49,16 +44,14 @@ def tag() -> None:
 @click.option("--value", "values", multiple=True, help="An allowed value. Several make an enumerated tag.")
 @click.option("--free-text", is_flag=True, help="Allow every value. Default: the tag has no value.")
 @click.option("--description", help="Description of the tag.")
-@_of_a_project
+@with_api()
 def define(
     name: str,
     scope: tuple[str, ...],
     values: tuple[str, ...],
     free_text: bool,
     description: str | None,
-    project: str | None,
-    gateway: str | None,
-    token: str | None,
+    api: Management,
 ) -> None:
     """Define the tag NAME, which you then own. Print its id."""
     if values and free_text:
@@ -67,26 +60,24 @@ def define(
     body: dict[str, Any] = {"name": name, "scope": list(scope), "value-kind": kind}
     body |= {"allowed-values": list(values)} if values else {}
     body |= {"description": description} if description else {}
-    click.echo(Management.of(gateway, token, project).send("POST", _DEFINITIONS, body=body).json()["id"])
+    click.echo(api.send("POST", _DEFINITIONS, body=body).json()["id"])
 
 
 @tag.command("list")
-@_of_a_project
-def list_tags(project: str | None, gateway: str | None, token: str | None) -> None:
+@with_api()
+def list_tags(api: Management) -> None:
     """List the tags of a project: id, name, kind of value and scope, separated by tabs."""
-    api = Management.of(gateway, token, project)
-    for each in _pages(api, _DEFINITIONS, "tag-definitions"):
-        click.echo("\t".join((each["id"], printable(each["name"]), each["value-kind"], ",".join(each["scope"]))))
+    for each in api.pages(_DEFINITIONS, "tag-definitions"):
+        click.echo(line(each["id"], each["name"], each["value-kind"], ",".join(each["scope"])))
 
 
 @tag.command()
 @click.argument("id", type=click.UUID)
-@_of_a_project
-def show(id: UUID, project: str | None, gateway: str | None, token: str | None) -> None:
+@with_api()
+def show(id: UUID, api: Management) -> None:
     """Show the definition of a tag and the objects that carry it, as JSON."""
-    api = Management.of(gateway, token, project)
     found = api.send("GET", f"{_DEFINITIONS}/{id}").json()
-    attached = list(_pages(api, f"{_DEFINITIONS}/{id}/attachments", "attachments"))
+    attached = list(api.pages(f"{_DEFINITIONS}/{id}/attachments", "attachments"))
     click.echo(json.dumps({**found, "attachments": attached}, indent=2))
 
 
@@ -94,19 +85,19 @@ def show(id: UUID, project: str | None, gateway: str | None, token: str | None) 
 @click.argument("name")
 @click.option("--value", help="The value of the tag on this object.")
 @_on_an_object
-def attach(name: str, value: str | None, gateway: str | None, token: str | None, **at: Any) -> None:
+def attach(name: str, value: str | None, api: Management, **at: Any) -> None:
     """Attach the tag NAME to an object, by default to the warehouse, or change its value there."""
     body = {} if value is None else {"value": value}
-    Management.of(gateway, token).send("PUT", _tag_path(at, name), body=body)
+    api.send("PUT", _tag_path(at, name), body=body)
     click.echo("Attached.")
 
 
 @tag.command()
 @click.argument("name")
 @_on_an_object
-def detach(name: str, gateway: str | None, token: str | None, **at: Any) -> None:
+def detach(name: str, api: Management, **at: Any) -> None:
     """Detach the tag NAME from an object, by default from the warehouse."""
-    Management.of(gateway, token).send("DELETE", _tag_path(at, name))
+    api.send("DELETE", _tag_path(at, name))
     click.echo("Detached.")
 
 
@@ -116,15 +107,14 @@ def detach(name: str, gateway: str | None, token: str | None, **at: Any) -> None
 @click.option("--in", "within", help="Name of the warehouse of --sample-table.")
 @click.option("--warehouse", type=click.UUID, help="Id of the warehouse of a table.")
 @click.option("--table", type=click.UUID, help="Id of a table: suggest by names and types of its columns.")
-@at_a_gateway
+@with_api(project=False)
 def suggest(
     sample: Path | None,
     sample_table: str | None,
     within: str | None,
     warehouse: UUID | None,
     table: UUID | None,
-    gateway: str | None,
-    token: str | None,
+    api: Management,
 ) -> None:
     """Suggest tags for columns, separated by tabs. Nothing is attached.
 
@@ -134,13 +124,13 @@ def suggest(
         case Path(), None, None, None, None:
             lines = sample_lines(samples_of_file(sample))
         case None, str(), str(), None, None:
-            lines = sample_lines(samples_of_table(Management.of(gateway, token), within, sample_table))
+            lines = sample_lines(samples_of_table(api, within, sample_table))
         case None, None, None, UUID(), UUID():
-            lines = _lines_by_name(Management.of(gateway, token), warehouse, table)
+            lines = _lines_by_name(api, warehouse, table)
         case _:
             raise click.UsageError("give --sample, or --sample-table and --in, or --warehouse and --table")
-    for line in lines:
-        click.echo(line)
+    for each in lines:
+        click.echo(each)
 
 
 def _lines_by_name(api: Management, warehouse: UUID, table: UUID) -> Iterator[str]:
@@ -148,7 +138,7 @@ def _lines_by_name(api: Management, warehouse: UUID, table: UUID) -> Iterator[st
     found = api.send("GET", f"/warehouse/{warehouse}/table/{table}/tag-suggestions").json()
     for each in found["suggestions"]:
         sure = "whole name" if each["whole-name"] else "part of the name"
-        yield "\t".join((printable(each["column"]), each["tag"], printable(each["because"]), sure))
+        yield line(each["column"], each["tag"], each["because"], sure)
 
 
 def _tag_path(at: Mapping[str, Any], name: str) -> str:
@@ -162,14 +152,3 @@ def _tag_path(at: Mapping[str, Any], name: str) -> str:
     path += "".join(f"/{kind.replace('_', '-')}/{at[kind]}" for kind in chosen)
     path += "" if at["column"] is None else f"/column/{quote(at['column'], safe='')}"
     return f"{path}/tags/{quote(name, safe='')}"
-
-
-def _pages(api: Management, path: str, member: str) -> Iterator[dict[str, Any]]:
-    """Yield the items of all pages of a list."""
-    token: str | None = None
-    while True:
-        found = api.send("GET", path, query={} if token is None else {"pageToken": token}).json()
-        yield from found[member]
-        token = found.get("next-page-token")
-        if token is None:
-            return

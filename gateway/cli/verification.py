@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gateway.cli.common import DIFFERS, settings_for
+from gateway.cli.common import DIFFERS, ends_on, quiet_settings
 from gateway.cli.services import run_on_services
 
 if TYPE_CHECKING:
@@ -44,17 +44,12 @@ def verify_scope(warehouse: str, locations: int, seed: int, as_json: bool) -> No
     """
     from gateway import app
     from gateway.features.credentials.scope_canary import NoSuchWarehouse
-    from gateway.settings import Settings
-    from gateway.telemetry.logs import configure_logging
 
-    configure_logging(level="CRITICAL" if as_json else "ERROR", stream=sys.stderr.buffer)
-    settings = settings_for(Settings.require_encryption_key)
-    try:
+    settings = quiet_settings("require_encryption_key", "CRITICAL" if as_json else "ERROR")
+    with ends_on(NoSuchWarehouse):
         name, report, proof = run_on_services(
             settings, app.verify_scope(settings, warehouse=warehouse, locations=locations, seed=seed)
         )
-    except NoSuchWarehouse as error:
-        raise click.ClickException(str(error)) from None
     click.echo(_json(name, report, proof) if as_json else _text(name, report, proof))
     sys.exit(exit_code(report, proof))
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gateway.cli.common import ends_on
+
 if TYPE_CHECKING:
     from gateway.settings import Settings
 
@@ -27,10 +29,8 @@ def check(directory: Path) -> None:
     """
     from gateway.verification.contracts import ContractInvalid, load_contracts
 
-    try:
+    with ends_on(ContractInvalid, OSError):
         found = load_contracts(directory)
-    except (ContractInvalid, OSError) as error:
-        raise click.ClickException(str(error)) from None
     for contract in found.contracts:
         table = contract.table
         name = table.id or ".".join((table.warehouse or "", *table.namespace, table.name or ""))

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gateway.cli.apply import client_of, exit_on_errors, run_changes
-from gateway.cli.data_policies import PROJECT
-from gateway.cli.management import Command, as_uuid, at_a_gateway, printable
+from gateway.cli.management import PROJECT, Command, as_uuid, at_a_gateway, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
