@@ -50,7 +50,6 @@ SMALL: Mapping[str, str] = {
     "gateway/storage/s3/r2_scope.py": "a builder, with which its proof shares no code",
     "gateway/offloading.py": "the only place that moves work to a thread",
     "gateway/features/tables/table_collection.py": "the constructor that tables and generic tables share",
-    "gateway/cli/previewed_table.py": "two commands share it",
     "gateway/db/tables/former_names.py": "statements of one table",
     "gateway/db/engine/object_locations.py": "statements that several lists share",
     "gateway/db/pools/rows.py": "types of rows that several statements share",

@@ -13,7 +13,6 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import click
 
@@ -21,23 +20,22 @@ from gateway.cli.apply import apply, apply_schema, export
 from gateway.cli.audit import audit
 from gateway.cli.changes import changes
 from gateway.cli.clients import client
-from gateway.cli.common import Commands, ends_on, settings_for
+from gateway.cli.common import Commands, settings_for
 from gateway.cli.conformance import conformance
+from gateway.cli.credentials import live_credentials, verify_scope
 from gateway.cli.data_policies import data_policy
 from gateway.cli.database import migrate, require_our_database, wait_for_db
 from gateway.cli.engines import engine
 from gateway.cli.events import events
-from gateway.cli.live_credentials import live_credentials
 from gateway.cli.login import login as log_in  # the module keeps the name `gateway.cli.login`
 from gateway.cli.login import logout, token
 from gateway.cli.mapping_tables import mapping_table
 from gateway.cli.models import model
 from gateway.cli.policies import init, policy
 from gateway.cli.repairs import authz, reopen_bootstrap, secrets
-from gateway.cli.stack_status import DATA, status
+from gateway.cli.stack import demo, setup, status, up
 from gateway.cli.tags import tag
 from gateway.cli.trino import trino
-from gateway.cli.verification import verify_scope
 from gateway.cli.verifiers import contracts, require_verifiers
 from gateway.cli.warehouses import warehouse
 
@@ -62,6 +60,7 @@ for _command in (
     conformance,
     contracts,
     data_policy,
+    demo,
     init,
     live_credentials,
     log_in,
@@ -72,10 +71,12 @@ for _command in (
     policy,
     reopen_bootstrap,
     secrets,
+    setup,
     status,
     tag,
     token,
     trino,
+    up,
     verify_scope,
     wait_for_db,
     warehouse,
@@ -128,73 +129,6 @@ def healthcheck() -> None:
         sys.exit(_FAILED)
 
 
-def _redirect_uris(context: click.Context, parameter: click.Parameter, uris: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the addresses. Raise BadParameter for one that no browser could return to (RFC 6749 section 3.1.2)."""
-    for uri in uris:
-        parts = urlsplit(uri)
-        if parts.scheme not in ("http", "https") or not parts.hostname or "#" in uri:
-            raise click.BadParameter(f"{uri} is no address such as http://localhost:3001/ui/callback.")
-    return uris
-
-
-@main.command()
-@click.option(
-    "--ready-file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="File for addresses and keys, written when the stack is ready.",
-)
-@DATA
-@click.option("--empty", is_flag=True, help="Do not bootstrap the server.")
-@click.option(
-    "--policies",
-    type=click.Path(file_okay=False, path_type=Path, resolve_path=True),
-    help="Policy repository whose policies are added. Restart after a change.",
-)
-@click.option(
-    "--redirect-uri",
-    "redirect_uris",
-    multiple=True,
-    callback=_redirect_uris,
-    help="Page of another program, such as a console, in which users may sign in. May be repeated.",
-)
-def up(ready_file: Path | None, data: Path, empty: bool, policies: Path | None, redirect_uris: tuple[str, ...]) -> None:
-    """Run the gateway and all services that it needs on this machine, until Ctrl-C.
-
-    The first start installs the missing programs, as `lakegate setup` does.
-    """
-    _install()
-    from gateway.embedded import up as embedded
-
-    _embedded(
-        embedded.run(
-            settings_for(),
-            data=data.resolve(),
-            ready_file=ready_file,
-            empty=empty,
-            policies=policies,
-            redirect_uris=redirect_uris,
-        )
-    )
-
-
-@main.command()
-def demo() -> None:
-    """Run the example pipeline on real data, then show requests that Lakegate allows and denies."""
-    from gateway.embedded import demo as embedded
-
-    sys.exit(_embedded(embedded.run(settings_for())))
-
-
-@main.command()
-@click.option("--with-spark", is_flag=True, help="Also download the archives that Spark needs (120 MB).")
-def setup(with_spark: bool) -> None:
-    """Install the programs that `lakegate up` needs, before its first start.
-
-    Only missing programs are downloaded or built.
-    """
-    _install(with_spark=with_spark)
-
-
 @main.command()
 @click.option("--catalog", is_flag=True, help="Print only the routes of the Iceberg REST catalog.")
 def openapi(catalog: bool) -> None:
@@ -214,23 +148,3 @@ def settings_table() -> None:
     from gateway import settings
 
     click.echo(settings.table(), nl=False)
-
-
-def _install(*, with_spark: bool = False) -> None:
-    """Install the missing programs of the stack. A failure ends the command with its remedy."""
-    from rich.console import Console
-
-    from gateway.embedded.errors import StackError
-    from gateway.embedded.install import install
-
-    try:
-        install(settings_for(), Console(stderr=True), with_spark=with_spark)
-    except StackError as error:
-        raise click.ClickException(f"setup failed: {error}") from None
-
-
-def _embedded(work: Coroutine[Any, Any, int | None]) -> int:
-    from gateway.embedded.errors import StackError
-
-    with ends_on(StackError):
-        return asyncio.run(work) or 0

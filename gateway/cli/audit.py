@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from gateway.cli.common import command_fault, ends_on, quiet_settings, settings_for
-from gateway.cli.services import run_on_services
+from gateway.cli.common import command_fault, ends_on, quiet_settings, run_on_services, settings_for
 
 if TYPE_CHECKING:
     from gateway.access.audit.audit_chain import Anchor, Fault

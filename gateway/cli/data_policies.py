@@ -12,8 +12,7 @@ from uuid import UUID
 import click
 
 from gateway.apply.client import RESTRICTED
-from gateway.cli.data_policy_preview import UNKNOWN, preview
-from gateway.cli.data_policy_view import view
+from gateway.cli.data_policy_previews import UNKNOWN, preview, view
 from gateway.cli.management import Management, line, printable, with_api
 
 _FILE = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))

@@ -10,9 +10,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gateway.cli.common import command_fault, ends_on, postgres_tls, settings_for, trust
+from gateway.cli.common import (
+    command_fault,
+    ends_on,
+    postgres_address,
+    postgres_tls,
+    run_on_services,
+    settings_for,
+    trust,
+)
 from gateway.cli.models import about_models, opened_models, operator
-from gateway.cli.services import postgres_address, run_on_services
 
 if TYPE_CHECKING:
     from gateway.settings import Settings

@@ -10,8 +10,7 @@ from typing import Any
 
 import click
 
-from gateway.cli.engine_canary import canary
-from gateway.cli.engine_runs import MAX_OUTPUT, EngineNotReached, Run, Trino, by_command, by_reader
+from gateway.cli.engine_probes import MAX_OUTPUT, EngineNotReached, Run, Trino, by_command, by_reader, canary
 from gateway.cli.management import Management, Warehouse, line, printable, warehouse_named, with_api
 
 _FAILED = 1

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from gateway.cli.common import quiet_settings
-from gateway.cli.services import run_on_services
+from gateway.cli.common import quiet_settings, run_on_services
 
 if TYPE_CHECKING:
     from gateway.access.door.door import Door

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from gateway.cli.common import ends_on, postgres_tls, settings_for, trust
-from gateway.cli.services import run_on_services
+from gateway.cli.common import ends_on, postgres_tls, run_on_services, settings_for, trust
 
 if TYPE_CHECKING:
     from gateway.features.server.model_changes import Models

@@ -1,19 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands ``lakegate authz``, ``secrets`` and ``reopen-bootstrap``: repairs of an installation.
-
-Each command runs an operation, for which the door decides as for a request.
-"""
+"""Commands that repair relationships, manage secrets and tokens of the gateway, and reopen the bootstrap."""
 
 from __future__ import annotations
 
 import sys
 from typing import Literal
+from uuid import UUID
 
 import click
 
-from gateway.cli.common import DIFFERS, quiet_settings
-from gateway.cli.provisioning import scim_token
-from gateway.cli.services import run_on_services
+from gateway.cli.common import DIFFERS, ends_on, quiet_settings, run_on_services
 
 
 @click.group()
@@ -120,9 +116,6 @@ def withdraw_signing_keys(yes: bool) -> None:
     click.echo(f"revoked signing keys: {ended}")
 
 
-secrets.add_command(scim_token)
-
-
 @click.command("reopen-bootstrap")
 @click.option(
     "--for",
@@ -163,3 +156,66 @@ def _require_user(user_id: str) -> None:
         raise click.UsageError(str(unfit)) from None
     if not (provider and tilde and subject):
         raise click.UsageError(f"{user_id!r} is not a full user id; give it in the form <provider>~<subject>")
+
+
+_DAYS = 180
+_MOST_DAYS = 730
+
+
+@secrets.group("scim-token")
+def scim_token() -> None:
+    """Issue, list and revoke tokens for provisioning (SCIM). They are valid for /scim/v2 only."""
+
+
+@scim_token.command()
+@click.option("--provider", required=True, help="Id of the identity provider that will use the token.")
+@click.option("--project", required=True, help="Id of the project in which the provider's groups become roles.")
+@click.option(
+    "--days", type=click.IntRange(1, _MOST_DAYS), default=_DAYS, show_default=True, help="Days until the token expires."
+)
+def issue(provider: str, project: str, days: int) -> None:
+    """Issue a token and print it. It is not stored and cannot be printed again. Only the token is on standard output.
+
+    Earlier tokens stay valid, so that you can configure the new one before you revoke the old one. The token's user
+    needs the privilege `provisioner` on the server.
+    """
+    from gateway import app
+    from gateway.features.principals.scim_tokens import NoSuchProject
+    from gateway.identity.provisioning import made
+
+    settings = quiet_settings()
+    found = settings.identity_providers().get(provider)
+    if found is None or found.scim_subject is None:
+        raise click.ClickException(
+            f"the provider {provider!r} is unknown or has no SCIM_SUBJECT; set SCIM_SUBJECT of this provider first"
+        )
+    with ends_on(NoSuchProject):
+        text, issued = run_on_services(settings, app.issue_scim_token(settings, made, provider, project, days))
+    click.echo(f"token {issued.id} of {issued.user_id}, valid until {issued.expires_at.isoformat()}:", err=True)
+    click.echo(text)
+
+
+@scim_token.command("list")
+def list_tokens() -> None:
+    """List the issued tokens by id, without the tokens themselves."""
+    from gateway import app
+
+    settings = quiet_settings()
+    found = run_on_services(settings, app.scim_tokens(settings))
+    for each in found:
+        click.echo(f"{each.id}  {each.state:<8} {each.expires_at.isoformat()}  {each.provider_id} -> {each.project_id}")
+
+
+@scim_token.command()
+@click.argument("id", type=click.UUID)
+def revoke(id: UUID) -> None:
+    """Revoke a token. Every process rejects the next request with it."""
+    from gateway import app
+
+    settings = quiet_settings()
+    ended = run_on_services(settings, app.revoke_scim_token(settings, id))
+    if not ended:
+        raise click.ClickException(
+            "no valid token has this id; list the tokens with `lakegate secrets scim-token list`"
+        )
+    click.echo(f"revoked: {id}")

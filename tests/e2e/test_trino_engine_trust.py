@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from gateway.cli.engine_canary import canary
+from gateway.cli.engine_probes import canary
 from gateway.cli.management import Management, Warehouse
 from tests.contract.columns import give, wide
 from tests.contract.exchanging import acting

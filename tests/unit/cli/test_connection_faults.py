@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from gateway.access.dependency_errors import DatabaseUnavailable, DecisionEngineUnavailable
 from gateway.assembly import audit as audit_log
-from gateway.cli import main, services
+from gateway.cli import common, main
 from gateway.db import migrate
 from gateway.db.pools.connection_errors import connection_fault
 from gateway.features.audit.audit_chain import Exported, Verified
@@ -102,7 +102,7 @@ def test_nothing_listening_ends_each_command_with_one_line(arguments: tuple[str,
 def test_a_command_names_the_server_that_does_not_answer_and_ends(
     monkeypatch: pytest.MonkeyPatch, silent_port: int
 ) -> None:
-    monkeypatch.setattr(services, "_PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(common, "_PATIENCE_SECONDS", 0.1)
     monkeypatch.setattr(migrate, "_CONNECT_SECONDS", 1.0)
     done = run("migrate", LAKEGATE__PG_DATABASE_URL_WRITE=f"postgresql://u:secret@127.0.0.1:{silent_port}/x")
     first, *_, last = done.output.splitlines()

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from gateway.cli import main
-from gateway.cli.data_policy_preview import _opened, _text
+from gateway.cli.data_policy_previews import _opened, _text
 from gateway.cli.management import Management
 
 

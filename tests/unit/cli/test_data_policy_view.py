@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from gateway.cli import main
-from gateway.cli.data_policy_view import _dialect
+from gateway.cli.data_policy_previews import _dialect
 
 WHERE = ["--gateway", "http://localhost:1", "--token", "t", "--warehouse", "w"]
 

@@ -11,7 +11,7 @@ from typing import Any
 import click
 import pytest
 
-from gateway.cli.engine_runs import EngineNotReached, Trino, by_command, by_reader, statements
+from gateway.cli.engine_probes import EngineNotReached, Trino, by_command, by_reader, statements
 from tests.loopback import Reply, Request, as_json, serving
 
 PAGES: dict[str, dict[str, Any]] = {

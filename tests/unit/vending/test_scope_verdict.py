@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateway.cli.verification import UNDECIDED, exit_code
+from gateway.cli.credentials import UNDECIDED, exit_code
 from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
 from gateway.storage.registry import prover_of

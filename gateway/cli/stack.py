@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands on the stack of this machine: ``lakegate up``, ``demo``, ``setup`` and ``status``."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import click
+
+from gateway.cli.common import ends_on, settings_for
+
+DATA = click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(".lakegate"),
+    show_default=True,
+    help="Directory for the data of the stack.",
+)
+
+
+def _redirect_uris(context: click.Context, parameter: click.Parameter, uris: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the addresses. Raise BadParameter for one that no browser could return to (RFC 6749 section 3.1.2)."""
+    for uri in uris:
+        parts = urlsplit(uri)
+        if parts.scheme not in ("http", "https") or not parts.hostname or "#" in uri:
+            raise click.BadParameter(f"{uri} is no address such as http://localhost:3001/ui/callback.")
+    return uris
+
+
+@click.command()
+@click.option(
+    "--ready-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File for addresses and keys, written when the stack is ready.",
+)
+@DATA
+@click.option("--empty", is_flag=True, help="Do not bootstrap the server.")
+@click.option(
+    "--policies",
+    type=click.Path(file_okay=False, path_type=Path, resolve_path=True),
+    help="Policy repository whose policies are added. Restart after a change.",
+)
+@click.option(
+    "--redirect-uri",
+    "redirect_uris",
+    multiple=True,
+    callback=_redirect_uris,
+    help="Page of another program, such as a console, in which users may sign in. May be repeated.",
+)
+def up(ready_file: Path | None, data: Path, empty: bool, policies: Path | None, redirect_uris: tuple[str, ...]) -> None:
+    """Run the gateway and all services that it needs on this machine, until Ctrl-C.
+
+    The first start installs the missing programs, as `lakegate setup` does.
+    """
+    _install()
+    from gateway.embedded import up as embedded
+
+    _embedded(
+        embedded.run(
+            settings_for(),
+            data=data.resolve(),
+            ready_file=ready_file,
+            empty=empty,
+            policies=policies,
+            redirect_uris=redirect_uris,
+        )
+    )
+
+
+@click.command()
+def demo() -> None:
+    """Run the example pipeline on real data, then show requests that Lakegate allows and denies."""
+    from gateway.embedded import demo as embedded
+
+    sys.exit(_embedded(embedded.run(settings_for())))
+
+
+@click.command()
+@click.option("--with-spark", is_flag=True, help="Also download the archives that Spark needs (120 MB).")
+def setup(with_spark: bool) -> None:
+    """Install the programs that `lakegate up` needs, before its first start.
+
+    Only missing programs are downloaded or built.
+    """
+    _install(with_spark=with_spark)
+
+
+@click.command()
+@DATA
+def status(data: Path) -> None:
+    """Print everything about the stack that `lakegate up` runs: parts, addresses, users, configuration of engines.
+
+    Exit code 1: no stack runs with this directory, or a part of it has ended.
+    """
+    import msgspec
+    from rich.console import Console
+
+    from gateway.embedded import engines, guide, ready, toolchain
+    from gateway.embedded.errors import StackError
+
+    directory = data.resolve()
+    try:
+        described = ready.read(directory / ready.FILE)
+    except (OSError, msgspec.MsgspecError):
+        raise click.ClickException(
+            f"no stack is ready with the data in {directory}; start one with `lakegate up`, or name its directory with "
+            "--data"
+        ) from None
+    with ends_on(StackError):
+        files = engines.engine_files(described, directory / "engines", toolchain.locate(settings_for()))
+    guide.show_all(Console(), described, directory, files)
+    ended = sorted(name for name, processes in described.pids.items() if not _runs(processes[0]))
+    if ended:
+        click.echo(f"not running: {', '.join(ended)}; the logs are in {directory / 'logs'}", err=True)
+        sys.exit(1)
+    click.echo(f"running: {', '.join(described.pids)}")
+
+
+def _runs(process: int) -> bool:
+    import psutil
+
+    try:
+        return psutil.Process(process).status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+def _install(*, with_spark: bool = False) -> None:
+    """Install the missing programs of the stack. A failure ends the command with its remedy."""
+    from rich.console import Console
+
+    from gateway.embedded.errors import StackError
+    from gateway.embedded.install import install
+
+    try:
+        install(settings_for(), Console(stderr=True), with_spark=with_spark)
+    except StackError as error:
+        raise click.ClickException(f"setup failed: {error}") from None
+
+
+def _embedded(work: Coroutine[Any, Any, int | None]) -> int:
+    from gateway.embedded.errors import StackError
+
+    with ends_on(StackError):
+        return asyncio.run(work) or 0
