@@ -5,3 +5,9 @@
 their table: it turns a file into a `State`, reads the present `State`, and makes the changes of a plan. `document` and
 `source` are the form of the file. `planner` is pure: it compares two states. `export` writes a state as a file.
 """
+
+from __future__ import annotations
+
+
+class ApplyError(Exception):
+    """Something that the caller can mend: the file, the login, a right, or a secret. The message says how."""

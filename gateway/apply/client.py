@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 from uuid import uuid4
 
+from gateway.apply import ApplyError
+
 if TYPE_CHECKING:
     import ssl
 
@@ -45,7 +47,7 @@ def notes_of(headers: Mapping[str, str]) -> list[str]:
     return [text for (name, value), text in _NOTES.items() if headers.get(name) == value]
 
 
-class ApiError(Exception):
+class ApiError(ApplyError):
     """An error answer of the gateway, or none. `status` is 0 if the gateway did not answer."""
 
     def __init__(self, method: str, path: str, status: int, message: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from gateway.apply import ApplyError
 from gateway.apply.bindings import BINDINGS
 from gateway.apply.grants import GRANTS
 from gateway.apply.nouns import Collector, Noun
@@ -85,7 +86,7 @@ class DataPolicies(Noun):
 DATA_POLICIES = DataPolicies()
 
 
-class MixedRole(Exception):
+class MixedRole(ApplyError):
     """A definition names one role by its name and by its UUID."""
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from gateway.apply import ApplyError
 from gateway.apply.client import FORBIDDEN, Api, ApiError
 from gateway.apply.kinds import CATALOG, KINDS, read_state
 from gateway.apply.nouns import Noun
@@ -13,7 +14,7 @@ from gateway.apply.session import MANAGEMENT, Located, Session
 from gateway.apply.state import SERVER, Address, Kind, Resource, Scope, State, bound_object
 
 
-class NoSuchProject(Exception):
+class NoSuchProject(ApplyError):
     """The caller sees no project with this id or name."""
 
 

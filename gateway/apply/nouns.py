@@ -10,6 +10,7 @@ from uuid import UUID
 
 import msgspec
 
+from gateway.apply import ApplyError
 from gateway.apply.document import Grant, MappingEntry, Member
 from gateway.apply.session import MANAGEMENT, Changing, Reading, Session, is_uuid, usual_id
 from gateway.apply.source import Path, Source
@@ -24,7 +25,7 @@ Row = tuple[Address, str, Mapping[str, Any]]
 """An entry of a list of the API: its address by its name, its id, and the entry."""
 
 
-class Ambiguous(Exception):
+class Ambiguous(ApplyError):
     """The file names an object in two ways that contradict each other, or twice."""
 
 

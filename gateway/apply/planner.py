@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from gateway.apply import ApplyError
 from gateway.apply.order import in_order
 from gateway.apply.state import (
     ANCHORS,
@@ -36,7 +37,7 @@ class Plan:
     kept: tuple[Kept, ...] = ()
 
 
-class MissingObjects(Exception):
+class MissingObjects(ApplyError):
     """The file names objects that do not exist and that it cannot create."""
 
     def __init__(self, missing: list[Address]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from gateway.apply import ApplyError
 from gateway.apply.document import SecretRef
 from gateway.apply.state import Change, Kind
 from gateway.iceberg.errors import CatalogError
@@ -16,7 +17,7 @@ from gateway.scope.errors import StorageTypeNotSupported
 from gateway.storage.registry import decode_profile
 
 
-class SecretMissing(Exception):
+class SecretMissing(ApplyError):
     """A secret that the file refers to cannot be read. The message names the variable or file, never a value."""
 
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, Final
 from uuid import UUID
 
+from gateway.apply import ApplyError
 from gateway.apply.client import Api, segment
 from gateway.apply.state import Address, Kind, Resource, State
 
@@ -18,7 +19,7 @@ MANAGEMENT: Final = "/management/v1"
 _SEPARATOR: Final = "\x1f"
 
 
-class UnknownRole(Exception):
+class UnknownRole(ApplyError):
     """A principal names a role that does not exist in the project."""
 
 

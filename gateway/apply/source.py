@@ -9,6 +9,8 @@ from typing import Any
 
 import yaml
 
+from gateway.apply import ApplyError
+
 Path = tuple[str | int, ...]
 
 #: Nested aliases can make a small file very large.
@@ -17,7 +19,7 @@ _MOST_VALUES = 500_000
 _MERGE, _TIMESTAMP = "tag:yaml.org,2002:merge", "tag:yaml.org,2002:timestamp"
 
 
-class InvalidSource(Exception):
+class InvalidSource(ApplyError):
     """A file that cannot be used. The message names the file, the line, the path of the field and the remedy."""
 
 

@@ -10,6 +10,7 @@ from enum import IntEnum, StrEnum
 from functools import cached_property
 from typing import Any, Self
 
+from gateway.apply import ApplyError
 from gateway.iceberg.identifiers import fold
 
 
@@ -299,5 +300,5 @@ class Change:
     desired: Resource | None = None
 
 
-class NotChangeable(Exception):
+class NotChangeable(ApplyError):
     """The file states another value for a field that cannot change in this way, or lacks one that a creation needs."""

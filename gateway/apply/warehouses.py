@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final, get_args
 import msgspec
 
 from gateway.access.operations.task_bodies import WarehouseQueue
+from gateway.apply import ApplyError
 from gateway.apply.client import Api
 from gateway.apply.document import SecretRef, Warehouse
 from gateway.apply.grants import GRANTS
@@ -30,11 +31,11 @@ _STORAGE, _QUEUES = "storage.", "task-queues."
 _HEARTBEAT: Final = "max-seconds-since-last-heartbeat"
 
 
-class IncompleteWarehouse(Exception):
+class IncompleteWarehouse(ApplyError):
     """The file lacks a field that the creation or change of a warehouse needs."""
 
 
-class Inactive(Exception):
+class Inactive(ApplyError):
     """The file names contents of a warehouse that is inactive, so the catalog does not serve it."""
 
 

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Coroutine
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
-from pathlib import Path
-from typing import Any
 
 import click
 

@@ -196,22 +196,9 @@ def exit_on_errors() -> Iterator[None]:
 
     Messages contain texts of the gateway, and names that other users chose.
     """
-    from gateway.apply.client import ApiError
-    from gateway.apply.data_policies import MixedRole
-    from gateway.apply.export import NoSuchProject
-    from gateway.apply.nouns import Ambiguous
-    from gateway.apply.planner import MissingObjects
-    from gateway.apply.profiles import SecretMissing
-    from gateway.apply.session import UnknownRole
-    from gateway.apply.source import InvalidSource
-    from gateway.apply.state import NotChangeable
-    from gateway.apply.warehouses import Inactive, IncompleteWarehouse
+    from gateway.apply import ApplyError
 
-    expected = (
-        *(Ambiguous, ApiError, IncompleteWarehouse, InvalidSource, Inactive, MissingObjects, NoSuchProject),
-        *(MixedRole, NotChangeable, SecretMissing, UnknownRole),
-    )
     try:
         yield
-    except expected as error:
+    except ApplyError as error:
         raise click.ClickException(printable(str(error))) from None
