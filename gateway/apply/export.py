@@ -89,7 +89,8 @@ class _Skeleton:
                 raise
             self._notes.append(f"the {noun.member} of {on} are left out, because you may not list them")
             return
-        self._scopes.add((noun.kind, on))
+        if noun.can_be_complete:
+            self._scopes.add((noun.kind, on))
         if noun.kind is Kind.TAG and rows:
             self._session.tagged.add(on)
         for address, id, row in rows:

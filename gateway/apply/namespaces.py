@@ -24,7 +24,7 @@ _PROPERTIES: Final = "properties."
 class Columns(Noun):
     """The columns of a table that have grants or tags, by their names."""
 
-    kind, member = Kind.COLUMN, "columns"
+    kind, member, can_be_complete = Kind.COLUMN, "columns", False
     contents = (GRANTS, ATTACHMENTS)
 
     def collect(self, to: Collector, path: Path, on: Address, entries: Any) -> None:
