@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An S3 store with a session service on loopback, in memory. It enforces session policies, except for chosen requests.
 
-The policies are evaluated by `gateway.storage.s3.proof`. Signatures are not verified: the access key in a request names
+The policies are evaluated by `gateway.storage.s3.aws.proof`. Signatures are not verified: the access key in a request names
 its session.
 """
 
@@ -20,7 +20,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Final
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from gateway.storage.s3.proof import Dialect, evaluate
+from gateway.storage.s3.aws.proof import Dialect, evaluate
 
 BUCKET: Final = "warehouse"
 OWN_KEY: Final = "AKGATEWAY"

@@ -11,10 +11,10 @@ from gateway.storage.connector import Connector
 from gateway.storage.files import Files
 from gateway.storage.object_files import ObjectFiles
 from gateway.storage.provider import FileClient, StorageClient, StorageClients
+from gateway.storage.s3.aws.sts import Sts
+from gateway.storage.s3.calls import SignedCalls
 from gateway.storage.s3.client import S3Sessions
-from gateway.storage.s3.signed_calls import SignedCalls
 from gateway.storage.s3.stores import OwnRole, S3Stores
-from gateway.storage.s3.sts import Sts
 from gateway.storage.s3.trials import S3Trials
 from gateway.storage.trials import Trials
 

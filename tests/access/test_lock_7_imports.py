@@ -28,7 +28,7 @@ PLANTED = {
     "Only its provider imports the client of HDFS": ("storage/registry.py", "import hdfs_native"),
     "Only the registry imports providers": ("features/credentials/credentials.py", "import gateway.storage.s3.profile"),
     "Modules for profiles, policies and proofs": ("storage/s3/profile.py", "import gateway.storage.files"),
-    "A proof shares no code": ("storage/s3/proof.py", "import gateway.storage.s3.session_policy"),
+    "A proof shares no code": ("storage/s3/aws/proof.py", "import gateway.storage.s3.aws.session_policy"),
     "Of the adapters, only vending": ("db/engine/database.py", "import gateway.storage.files"),
     "Only the secret store in Vault imports its client": ("opa/decider.py", "import hvac"),
     "Only their event sinks import": ("telemetry/traces.py", "import confluent_kafka"),
@@ -62,12 +62,9 @@ _MODULES = (
         "features.server.sign_in_routes",
     ),
     *("storage.connector", "storage.examine", "storage.object_files", "storage.registry"),
-    *(
-        f"storage.s3.{name}"
-        for name in ("client", "credential", "location", "profile", "proof", "session_policy", "sts")
-    ),
-    *(f"storage.s3.{name}" for name in ("confinement", "identity_rules", "oss_policy", "oss_proof")),
-    *(f"storage.s3.{name}" for name in ("r2_proof", "r2_scope", "store_kinds")),
+    *(f"storage.s3.{name}" for name in ("client", "confinement", "credential", "location", "profile", "store_kinds")),
+    *(f"storage.s3.aws.{name}" for name in ("identity_rules", "proof", "session_policy", "sts")),
+    *(f"storage.s3.{name}" for name in ("oss.policy", "oss.proof", "r2.proof", "r2.scope")),
     *(f"storage.gcs.{name}" for name in ("access_boundary", "stores", "tokens")),
     *("storage.adls.delegation", "storage.adls.sas"),
     *("embedded.demo.keys", "storage.files", "pipeline.run", "features.tasks.jobs", "opa.decider", "identity.tokens"),
@@ -155,6 +152,17 @@ def test_a_planted_violation_breaks_each_contract(tmp_path: Path) -> None:
     verdicts = _verdicts(_small_house(tmp_path, PLANTED))
     for beginning in PLANTED:
         assert [kept for name, kept in verdicts.items() if name.startswith(beginning)] == [False], beginning
+
+
+@pytest.mark.parametrize(
+    ("proof", "builder"), [("aws", "aws.session_policy"), ("oss", "oss.policy"), ("r2", "r2.scope")]
+)
+def test_a_proof_that_imports_its_builder_breaks_the_contract_in_each_group(
+    proof: str, builder: str, tmp_path: Path
+) -> None:
+    planted = (f"storage/s3/{proof}/proof.py", f"import gateway.storage.s3.{builder}")
+    verdicts = _verdicts(_small_house(tmp_path, {"A proof shares no code": planted}))
+    assert [kept for name, kept in verdicts.items() if name.startswith("A proof shares no code")] == [False]
 
 
 @pytest.mark.parametrize("beginning", ["Only the door mints permits", "Only use cases and the composition root"])

@@ -43,12 +43,12 @@ from gateway.storage.errors import (
     StorageDenied,
     StorageUnavailable,
 )
+from gateway.storage.s3.aws.proof import Dialect, evaluate
+from gateway.storage.s3.aws.session_policy import build_session_policy
+from gateway.storage.s3.aws.sts import Sts
 from gateway.storage.s3.credential import S3AccessKey, S3TemporaryCredential
 from gateway.storage.s3.location import SCHEME
 from gateway.storage.s3.profile import Flavor, S3Profile
-from gateway.storage.s3.proof import Dialect, evaluate
-from gateway.storage.s3.session_policy import build_session_policy
-from gateway.storage.s3.sts import Sts
 from gateway.vending.errors import BelowCredentialFloor, LocationOutsideWarehouse
 from gateway.vending.session_name import SessionIdentity
 from gateway.vending.vendor import NoCredentials, Vended, Vendor

@@ -22,10 +22,10 @@ from gateway.scope.errors import InvalidLocation
 from gateway.scope.location import Location
 from gateway.storage.errors import StorageUnavailable
 from gateway.storage.files import Files
+from gateway.storage.s3.aws.sts import Sts
 from gateway.storage.s3.credential import S3TemporaryCredential
 from gateway.storage.s3.location import SCHEME
 from gateway.storage.s3.profile import S3Profile
-from gateway.storage.s3.sts import Sts
 from gateway.vending.vendor import Vendor
 from tests.integration.test_object_store_scope import (  # noqa: F401 - fixtures
     BUCKET,

@@ -16,12 +16,12 @@ from gateway.scope.rules import IdentityRules
 from gateway.storage.errors import ShortTermCredentialError, StorageDenied
 from gateway.storage.files import Files
 from gateway.storage.object_files import ObjectFiles
+from gateway.storage.s3.aws.identity import SystemIdentity
+from gateway.storage.s3.aws.session_policy import build_session_policy
+from gateway.storage.s3.aws.sts import Sts
 from gateway.storage.s3.credential import S3SystemIdentity, S3TemporaryCredential
-from gateway.storage.s3.identity import SystemIdentity
 from gateway.storage.s3.location import SCHEME
-from gateway.storage.s3.session_policy import build_session_policy
 from gateway.storage.s3.stores import S3Stores
-from gateway.storage.s3.sts import Sts
 from tests.integration.test_object_store_scope import BUCKET, ROLE, Store, _allowed, _keys, _vend, store, sts
 from tests.storage_routes import LOCAL, clients, files_of
 from tests.store_characters import PROFILES, ROWS, allowed

@@ -18,9 +18,9 @@ from gateway.fga.client import FgaClient
 from gateway.fga.model import find_model
 from gateway.identity.fetch import HttpFetcher
 from gateway.opa.decider import OpaDecider
+from gateway.storage.s3.aws.sts import Sts
 from gateway.storage.s3.credential import S3AccessKey
 from gateway.storage.s3.profile import Flavor, S3Profile
-from gateway.storage.s3.sts import Sts
 from gateway.tls import CertificatesUnusable, Trust, for_postgres, trusted
 from tests.integration.certificates import Authority, authority, listening
 from tests.storage_routes import LOCAL, files_of

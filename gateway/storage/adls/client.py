@@ -13,8 +13,7 @@ from gateway.scope.rules import StorageRules
 from gateway.storage.adls.credential import AdlsSas, AdlsSharedKey, adls_credential
 from gateway.storage.adls.delegation import Delegation
 from gateway.storage.adls.directories import AdlsFiles
-from gateway.storage.adls.identity_rules import identity_refusal
-from gateway.storage.adls.profile import AdlsProfile, adls_profile
+from gateway.storage.adls.profile import AdlsProfile, adls_profile, identity_refusal
 from gateway.storage.adls.sas import read_directory, sign_with_account, sign_with_delegation
 from gateway.storage.adls.stores import AdlsStores
 from gateway.storage.errors import ShortTermCredentialError

@@ -22,8 +22,7 @@ from typing import Any, Final, TypeVar
 from xml.etree import ElementTree
 
 from gateway.storage.adls.credential import AdlsClientCredentials, AdlsCredential, BearerToken
-from gateway.storage.adls.location import HOSTS
-from gateway.storage.adls.profile import MAX_SECONDS_ELSEWHERE, AdlsProfile
+from gateway.storage.adls.profile import HOSTS, MAX_SECONDS_ELSEWHERE, AdlsProfile
 from gateway.storage.adls.sas import VERSION, DelegationKey
 from gateway.storage.adls.stores import blob_address
 from gateway.storage.errors import ShortTermCredentialError, StorageAnswerMalformed, StorageSessionUnavailable

@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Storage profiles of Azure Data Lake Storage Gen2: the location of a warehouse's files and the settings of its
 credentials.
+
+Locations have the form `abfss://filesystem@account.host/path`. The author of a warehouse names an account and a
+filesystem, and the gateway's identity may reach more than the author does. So the operator lists the filesystems for
+it. That rule is checked with every use, because settings can change.
 """
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -16,16 +21,91 @@ from gateway.scope.credential import TemporaryCredential
 from gateway.scope.errors import InvalidLocation, InvalidStorageProfile
 from gateway.scope.layout import DefaultLayout, StorageLayout
 from gateway.scope.level import AccessLevel
-from gateway.scope.location import BaseLocation, Location
+from gateway.scope.location import BaseLocation, Location, Scheme, shown
 from gateway.scope.profile import Downscoping, NoVending, StorageProfile
-from gateway.scope.rules import StorageRules
-from gateway.storage.adls.credential import AdlsSas, decode_adls_credential
-from gateway.storage.adls.location import HOST, HOSTS, SCHEME, blob_host, check_account, check_filesystem
+from gateway.scope.rules import IdentityRules, StorageRules
+from gateway.storage.adls.credential import AdlsSas, AdlsSystemIdentity, AnyAdlsCredential, decode_adls_credential
 from gateway.storage.adls.proof import prove_scope
 from gateway.storage.adls.sas import build_directory, read_directory, sign_with_account
 from gateway.storage.provider import ClientOptions, Provider, StorageClient
 
-__all__ = ["ADLS", "AUTHORITIES", "AdlsProfile", "adls_profile", "decode_adls_profile"]
+__all__ = [
+    "ADLS",
+    "AUTHORITIES",
+    "HOST",
+    "HOSTS",
+    "SCHEME",
+    "AdlsProfile",
+    "adls_profile",
+    "blob_host",
+    "check_account",
+    "check_filesystem",
+    "decode_adls_profile",
+    "identity_refusal",
+]
+
+MAX_PATH_BYTES: Final = 1024  # "Naming and referencing containers, blobs, and metadata", blob names
+HOSTS: Final = ("dfs.core.windows.net", "dfs.core.usgovcloudapi.net", "dfs.core.chinacloudapi.cn")
+"""The hosts of Azure's public and sovereign clouds."""
+
+_ACCOUNT: Final = re.compile(r"[a-z0-9]{3,24}", re.ASCII)
+_FILESYSTEM: Final = re.compile(r"[a-z0-9](?:-?[a-z0-9]){2,62}", re.ASCII)
+HOST: Final = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)+", re.ASCII)
+
+
+def check_account(name: str) -> None:
+    """Refuse a name that is no storage account ("Storage account overview"). Raises `InvalidLocation`."""
+    if not _ACCOUNT.fullmatch(name):
+        raise InvalidLocation(f"Storage account {shown(name)} must have 3 to 24 characters of a-z and 0-9")
+
+
+def check_filesystem(name: str) -> None:
+    """Refuse a name that is no container ("Naming and referencing containers, blobs, and metadata").
+
+    Raises `InvalidLocation`.
+    """
+    if not 3 <= len(name) <= 63 or not _FILESYSTEM.fullmatch(name):
+        raise InvalidLocation(
+            f"File system {shown(name)} must have 3 to 63 characters of a-z, 0-9 and single hyphens, and begin and end "
+            "with a letter or digit"
+        )
+
+
+def blob_host(host: str) -> str:
+    """Return the host of the blob service that belongs to a host of the file service: `blob.core.windows.net`."""
+    return host.replace("dfs.", "blob.", 1)
+
+
+def _check_authority(authority: str) -> None:
+    filesystem, at, server = authority.partition("@")
+    account, _, host = server.partition(".")
+    if not at or not HOST.fullmatch(host):
+        raise InvalidLocation(f"Location must have the form abfss://filesystem@account.{HOSTS[0]}/path")
+    check_filesystem(filesystem)
+    check_account(account)
+
+
+def _check_segment(segment: str) -> None:
+    if segment.endswith("."):
+        raise InvalidLocation(
+            f"Path segment {shown(segment)} must not end with a dot: Azure drops it, so two names are one directory"
+        )
+    if "%" in segment:
+        raise InvalidLocation(
+            f"Path segment {shown(segment)} must not contain a percent sign: some of Azure's clients decode names, so "
+            "one name is two directories"
+        )
+
+
+SCHEME: Final = Scheme(
+    names=("abfss", "abfs", "wasbs", "wasb"),
+    check_authority=_check_authority,
+    max_path_bytes=MAX_PATH_BYTES,
+    path_noun="a path in a file system",
+    root_noun="the root of a file system",
+    check_segment=_check_segment,
+)
+
 
 MAX_KEY_PREFIX: Final = 512
 MIN_SAS_SECONDS: Final = 60
@@ -261,3 +341,18 @@ ADLS: Final = Provider(
     credential_type="az",
     aliases=("azdls",),
 )
+
+
+def identity_refusal(profile: AdlsProfile, credential: AnyAdlsCredential, rules: IdentityRules) -> str | None:
+    """Return why the credential may not be used for the filesystem of this profile; None if it may."""
+    store = f"{profile.account_name}/{profile.filesystem}"
+    if not isinstance(credential, AdlsSystemIdentity) or rules.allows_directly(store):
+        return None
+    if not rules.enabled:
+        return (
+            "Credentials of type azure-system-identity are not enabled on this server. Use the type client-credentials"
+        )
+    return (
+        f"The operator does not allow the gateway's own identity for the filesystem {store!r}. The operator can list "
+        "it in LAKEGATE__ADLS_SYSTEM_CREDENTIALS_FILESYSTEMS"
+    )

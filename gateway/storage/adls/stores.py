@@ -27,9 +27,7 @@ from gateway.storage.adls.credential import (
     BearerToken,
     adls_credential,
 )
-from gateway.storage.adls.identity_rules import identity_refusal
-from gateway.storage.adls.location import blob_host
-from gateway.storage.adls.profile import AdlsProfile, adls_profile
+from gateway.storage.adls.profile import AdlsProfile, adls_profile, blob_host, identity_refusal
 from gateway.storage.errors import StorageDenied
 
 if TYPE_CHECKING:

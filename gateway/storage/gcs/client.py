@@ -9,8 +9,7 @@ from gateway.scope.rules import IdentityRules
 from gateway.storage.errors import ShortTermCredentialError, StorageCheckFailed, StorageDenied
 from gateway.storage.gcs.access_boundary import whole_bucket
 from gateway.storage.gcs.credential import GcsToken, gcs_credential
-from gateway.storage.gcs.identity_rules import identity_refusal
-from gateway.storage.gcs.profile import GcsProfile, gcs_profile
+from gateway.storage.gcs.profile import GcsProfile, gcs_profile, identity_refusal
 from gateway.storage.gcs.stores import ENDPOINT, GcsStores
 from gateway.storage.gcs.tokens import GcsTokens
 from gateway.storage.object_files import ObjectFiles

@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Storage profiles of Google Cloud Storage: the location of a warehouse's files and the settings of its credentials."""
+"""Storage profiles of Google Cloud Storage: the location of a warehouse's files and the settings of its credentials.
 
+Locations have the form `gs://bucket/object`. The author of a warehouse names a bucket, and the gateway's identity may
+reach more buckets than the author does. So the operator lists the buckets for it. That rule is checked with every use,
+because settings can change.
+"""
+
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, Final
@@ -12,16 +18,60 @@ from gateway.scope.credential import TemporaryCredential
 from gateway.scope.errors import InvalidLocation, InvalidStorageProfile
 from gateway.scope.layout import DefaultLayout, StorageLayout
 from gateway.scope.level import AccessLevel
-from gateway.scope.location import BaseLocation, Location
+from gateway.scope.location import BaseLocation, Location, Scheme, shown
 from gateway.scope.profile import Downscoping, NoVending, StorageProfile
-from gateway.scope.rules import StorageRules
+from gateway.scope.rules import IdentityRules, StorageRules
 from gateway.storage.gcs.access_boundary import build_access_boundary
-from gateway.storage.gcs.credential import GcsToken, decode_gcs_credential
-from gateway.storage.gcs.location import SCHEME, check_bucket
+from gateway.storage.gcs.credential import AnyGcsCredential, GcsSystemIdentity, GcsToken, decode_gcs_credential
 from gateway.storage.gcs.proof import prove_scope
 from gateway.storage.provider import ClientOptions, Provider, StorageClient
 
-__all__ = ["GCS", "GcsProfile", "decode_gcs_profile", "gcs_profile"]
+__all__ = [
+    "GCS",
+    "SCHEME",
+    "GcsProfile",
+    "check_bucket",
+    "decode_gcs_profile",
+    "gcs_profile",
+    "identity_refusal",
+]
+
+MAX_NAME_BYTES: Final = 1024  # Cloud Storage documentation, "About Cloud Storage objects", object name requirements
+_COMPONENT: Final = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,61}[a-z0-9])?", re.ASCII)
+_IPV4_LIKE: Final = re.compile(r"[0-9]+(\.[0-9]+){3}", re.ASCII)
+
+
+def check_bucket(name: str) -> None:
+    """Refuse a name that is no bucket name (Cloud Storage documentation, "About buckets", bucket names).
+
+    Raises `InvalidLocation` with the violated rule.
+    """
+    longest = 222 if "." in name else 63
+    if not 3 <= len(name) <= longest or not all(_COMPONENT.fullmatch(part) for part in name.split(".")):
+        raise InvalidLocation(
+            f"Bucket {shown(name)} is not a valid bucket name. It must have 3 to 63 characters of a-z, 0-9, hyphen, "
+            "underscore and dot, and begin and end with a letter or digit"
+        )
+    if _IPV4_LIKE.fullmatch(name):
+        raise InvalidLocation(f"Bucket {shown(name)} must not look like an IP address")
+    if name.startswith("goog") or "google" in name:
+        raise InvalidLocation(f"Bucket {shown(name)} has a name that Google reserves")
+
+
+def _check_segment(segment: str) -> None:
+    if segment == ".well-known":
+        raise InvalidLocation("Path segment '.well-known' is reserved by Google Cloud Storage")
+
+
+SCHEME: Final = Scheme(
+    names=("gs",),
+    check_authority=check_bucket,
+    max_path_bytes=MAX_NAME_BYTES,
+    path_noun="an object name",
+    root_noun="the root of a bucket",
+    check_segment=_check_segment,
+)
+
 
 MAX_KEY_PREFIX: Final = 896  # leaves 128 of the 1,024 bytes of a name for the names below
 TOKEN_SECONDS: Final = 3600
@@ -179,3 +229,17 @@ GCS: Final = Provider(
     open=_open,
     prove=_prove,
 )
+
+
+def identity_refusal(profile: GcsProfile, credential: AnyGcsCredential, rules: IdentityRules) -> str | None:
+    """Return why the credential may not be used for the bucket of this profile; None if it may."""
+    if not isinstance(credential, GcsSystemIdentity) or rules.allows_directly(profile.bucket):
+        return None
+    if not rules.enabled:
+        return (
+            "Credentials of type gcp-system-identity are not enabled on this server. Use the type service-account-key"
+        )
+    return (
+        f"The operator does not allow the gateway's own identity for the bucket {profile.bucket!r}. The operator can "
+        "list it in LAKEGATE__GCS_SYSTEM_CREDENTIALS_BUCKETS"
+    )

@@ -21,8 +21,7 @@ from gateway.scope.profile import StorageProfile
 from gateway.scope.rules import IdentityRules
 from gateway.storage.errors import StorageDenied
 from gateway.storage.gcs.credential import GcsCredential, GcsToken, gcs_credential
-from gateway.storage.gcs.identity_rules import identity_refusal
-from gateway.storage.gcs.profile import gcs_profile
+from gateway.storage.gcs.profile import gcs_profile, identity_refusal
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig

@@ -1,22 +1,67 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blocking calls of the library for one name node, in threads of their own.
+"""Blocking calls of the library for one name node, in threads of their own, after a Kerberos ticket was acquired.
 
 The library has a client with coroutines too. Its wake-ups wait for Python's lock while the end of a client holds it, so
 a cancelled call can stop the whole process. The blocking client releases the lock, but its calls cannot be cancelled.
+
+The library gets the first ticket while it holds Python's lock. A key distribution centre that does not answer would
+stop the whole process for as long. `require_ticket` releases the lock, and its ticket is kept where the library finds
+it: in the ticket cache.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
-from gateway.storage.hdfs.kerberos import require_ticket
+__all__ = [
+    "CALLS",
+    "GENERATIONS",
+    "Deadline",
+    "NameNode",
+    "require_ticket",
+]
 
-__all__ = ["CALLS", "GENERATIONS", "Deadline", "NameNode"]
+_LIBRARY: Final = "libgssapi_krb5.so.2"  # the name under which the library of HDFS loads it
+_INITIATE: Final = 1  # RFC 2744, section 5.2, GSS_C_INITIATE
+_INDEFINITE: Final = 0xFFFFFFFF
+_AT_ONCE_SECONDS: Final = 2.0
+
+
+def require_ticket() -> None:
+    """Get a ticket of the default principal if none is cached. Raises TimeoutError if that failed after some seconds.
+
+    A failure at once means that no principal is configured. Then the library needs no ticket either, or it reports the
+    missing one itself.
+    """
+    try:
+        gssapi = ctypes.CDLL(_LIBRARY)  # Calls of a CDLL release Python's lock.
+    except OSError:
+        return
+    began = time.monotonic()
+    if not _acquired(gssapi) and time.monotonic() - began > _AT_ONCE_SECONDS:
+        raise TimeoutError
+
+
+def _acquired(gssapi: Any) -> bool:
+    """Return True if there is a credential. To ask for its lifetime gets the ticket; to acquire it does not (MIT
+    krb5).
+    """
+    minor, credential, seconds = ctypes.c_uint32(), ctypes.c_void_p(), ctypes.c_uint32()
+    answer = gssapi.gss_acquire_cred(
+        ctypes.byref(minor), None, ctypes.c_uint32(_INDEFINITE), None, _INITIATE, ctypes.byref(credential), None, None
+    )
+    if answer:
+        return False
+    answer = gssapi.gss_inquire_cred(ctypes.byref(minor), credential, None, ctypes.byref(seconds), None, None)
+    gssapi.gss_release_cred(ctypes.byref(minor), ctypes.byref(credential))
+    return not answer
+
 
 CALLS: Final = 16
 """The maximum number of concurrent calls of one client."""

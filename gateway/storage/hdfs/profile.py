@@ -1,8 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HDFS storage profiles: a directory below one that the operator lists."""
+"""HDFS storage profiles: a directory below one that the operator lists.
+
+Locations have the form `hdfs://host[:port]/path`, or `hdfs://nameservice/path` for several name nodes. Hadoop does not
+decode `%20` in a path, and neither does this module. The authority is compared exactly: the gateway cannot know that
+two spellings reach one name node.
+
+The locations of Hadoop's other file systems, such as `webhdfs://`, are no locations here. They reach the same files
+under another name, so their overlap would not be found.
+"""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, ClassVar, Final
 
 import msgspec
@@ -11,13 +20,52 @@ from gateway.iceberg.value_messages import in_words
 from gateway.scope.credential import TemporaryCredential
 from gateway.scope.errors import InvalidLocation, InvalidStorageProfile, StorageTypeNotSupported
 from gateway.scope.layout import DefaultLayout, StorageLayout
-from gateway.scope.location import Location
+from gateway.scope.location import Location, Scheme, shown
 from gateway.scope.profile import NoVending, StorageProfile
-from gateway.scope.rules import StorageRules
-from gateway.storage.hdfs.location import SCHEME, root_location
+from gateway.scope.rules import StorageRules, check_authority
 from gateway.storage.provider import ClientOptions, Provider, StorageClient
 
-__all__ = ["HDFS", "HdfsAccess", "HdfsProfile", "decode_hdfs_profile"]
+__all__ = [
+    "HDFS",
+    "SCHEME",
+    "HdfsAccess",
+    "HdfsProfile",
+    "decode_hdfs_profile",
+    "root_location",
+]
+
+MAX_PATH_BYTES: Final = 3072  # of 8,000 characters (HdfsConstants.MAX_PATH_LENGTH): file names are appended
+MAX_SEGMENT_BYTES: Final = 255  # hdfs-default.xml, dfs.namenode.fs-limits.max-component-length
+
+#: Names that HDFS interprets. `.reserved` reaches any file by its number, `.snapshot` a deleted file of the directory,
+#: and `.Trash` receives what users delete in the directory.
+_INTERPRETED: Final = frozenset({".reserved", ".snapshot", ".trash"})
+
+
+def _check_segment(segment: str) -> None:
+    if ":" in segment:
+        raise InvalidLocation(f"Path segment {shown(segment)} must not contain a colon, which HDFS does not allow")
+    if segment.lower() in _INTERPRETED:
+        raise InvalidLocation(f"Path segment {shown(segment)} has a special meaning in HDFS and is not allowed")
+    if len(segment.encode()) > MAX_SEGMENT_BYTES:
+        raise InvalidLocation(f"Path segment {shown(segment)} is too long: HDFS allows {MAX_SEGMENT_BYTES} bytes")
+
+
+SCHEME: Final = Scheme(
+    names=("hdfs",),
+    check_authority=check_authority,
+    max_path_bytes=MAX_PATH_BYTES,
+    path_noun="an HDFS path",
+    root_noun="the root of a file system",
+    check_segment=_check_segment,
+)
+
+
+@lru_cache(maxsize=64)
+def root_location(text: str) -> Location:
+    """Parse a directory of the operator. Cached, because every access compares them. Raises InvalidLocation."""
+    return SCHEME.parse(text)
+
 
 _SETTING: Final = "LAKEGATE__STORAGE_HDFS_ROOTS"
 _OWN_IDENTITY: Final = "a warehouse of type hdfs issues no credentials; clients open its files with their own identity"

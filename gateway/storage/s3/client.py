@@ -10,6 +10,9 @@ from gateway.storage.connector import Connector
 from gateway.storage.errors import ShortTermCredentialError, StorageCheckFailed
 from gateway.storage.object_files import ObjectFiles
 from gateway.storage.provider import ClientOptions, StorageClient
+from gateway.storage.s3.aws.identity import SystemIdentity
+from gateway.storage.s3.aws.sts import Sts
+from gateway.storage.s3.calls import SignedCalls
 from gateway.storage.s3.credential import (
     S3AccessKey,
     S3AliyunOss,
@@ -18,16 +21,13 @@ from gateway.storage.s3.credential import (
     S3TemporaryCredential,
     s3_credential,
 )
-from gateway.storage.s3.identity import SystemIdentity
-from gateway.storage.s3.oss_sessions import OssSessions
+from gateway.storage.s3.oss.sessions import OssSessions
 from gateway.storage.s3.profile import s3_profile
-from gateway.storage.s3.r2_sessions import R2Sessions
-from gateway.storage.s3.remote_signing import S3Signer
-from gateway.storage.s3.session_requests import SessionRequests
-from gateway.storage.s3.signed_calls import SignedCalls
+from gateway.storage.s3.r2.sessions import R2Sessions
+from gateway.storage.s3.sessions import SessionRequests
+from gateway.storage.s3.signing.signer import S3Signer
 from gateway.storage.s3.store_kinds import TRAITS, StoreKind
 from gateway.storage.s3.stores import S3Stores
-from gateway.storage.s3.sts import Sts
 from gateway.storage.s3.trials import S3Trials
 
 __all__ = ["S3Sessions", "open_client"]

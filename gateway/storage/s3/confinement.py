@@ -1,25 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The confinement of credentials by kind of store: the builder of their policy, and the checks of a profile for it."""
+"""The confinement of credentials by kind of store: the builder of their policy, its proof, the checks of a profile."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from gateway.scope.errors import InvalidStorageProfile
 from gateway.scope.level import AccessLevel
-from gateway.scope.location import Location
-from gateway.storage.s3.oss_policy import build_oss_policy
-from gateway.storage.s3.r2_scope import build_r2_scope
-from gateway.storage.s3.session_policy import build_session_policy
+from gateway.scope.location import Location, fold
+from gateway.storage.s3.aws.proof import Dialect, prove_scope
+from gateway.storage.s3.aws.session_policy import build_session_policy
+from gateway.storage.s3.oss import proof as oss_proof
+from gateway.storage.s3.oss.policy import build_oss_policy
+from gateway.storage.s3.r2 import proof as r2_proof
+from gateway.storage.s3.r2.scope import build_r2_scope
 from gateway.storage.s3.store_kinds import TRAITS, StoreKind, Traits
 
 if TYPE_CHECKING:
     from gateway.storage.s3.profile import S3Profile
 
-__all__ = ["check_confinement", "policy_builder"]
+
+__all__ = [
+    "check_confinement",
+    "policy_builder",
+    "prove",
+]
 
 _KMS_ARN: Final = re.compile(r"arn:aws[a-z-]*:kms:[a-z0-9-]{1,32}:[0-9]{12}:key/[A-Za-z0-9-]{1,64}", re.ASCII)
 
@@ -89,3 +97,37 @@ def _check_roles(profile: S3Profile, traits: Traits, aws_flavor: bool) -> None:
             "Storage profile must contain 'sts-role-arn' or 'assume-role-arn' if 'sts-enabled' is true and 'flavor' "
             "is aws"
         )
+
+
+def prove(profile: S3Profile, location: Location, level: AccessLevel, other_keys: Sequence[str]) -> list[str]:
+    """Build the policy of a location and level, and return a text for each result that differs from what they require.
+
+    An empty list is the proof. A level that the store cannot express has no policy and nothing to prove. Raises
+    PolicyTooLarge and InvalidLocation.
+    """
+    if level not in TRAITS[profile.kind].levels:
+        return []
+    policy = policy_builder(profile)(location, level)
+    match profile.kind:
+        case StoreKind.R2:
+            return [str(each) for each in r2_proof.prove_scope(policy, location, level, other_keys)]
+        case StoreKind.OSS:
+            owner = oss_proof.Owner(
+                region=profile.region.removeprefix("oss-"), account=(profile.session_role_arn or "").split(":")[3]
+            )
+            return [str(each) for each in oss_proof.prove_scope(policy, location, level, other_keys, owner=owner)]
+        case StoreKind.AWS | StoreKind.COMPATIBLE:
+            return _prove_session_policy(profile, policy, location, level, other_keys)
+
+
+def _prove_session_policy(
+    profile: S3Profile, policy: str, location: Location, level: AccessLevel, other_keys: Sequence[str]
+) -> list[str]:
+    dialect = Dialect.AWS if profile.escapes_known else Dialect.CASE_BLIND
+    violations = prove_scope(policy, location, level, other_keys, dialect=dialect, partition=profile.partition)
+    if dialect is Dialect.CASE_BLIND:
+        # Such a store also allows the location in another case, where the catalog lets no other table be
+        # (`BaseLocation.overlap_key`).
+        own = fold(location.key_prefix)
+        violations = [each for each in violations if each.key is None or not fold(each.key).startswith(own)]
+    return [str(each) for each in violations]

@@ -22,10 +22,9 @@ from gateway.scope.location import BaseLocation, Location, refuse_pattern_charac
 from gateway.scope.profile import Downscoping, NoVending, StorageProfile
 from gateway.scope.rules import StorageRules
 from gateway.storage.provider import ClientOptions, Provider, StorageClient
-from gateway.storage.s3.confinement import check_confinement, policy_builder
+from gateway.storage.s3.confinement import check_confinement, policy_builder, prove
 from gateway.storage.s3.credential import S3TemporaryCredential, decode_s3_credential
 from gateway.storage.s3.location import SCHEME, check_bucket
-from gateway.storage.s3.policy_proof import prove
 from gateway.storage.s3.store_kinds import TRAITS, StoreKind, kind_of
 
 __all__ = ["S3", "Flavor", "S3Profile", "SigningUrlStyle", "decode_s3_profile", "s3_profile"]

@@ -22,6 +22,8 @@ from gateway.scope.endpoint import EndpointRoute, RouteTo
 from gateway.scope.profile import StorageProfile
 from gateway.scope.rules import IdentityRules
 from gateway.storage.errors import StorageDenied
+from gateway.storage.s3.aws.identity import SystemIdentity
+from gateway.storage.s3.aws.identity_rules import require_own_files
 from gateway.storage.s3.credential import (
     AnyS3Credential,
     S3SystemIdentity,
@@ -29,8 +31,6 @@ from gateway.storage.s3.credential import (
     StsCredential,
     s3_credential,
 )
-from gateway.storage.s3.identity import SystemIdentity
-from gateway.storage.s3.identity_rules import require_own_files
 from gateway.storage.s3.profile import S3Profile, s3_profile
 
 if TYPE_CHECKING:

@@ -3,6 +3,10 @@
 
 AWS answers 403 if the caller lacks the right, and 404 for a missing object only to callers that may list the bucket
 (S3 API reference, GetObject, "Permissions"). So 404 for an object that never existed shows a right.
+
+The requests to the control plane concern settings, buckets, identities, sessions and signatures. None of them changes a
+setting of the bucket: a store without protection would carry it out on the files of a customer. The proof
+(`aws/proof.py`) covers those actions. What a request creates has a new name and is removed at once.
 """
 
 from __future__ import annotations
@@ -11,20 +15,23 @@ import hashlib
 import html
 import re
 from base64 import b64encode
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
 from urllib.parse import quote
 
 from gateway.scope.credential import TemporaryCredential
 from gateway.scope.profile import StorageProfile
-from gateway.storage.s3.control_plane import control_calls
+from gateway.storage.s3.calls import UNSIGNED, Reply, SignedCalls, Unanswered, send_unsigned
 from gateway.storage.s3.credential import S3TemporaryCredential, s3_credential
-from gateway.storage.s3.profile import S3Profile, s3_profile
-from gateway.storage.s3.signed_calls import Reply, SignedCalls, Unanswered
+from gateway.storage.s3.profile import Flavor, S3Profile, s3_profile
 from gateway.storage.trials import PROBE, Act, Attempt, ControlCall, Outcome, reached_by_listing
 
-__all__ = ["S3Trials"]
+__all__ = [
+    "S3Trials",
+    "control_calls",
+]
 
 _NAMES: Final = re.compile(r"<Key>([^<]*)</Key>|<CommonPrefixes>\s*<Prefix>([^<]*)</Prefix>")
 _CODE: Final = re.compile(r"<Error>.*?<Code>([A-Za-z0-9.]*)</Code>", re.DOTALL)
@@ -175,3 +182,132 @@ def _session(temporary: TemporaryCredential) -> S3TemporaryCredential:
     if not isinstance(keys, S3TemporaryCredential):
         raise TypeError("attempts to leave a scope are made with temporary credentials only")
     return keys
+
+
+#: Settings that are read, by the name of their query parameter.
+_SETTINGS: Final = ("policy", "acl", "lifecycle", "cors", "versioning", "encryption", "replication", "notification")
+_ADMIN_PATHS: Final = ("/minio/admin/v3/info", "/minio/admin/v3/list-users", "/admin/user", "/admin/bucket")
+_TAGS: Final = b"<Tagging><TagSet><Tag><Key>lakegate</Key><Value>check</Value></Tag></TagSet></Tagging>"
+
+_MISSING_SETTING: Final = re.compile(r"<Code>(NoSuch(?!Bucket<)[A-Za-z]+|[A-Za-z]+NotFoundError)</Code>")
+_BUCKET: Final = re.compile(r"<Bucket>\s*<")
+_KEYS: Final = re.compile(r"<Key>([^<]*)</Key>")
+_USERS: Final = re.compile(r"<ListUsersRes")
+_USER: Final = re.compile(r"<CreateUserRes")
+_PAGE: Final = re.compile(r"<html|<!doctype html", re.IGNORECASE)
+_SECRET: Final = re.compile(r"<SecretAccessKey>[^<]")
+
+Send = Callable[[], Awaitable[Reply]]
+Reads = Callable[[Reply], bool]
+"""Function that returns True if a successful answer shows that the request was carried out."""
+
+
+def control_calls(
+    calls: SignedCalls, store: S3Profile, keys: S3TemporaryCredential, *, sentinel: str, inside: str, unique: str
+) -> Sequence[ControlCall]:
+    """Return the requests for one credential, as `Trials.control_plane` describes them."""
+    bucket = partial(calls.object, store, keys)
+
+    def others(reply: Reply) -> bool:
+        return any(not name.startswith(inside) for name in _KEYS.findall(reply.text))
+
+    found: list[tuple[str, Send, Reads]] = []
+    found += [
+        ("list-buckets", partial(calls.service, store, keys, "GET", "/"), _contains(_BUCKET)),
+        ("list-versions", partial(bucket, "GET", "", query={"versions": ""}), others),
+        ("list-uploads", partial(bucket, "GET", "", query={"uploads": ""}), others),
+        (
+            "put-object-acl",
+            partial(bucket, "PUT", sentinel, query={"acl": ""}, headers={"x-amz-acl": "private"}),
+            _always,
+        ),
+        ("put-object-tagging", partial(bucket, "PUT", sentinel, query={"tagging": ""}, body=_TAGS), _always),
+        ("get-session-token", partial(calls.action, store, keys, "sts", "GetSessionToken"), _contains(_SECRET)),
+        (
+            "get-federation-token",
+            partial(calls.action, store, keys, "sts", "GetFederationToken", Name="lakegate-check"),
+            _contains(_SECRET),
+        ),
+    ]
+    if store.endpoint is not None:
+        # AWS has another server for identities, which the operator may have closed to the gateway.
+        found.append(("list-users", partial(calls.action, store, keys, "iam", "ListUsers"), _contains(_USERS)))
+        found += [
+            (f"admin {path}", partial(calls.service, store, keys, "GET", path), _no_page) for path in _ADMIN_PATHS
+        ]
+    made: list[ControlCall] = [(name, partial(_call, send, reads)) for name, send, reads in found]
+    made += [
+        (f"get-bucket-{name}", partial(_setting, partial(bucket, "GET", "", query={name: ""}))) for name in _SETTINGS
+    ]
+    for name in UNSIGNED:
+        send = partial(send_unsigned, calls, store, keys, name, sentinel=sentinel, inside=inside)
+        made.append((name, partial(_call, send, _always)))
+    made.append(("create-bucket", partial(_create_bucket, calls, store, keys, unique)))
+    if store.endpoint is not None:
+        made.append(("create-user", partial(_create_user, calls, store, keys, unique)))
+    return made
+
+
+async def _call(send: Send, reads: Reads) -> Outcome:
+    try:
+        reply = await send()
+    except Unanswered:
+        return Outcome.UNCLEAR
+    return _control_outcome(reply, reads)
+
+
+async def _setting(send: Send) -> Outcome:
+    """Read a setting. A missing one is reported as such only to callers that may read it."""
+    try:
+        reply = await send()
+    except Unanswered:
+        return Outcome.UNCLEAR
+    return Outcome.REACHED if _MISSING_SETTING.search(reply.text) else _control_outcome(reply, _always)
+
+
+async def _create_bucket(calls: SignedCalls, store: S3Profile, keys: S3TemporaryCredential, unique: str) -> Outcome:
+    body = b""
+    if store.flavor is Flavor.AWS and store.region != "us-east-1":
+        constraint = f"<LocationConstraint>{store.region}</LocationConstraint>"
+        body = f"<CreateBucketConfiguration>{constraint}</CreateBucketConfiguration>".encode()
+    try:
+        reply = await calls.service(store, keys, "PUT", f"/{unique}", body=body)
+        if reply.succeeded:
+            await calls.service(store, keys, "DELETE", f"/{unique}")
+    except Unanswered:
+        return Outcome.UNCLEAR
+    return _control_outcome(reply, _always)
+
+
+async def _create_user(calls: SignedCalls, store: S3Profile, keys: S3TemporaryCredential, unique: str) -> Outcome:
+    try:
+        reply = await calls.action(store, keys, "iam", "CreateUser", UserName=unique)
+        if reply.succeeded:
+            await calls.action(store, keys, "iam", "DeleteUser", UserName=unique)
+    except Unanswered:
+        return Outcome.UNCLEAR
+    return _control_outcome(reply, _contains(_USER))
+
+
+def _no_page(reply: Reply) -> bool:
+    """Return False for a page of a user interface, which some servers send for every unknown path."""
+    return _PAGE.search(reply.text) is None
+
+
+def _always(_reply: Reply) -> bool:
+    return True
+
+
+def _contains(pattern: re.Pattern[str]) -> Reads:
+    return lambda reply: pattern.search(reply.text) is not None
+
+
+def _control_outcome(reply: Reply, reads: Reads) -> Outcome:
+    """Return the result of a request. Every answer but a success and a failure of the server is a refusal: a store
+    without this part of the interface answers 400, 404 or 501.
+    """
+    if reply.succeeded:
+        return Outcome.REACHED if reads(reply) and "<Error>" not in reply.text else Outcome.REFUSED
+    if reply.status >= 500 and reply.status != 501:
+        return Outcome.UNCLEAR
+    return Outcome.REFUSED

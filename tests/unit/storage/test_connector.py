@@ -29,9 +29,9 @@ from gateway.storage.errors import (
 from gateway.storage.files import Files
 from gateway.storage.provider import ClientOptions
 from gateway.storage.registry import open_clients
+from gateway.storage.s3.aws.sts import Sts
 from gateway.storage.s3.credential import S3AccessKey
 from gateway.storage.s3.profile import Flavor, S3Profile
-from gateway.storage.s3.sts import Sts
 from tests.storage_routes import files_of
 from tests.storage_servers import serving
 

@@ -24,10 +24,10 @@ from gateway.scope.location import Location
 from gateway.scope.profile import Downscoping
 from gateway.scope.rules import StorageRules
 from gateway.storage.registry import decode_credential, decode_profile, encode_credential
+from gateway.storage.s3.aws.session_policy import build_session_policy
 from gateway.storage.s3.credential import S3TemporaryCredential
 from gateway.storage.s3.location import SCHEME
 from gateway.storage.s3.profile import S3Profile, s3_profile
-from gateway.storage.s3.session_policy import build_session_policy
 
 FROZEN: Final = Path(__file__).with_name("frozen_formats.json")
 

@@ -20,17 +20,17 @@ import pytest
 from gateway.scope.errors import InvalidLocation, PolicyTooLarge
 from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location, Scheme
-from gateway.storage.adls.location import SCHEME as ADLS
+from gateway.storage.adls.profile import SCHEME as ADLS
 from gateway.storage.adls.proof import evaluate as evaluate_signature
 from gateway.storage.adls.sas import build_directory, read_directory, sign_with_account
 from gateway.storage.gcs.access_boundary import build_access_boundary
-from gateway.storage.gcs.location import SCHEME as GCS
+from gateway.storage.gcs.profile import SCHEME as GCS
 from gateway.storage.gcs.proof import evaluate as evaluate_boundary
 from gateway.storage.provider import Provider
 from gateway.storage.registry import PROVIDERS, decode_profile
+from gateway.storage.s3.aws.proof import evaluate as evaluate_policy
+from gateway.storage.s3.aws.session_policy import build_session_policy
 from gateway.storage.s3.location import SCHEME as S3
-from gateway.storage.s3.proof import evaluate as evaluate_policy
-from gateway.storage.s3.session_policy import build_session_policy
 
 _NASTY = "abtT01-_.~+=@!,;&()'\"|<>^%$*?{}[]:é中ß\\ "
 _INJECTED = (

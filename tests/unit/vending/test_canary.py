@@ -10,10 +10,10 @@ import pytest
 
 from gateway.scope.level import AccessLevel
 from gateway.storage.provider import StorageClients
+from gateway.storage.s3.aws.sts import Sts
+from gateway.storage.s3.calls import UNSIGNED
 from gateway.storage.s3.credential import S3AccessKey
 from gateway.storage.s3.profile import Flavor, S3Profile
-from gateway.storage.s3.sts import Sts
-from gateway.storage.s3.unsigned_calls import UNSIGNED
 from gateway.storage.trials import Act
 from gateway.vending.canary import run_canary
 from gateway.vending.scope_verdict import ScopeReport, Verdict

@@ -14,10 +14,10 @@ from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
 from gateway.storage.errors import ShortTermCredentialError
 from gateway.storage.registry import decode_profile
+from gateway.storage.s3.aws.session_policy import build_session_policy
 from gateway.storage.s3.credential import S3AccessKey
 from gateway.storage.s3.location import SCHEME
 from gateway.storage.s3.profile import S3Profile
-from gateway.storage.s3.session_policy import build_session_policy
 from gateway.vending.cache import CachedCredentials
 from gateway.vending.session_name import SessionIdentity
 from gateway.vending.vendor import Vendor

@@ -19,8 +19,7 @@ from gateway.scope.rules import STORED, STRICTEST
 from gateway.storage.adls.client import AdlsSessions, correlation_id
 from gateway.storage.adls.credential import AdlsClientCredentials, AdlsSas, AdlsSharedKey
 from gateway.storage.adls.delegation import Delegation
-from gateway.storage.adls.location import SCHEME
-from gateway.storage.adls.profile import AdlsProfile
+from gateway.storage.adls.profile import SCHEME, AdlsProfile
 from gateway.storage.adls.proof import prove_scope
 from gateway.storage.adls.sas import build_directory
 from gateway.storage.errors import ShortTermCredentialError, StorageSessionUnavailable

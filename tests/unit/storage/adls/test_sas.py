@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gateway.iceberg.errors import CatalogError
 from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
-from gateway.storage.adls.location import SCHEME
+from gateway.storage.adls.profile import SCHEME
 from gateway.storage.adls.proof import UnsupportedSignature, evaluate, prove_scope
 from gateway.storage.adls.sas import (
     DelegationKey,

@@ -13,7 +13,7 @@ from gateway.iceberg.errors import CatalogError
 from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
 from gateway.storage.gcs.access_boundary import build_access_boundary
-from gateway.storage.gcs.location import SCHEME
+from gateway.storage.gcs.profile import SCHEME
 from gateway.storage.gcs.proof import UnsupportedBoundary, evaluate, prove_scope
 
 _TABLE = Location(SCHEME, "lake-1", ("wh", "t1"))

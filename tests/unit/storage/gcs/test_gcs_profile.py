@@ -20,8 +20,7 @@ from gateway.scope.rules import STORED, STRICTEST
 from gateway.scope.store_addresses import StoreAddresses
 from gateway.storage.errors import StorageDenied, StorageUnavailable
 from gateway.storage.gcs.credential import GcsSystemIdentity, GcsToken
-from gateway.storage.gcs.location import SCHEME
-from gateway.storage.gcs.profile import GcsProfile
+from gateway.storage.gcs.profile import SCHEME, GcsProfile
 from gateway.storage.provider import ClientOptions, StorageClient, StorageClients
 from gateway.storage.registry import (
     credential_kind,

@@ -24,7 +24,7 @@ from gateway.scope.location import Location
 from gateway.storage.errors import ShortTermCredentialError
 from gateway.storage.gcs.access_boundary import build_access_boundary
 from gateway.storage.gcs.credential import GcsServiceAccountKey, ServiceAccountKey
-from gateway.storage.gcs.location import SCHEME
+from gateway.storage.gcs.profile import SCHEME
 from gateway.storage.gcs.tokens import GcsTokens
 from gateway.storage.registry import decode_credential
 from tests.gcs_emulator import google_tokens, service_account_key

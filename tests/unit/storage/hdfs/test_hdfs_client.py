@@ -18,10 +18,9 @@ from gateway.scope.credential import Credential
 from gateway.scope.rules import StorageRules
 from gateway.storage.errors import FileExists, FileMissing, StorageDenied, StorageUnavailable
 from gateway.storage.files import Files
-from gateway.storage.hdfs import kerberos
+from gateway.storage.hdfs import name_node as name_nodes
 from gateway.storage.hdfs.client import _translate
-from gateway.storage.hdfs.kerberos import require_ticket
-from gateway.storage.hdfs.name_node import CALLS, GENERATIONS, Deadline, NameNode
+from gateway.storage.hdfs.name_node import CALLS, GENERATIONS, Deadline, NameNode, require_ticket
 from gateway.storage.hdfs.profile import HdfsProfile
 from gateway.storage.local.profile import LocalAccess
 from gateway.storage.provider import ClientOptions
@@ -163,13 +162,13 @@ async def test_a_call_that_nobody_waits_for_stops_at_its_next_step() -> None:
 def test_no_ticket_is_required_without_a_principal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KRB5CCNAME", f"FILE:{tmp_path / 'none'}")
     monkeypatch.setenv("KRB5_CLIENT_KTNAME", f"FILE:{tmp_path / 'none'}")
-    acquire, acquired = kerberos._acquired, list[bool]()
+    acquire, acquired = name_nodes._acquired, list[bool]()
 
     def record(library: object) -> bool:
         acquired.append(acquire(library))
         return acquired[-1]
 
-    monkeypatch.setattr(kerberos, "_acquired", record)
+    monkeypatch.setattr(name_nodes, "_acquired", record)
     require_ticket()
     assert acquired in ([], [False])  # nothing is asked on a machine without the library
 
@@ -180,7 +179,7 @@ def test_a_ticket_that_does_not_come_in_time_is_an_error(monkeypatch: pytest.Mon
         return False
 
     moments = [0.0]
-    monkeypatch.setattr(kerberos, "_acquired", fail_slowly)
-    monkeypatch.setattr(kerberos, "time", SimpleNamespace(monotonic=lambda: moments[-1]))
+    monkeypatch.setattr(name_nodes, "_acquired", fail_slowly)
+    monkeypatch.setattr(name_nodes, "time", SimpleNamespace(monotonic=lambda: moments[-1]))
     with pytest.raises(TimeoutError):
         require_ticket()

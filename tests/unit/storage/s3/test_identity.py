@@ -22,12 +22,12 @@ from gateway.iceberg.errors import BadRequestException
 from gateway.scope.rules import STRICTEST, IdentityRules, StorageRules
 from gateway.storage.errors import ShortTermCredentialError, StorageDenied, StorageUnavailable
 from gateway.storage.registry import decode_credential
+from gateway.storage.s3.aws.identity import SystemIdentity
+from gateway.storage.s3.aws.identity_rules import require_own_files, require_sessions
+from gateway.storage.s3.aws.sts import Sts
 from gateway.storage.s3.credential import S3AccessKey, S3SystemIdentity
-from gateway.storage.s3.identity import SystemIdentity
-from gateway.storage.s3.identity_rules import require_own_files, require_sessions
 from gateway.storage.s3.profile import Flavor, S3Profile
 from gateway.storage.s3.stores import S3Stores
-from gateway.storage.s3.sts import Sts
 from tests.storage_servers import Request, recording
 
 ROLE = "arn:aws:iam::123456789012:role/lake"

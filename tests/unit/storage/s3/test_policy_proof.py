@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway.scope.level import AccessLevel
-from gateway.storage.s3 import confinement, policy_proof
+from gateway.storage.s3 import confinement
 from gateway.storage.s3.profile import Flavor, S3Profile
 from gateway.storage.s3.store_kinds import TRAITS
 from gateway.vending.scope_proof import prove_locations
@@ -49,7 +49,7 @@ def test_a_policy_for_more_than_the_location_is_no_proof(store: str, monkeypatch
     profile = _profile(store)
     base = profile.base_location()
     inner, outer = base.child("a", "t", escapes_known=False), base.child("a", escapes_known=False)
-    assert policy_proof.prove(profile, inner, AccessLevel.READ, ()) == []
+    assert confinement.prove(profile, inner, AccessLevel.READ, ()) == []
     too_wide = confinement.policy_builder(profile)
-    monkeypatch.setattr(policy_proof, "policy_builder", lambda _: lambda _, level: too_wide(outer, level))
-    assert policy_proof.prove(profile, inner, AccessLevel.READ, ()) != []
+    monkeypatch.setattr(confinement, "policy_builder", lambda _: lambda _, level: too_wide(outer, level))
+    assert confinement.prove(profile, inner, AccessLevel.READ, ()) != []

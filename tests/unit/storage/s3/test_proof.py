@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gateway.storage.s3.proof import Dialect, UnsupportedPolicy, evaluate
+from gateway.storage.s3.aws.proof import Dialect, UnsupportedPolicy, evaluate
 
 
 def policy(*statements: dict[str, Any]) -> str:

@@ -17,16 +17,16 @@ from gateway.scope.location import Location
 from gateway.scope.rules import STRICTEST
 from gateway.storage.errors import ShortTermCredentialError, StorageAnswerMalformed, StorageSessionUnavailable
 from gateway.storage.registry import decode_credential, encode_credential
+from gateway.storage.s3.aws.sts import Sts
 from gateway.storage.s3.client import S3Sessions
 from gateway.storage.s3.credential import S3AccessKey, S3CloudflareR2, S3TemporaryCredential
 from gateway.storage.s3.location import SCHEME
 from gateway.storage.s3.profile import Flavor, S3Profile
-from gateway.storage.s3.r2_proof import UnsupportedScope, evaluate, prove_scope
-from gateway.storage.s3.r2_scope import build_r2_scope
-from gateway.storage.s3.r2_sessions import R2Sessions
-from gateway.storage.s3.session_requests import SessionRequests
+from gateway.storage.s3.r2.proof import UnsupportedScope, evaluate, prove_scope
+from gateway.storage.s3.r2.scope import build_r2_scope
+from gateway.storage.s3.r2.sessions import R2Sessions
+from gateway.storage.s3.sessions import SessionRequests
 from gateway.storage.s3.store_kinds import StoreKind
-from gateway.storage.s3.sts import Sts
 from gateway.vending.session_name import SessionIdentity
 from gateway.vending.vendor import NoCredentials, Vended, Vendor
 from tests.storage_routes import clients

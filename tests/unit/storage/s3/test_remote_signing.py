@@ -14,7 +14,7 @@ from gateway.scope.signing import RemoteSigningDisabled, SignWithoutCredentials,
 from gateway.storage.s3.credential import S3AccessKey, S3SystemIdentity, S3TemporaryCredential
 from gateway.storage.s3.location import SCHEME
 from gateway.storage.s3.profile import Flavor, S3Profile
-from gateway.storage.s3.remote_signing import S3Signer
+from gateway.storage.s3.signing.signer import S3Signer
 
 _ROLE = "arn:aws:iam::123456789012:role/r"
 _AWS = S3Profile(bucket="lake", region="eu-central-1")

@@ -15,7 +15,7 @@ from gateway.scope.location import Location
 from gateway.scope.signing import ReadRequest, SignedAction, UnsignedRequest
 from gateway.storage.s3.location import SCHEME
 from gateway.storage.s3.profile import Flavor, S3Profile, SigningUrlStyle
-from gateway.storage.s3.signed_request import read_request
+from gateway.storage.s3.signing.request import read_request
 
 _STORE = "http://127.0.0.1:9000"
 _COMPATIBLE = S3Profile(

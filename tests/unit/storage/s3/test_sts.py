@@ -18,11 +18,11 @@ from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
 from gateway.scope.rules import IdentityRules
 from gateway.storage.errors import ShortTermCredentialError, StorageSessionUnavailable
+from gateway.storage.s3.aws.session_policy import build_session_policy
+from gateway.storage.s3.aws.sts import MAX_CLIENTS, Sts
 from gateway.storage.s3.credential import S3AccessKey, S3SystemIdentity, S3TemporaryCredential
 from gateway.storage.s3.location import SCHEME
 from gateway.storage.s3.profile import Flavor, S3Profile
-from gateway.storage.s3.session_policy import build_session_policy
-from gateway.storage.s3.sts import MAX_CLIENTS, Sts
 from gateway.vending.cache import VendKey
 from gateway.vending.session_name import SessionIdentity
 from gateway.vending.vendor import Vended, Vendor
@@ -72,7 +72,7 @@ class Scripted(Sts):
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("gateway.storage.s3.sts.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("gateway.storage.s3.aws.sts.time.sleep", lambda seconds: None)
     yield
 
 

@@ -24,8 +24,7 @@ from gateway.scope.errors import InvalidStorageProfile, PolicyTooLarge
 from gateway.storage.errors import ShortTermCredentialError
 from gateway.storage.s3.credential import S3AliyunOss, S3TemporaryCredential
 from gateway.storage.s3.profile import S3Profile
-from gateway.storage.s3.session_answers import malformed, temporary
-from gateway.storage.s3.session_requests import LatencyCallback, Measured, SessionRequests
+from gateway.storage.s3.sessions import LatencyCallback, Measured, SessionRequests, malformed, temporary
 
 __all__ = ["OssSessions", "rpc_signature"]
 

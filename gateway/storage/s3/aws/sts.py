@@ -24,16 +24,16 @@ from gateway.scope.endpoint import EndpointRoute, RouteTo
 from gateway.scope.errors import InvalidStorageProfile
 from gateway.scope.rules import IdentityRules
 from gateway.storage.errors import ShortTermCredentialError
+from gateway.storage.s3.aws.identity import SystemIdentity
+from gateway.storage.s3.aws.identity_rules import require_sessions
 from gateway.storage.s3.credential import (
     AnyS3Credential,
     S3SystemIdentity,
     S3TemporaryCredential,
     StsCredential,
 )
-from gateway.storage.s3.identity import SystemIdentity
-from gateway.storage.s3.identity_rules import require_sessions
 from gateway.storage.s3.profile import Flavor, S3Profile
-from gateway.storage.s3.session_answers import KNOWN_CODES, by_code, malformed, temporary, unreachable
+from gateway.storage.s3.sessions import KNOWN_CODES, by_code, malformed, temporary, unreachable
 
 __all__ = ["Sts"]
 

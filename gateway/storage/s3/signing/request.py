@@ -26,11 +26,9 @@ from gateway.scope.signing import (
     UnsupportedListParameter,
     UnsupportedSignRequest,
 )
-from gateway.storage.s3.deletion_body import keys_to_delete
 from gateway.storage.s3.location import SCHEME
 from gateway.storage.s3.profile import S3Profile
-from gateway.storage.s3.signed_headers import headers_to_sign
-from gateway.storage.s3.signed_uri import SignedUri, parse_uri
+from gateway.storage.s3.signing.request_parts import SignedUri, headers_to_sign, keys_to_delete, parse_uri
 
 __all__ = ["UNSIGNED_PAYLOAD", "read_request"]
 

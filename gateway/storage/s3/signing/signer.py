@@ -6,12 +6,20 @@ difference between this reader and the store would give access to the whole buck
 SeaweedFS 4.48 computes a signature over `X-Forwarded-Prefix` and the path together, and does not compare a body with
 its signed hash. So the own key signs only for AWS, and for other stores if the operator allows it; then never for a
 body that contains keys.
+
+Signatures (version 4) are made by botocore, which AWS's own clients use. A signature needs no call of the store, so it
+is made on the event loop.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final
+
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
 
 from gateway.scope.credential import Credential
 from gateway.scope.location import Location
@@ -25,11 +33,13 @@ from gateway.scope.signing import (
 )
 from gateway.storage.s3.credential import S3AccessKey, S3TemporaryCredential, s3_credential
 from gateway.storage.s3.profile import S3Profile, s3_profile
-from gateway.storage.s3.signed_request import read_request
-from gateway.storage.s3.signer import sign
+from gateway.storage.s3.signing.request import read_request
 from gateway.storage.s3.store_kinds import StoreKind
 
-__all__ = ["S3Signer"]
+__all__ = [
+    "S3Signer",
+    "sign",
+]
 
 #: Headers by which a store behind a proxy computes another address. Signed as empty, so that a client cannot add them.
 _NEVER_FORWARDED: Final = {"x-forwarded-host": "", "x-forwarded-prefix": ""}
@@ -98,3 +108,37 @@ class S3Signer:
     def _own_key_signs(self, profile: S3Profile) -> bool:
         """Return True for other S3-compatible stores, which may have no sessions. AWS, R2 and OSS have them."""
         return self._own_keys_allowed and profile.kind is StoreKind.COMPATIBLE
+
+
+NO_GUARDS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class _StatedPayload(S3SigV4Auth):
+    """Signs the hash of the body that the request states, because the gateway does not have the body."""
+
+    def __init__(self, credentials: Credentials, region: str, payload: str) -> None:
+        super().__init__(credentials, "s3", region)
+        self._payload = payload
+
+    def payload(self, request: Any) -> str:
+        """Return the stated hash."""
+        return self._payload
+
+
+def sign(
+    request: ReadRequest,
+    credential: S3AccessKey | S3TemporaryCredential,
+    region: str,
+    *,
+    guards: Mapping[str, str] = NO_GUARDS,
+) -> dict[str, str]:
+    """Return the headers that the client must send: those of the request, those of the signature, and `guards`.
+
+    They contain no secret key. The session token of a temporary credential is among them; without the secret key it
+    signs nothing.
+    """
+    token = credential.session_token if isinstance(credential, S3TemporaryCredential) else None
+    keys = Credentials(credential.access_key_id, credential.secret_access_key, token)
+    signed = AWSRequest(method=request.method, url=request.uri, headers={**request.headers, **guards})
+    _StatedPayload(keys, region, request.payload).add_auth(signed)
+    return {**request.unsigned_headers, **{name.lower(): value for name, value in signed.headers.items()}}

@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from gateway.storage.errors import ShortTermCredentialError
 from gateway.storage.s3.credential import S3CloudflareR2, S3TemporaryCredential
-from gateway.storage.s3.session_answers import malformed, temporary
-from gateway.storage.s3.session_requests import LatencyCallback, Measured, SessionRequests
+from gateway.storage.s3.sessions import LatencyCallback, Measured, SessionRequests, malformed, temporary
 
 __all__ = ["R2Sessions"]
 

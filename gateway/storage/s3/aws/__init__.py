@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions by AssumeRole, for AWS and compatible stores. The builder of their policy and its proof share no code."""
