@@ -31,21 +31,21 @@ from threading import Lock, Thread
 from typing import Final
 from urllib.parse import urlsplit
 
+import h11
 import structlog
 
 from gateway.scope.endpoint import EndpointRules, refuse_address
 from gateway.scope.errors import InvalidStorageProfile
 from gateway.storage.name_lookup import NameLookup
-from gateway.storage.proxy_streams import (
-    ClientDisconnected,
+from gateway.storage.relay import (
     ClientProtocol,
-    Streams,
-    close_streams,
+    Disconnect,
+    Peer,
+    RedirectRefused,
+    close_peers,
     exchange,
     tunnel,
-    while_connected,
 )
-from gateway.storage.relay import MAX_HEAD, Head, Malformed, read_head
 
 __all__ = ["Connector", "Route"]
 
@@ -165,8 +165,8 @@ class Connector:
             loop.run_until_complete(asyncio.gather(*under_way, return_exceptions=True))
             loop.close()
 
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, disconnected: asyncio.Event) -> None:
-        task = asyncio.get_running_loop().create_task(self._serve((reader, writer), disconnected))
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, disconnect: Disconnect) -> None:
+        task = asyncio.get_running_loop().create_task(self._serve(Peer(reader, writer, h11.SERVER), disconnect))
         self._serving.add(task)
         self._unauthenticated[task] = None
         task.add_done_callback(lambda done: self._forget(done, writer))
@@ -179,59 +179,62 @@ class Connector:
         self._unauthenticated.pop(task, None)
         writer.transport.abort()  # A task that was cancelled before its first step has not closed it.
 
-    async def _serve(self, client: Streams, disconnected: asyncio.Event) -> None:
+    async def _serve(self, client: Peer, disconnect: Disconnect) -> None:
         """Serve one connection of a client until either side ends it."""
-        upstream: list[Streams] = []
+        upstream: list[Peer] = []
         try:
-            await self._serve_requests(client, disconnected, upstream)
+            await self._serve_requests(client, disconnect, upstream)
         except _Refused as refused:
-            await _answer(client[1], 400, str(refused))
+            await _answer(client.writer, 400, str(refused))
+        except RedirectRefused:
+            await _answer(client.writer, 400, "redirects are not followed")
         except _Unreachable as unreachable:
             _log.info("endpoint.failed", error=str(unreachable))
-            await _answer(client[1], 502, "no connection to the endpoint was possible")
-        except (ClientDisconnected, Malformed, asyncio.IncompleteReadError, OSError, ValueError) as ended:
+            await _answer(client.writer, 502, "no connection to the endpoint was possible")
+        except (h11.ProtocolError, OSError, ValueError) as ended:
             # The client sees the same as without a proxy: its connection ends in the middle of a message.
             _log.debug("exchange.ended", error=type(ended).__name__)
         finally:
-            await close_streams(client, *upstream)
+            await close_peers(client, *upstream)
 
-    async def _serve_requests(self, client: Streams, disconnected: asyncio.Event, upstream: list[Streams]) -> None:
+    async def _serve_requests(self, client: Peer, disconnect: Disconnect, upstream: list[Peer]) -> None:
         """Serve the requests of one connection. `upstream` holds the open connection to the endpoint `reached`."""
         reached = ""
         async with asyncio.timeout(self._head_seconds):
-            head = await read_head(client[0])
-        while head is not None:
-            endpoint = self._endpoint_of(head)
+            request = await client.request()
+        while request is not None:
+            endpoint = self._endpoint_of(request)
             if (task := asyncio.current_task()) is not None:
                 self._unauthenticated.pop(task, None)
-            method, target, *_ = head.start.split(b" ")
-            if method == b"CONNECT":
-                _require_tunnel(endpoint, target)
-                await close_streams(*upstream)
+            if request.method == b"CONNECT":
+                _require_tunnel(endpoint, request.target)
+                await close_peers(*upstream)
                 upstream[:] = [await self._reach(endpoint)]
-                client[1].write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                client.writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
                 await tunnel(client, upstream[0])
                 return
-            start = _origin_form(endpoint, method, target)
-            async with asyncio.timeout(self._exchange_seconds):
-                if reached != endpoint or upstream[0][0].at_eof() or upstream[0][1].is_closing():
-                    await close_streams(*upstream)
+            target = _origin_form(endpoint, request.target)
+            async with asyncio.timeout(self._exchange_seconds) as limit:
+                if reached != endpoint or upstream[0].closed:
+                    await close_peers(*upstream)
                     upstream[:] = [await self._reach(endpoint)]
                     reached = endpoint
-                if not await while_connected(disconnected, exchange(head, start, client, upstream[0])):
-                    return
-            head = await read_head(client[0])
+                with disconnect.ends(limit):
+                    if not await exchange(request, target, client, upstream[0]):
+                        return
+            request = await client.request()
 
-    async def _reach(self, endpoint: str) -> Streams:
+    async def _reach(self, endpoint: str) -> Peer:
         """Connect to the endpoint. Raises _Refused and _Unreachable."""
         try:
             return await self._dial(endpoint)
         except OSError as failed:
             raise _Unreachable(type(failed).__name__) from None
 
-    def _endpoint_of(self, head: Head) -> str:
+    def _endpoint_of(self, request: h11.Request) -> str:
         """Return the endpoint that the request's proxy credentials were made for. Raises _Refused."""
-        scheme, _, given = head.get(b"proxy-authorization").partition(b" ")
+        credentials = [value for name, value in request.headers if name == b"proxy-authorization"]
+        scheme, _, given = b",".join(credentials).partition(b" ")
         try:
             user, _, digest = base64.b64decode(given).decode("ascii").partition(":")
             endpoint = base64.urlsafe_b64decode(user + "=" * (-len(user) % 4)).decode()
@@ -241,7 +244,7 @@ class Connector:
             raise _Refused("no credentials of this gateway")
         return endpoint
 
-    async def _dial(self, endpoint: str) -> Streams:
+    async def _dial(self, endpoint: str) -> Peer:
         """Resolve the name, check every address and connect to one. Raises _Refused, OSError and TimeoutError."""
         host, port = _authority(endpoint)
         addresses = await self._names.addresses(host)
@@ -258,7 +261,7 @@ class Connector:
         return await _connect(addresses, port, self._connect_seconds)
 
 
-async def _connect(addresses: list[str], port: int, seconds: float) -> Streams:
+async def _connect(addresses: list[str], port: int, seconds: float) -> Peer:
     """Connect to the first address that answers. `seconds` is divided between the addresses.
 
     Each address gets MIN_CONNECT_SECONDS or more, and at most MAX_ADDRESSES are tried. Raises OSError.
@@ -271,7 +274,7 @@ async def _connect(addresses: list[str], port: int, seconds: float) -> Streams:
         share = (deadline - clock()) / (len(tried) - position)
         try:
             async with asyncio.timeout(max(share, MIN_CONNECT_SECONDS)):
-                return await asyncio.open_connection(address, port, limit=MAX_HEAD)
+                return Peer(*await asyncio.open_connection(address, port), h11.CLIENT)
         except OSError as failed:
             failure = failed
     raise failure
@@ -301,14 +304,14 @@ def _require_tunnel(endpoint: str, target: bytes) -> None:
         raise _Refused("another host than the endpoint")
 
 
-def _origin_form(endpoint: str, method: bytes, target: bytes) -> bytes:
-    """Return the request line for the endpoint itself. Raises _Refused for another one."""
+def _origin_form(endpoint: str, target: bytes) -> bytes:
+    """Return the target for the endpoint itself. Raises _Refused for another one."""
     scheme, _, rest = target.partition(b"://")
     authority, slash, path = rest.partition(b"/")
     named = f"http://{authority.decode('latin-1')}"
     if scheme != b"http" or not endpoint.startswith("http://") or _authority(named) != _authority(endpoint):
         raise _Refused("another host than the endpoint")
-    return method + b" " + (slash + path if slash else b"/") + b" HTTP/1.1"
+    return slash + path if slash else b"/"
 
 
 async def _answer(writer: asyncio.StreamWriter, status: int, text: str) -> None:

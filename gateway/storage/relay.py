@@ -1,198 +1,219 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTTP/1.1 messages (RFC 9112) copied between two streams with their framing. Bodies are not inspected."""
+"""The proxy between two connections: HTTP/1.1 exchanges (RFC 9112, by h11), tunnels, disconnects and closing.
+
+Each message is read completely and written again in canonical form, so that both sides see the same framing. Bodies are
+not inspected.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import re
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
-__all__ = ["MAX_HEAD", "Head", "Malformed", "copy_until_end", "read_head", "relay_body", "relay_response"]
+import h11
+
+__all__ = ["ClientProtocol", "Disconnect", "Peer", "RedirectRefused", "close_peers", "exchange", "tunnel"]
 
 MAX_HEAD: Final = 65_536
+"""The length of a head, or of the trailers of a body, that is always accepted. Twice this length is never accepted."""
 MAX_INTERIM: Final = 8
-MAX_TRAILERS: Final = 8192
 STALL_SECONDS: Final = 60.0
+CLOSE_SECONDS: Final = 2.0
 _PIECE: Final = 65_536
-_LENGTH: Final = re.compile(rb"[0-9]{1,15}")
-_CHUNK_SIZE: Final = re.compile(rb"[0-9A-Fa-f]{1,15}")
-_STATUS: Final = re.compile(rb"[1-9][0-9]{2}")
-_CONTROL: Final = re.compile(rb"[\r\n\x00]")
-_REDIRECT: Final = (
-    b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\nconnection: close\r\ncontent-length: 27\r\n\r\n"
-    b"redirects are not followed\n"
-)
+_HOP_FIELDS: Final = frozenset({b"proxy-authorization", b"proxy-connection"})
+_LENGTHS: Final = frozenset({b"content-length", b"transfer-encoding"})
 
 
-class Malformed(Exception):
-    """The peer sent no valid HTTP/1.1 message, or one with a head that is too long."""
+class RedirectRefused(Exception):
+    """The store answered with a redirect or another protocol. No client may follow it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
-    """Start line and header fields of a message. Field names are in lower case."""
+class Disconnect:
+    """The end of a client's connection, even with unread data in the buffer. It ends the exchange that is under way."""
 
-    start: bytes
-    fields: tuple[tuple[bytes, bytes], ...]
+    def __init__(self) -> None:
+        self._occurred = False
+        self._limit: asyncio.Timeout | None = None
 
-    def get(self, name: bytes) -> bytes:
-        """Return the values of a field, joined by commas; empty if it is absent."""
-        return b",".join(value for known, value in self.fields if known == name)
+    def occur(self) -> None:
+        """End the exchange that is under way, and those that would start."""
+        self._occurred = True
+        if self._limit is not None and not self._limit.expired():
+            self._limit.reschedule(0)
 
-    def encode(self, start: bytes, *, without: frozenset[bytes] = frozenset()) -> bytes:
-        """Return the head's bytes with another start line, and without the fields `without`."""
-        lines = [name + b": " + value for name, value in self.fields if name not in without]
-        return b"\r\n".join([start, *lines]) + b"\r\n\r\n"
+    @contextmanager
+    def ends(self, limit: asyncio.Timeout) -> Iterator[None]:
+        """Let the disconnect end the time limit of an exchange, in the block."""
+        self._limit = limit
+        if self._occurred:
+            self.occur()
+        try:
+            yield
+        finally:
+            self._limit = None
+
+
+class ClientProtocol(asyncio.StreamReaderProtocol):
+    """A stream protocol that reports the disconnect of its client."""
+
+    def __init__(self, serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter, Disconnect], None]) -> None:
+        """Call `serve` with reader, writer and the disconnect. It must keep the reader alive."""
+        disconnect = Disconnect()
+        super().__init__(asyncio.StreamReader(limit=_PIECE), lambda reader, writer: serve(reader, writer, disconnect))
+        self._disconnect = disconnect
+
+    def eof_received(self) -> bool:
+        """Report that the client closed its sending side."""
+        self._disconnect.occur()
+        return bool(super().eof_received())
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Report that the connection was closed."""
+        self._disconnect.occur()
+        super().connection_lost(exc)
+
+
+class Peer:
+    """One side of the proxy: a connection, and the state of HTTP/1.1 on it. `role` is that of the gateway."""
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, role: type[h11.CLIENT] | type[h11.SERVER]
+    ) -> None:
+        self.reader = reader
+        self.writer = writer
+        self._http = h11.Connection(role, max_incomplete_event_size=MAX_HEAD)
+        self._unsent: list[bytes] = []
+
+    async def receive(self, to: Peer | None = None) -> h11.Event:
+        """Return the next part of the peer's message. What was sent `to` the other peer is flushed before any wait.
+
+        Raises h11.RemoteProtocolError for a malformed or partial message.
+        """
+        while (event := self._http.next_event()) is h11.NEED_DATA:
+            if to is not None:
+                await to.flush()
+            self._http.receive_data(await self.reader.read(_PIECE))
+        if not isinstance(event, h11.Event):
+            raise h11.RemoteProtocolError("data behind the end of a message")
+        if isinstance(event, h11.Request | h11.Response):
+            names = {name.lower() for name, _ in event.headers.raw_items()}
+            if names >= _LENGTHS:
+                raise h11.RemoteProtocolError("a message with two lengths")
+        return event
+
+    def send(self, event: h11.Event) -> None:
+        """Add a part of a message to the output. Raises h11.LocalProtocolError for a part that does not fit."""
+        self._unsent += self._http.send_with_data_passthrough(event) or ()
+
+    async def flush(self) -> None:
+        """Write the output and wait for room in the buffer. Raises TimeoutError if the peer stops reading."""
+        if self._unsent:
+            self.writer.writelines(self._unsent)
+            self._unsent = []
+            await self._drain()
+
+    async def request(self) -> h11.Request | None:
+        """Return the head of the next request, None if the client closed the connection before its first byte."""
+        event = await self.receive()
+        return event if isinstance(event, h11.Request) else None
+
+    async def copy_until_end(self, to: Peer) -> None:
+        """Copy bytes until this peer closes its side, first those that were received behind the last message."""
+        piece = self._http.trailing_data[0] or await self.reader.read(_PIECE)
+        while piece:
+            to.writer.write(piece)
+            await to._drain()
+            piece = await self.reader.read(_PIECE)
+
+    def renew(self, *, pipelines: bool) -> bool:
+        """Prepare for the next exchange. Return False if the connection cannot be used again.
+
+        `pipelines` is True if the peer may have sent the start of its next message.
+        """
+        done = set(self._http.states.values()) == {h11.DONE}
+        if not done or not (pipelines or self._http.trailing_data == (b"", False)):
+            return False
+        self._http.start_next_cycle()
+        return True
 
     @property
-    def chunked(self) -> bool:
-        """Return True if the body is chunked. Raises Malformed for another coding, or for an additional length."""
-        codings = [value.lower() for name, value in self.fields if name == b"transfer-encoding"]
-        if codings and (codings != [b"chunked"] or self.length is not None):
-            raise Malformed
-        return bool(codings)
+    def closed(self) -> bool:
+        """Return True if the connection was closed by either side."""
+        return self.reader.at_eof() or self.writer.is_closing()
 
-    @property
-    def length(self) -> int | None:
-        """Return the declared length of the body, None without one. Raises Malformed."""
-        lengths = [value for name, value in self.fields if name == b"content-length"]
-        if not lengths:
-            return None
-        if len(lengths) > 1 or not _LENGTH.fullmatch(lengths[0]):
-            raise Malformed
-        return int(lengths[0])
-
-    @property
-    def closes(self) -> bool:
-        """Return True if the connection ends after this message."""
-        return b"close" in self.get(b"connection").lower()
+    async def _drain(self) -> None:
+        async with asyncio.timeout(STALL_SECONDS):
+            await self.writer.drain()
 
 
-async def read_head(reader: asyncio.StreamReader) -> Head | None:
-    """Read start line and fields. Return None if the peer closed before the first byte. Raises Malformed."""
-    try:
-        raw = await reader.readuntil(b"\r\n\r\n")
-    except asyncio.IncompleteReadError as ended:
-        if ended.partial:
-            raise Malformed from None
-        return None
-    except asyncio.LimitOverrunError:
-        raise Malformed from None
-    start, *lines = raw[:-4].split(b"\r\n")
-    if any(map(_CONTROL.search, (start, *lines))):
-        raise Malformed
-    fields = []
-    for line in lines:
-        name, colon, value = line.partition(b":")
-        if not colon or not name or name != name.strip():
-            raise Malformed
-        fields.append((name.lower(), value.strip()))
-    return Head(start, tuple(fields))
+async def exchange(request: h11.Request, target: bytes, client: Peer, store: Peer) -> bool:
+    """Copy one request, to `target`, and its answer. Return True if both connections can be used again.
 
-
-async def relay_body(head: Head, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Copy a request's body: chunked, of known length, or none."""
-    if head.chunked:
-        await _copy_chunks(reader, writer)
-    else:
-        await _copy_exactly(reader, writer, head.length or 0)
-
-
-async def relay_response(method: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-    """Copy one answer. Return True if both connections can be reused.
-
-    A redirect is replaced by 400, so that no client follows it. Raises Malformed, IncompleteReadError if the store
-    closes the connection within its answer, and TimeoutError if the client stops reading.
+    Raises RedirectRefused, h11.ProtocolError for a malformed message, and TimeoutError if a receiver stops reading.
     """
+    fields = [(name, value) for name, value in request.headers.raw_items() if name.lower() not in _HOP_FIELDS]
+    store.send(h11.Request(method=request.method, target=target, headers=fields))
+    if _LENGTHS.isdisjoint(name.lower() for name, _ in fields):
+        await _copy_body(client, store)  # The end of the request, which has no body.
+        await _copy_answer(store, client)
+    else:
+        sending = asyncio.create_task(_copy_body(client, store))
+        try:
+            await _copy_answer(store, client)
+        finally:
+            sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
+    return store.renew(pipelines=False) and client.renew(pipelines=True)
+
+
+async def _copy_answer(store: Peer, client: Peer) -> None:
     for _ in range(MAX_INTERIM + 1):
-        head = await read_head(reader)
-        if head is None:
-            return False
-        version, status = _status_of(head)
-        if status == 101 or (300 <= status < 400 and status != 304):
-            await _send(writer, _REDIRECT)
-            return False
-        if status >= 200:
-            break
-        await _send(writer, head.encode(head.start))
-    else:
-        raise Malformed
-    chunked, length = head.chunked, head.length  # Validated before the first byte is copied.
-    await _send(writer, head.encode(head.start))
-    if method == b"HEAD" or status in (204, 304):
-        pass
-    elif chunked:
-        await _copy_chunks(reader, writer)
-    elif length is not None:
-        await _copy_exactly(reader, writer, length)
-    else:
-        await copy_until_end(reader, writer)
-        return False
-    return version == b"HTTP/1.1" and not head.closes
+        head = await store.receive(client)
+        if not isinstance(head, h11.InformationalResponse | h11.Response):
+            raise h11.RemoteProtocolError("no answer")
+        if head.status_code == 101 or (300 <= head.status_code < 400 and head.status_code != 304):
+            raise RedirectRefused
+        if head.http_version != b"1.1":  # the only version that h11 writes
+            head = type(head)(status_code=head.status_code, headers=list(head.headers), reason=head.reason)
+        client.send(head)
+        if isinstance(head, h11.Response):
+            return await _copy_body(store, client)
+    raise h11.RemoteProtocolError("too many interim answers")
 
 
-def _status_of(head: Head) -> tuple[bytes, int]:
-    """Return the protocol version and the status code of an answer. Raises Malformed."""
-    version, _, rest = head.start.partition(b" ")
-    status = rest.partition(b" ")[0]
-    if version not in (b"HTTP/1.1", b"HTTP/1.0") or not _STATUS.fullmatch(status):
-        raise Malformed
-    return version, int(status)
+async def _copy_body(sender: Peer, receiver: Peer) -> None:
+    while not isinstance(event := await sender.receive(receiver), h11.EndOfMessage):
+        receiver.send(event)
+    receiver.send(event)
+    await receiver.flush()
 
 
-async def copy_until_end(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Copy until the sender closes its side."""
-    while piece := await reader.read(_PIECE):
-        await _send(writer, piece)
-
-
-async def _send(writer: asyncio.StreamWriter, data: bytes) -> None:
-    """Write and wait for room in the buffer. Raises TimeoutError if the receiver stops reading."""
-    writer.write(data)
-    async with asyncio.timeout(STALL_SECONDS):
-        await writer.drain()
-
-
-async def _copy_exactly(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, length: int) -> None:
-    while length > 0:
-        piece = await reader.read(min(length, _PIECE))
-        if not piece:
-            raise asyncio.IncompleteReadError(b"", length)
-        length -= len(piece)
-        await _send(writer, piece)
-
-
-async def _copy_chunks(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while True:
-        line = await _line(reader)
-        size_text = line[:-2].partition(b";")[0].rstrip(b" \t")
-        if not _CHUNK_SIZE.fullmatch(size_text):
-            raise Malformed
-        await _send(writer, line)
-        size = int(size_text, 16)
-        if size == 0:
-            break
-        await _copy_exactly(reader, writer, size)
-        if await reader.readexactly(2) != b"\r\n":
-            raise Malformed
-        await _send(writer, b"\r\n")
-    remaining = MAX_TRAILERS
-    while True:
-        line = await _line(reader)
-        remaining -= len(line)
-        if remaining < 0:
-            raise Malformed
-        await _send(writer, line)
-        if line == b"\r\n":
-            return
-
-
-async def _line(reader: asyncio.StreamReader) -> bytes:
+async def tunnel(client: Peer, store: Peer) -> None:
+    """Copy in both directions until either side has closed."""
+    directions = (
+        asyncio.create_task(client.copy_until_end(store)),
+        asyncio.create_task(store.copy_until_end(client)),
+    )
     try:
-        line = await reader.readuntil(b"\r\n")
-    except asyncio.LimitOverrunError:
-        raise Malformed from None
-    if _CONTROL.search(line[:-2]):
-        raise Malformed
-    return line
+        await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for direction in directions:
+            direction.cancel()
+        await asyncio.gather(*directions, return_exceptions=True)
+
+
+async def close_peers(*peers: Peer) -> None:
+    """Close connections. Buffered data gets CLOSE_SECONDS to be sent; then the sockets are aborted."""
+    writers = [peer.writer for peer in peers]
+    try:
+        for writer in writers:
+            writer.close()
+        async with asyncio.timeout(CLOSE_SECONDS):
+            await asyncio.gather(*(writer.wait_closed() for writer in writers), return_exceptions=True)
+    except (OSError, RuntimeError):
+        pass  # The timeout is over, or the event loop has ended.
+    finally:
+        for writer in writers:
+            writer.transport.abort()
