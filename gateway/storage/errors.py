@@ -46,3 +46,31 @@ class StorageAnswerMalformed(ShortTermCredentialError, code=400):
 
 class StorageCheckFailed(CatalogError, code=400):
     """A required property of the store is violated or could not be verified."""
+
+
+def file_missing() -> FileMissing:
+    return FileMissing("The file does not exist in the storage")
+
+
+def file_exists() -> FileExists:
+    return FileExists("A file already exists at this path of the storage. Choose another path")
+
+
+def require_size(size: int, max_bytes: int) -> None:
+    """Raise FileTooLarge if the file has more than `max_bytes`."""
+    if size > max_bytes:
+        raise FileTooLarge(f"The file has {size} bytes; at most {max_bytes} are allowed")
+
+
+def denied() -> StorageDenied:
+    return StorageDenied(
+        "The storage denied this request with the credential of the warehouse. Check the credential and its rights on "
+        "the location"
+    )
+
+
+def unavailable() -> StorageUnavailable:
+    return StorageUnavailable(
+        "The storage did not answer, or returned an unexpected error. Check the storage profile and the store, then "
+        "try again"
+    )

@@ -6,9 +6,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Final, Protocol
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 import obstore
 from obstore import exceptions as failures
@@ -20,16 +22,26 @@ from gateway.scope.endpoint import EndpointRoute
 from gateway.scope.errors import InvalidStorageProfile
 from gateway.scope.profile import StorageProfile
 from gateway.storage.errors import (
-    FileExists,
     FileMissing,
     FileTooLarge,
-    StorageDenied,
     StorageEndpointRefused,
     StorageUnavailable,
+    denied,
+    file_exists,
+    file_missing,
+    require_size,
+    unavailable,
 )
 
-__all__ = ["ObjectFiles", "ObjectStores"]
+if TYPE_CHECKING:
+    from obstore.store import BackoffConfig, ClientConfig, RetryConfig
 
+__all__ = ["CachedStores", "ObjectFiles", "ObjectStores"]
+
+Key = TypeVar("Key")
+Store = TypeVar("Store", bound=ObjectStore)
+
+MAX_STORES: Final = 256
 DELETE_BATCH: Final = 1000
 DELETE_AT_ONCE: Final = 16
 # An error of the function that gets tokens has no exception type, only this text.
@@ -48,6 +60,54 @@ class ObjectStores(Protocol):
     def route(self, profile: StorageProfile) -> EndpointRoute | None:
         """Return the route to the profile's endpoint, None without an endpoint. Raises InvalidStorageProfile."""
         ...
+
+
+class CachedStores(Generic[Key, Store]):
+    """An LRU cache of the library's clients for one provider, and the options that they share.
+
+    `certificates` (PEM) are trusted in addition to the system's.
+    """
+
+    def __init__(self, *, connect_seconds: float, request_seconds: float, certificates: str | None = None) -> None:
+        self._connect = timedelta(seconds=connect_seconds)
+        self._request = timedelta(seconds=request_seconds)
+        self._certificates = certificates
+        self._cached: OrderedDict[Key, Store] = OrderedDict()
+
+    def route(self, profile: StorageProfile) -> EndpointRoute | None:
+        """Return None: a profile names no server. The environment's proxy settings apply."""
+        return None
+
+    def _cache(self, key: Key, make: Callable[[], Store]) -> Store:
+        """Return the client of this key. `make` makes a missing one."""
+        found = self._cached.get(key)
+        if found is None:
+            found = self._cached[key] = make()
+            while len(self._cached) > MAX_STORES:
+                self._cached.popitem(last=False)
+        self._cached.move_to_end(key)
+        return found
+
+    def _client(self, endpoint: str, route: EndpointRoute | None = None) -> ClientConfig:
+        options: ClientConfig = {
+            "allow_http": endpoint.startswith("http://"),
+            "connect_timeout": self._connect,
+            "timeout": self._request,
+            "user_agent": "lakegate",
+        }
+        if self._certificates is not None:
+            options["root_certificate"] = self._certificates
+        if route is not None:
+            options["proxy_url"] = route.proxy_url
+        return options
+
+    def _retries(self) -> RetryConfig:
+        backoff: BackoffConfig = {
+            "init_backoff": timedelta(milliseconds=100),
+            "max_backoff": timedelta(seconds=1),
+            "base": 2,
+        }
+        return {"max_retries": 2, "retry_timeout": self._request, "backoff": backoff}
 
 
 class ObjectFiles:
@@ -70,8 +130,7 @@ class ObjectFiles:
         """Return the whole file. Raises `FileMissing`, and `FileTooLarge` as soon as more than `max_bytes` are read."""
         async with self._calling(profile, credential) as store:
             answer = await obstore.get_async(store, key)
-            if answer.meta["size"] > max_bytes:
-                raise FileTooLarge(f"The file has {answer.meta['size']} bytes; at most {max_bytes} are allowed")
+            require_size(answer.meta["size"], max_bytes)
             parts: list[bytes] = []
             remaining = max_bytes
             # The size in the answer is only the store's statement, so the received bytes are counted.
@@ -128,27 +187,18 @@ class ObjectFiles:
         except CatalogError:
             raise
         except (FileNotFoundError, failures.NotFoundError):
-            raise FileMissing("The file does not exist in the storage") from None
+            raise file_missing() from None
         except (failures.AlreadyExistsError, failures.PreconditionError):
-            raise FileExists("A file already exists at this path of the storage. Choose another path") from None
+            raise file_exists() from None
         except (PermissionError, failures.PermissionDeniedError, failures.UnauthenticatedError) as error:
             if _TOKEN_OUTAGE.search(str(error)):
                 raise StorageUnavailable(
                     "The authorization server of the storage did not answer in time. Try again"
                 ) from None
-            raise StorageDenied(
-                "The storage denied this request with the credential of the warehouse. Check the credential and its "
-                "rights on the location"
-            ) from None
+            raise denied() from None
         except (TimeoutError, OSError, failures.BaseError) as error:
             if route is not None and route.refusal is not None:
                 raise StorageEndpointRefused(route.refusal) from None
             if self._stores.refused.search(str(error)):
-                raise StorageDenied(
-                    "The storage denied this request with the credential of the warehouse. Check the credential and "
-                    "its rights on the location"
-                ) from None
-            raise StorageUnavailable(
-                "The storage did not answer, or returned an unexpected error. Check the storage profile and the "
-                "store, then try again"
-            ) from None
+                raise denied() from None
+            raise unavailable() from None

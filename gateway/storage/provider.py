@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from gateway.scope.credential import Credential, TemporaryCredential
@@ -25,7 +26,7 @@ from gateway.storage.errors import StorageEndpointRefused
 if TYPE_CHECKING:
     from gateway.storage.trials import Trials
 
-__all__ = ["ClientOptions", "FileClient", "Provider", "Sessions", "Signer", "StorageClient", "StorageClients"]
+__all__ = ["ClientOptions", "FileClient", "Provider", "Sessions", "Signer", "StorageClient", "StorageClients", "opens"]
 
 CONNECT_SECONDS: Final = 2.0
 REQUEST_SECONDS: Final = 15.0
@@ -172,6 +173,19 @@ class ClientOptions:
     def addresses_of(self, provider: str) -> StoreAddresses:
         """Return the operator's addresses for this `type` of profiles."""
         return self.addresses.get(provider, NO_ADDRESSES)
+
+
+def opens(module: str) -> Callable[[ClientOptions], StorageClient]:
+    """Return the function that imports the client module of a provider and calls its `open_client`.
+
+    The client libraries need memory and time for their import, and decoding a profile does not use them.
+    """
+
+    def open_client(options: ClientOptions) -> StorageClient:
+        client: StorageClient = import_module(module).open_client(options)
+        return client
+
+    return open_client
 
 
 Prove = Callable[[StorageProfile, Location, AccessLevel, Sequence[str]], list[str]]

@@ -13,12 +13,13 @@ from gateway.scope.rules import StorageRules
 from gateway.storage.adls.credential import AdlsSas, AdlsSharedKey, adls_credential
 from gateway.storage.adls.delegation import Delegation
 from gateway.storage.adls.directories import AdlsFiles
-from gateway.storage.adls.profile import AdlsProfile, adls_profile, identity_refusal
+from gateway.storage.adls.profile import AdlsProfile, identity_refusal
 from gateway.storage.adls.sas import read_directory, sign_with_account, sign_with_delegation
 from gateway.storage.adls.stores import AdlsStores
 from gateway.storage.errors import ShortTermCredentialError
 from gateway.storage.object_files import ObjectFiles
 from gateway.storage.provider import ClientOptions, StorageClient
+from gateway.storage.stored import typed
 
 __all__ = ["AdlsSessions", "correlation_id", "open_client"]
 
@@ -47,7 +48,7 @@ class AdlsSessions:
             profile.check(self._rules)
         except InvalidStorageProfile as refused:
             raise ShortTermCredentialError(refused.message, "endpoint") from None
-        refusal = identity_refusal(adls_profile(profile), own, self._rules.identity(AdlsProfile.provider))
+        refusal = identity_refusal(typed(profile, AdlsProfile), own, self._rules.identity(AdlsProfile.provider))
         if refusal is not None:
             raise ShortTermCredentialError(refusal, "profile")
         directory = read_directory(policy)
@@ -56,7 +57,7 @@ class AdlsSessions:
         if isinstance(own, AdlsSharedKey):
             token = sign_with_account(directory, base64.b64decode(own.key), start=start, expiry=expiry)
         else:
-            key = await self._delegation.key(adls_profile(profile), own)
+            key = await self._delegation.key(typed(profile, AdlsProfile), own)
             expiry = min(expiry, key.expires_at)
             token = sign_with_delegation(
                 directory, key, start=start, expiry=expiry, correlation_id=correlation_id(session_name)

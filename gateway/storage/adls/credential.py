@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
-from gateway.iceberg.errors import BadRequestException
 from gateway.scope.credential import Credential, Redacted, digest_of
 from gateway.scope.errors import InvalidStorageCredential
 from gateway.scope.rules import StorageRules
+from gateway.storage.stored import StoredCredential, decode_stored_credential
 
 __all__ = [
     "AdlsClientCredentials",
@@ -37,16 +37,7 @@ class _OfAdls(Redacted):
     provider: ClassVar[str] = "adls"
 
 
-class AdlsClientCredentials(
-    _OfAdls,
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    rename="kebab",
-    forbid_unknown_fields=True,
-    tag_field="credential-type",
-    tag="client-credentials",
-):
+class AdlsClientCredentials(_OfAdls, StoredCredential, frozen=True, kw_only=True, tag="client-credentials"):
     """An application of Entra ID with a secret."""
 
     _shown: ClassVar[tuple[str, ...]] = ("client_id", "tenant_id")
@@ -65,22 +56,8 @@ class AdlsClientCredentials(
                 "Storage credential field 'client-secret' must be 1 to 512 printable characters"
             )
 
-    @property
-    def digest(self) -> str:
-        """A cache key for this credential, without its secret."""
-        return digest_of("client-credentials", self.tenant_id, self.client_id, self.client_secret)
 
-
-class AdlsSharedKey(
-    _OfAdls,
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    rename="kebab",
-    forbid_unknown_fields=True,
-    tag_field="credential-type",
-    tag="shared-access-key",
-):
+class AdlsSharedKey(_OfAdls, StoredCredential, frozen=True, kw_only=True, tag="shared-access-key"):
     """The key of a storage account."""
 
     key: str
@@ -95,28 +72,9 @@ class AdlsSharedKey(
                 "Storage credential field 'key' must be the key of a storage account, in base64"
             )
 
-    @property
-    def digest(self) -> str:
-        """A cache key for this credential, without its secret."""
-        return digest_of("shared-access-key", self.key)
 
-
-class AdlsSystemIdentity(
-    _OfAdls,
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    rename="kebab",
-    forbid_unknown_fields=True,
-    tag_field="credential-type",
-    tag="azure-system-identity",
-):
+class AdlsSystemIdentity(_OfAdls, StoredCredential, frozen=True, kw_only=True, tag="azure-system-identity"):
     """The gateway's own cloud identity (managed identity, workload identity). The operator must enable it."""
-
-    @property
-    def digest(self) -> str:
-        """A cache key for this credential."""
-        return digest_of("system-identity")
 
 
 AdlsCredential = AdlsClientCredentials | AdlsSharedKey | AdlsSystemIdentity
@@ -157,22 +115,24 @@ def adls_credential(credential: Credential) -> AnyAdlsCredential:
     return credential
 
 
+_FORMS: Final = (
+    "'credential-type' must be client-credentials, with 'client-id', 'tenant-id' and 'client-secret', "
+    "shared-access-key, with 'key', or azure-system-identity"
+)
+
+
 def decode_adls_credential(fields: dict[str, Any], rules: StorageRules) -> AdlsCredential:
     """Decode `{"credential-type":…}`.
 
     Raises `InvalidStorageCredential`, whose message never contains a value, and `BadRequestException` for a system
     identity that `rules` do not allow.
     """
-    try:
-        credential: AdlsCredential = msgspec.convert(fields, type=AdlsCredential)
-    except msgspec.ValidationError:
-        # The library quotes unknown names and tags, which may be a misplaced secret.
-        raise InvalidStorageCredential(
-            "Invalid storage credential: 'credential-type' must be client-credentials, with 'client-id', 'tenant-id' "
-            "and 'client-secret', shared-access-key, with 'key', or azure-system-identity"
-        ) from None
-    if isinstance(credential, AdlsSystemIdentity) and not rules.identity(AdlsSystemIdentity.provider).enabled:
-        raise BadRequestException(
-            "Credentials of type azure-system-identity are not enabled on this server. Use the type client-credentials."
-        )
+    credential: AdlsCredential = decode_stored_credential(
+        AdlsCredential,
+        fields,
+        rules,
+        identity=AdlsSystemIdentity,
+        instead="client-credentials",
+        describe=lambda _: _FORMS,
+    )
     return credential

@@ -18,10 +18,11 @@ import msgspec
 from gateway.scope.credential import Credential
 from gateway.scope.profile import StorageProfile
 from gateway.storage.adls.credential import AdlsSas
-from gateway.storage.adls.profile import AdlsProfile, adls_profile
+from gateway.storage.adls.profile import AdlsProfile
 from gateway.storage.adls.stores import blob_address
-from gateway.storage.errors import StorageDenied, StorageUnavailable
+from gateway.storage.errors import denied, unavailable
 from gateway.storage.provider import FileClient
+from gateway.storage.stored import typed
 
 if TYPE_CHECKING:
     import requests
@@ -101,15 +102,15 @@ class AdlsFiles:
             async with asyncio.timeout(self._total_seconds):
                 return await asyncio.get_running_loop().run_in_executor(self._pool, call, *arguments)
         except TimeoutError:
-            raise _unavailable() from None
+            raise unavailable() from None
 
     def _delete(self, profile: StorageProfile, credential: AdlsSas, key: str) -> None:
-        found = adls_profile(profile)
+        found = typed(profile, AdlsProfile)
         url = f"{self._address(found)}/{found.filesystem}/{quote(key)}?{credential.token}"
         self._send("DELETE", url)
 
     def _keys(self, profile: StorageProfile, credential: AdlsSas, prefix: str, limit: int) -> Sequence[str]:
-        found = adls_profile(profile)
+        found = typed(profile, AdlsProfile)
         query = {"resource": "filesystem", "recursive": "true", "maxResults": str(min(limit, PAGE))}
         if prefix:
             query["directory"] = prefix.removesuffix("/")
@@ -124,7 +125,7 @@ class AdlsFiles:
             try:
                 page = msgspec.json.decode(content, type=_Page)
             except msgspec.MsgspecError:
-                raise _unavailable() from None
+                raise unavailable() from None
             keys += [each.name for each in page.paths if str(each.is_directory).lower() != "true"]
             following = answer.headers.get("x-ms-continuation") or None
         return keys[:limit]
@@ -151,21 +152,11 @@ class AdlsFiles:
             ) as answer:
                 content: bytes = answer.raw.read(MAX_ANSWER, decode_content=True)
         except (requests.RequestException, OSError):
-            raise _unavailable() from None
+            raise unavailable() from None
         if answer.status_code == 404:
             return None, b""
         if answer.status_code in (401, 403):
-            raise StorageDenied(
-                "The storage denied this request with the credential of the warehouse. Check the credential and its "
-                "rights on the location"
-            )
+            raise denied()
         if answer.status_code not in (200, 202):
-            raise _unavailable()
+            raise unavailable()
         return answer, content
-
-
-def _unavailable() -> StorageUnavailable:
-    return StorageUnavailable(
-        "The storage did not answer, or returned an unexpected error. Check the storage profile and the store, then "
-        "try again"
-    )

@@ -10,13 +10,9 @@ it. That rule is checked with every use, because settings can change.
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from secrets import token_bytes
 from typing import Any, ClassVar, Final
 
-import msgspec
-
-from gateway.iceberg.value_messages import in_words
 from gateway.scope.credential import TemporaryCredential
 from gateway.scope.errors import InvalidLocation, InvalidStorageProfile
 from gateway.scope.layout import DefaultLayout, StorageLayout
@@ -27,7 +23,8 @@ from gateway.scope.rules import IdentityRules, StorageRules
 from gateway.storage.adls.credential import AdlsSas, AdlsSystemIdentity, AnyAdlsCredential, decode_adls_credential
 from gateway.storage.adls.proof import prove_scope
 from gateway.storage.adls.sas import build_directory, read_directory, sign_with_account
-from gateway.storage.provider import ClientOptions, Provider, StorageClient
+from gateway.storage.provider import Provider, opens
+from gateway.storage.stored import StoredProfile, base_below, check_key_prefix, decode_stored_profile, identity_disabled
 
 __all__ = [
     "ADLS",
@@ -36,7 +33,6 @@ __all__ = [
     "HOSTS",
     "SCHEME",
     "AdlsProfile",
-    "adls_profile",
     "blob_host",
     "check_account",
     "check_filesystem",
@@ -120,9 +116,7 @@ AUTHORITIES: Final = (
 _ALTERNATIVE_PROTOCOLS: Final = ("wasbs", "wasb", "abfs")
 
 
-class AdlsProfile(
-    msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True, tag_field="type", tag="adls"
-):
+class AdlsProfile(StoredProfile, frozen=True, kw_only=True, tag="adls"):
     """A warehouse in a file system of an account with hierarchical namespace. `key_prefix` has no leading or trailing
     slash. Durations are whole seconds.
 
@@ -131,6 +125,8 @@ class AdlsProfile(
     """
 
     provider: ClassVar[str] = "adls"
+    scheme: ClassVar[Scheme] = SCHEME
+    place: ClassVar[tuple[str, ...]] = ("account_name", "filesystem", "key_prefix", "host")
     credential_kind: ClassVar[str | None] = "client-credentials"
     no_contact: ClassVar[str] = (
         "The storage cannot be used. Possible causes: the account or the file system does not exist; the account has "
@@ -164,12 +160,7 @@ class AdlsProfile(
         prefix = self.key_prefix
         if prefix is None:
             return
-        if not prefix or prefix.startswith("/") or prefix.endswith("/"):
-            raise InvalidStorageProfile(
-                "Storage profile field 'key-prefix' must not be empty, and must not begin or end with a slash"
-            )
-        if len(prefix.encode()) > MAX_KEY_PREFIX:
-            raise InvalidStorageProfile(f"Storage profile field 'key-prefix' must have at most {MAX_KEY_PREFIX} bytes")
+        check_key_prefix(prefix, MAX_KEY_PREFIX)
         self.base_location()
 
     @property
@@ -195,14 +186,9 @@ class AdlsProfile(
             seconds = min(seconds, MAX_SECONDS_ELSEWHERE)
         return Downscoping(seconds, None, build_directory, shortest_seconds=MIN_SAS_SECONDS)
 
-    @property
-    def own_access(self) -> None:
-        """None: the gateway accesses a file system with a stored credential only."""
-        return None
-
     def base_location(self) -> BaseLocation:
         """Return the location that contains the whole warehouse; a `Location` if there is a key prefix."""
-        return _base_location(f"{self.filesystem}@{self.server}", self.key_prefix)
+        return base_below(SCHEME, f"{self.filesystem}@{self.server}", self.key_prefix)
 
     def parse_location(self, text: str) -> Location:
         """Parse `abfss://filesystem@account.host/path`, strictly below the base. Raises `InvalidLocation`.
@@ -221,10 +207,7 @@ class AdlsProfile(
         if name.lower() in ("wasb", "wasbs") and authority.endswith(of_blobs):
             authority = f"{authority.removesuffix(of_blobs)}@{self.server}"
         location = SCHEME.parse(f"{SCHEME.name}://{authority}{slash}{path}", escapes_known=True)
-        base = self.base_location()
-        if not base.contains(location, strict=True):
-            raise InvalidLocation(f"Location must be below the base location of the warehouse, {base.prefix_text!r}")
-        return location
+        return self.require_below(location)
 
     def check(self, rules: StorageRules) -> None:
         """Check the host: it receives tokens of the warehouse's identity."""
@@ -233,18 +216,6 @@ class AdlsProfile(
                 f"Storage profile field 'host' must be one of {', '.join((*HOSTS, *rules.hosts))}. The operator can "
                 "list further hosts in LAKEGATE__STORAGE__ADLS_HOSTS"
             )
-
-    def moved(self, new: StorageProfile) -> list[str]:
-        """Return those of account, file system, key prefix and host that differ in `new`."""
-        if not isinstance(new, AdlsProfile):
-            return ["type"]
-        compared = (
-            ("account-name", self.account_name, new.account_name),
-            ("filesystem", self.filesystem, new.filesystem),
-            ("key-prefix", self.key_prefix, new.key_prefix),
-            ("host", self.host, new.host),
-        )
-        return [field for field, before, after in compared if before != after]
 
     def endpoints(self) -> dict[str, str]:
         """Return the servers other than Azure's public ones."""
@@ -282,35 +253,12 @@ class AdlsProfile(
         return properties
 
 
-@lru_cache(maxsize=512)
-def _base_location(authority: str, key_prefix: str | None) -> BaseLocation:
-    """Return the location of a file system or of a directory in it. Cached: every load with credentials checks it."""
-    if key_prefix is None:
-        return BaseLocation(SCHEME, authority, ())
-    return Location(SCHEME, authority, tuple(key_prefix.split("/")))
-
-
-def adls_profile(profile: StorageProfile) -> AdlsProfile:
-    """Return the profile with its type. Raises TypeError for one of another provider."""
-    if not isinstance(profile, AdlsProfile):
-        raise TypeError(f"a {type(profile).__name__} is no profile of Azure storage")
-    return profile
-
-
 def decode_adls_profile(fields: dict[str, Any], rules: StorageRules) -> AdlsProfile:
     """Decode `{"type":"adls",…}`. Raises `InvalidStorageProfile`, and `InvalidLocation` for names and key prefix."""
-    if isinstance(fields.get("key-prefix"), str):
-        # A trailing slash does not change the location; an empty prefix is the root of the file system.
-        fields["key-prefix"] = fields["key-prefix"].removesuffix("/") or None
     if isinstance(fields.get("authority-host"), str):
         fields["authority-host"] = fields["authority-host"].removesuffix("/")
-    for name in ("storage-layout", "host", "authority-host", "sas-token-validity-seconds"):
-        if fields.get(name, ...) is None:
-            del fields[name]
-    try:
-        profile = msgspec.convert(fields, type=AdlsProfile)
-    except msgspec.ValidationError as error:
-        raise InvalidStorageProfile(f"Invalid storage profile: {in_words(error, AdlsProfile)}") from None
+    nullable = ("host", "authority-host", "sas-token-validity-seconds")
+    profile = decode_stored_profile(AdlsProfile, fields, nullable=nullable)
     profile.check(rules)
     return profile
 
@@ -323,20 +271,13 @@ def _prove(profile: StorageProfile, location: Location, level: AccessLevel, othe
     return [str(violation) for violation in prove_scope(signature, key, location, level, other_keys)]
 
 
-def _open(options: ClientOptions) -> StorageClient:
-    # The client libraries need memory and time for their import, and decoding a profile does not use them.
-    from gateway.storage.adls.client import open_client
-
-    return open_client(options)
-
-
 ADLS: Final = Provider(
     profile=AdlsProfile,
     scheme=SCHEME,
     allowed=lambda rules: True,
     decode_profile=decode_adls_profile,
     decode_credential=decode_adls_credential,
-    open=_open,
+    open=opens("gateway.storage.adls.client"),
     prove=_prove,
     credential_type="az",
     aliases=("azdls",),
@@ -349,9 +290,7 @@ def identity_refusal(profile: AdlsProfile, credential: AnyAdlsCredential, rules:
     if not isinstance(credential, AdlsSystemIdentity) or rules.allows_directly(store):
         return None
     if not rules.enabled:
-        return (
-            "Credentials of type azure-system-identity are not enabled on this server. Use the type client-credentials"
-        )
+        return identity_disabled(AdlsSystemIdentity, "client-credentials")
     return (
         f"The operator does not allow the gateway's own identity for the filesystem {store!r}. The operator can list "
         "it in LAKEGATE__ADLS_SYSTEM_CREDENTIALS_FILESYSTEMS"

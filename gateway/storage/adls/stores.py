@@ -8,15 +8,12 @@ redirect a request or change its identity is always given.
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from obstore.store import AzureStore
 
 from gateway.scope.credential import Credential
-from gateway.scope.endpoint import EndpointRoute
 from gateway.scope.profile import StorageProfile
 from gateway.scope.rules import StorageRules
 from gateway.scope.store_addresses import ACCOUNT
@@ -27,17 +24,15 @@ from gateway.storage.adls.credential import (
     BearerToken,
     adls_credential,
 )
-from gateway.storage.adls.profile import AdlsProfile, adls_profile, blob_host, identity_refusal
+from gateway.storage.adls.profile import AdlsProfile, blob_host, identity_refusal
 from gateway.storage.errors import StorageDenied
-
-if TYPE_CHECKING:
-    from obstore.store import ClientConfig
+from gateway.storage.object_files import CachedStores
+from gateway.storage.stored import typed
 
 __all__ = ["AdlsStores", "blob_address"]
 
 GetToken = Callable[[AdlsProfile, AdlsCredential], Awaitable[BearerToken]]
 
-MAX_STORES: Final = 256
 # For refused listings the library has no exception type, only this text.
 _REFUSED: Final = re.compile(
     r"\AGeneric MicrosoftAzure error: Error performing (?:list|bulk delete) request: [^\n]*?"
@@ -52,7 +47,7 @@ def blob_address(profile: AdlsProfile, endpoint: str | None) -> str:
     return f"https://{profile.account_name}.{blob_host(profile.host)}"
 
 
-class AdlsStores:
+class AdlsStores(CachedStores[tuple[str, str, str], AzureStore]):
     """An LRU cache of clients by account, file system and credential.
 
     `token` makes tokens of a warehouse's credential. Profiles are checked against `rules` with every use. `endpoint` is
@@ -71,33 +66,20 @@ class AdlsStores:
         certificates: str | None = None,
         endpoint: str | None = None,
     ) -> None:
+        super().__init__(connect_seconds=connect_seconds, request_seconds=request_seconds, certificates=certificates)
         self._token = token
         self._rules = rules
-        self._connect = timedelta(seconds=connect_seconds)
-        self._request = timedelta(seconds=request_seconds)
-        self._certificates = certificates
         self._endpoint = endpoint
-        self._cached: OrderedDict[tuple[str, str, str], AzureStore] = OrderedDict()
-
-    def route(self, profile: StorageProfile) -> EndpointRoute | None:
-        """Return None: a profile names Azure's own servers only."""
-        return None
 
     def store(self, profile: StorageProfile, credential: Credential) -> AzureStore:
         """Return the client for both.
 
         Raises InvalidStorageProfile for a host that is not allowed here, and StorageDenied for such a credential.
         """
-        found = adls_profile(profile)
+        found = typed(profile, AdlsProfile)
         found.check(self._rules)
         key = (found.server, found.filesystem, credential.digest)
-        known = self._cached.get(key)
-        if known is None:
-            known = self._cached[key] = self._make(found, credential)
-            while len(self._cached) > MAX_STORES:
-                self._cached.popitem(last=False)
-        self._cached.move_to_end(key)
-        return known
+        return self._cache(key, lambda: self._make(found, credential))
 
     def _make(self, profile: AdlsProfile, credential: Credential) -> AzureStore:
         given = adls_credential(credential)
@@ -123,24 +105,5 @@ class AdlsStores:
             skip_signature=False,
             credential_provider=current,
             client_options=self._client(endpoint),
-            retry_config={
-                "max_retries": 2,
-                "retry_timeout": self._request,
-                "backoff": {
-                    "init_backoff": timedelta(milliseconds=100),
-                    "max_backoff": timedelta(seconds=1),
-                    "base": 2,
-                },
-            },
+            retry_config=self._retries(),
         )
-
-    def _client(self, endpoint: str) -> ClientConfig:
-        options: ClientConfig = {
-            "allow_http": endpoint.startswith("http://"),
-            "connect_timeout": self._connect,
-            "timeout": self._request,
-            "user_agent": "lakegate",
-        }
-        if self._certificates is not None:
-            options["root_certificate"] = self._certificates
-        return options

@@ -9,11 +9,12 @@ from gateway.scope.rules import IdentityRules
 from gateway.storage.errors import ShortTermCredentialError, StorageCheckFailed, StorageDenied
 from gateway.storage.gcs.access_boundary import whole_bucket
 from gateway.storage.gcs.credential import GcsToken, gcs_credential
-from gateway.storage.gcs.profile import GcsProfile, gcs_profile, identity_refusal
+from gateway.storage.gcs.profile import GcsProfile, identity_refusal
 from gateway.storage.gcs.stores import ENDPOINT, GcsStores
 from gateway.storage.gcs.tokens import GcsTokens
 from gateway.storage.object_files import ObjectFiles
 from gateway.storage.provider import ClientOptions, FileClient, StorageClient
+from gateway.storage.stored import typed
 
 __all__ = ["GcsSessions", "open_client"]
 
@@ -36,7 +37,7 @@ class GcsSessions:
         own = gcs_credential(credential)
         if isinstance(own, GcsToken):
             raise TypeError("a temporary credential makes no sessions")
-        refusal = identity_refusal(gcs_profile(profile), own, self._rules)
+        refusal = identity_refusal(typed(profile, GcsProfile), own, self._rules)
         if refusal is not None:
             raise ShortTermCredentialError(refusal, "profile")
         return await self._tokens.downscoped(own, policy, seconds=seconds)
@@ -46,7 +47,7 @@ class GcsSessions:
         token = gcs_credential(temporary)
         if not isinstance(token, GcsToken):
             raise TypeError("only a temporary credential has a boundary to get rid of")
-        other = await self._tokens.exchanged(token, whole_bucket(gcs_profile(profile).bucket))
+        other = await self._tokens.exchanged(token, whole_bucket(typed(profile, GcsProfile).bucket))
         if other is None:
             return
         with contextlib.suppress(StorageDenied):

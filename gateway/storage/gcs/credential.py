@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
-from gateway.iceberg.errors import BadRequestException
 from gateway.scope.credential import Credential, Redacted, digest_of
 from gateway.scope.errors import InvalidStorageCredential
 from gateway.scope.rules import StorageRules
+from gateway.storage.stored import StoredCredential, decode_stored_credential
 
 __all__ = [
     "AnyGcsCredential",
@@ -75,16 +75,7 @@ class ServiceAccountKey(Redacted, msgspec.Struct, frozen=True, kw_only=True):
             )
 
 
-class GcsServiceAccountKey(
-    _OfGcs,
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    rename="kebab",
-    forbid_unknown_fields=True,
-    tag_field="credential-type",
-    tag="service-account-key",
-):
+class GcsServiceAccountKey(_OfGcs, StoredCredential, frozen=True, kw_only=True, tag="service-account-key"):
     """A service account with its key."""
 
     _shown: ClassVar[tuple[str, ...]] = ("key",)
@@ -97,24 +88,10 @@ class GcsServiceAccountKey(
         return digest_of("service-account-key", self.key.client_email, self.key.private_key_id, self.key.private_key)
 
 
-class GcsSystemIdentity(
-    _OfGcs,
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    rename="kebab",
-    forbid_unknown_fields=True,
-    tag_field="credential-type",
-    tag="gcp-system-identity",
-):
+class GcsSystemIdentity(_OfGcs, StoredCredential, frozen=True, kw_only=True, tag="gcp-system-identity"):
     """The gateway's own cloud identity (service account of the machine, workload identity). The operator must enable
     it.
     """
-
-    @property
-    def digest(self) -> str:
-        """A cache key for this credential."""
-        return digest_of("system-identity")
 
 
 GcsCredential = GcsServiceAccountKey | GcsSystemIdentity
@@ -148,22 +125,24 @@ def gcs_credential(credential: Credential) -> AnyGcsCredential:
     return credential
 
 
+_FORMS: Final = (
+    "'credential-type' must be service-account-key, with the JSON key file as an object in 'key', or "
+    "gcp-system-identity"
+)
+
+
 def decode_gcs_credential(fields: dict[str, Any], rules: StorageRules) -> GcsCredential:
     """Decode `{"credential-type":…}`.
 
     Raises `InvalidStorageCredential`, whose message never contains a value, and `BadRequestException` for a system
     identity that `rules` do not allow.
     """
-    try:
-        credential: GcsCredential = msgspec.convert(fields, type=GcsCredential)
-    except msgspec.ValidationError:
-        # The library quotes unknown names and tags, which may be a misplaced secret.
-        raise InvalidStorageCredential(
-            "Invalid storage credential: 'credential-type' must be service-account-key, with the JSON key file as an "
-            "object in 'key', or gcp-system-identity"
-        ) from None
-    if isinstance(credential, GcsSystemIdentity) and not rules.identity(GcsSystemIdentity.provider).enabled:
-        raise BadRequestException(
-            "Credentials of type gcp-system-identity are not enabled on this server. Use the type service-account-key."
-        )
+    credential: GcsCredential = decode_stored_credential(
+        GcsCredential,
+        fields,
+        rules,
+        identity=GcsSystemIdentity,
+        instead="service-account-key",
+        describe=lambda _: _FORMS,
+    )
     return credential

@@ -8,14 +8,10 @@ because settings can change.
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, ClassVar, Final
 
-import msgspec
-
-from gateway.iceberg.value_messages import in_words
 from gateway.scope.credential import TemporaryCredential
-from gateway.scope.errors import InvalidLocation, InvalidStorageProfile
+from gateway.scope.errors import InvalidLocation
 from gateway.scope.layout import DefaultLayout, StorageLayout
 from gateway.scope.level import AccessLevel
 from gateway.scope.location import BaseLocation, Location, Scheme, shown
@@ -24,7 +20,8 @@ from gateway.scope.rules import IdentityRules, StorageRules
 from gateway.storage.gcs.access_boundary import build_access_boundary
 from gateway.storage.gcs.credential import AnyGcsCredential, GcsSystemIdentity, GcsToken, decode_gcs_credential
 from gateway.storage.gcs.proof import prove_scope
-from gateway.storage.provider import ClientOptions, Provider, StorageClient
+from gateway.storage.provider import Provider, opens
+from gateway.storage.stored import StoredProfile, base_below, check_key_prefix, decode_stored_profile, identity_disabled
 
 __all__ = [
     "GCS",
@@ -32,7 +29,6 @@ __all__ = [
     "GcsProfile",
     "check_bucket",
     "decode_gcs_profile",
-    "gcs_profile",
     "identity_refusal",
 ]
 
@@ -79,15 +75,15 @@ TOKEN_SECONDS: Final = 3600
 "Create a short-lived token", and "Downscope with Credential Access Boundaries")."""
 
 
-class GcsProfile(
-    msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True, tag_field="type", tag="gcs"
-):
+class GcsProfile(StoredProfile, frozen=True, kw_only=True, tag="gcs"):
     """A warehouse in a bucket of Google Cloud Storage. `key_prefix` has no leading or trailing slash.
 
     Construction checks the fields and raises `InvalidStorageProfile`, and `InvalidLocation` for bucket and prefix.
     """
 
     provider: ClassVar[str] = "gcs"
+    scheme: ClassVar[Scheme] = SCHEME
+    place: ClassVar[tuple[str, ...]] = ("bucket", "key_prefix")
     credential_kind: ClassVar[str | None] = "service-account-key"
     no_contact: ClassVar[str] = (
         "The storage cannot be used. Possible causes: the bucket does not exist; the service account is deleted or "
@@ -104,12 +100,7 @@ class GcsProfile(
         prefix = self.key_prefix
         if prefix is None:
             return
-        if not prefix or prefix.startswith("/") or prefix.endswith("/"):
-            raise InvalidStorageProfile(
-                "Storage profile field 'key-prefix' must not be empty, and must not begin or end with a slash"
-            )
-        if len(prefix.encode()) > MAX_KEY_PREFIX:
-            raise InvalidStorageProfile(f"Storage profile field 'key-prefix' must have at most {MAX_KEY_PREFIX} bytes")
+        check_key_prefix(prefix, MAX_KEY_PREFIX)
         self.base_location()
 
     @property
@@ -127,36 +118,12 @@ class GcsProfile(
             )
         return Downscoping(TOKEN_SECONDS, None, build_access_boundary, shortest_seconds=TOKEN_SECONDS)
 
-    @property
-    def own_access(self) -> None:
-        """None: the gateway accesses a bucket with a stored credential only."""
-        return None
-
     def base_location(self) -> BaseLocation:
         """Return the location that contains the whole warehouse; a `Location` if there is a key prefix."""
-        return _base_location(self.bucket, self.key_prefix)
-
-    def parse_location(self, text: str) -> Location:
-        """Parse `gs://bucket/path`, strictly below the base. Raises `InvalidLocation`."""
-        location = SCHEME.parse(text, escapes_known=True)
-        base = self.base_location()
-        if not base.contains(location, strict=True):
-            raise InvalidLocation(f"Location must be below the base location of the warehouse, {base.prefix_text!r}")
-        return location
+        return base_below(SCHEME, self.bucket, self.key_prefix)
 
     def check(self, rules: StorageRules) -> None:
         """Do nothing: a profile names no server."""
-
-    def moved(self, new: StorageProfile) -> list[str]:
-        """Return those of bucket and key prefix that differ in `new`."""
-        if not isinstance(new, GcsProfile):
-            return ["type"]
-        compared = (("bucket", self.bucket, new.bucket), ("key-prefix", self.key_prefix, new.key_prefix))
-        return [field for field, before, after in compared if before != after]
-
-    def endpoints(self) -> dict[str, str]:
-        """Return nothing: a profile names no server."""
-        return {}
 
     def client_properties(
         self, temporary: TemporaryCredential | None, *, refresh_endpoint: str | None
@@ -180,44 +147,14 @@ class GcsProfile(
         return properties
 
 
-@lru_cache(maxsize=512)
-def _base_location(bucket: str, key_prefix: str | None) -> BaseLocation:
-    """Return the location of a bucket or of a prefix in it. Cached: every load with credentials checks against it."""
-    if key_prefix is None:
-        return BaseLocation(SCHEME, bucket, ())
-    return Location(SCHEME, bucket, tuple(key_prefix.split("/")))
-
-
-def gcs_profile(profile: StorageProfile) -> GcsProfile:
-    """Return the profile with its type. Raises TypeError for one of another provider."""
-    if not isinstance(profile, GcsProfile):
-        raise TypeError(f"a {type(profile).__name__} is no profile of Google Cloud Storage")
-    return profile
-
-
 def decode_gcs_profile(fields: dict[str, Any], rules: StorageRules) -> GcsProfile:
     """Decode `{"type":"gcs",…}`. Raises `InvalidStorageProfile`, and `InvalidLocation` for bucket and key prefix."""
-    if isinstance(fields.get("key-prefix"), str):
-        # A trailing slash does not change the location; an empty prefix is the bucket's root.
-        fields["key-prefix"] = fields["key-prefix"].removesuffix("/") or None
-    if fields.get("storage-layout", ...) is None:
-        del fields["storage-layout"]
-    try:
-        return msgspec.convert(fields, type=GcsProfile)
-    except msgspec.ValidationError as error:
-        raise InvalidStorageProfile(f"Invalid storage profile: {in_words(error, GcsProfile)}") from None
+    return decode_stored_profile(GcsProfile, fields)
 
 
 def _prove(profile: StorageProfile, location: Location, level: AccessLevel, other_keys: Sequence[str]) -> list[str]:
     boundary = build_access_boundary(location, level)
     return [str(violation) for violation in prove_scope(boundary, location, level, other_keys)]
-
-
-def _open(options: ClientOptions) -> StorageClient:
-    # The client libraries need memory and time for their import, and decoding a profile does not use them.
-    from gateway.storage.gcs.client import open_client
-
-    return open_client(options)
 
 
 GCS: Final = Provider(
@@ -226,7 +163,7 @@ GCS: Final = Provider(
     allowed=lambda rules: True,
     decode_profile=decode_gcs_profile,
     decode_credential=decode_gcs_credential,
-    open=_open,
+    open=opens("gateway.storage.gcs.client"),
     prove=_prove,
 )
 
@@ -236,9 +173,7 @@ def identity_refusal(profile: GcsProfile, credential: AnyGcsCredential, rules: I
     if not isinstance(credential, GcsSystemIdentity) or rules.allows_directly(profile.bucket):
         return None
     if not rules.enabled:
-        return (
-            "Credentials of type gcp-system-identity are not enabled on this server. Use the type service-account-key"
-        )
+        return identity_disabled(GcsSystemIdentity, "service-account-key")
     return (
         f"The operator does not allow the gateway's own identity for the bucket {profile.bucket!r}. The operator can "
         "list it in LAKEGATE__GCS_SYSTEM_CREDENTIALS_BUCKETS"

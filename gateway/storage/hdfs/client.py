@@ -19,12 +19,13 @@ from gateway.scope.location import Location
 from gateway.scope.profile import StorageProfile
 from gateway.scope.rules import StorageRules
 from gateway.storage.errors import (
-    FileExists,
-    FileMissing,
-    FileTooLarge,
     StorageDenied,
     StorageEndpointRefused,
     StorageUnavailable,
+    file_exists,
+    file_missing,
+    require_size,
+    unavailable,
 )
 from gateway.storage.hdfs.name_node import Deadline, NameNode
 from gateway.storage.hdfs.profile import HdfsAccess, HdfsProfile
@@ -160,8 +161,7 @@ def _write(client: Any, path: str, data: bytes, permission: int) -> None:
 def _get(client: Any, path: str, max_bytes: int) -> bytes:
     reader = client.read(path)
     size = len(reader)
-    if size > max_bytes:
-        raise FileTooLarge(f"The file has {size} bytes; at most {max_bytes} are allowed")
+    require_size(size, max_bytes)
     data = bytes(reader.read_range(0, size)) if size else b""
     if len(data) != size:
         raise StorageUnavailable("HDFS returned an incomplete file. Try again")
@@ -242,16 +242,13 @@ def _translate(error: OSError | RuntimeError) -> NoReturn:
     """Raise the error of `FileClient` for one of the library. The cause is dropped, because it contains addresses."""
     remote = _remote_class(error)
     if isinstance(error, FileNotFoundError):
-        raise FileMissing("The file does not exist in the storage") from None
+        raise file_missing() from None
     if isinstance(error, FileExistsError) or remote in _EXISTS:
-        raise FileExists("A file already exists at this path of the storage. Choose another path") from None
+        raise file_exists() from None
     if isinstance(error, PermissionError) or remote in _DENIED or _IDENTITY.match(str(error)):
         raise StorageDenied(
             "HDFS denied this request of the gateway. Check the gateway's identity and the permissions of the directory"
         ) from None
     if remote == _NOT_A_DIRECTORY:
         raise StorageDenied("Every part of a path in HDFS above the file must be a directory") from None
-    raise StorageUnavailable(
-        "The storage did not answer, or returned an unexpected error. Check the storage profile and the store, then "
-        "try again"
-    ) from None
+    raise unavailable() from None

@@ -16,14 +16,14 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
-from gateway.iceberg.value_messages import in_words
 from gateway.scope.credential import TemporaryCredential
 from gateway.scope.errors import InvalidLocation, InvalidStorageProfile, StorageTypeNotSupported
 from gateway.scope.layout import DefaultLayout, StorageLayout
 from gateway.scope.location import Location, Scheme, shown
-from gateway.scope.profile import NoVending, StorageProfile
+from gateway.scope.profile import NoVending
 from gateway.scope.rules import StorageRules, check_authority
-from gateway.storage.provider import ClientOptions, Provider, StorageClient
+from gateway.storage.provider import Provider, opens
+from gateway.storage.stored import StoredProfile, decode_stored_profile
 
 __all__ = [
     "HDFS",
@@ -82,9 +82,7 @@ class HdfsAccess(msgspec.Struct, frozen=True):
         return "hdfs"
 
 
-class HdfsProfile(
-    msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True, tag_field="type", tag="hdfs"
-):
+class HdfsProfile(StoredProfile, frozen=True, kw_only=True, tag="hdfs"):
     """A warehouse in a directory of HDFS. `location` is `hdfs://host[:port]/path` without a trailing slash.
 
     Construction raises `InvalidLocation` for a location that is not canonical. `check` applies the operator's rules,
@@ -92,6 +90,8 @@ class HdfsProfile(
     """
 
     provider: ClassVar[str] = "hdfs"
+    scheme: ClassVar[Scheme] = SCHEME
+    place: ClassVar[tuple[str, ...]] = ("location",)
     credential_kind: ClassVar[str | None] = None
     no_contact: ClassVar[str] = (
         f"The directory cannot be used: the directory in the setting {_SETTING} does not exist, or HDFS does not "
@@ -126,14 +126,6 @@ class HdfsProfile(
         """Return the directory."""
         return SCHEME.parse(self.location)
 
-    def parse_location(self, text: str) -> Location:
-        """Parse `hdfs://host[:port]/path`, strictly below the directory. Raises InvalidLocation."""
-        location = SCHEME.parse(text)
-        base = self.base_location()
-        if not base.contains(location, strict=True):
-            raise InvalidLocation(f"Location must be below the base location of the warehouse, {base.prefix_text!r}")
-        return location
-
     def check(self, rules: StorageRules) -> None:
         """Raise InvalidStorageProfile unless the directory is below a listed one. Raises StorageTypeNotSupported if
         none is listed.
@@ -155,12 +147,6 @@ class HdfsProfile(
         base = self.base_location()
         containing = [each for each in map(root_location, rules.roots or ()) if each.contains(base)]
         return max(containing, key=lambda each: len(each.segments), default=base)
-
-    def moved(self, new: StorageProfile) -> list[str]:
-        """Return `location` if it differs in `new`."""
-        if not isinstance(new, HdfsProfile):
-            return ["type"]
-        return [] if self.location == new.location else ["location"]
 
     def endpoints(self) -> dict[str, str]:
         """Return the name node, or the name of several name nodes."""
@@ -189,21 +175,10 @@ def decode_hdfs_profile(fields: dict[str, Any], rules: StorageRules) -> HdfsProf
     """
     if isinstance(fields.get("location"), str):
         fields["location"] = fields["location"].removesuffix("/")
-    if fields.get("storage-layout", ...) is None:
-        del fields["storage-layout"]
     _require_allowed(rules)
-    try:
-        profile = msgspec.convert(fields, type=HdfsProfile)
-    except msgspec.ValidationError as error:
-        raise InvalidStorageProfile(f"Invalid storage profile: {in_words(error, HdfsProfile)}") from None
+    profile = decode_stored_profile(HdfsProfile, fields)
     profile.check(rules)
     return profile
-
-
-def _open(options: ClientOptions) -> StorageClient:
-    from gateway.storage.hdfs.client import open_client
-
-    return open_client(options)
 
 
 HDFS: Final = Provider(
@@ -212,5 +187,5 @@ HDFS: Final = Provider(
     allowed=lambda rules: rules.roots is None or bool(rules.roots),
     decode_profile=decode_hdfs_profile,
     decode_credential=None,
-    open=_open,
+    open=opens("gateway.storage.hdfs.client"),
 )

@@ -22,12 +22,14 @@ from gateway.scope.credential import Credential
 from gateway.scope.profile import StorageProfile
 from gateway.scope.rules import StorageRules
 from gateway.storage.errors import (
-    FileExists,
-    FileMissing,
     FileTooLarge,
     StorageDenied,
     StorageEndpointRefused,
     StorageUnavailable,
+    file_exists,
+    file_missing,
+    require_size,
+    unavailable,
 )
 from gateway.storage.local.profile import LocalAccess, LocalProfile, directory_location
 from gateway.storage.provider import ClientOptions, StorageClient
@@ -108,9 +110,9 @@ class LocalFiles:
         except CatalogError:
             raise
         except FileNotFoundError:
-            raise FileMissing("The file does not exist in the storage") from None
+            raise file_missing() from None
         except FileExistsError:
-            raise FileExists("A file already exists at this path of the storage. Choose another path") from None
+            raise file_exists() from None
         except PermissionError:
             raise StorageDenied(
                 "The operating system denies the gateway access to this local file. Check the permissions of the "
@@ -121,10 +123,7 @@ class LocalFiles:
                 raise StorageDenied(
                     "A local path must not contain a symbolic link, and every part above the file must be a directory"
                 ) from None
-            raise StorageUnavailable(
-                "The storage did not answer, or returned an unexpected error. Check the storage profile and the "
-                "store, then try again"
-            ) from None
+            raise unavailable() from None
 
 
 def _listed(profile: LocalProfile, rules: StorageRules) -> tuple[str, ...]:
@@ -205,8 +204,7 @@ def _get(path: tuple[str, ...], max_bytes: int) -> bytes:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
             raise StorageDenied("A local file must be a regular file without additional hard links")
-        if found.st_size > max_bytes:
-            raise FileTooLarge(f"The file has {found.st_size} bytes; at most {max_bytes} are allowed")
+        require_size(found.st_size, max_bytes)
         return _read(descriptor, max_bytes)
 
 

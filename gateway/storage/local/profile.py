@@ -7,14 +7,14 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
-from gateway.iceberg.value_messages import in_words
 from gateway.scope.credential import TemporaryCredential
 from gateway.scope.errors import InvalidLocation, InvalidStorageProfile, StorageTypeNotSupported
 from gateway.scope.layout import DefaultLayout, StorageLayout
 from gateway.scope.location import Location, Scheme, shown
-from gateway.scope.profile import NoVending, StorageProfile
+from gateway.scope.profile import NoVending
 from gateway.scope.rules import StorageRules
-from gateway.storage.provider import ClientOptions, Provider, StorageClient
+from gateway.storage.provider import Provider, opens
+from gateway.storage.stored import StoredProfile, decode_stored_profile
 
 __all__ = ["LOCAL", "SCHEME", "LocalAccess", "LocalProfile", "decode_local_profile", "directory_location"]
 
@@ -58,9 +58,7 @@ class LocalAccess(msgspec.Struct, frozen=True):
         return "local"
 
 
-class LocalProfile(
-    msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True, tag_field="type", tag="local"
-):
+class LocalProfile(StoredProfile, frozen=True, kw_only=True, tag="local"):
     """A warehouse in a directory of the gateway's machine. `directory` is an absolute path without a trailing slash.
 
     Construction raises `InvalidLocation` for a path that is not canonical. `check` applies the operator's rules, and
@@ -68,6 +66,8 @@ class LocalProfile(
     """
 
     provider: ClassVar[str] = "local"
+    scheme: ClassVar[Scheme] = SCHEME
+    place: ClassVar[tuple[str, ...]] = ("directory",)
     credential_kind: ClassVar[str | None] = None
     no_contact: ClassVar[str] = (
         f"The directory cannot be used: the directory in the setting {_SETTING} does not exist, or the machine does "
@@ -103,14 +103,6 @@ class LocalProfile(
         """Return the directory."""
         return directory_location(self.directory)
 
-    def parse_location(self, text: str) -> Location:
-        """Parse `file:///path` or `file:/path`, strictly below the directory. Raises InvalidLocation."""
-        location = SCHEME.parse(text, escapes_known=True)
-        base = self.base_location()
-        if not base.contains(location, strict=True):
-            raise InvalidLocation(f"Location must be below the base location of the warehouse, {base.prefix_text!r}")
-        return location
-
     def check(self, rules: StorageRules) -> None:
         """Raise InvalidStorageProfile unless the directory is below a listed one, comparing the texts of the paths.
 
@@ -125,16 +117,6 @@ class LocalProfile(
                 "Storage profile field 'directory' must be below a directory that the operator lists in the setting "
                 f"{_SETTING}"
             )
-
-    def moved(self, new: StorageProfile) -> list[str]:
-        """Return `directory` if it differs in `new`."""
-        if not isinstance(new, LocalProfile):
-            return ["type"]
-        return [] if self.directory == new.directory else ["directory"]
-
-    def endpoints(self) -> dict[str, str]:
-        """Return nothing: a directory has no endpoint."""
-        return {}
 
     def client_properties(
         self, temporary: TemporaryCredential | None, *, refresh_endpoint: str | None
@@ -159,21 +141,10 @@ def decode_local_profile(fields: dict[str, Any], rules: StorageRules) -> LocalPr
     """
     if isinstance(fields.get("directory"), str):
         fields["directory"] = fields["directory"].removesuffix("/") or "/"
-    if fields.get("storage-layout", ...) is None:
-        del fields["storage-layout"]
     _require_allowed(rules)
-    try:
-        profile = msgspec.convert(fields, type=LocalProfile)
-    except msgspec.ValidationError as error:
-        raise InvalidStorageProfile(f"Invalid storage profile: {in_words(error, LocalProfile)}") from None
+    profile = decode_stored_profile(LocalProfile, fields)
     profile.check(rules)
     return profile
-
-
-def _open(options: ClientOptions) -> StorageClient:
-    from gateway.storage.local.client import open_client
-
-    return open_client(options)
 
 
 LOCAL: Final = Provider(
@@ -182,5 +153,5 @@ LOCAL: Final = Provider(
     allowed=lambda rules: rules.directories is None or bool(rules.directories),
     decode_profile=decode_local_profile,
     decode_credential=None,
-    open=_open,
+    open=opens("gateway.storage.local.client"),
 )

@@ -22,13 +22,14 @@ from gateway.storage.s3.credential import (
     s3_credential,
 )
 from gateway.storage.s3.oss.sessions import OssSessions
-from gateway.storage.s3.profile import s3_profile
+from gateway.storage.s3.profile import S3Profile
 from gateway.storage.s3.r2.sessions import R2Sessions
 from gateway.storage.s3.sessions import SessionRequests
 from gateway.storage.s3.signing.signer import S3Signer
 from gateway.storage.s3.store_kinds import TRAITS, StoreKind
 from gateway.storage.s3.stores import S3Stores
 from gateway.storage.s3.trials import S3Trials
+from gateway.storage.stored import typed
 
 __all__ = ["S3Sessions", "open_client"]
 
@@ -48,7 +49,7 @@ class S3Sessions:
 
         Raises ShortTermCredentialError for a credential of another kind of store: its policy would mean nothing there.
         """
-        to, own = s3_profile(profile), s3_credential(credential)
+        to, own = typed(profile, S3Profile), s3_credential(credential)
         if isinstance(own, S3TemporaryCredential):
             raise TypeError("a temporary credential makes no sessions")
         match to.kind, own:
@@ -68,7 +69,7 @@ class S3Sessions:
 
     async def require_confined(self, profile: StorageProfile, temporary: TemporaryCredential) -> None:
         """Raise StorageCheckFailed if the credential can assume the role again without a session policy."""
-        session, of = s3_credential(temporary), s3_profile(profile)
+        session, of = s3_credential(temporary), typed(profile, S3Profile)
         if not isinstance(session, S3TemporaryCredential):
             raise TypeError("only a temporary credential has a policy to get rid of")
         if of.kind is StoreKind.R2:

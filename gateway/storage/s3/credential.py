@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from gateway.iceberg.errors import BadRequestException
 from gateway.scope.credential import Credential, Redacted, digest_of
 from gateway.scope.errors import InvalidStorageCredential
 from gateway.scope.rules import StorageRules
+from gateway.storage.stored import StoredCredential, decode_stored_credential
 
 __all__ = [
     "AnyS3Credential",
@@ -36,16 +36,7 @@ class _OfS3(Redacted):
     provider: ClassVar[str] = "s3"
 
 
-class S3AccessKey(
-    _OfS3,
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    rename="kebab",
-    forbid_unknown_fields=True,
-    tag_field="credential-type",
-    tag="access-key",
-):
+class S3AccessKey(_OfS3, StoredCredential, frozen=True, kw_only=True, tag="access-key"):
     """A static key pair. `external_id` is sent with AssumeRole."""
 
     _shown: ClassVar[tuple[str, ...]] = ("access_key_id",)
@@ -58,22 +49,8 @@ class S3AccessKey(
         _check_key_pair(self.access_key_id, self.secret_access_key)
         _check_external_id(self.external_id)
 
-    @property
-    def digest(self) -> str:
-        """A cache key for this credential, without its secret."""
-        return digest_of("access-key", self.access_key_id, self.secret_access_key, self.external_id or "")
 
-
-class S3SystemIdentity(
-    _OfS3,
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    rename="kebab",
-    forbid_unknown_fields=True,
-    tag_field="credential-type",
-    tag="aws-system-identity",
-):
+class S3SystemIdentity(_OfS3, StoredCredential, frozen=True, kw_only=True, tag="aws-system-identity"):
     """The gateway's own cloud identity (instance role, web identity). The operator must enable it."""
 
     _shown: ClassVar[tuple[str, ...]] = ()
@@ -89,16 +66,7 @@ class S3SystemIdentity(
         return digest_of("system-identity", self.external_id or "")
 
 
-class S3CloudflareR2(
-    _OfS3,
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    rename="kebab",
-    forbid_unknown_fields=True,
-    tag_field="credential-type",
-    tag="cloudflare-r2",
-):
+class S3CloudflareR2(_OfS3, StoredCredential, frozen=True, kw_only=True, tag="cloudflare-r2"):
     """An API token of Cloudflare R2: the key pair for the gateway's own files, and the token that makes credentials."""
 
     _shown: ClassVar[tuple[str, ...]] = ("access_key_id", "account_id")
@@ -114,23 +82,8 @@ class S3CloudflareR2(
         if not _R2_ACCOUNT.fullmatch(self.account_id):
             raise InvalidStorageCredential("Storage credential field 'account-id' must be 32 hexadecimal digits")
 
-    @property
-    def digest(self) -> str:
-        """A cache key for this credential, without its secret."""
-        parts = (self.access_key_id, self.secret_access_key, self.token, self.account_id)
-        return digest_of("cloudflare-r2", *parts)
 
-
-class S3AliyunOss(
-    _OfS3,
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    rename="kebab",
-    forbid_unknown_fields=True,
-    tag_field="credential-type",
-    tag="aliyun-oss",
-):
+class S3AliyunOss(_OfS3, StoredCredential, frozen=True, kw_only=True, tag="aliyun-oss"):
     """A key pair of Alibaba Cloud. `external_id` is sent with AssumeRole."""
 
     _shown: ClassVar[tuple[str, ...]] = ("access_key_id",)
@@ -142,11 +95,6 @@ class S3AliyunOss(
     def __post_init__(self) -> None:
         _check_key_pair(self.access_key_id, self.secret_access_key)
         _check_external_id(self.external_id)
-
-    @property
-    def digest(self) -> str:
-        """A cache key for this credential, without its secret."""
-        return digest_of("aliyun-oss", self.access_key_id, self.secret_access_key, self.external_id or "")
 
 
 StsCredential = S3AccessKey | S3SystemIdentity
@@ -193,14 +141,9 @@ def decode_s3_credential(fields: dict[str, Any], rules: StorageRules) -> S3Crede
                     f"Storage credential contains both {name!r} and its alias {alias!r}. Give only one of them"
                 )
             fields[name] = fields.pop(alias)
-    try:
-        credential: S3Credential = msgspec.convert(fields, type=S3Credential)
-    except msgspec.ValidationError as error:
-        raise InvalidStorageCredential(f"Invalid storage credential: {_without_values(str(error))}") from None
-    if isinstance(credential, S3SystemIdentity) and not rules.identity(S3SystemIdentity.provider).enabled:
-        raise BadRequestException(
-            "Credentials of type aws-system-identity are not enabled on this server. Use the type access-key."
-        )
+    credential: S3Credential = decode_stored_credential(
+        S3Credential, fields, rules, identity=S3SystemIdentity, instead="access-key", describe=_without_values
+    )
     return credential
 
 

@@ -6,28 +6,31 @@ Unknown fields are refused: ignoring a misspelled `key-prefix` would put a wareh
 
 import re
 from enum import StrEnum
-from functools import lru_cache
 from ipaddress import ip_address
 from typing import Any, ClassVar, Final
 from urllib.parse import urlsplit
 
-import msgspec
-
-from gateway.iceberg.value_messages import in_words
 from gateway.scope.credential import TemporaryCredential
 from gateway.scope.endpoint import check_endpoint
 from gateway.scope.errors import InvalidLocation, InvalidStorageProfile
 from gateway.scope.layout import DefaultLayout, StorageLayout
-from gateway.scope.location import BaseLocation, Location, refuse_pattern_characters
+from gateway.scope.location import BaseLocation, Location, Scheme, refuse_pattern_characters
 from gateway.scope.profile import Downscoping, NoVending, StorageProfile
 from gateway.scope.rules import StorageRules
-from gateway.storage.provider import ClientOptions, Provider, StorageClient
+from gateway.storage.provider import Provider, opens
 from gateway.storage.s3.confinement import check_confinement, policy_builder, prove
 from gateway.storage.s3.credential import S3TemporaryCredential, decode_s3_credential
 from gateway.storage.s3.location import SCHEME, check_bucket
 from gateway.storage.s3.store_kinds import TRAITS, StoreKind, kind_of
+from gateway.storage.stored import StoredProfile, base_below, check_key_prefix, decode_stored_profile, typed
 
-__all__ = ["S3", "Flavor", "S3Profile", "SigningUrlStyle", "decode_s3_profile", "s3_profile"]
+__all__ = [
+    "S3",
+    "Flavor",
+    "S3Profile",
+    "SigningUrlStyle",
+    "decode_s3_profile",
+]
 
 MAX_KEY_PREFIX: Final = 896  # leaves 128 of the 1,024 bytes of a key for the names below
 MIN_TOKEN_SECONDS: Final = 900  # STS API reference, AssumeRole, parameter DurationSeconds
@@ -57,9 +60,7 @@ class SigningUrlStyle(StrEnum):
     VIRTUAL_HOST = "virtual_host"
 
 
-class S3Profile(
-    msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True, tag_field="type", tag="s3"
-):
+class S3Profile(StoredProfile, frozen=True, kw_only=True, tag="s3"):
     """A warehouse on S3 or a compatible store. Durations are whole seconds. `key_prefix` has no leading or trailing
     slash.
 
@@ -68,6 +69,8 @@ class S3Profile(
     """
 
     provider: ClassVar[str] = "s3"
+    scheme: ClassVar[Scheme] = SCHEME
+    place: ClassVar[tuple[str, ...]] = ("bucket", "key_prefix")
     credential_kind: ClassVar[str | None] = "access-key"
     no_contact: ClassVar[str] = (
         "The storage cannot be used at its endpoint. Possible causes: the host name cannot be resolved; the "
@@ -144,14 +147,9 @@ class S3Profile(
             levels=TRAITS[self.kind].levels,
         )
 
-    @property
-    def own_access(self) -> None:
-        """None: the gateway accesses a bucket with a stored credential only."""
-        return None
-
     def base_location(self) -> BaseLocation:
         """Return the location that contains the whole warehouse; a `Location` if there is a key prefix."""
-        return _base_location(self.bucket, self.key_prefix)
+        return base_below(SCHEME, self.bucket, self.key_prefix)
 
     def parse_location(self, text: str) -> Location:
         """Parse a client's location: with an allowed scheme, strictly below the base. Raises `InvalidLocation`."""
@@ -162,10 +160,7 @@ class S3Profile(
                 f"{', '.join(self.scheme_alternatives)}"
             )
         location = SCHEME.parse(text, escapes_known=self.escapes_known)
-        base = self.base_location()
-        if not base.contains(location, strict=True):
-            raise InvalidLocation(f"Location must be below the base location of the warehouse, {base.prefix_text!r}")
-        return location
+        return self.require_below(location)
 
     def check(self, rules: StorageRules) -> None:
         """Check the endpoints as written. Addresses of host names are checked when a connection is made."""
@@ -175,15 +170,11 @@ class S3Profile(
 
     def moved(self, new: StorageProfile) -> list[str]:
         """Return those of bucket, key prefix and region that differ in `new`."""
-        if not isinstance(new, S3Profile):
-            return ["type"]
-        compared = (
-            ("bucket", self.bucket, new.bucket),
-            ("key-prefix", self.key_prefix, new.key_prefix),
-            # With a custom endpoint, the region is only part of the signature.
-            ("region", self.region, new.region if new.endpoint is None else self.region),
-        )
-        return [field for field, before, after in compared if before != after]
+        fields = super().moved(new)
+        # With a custom endpoint, the region is only part of the signature.
+        if isinstance(new, S3Profile) and new.endpoint is None and new.region != self.region:
+            fields.append("region")
+        return fields
 
     def endpoints(self) -> dict[str, str]:
         """Return the custom endpoints of the store and STS, without AWS's own."""
@@ -247,21 +238,6 @@ class S3Profile(
         return properties
 
 
-@lru_cache(maxsize=512)
-def _base_location(bucket: str, key_prefix: str | None) -> BaseLocation:
-    """Return the location of a bucket or of a prefix in it. Cached: every load with credentials checks against it."""
-    if key_prefix is None:
-        return BaseLocation(SCHEME, bucket, ())
-    return Location(SCHEME, bucket, tuple(key_prefix.split("/")))
-
-
-def s3_profile(profile: StorageProfile) -> S3Profile:
-    """Return the profile with its S3 type. Raises TypeError for one of another provider."""
-    if not isinstance(profile, S3Profile):
-        raise TypeError(f"a {type(profile).__name__} is no profile of an S3 store")
-    return profile
-
-
 def decode_s3_profile(fields: dict[str, Any], rules: StorageRules) -> S3Profile:
     """Decode `{"type":"s3",…}`, including aliases of older guides, and check the endpoints by the operator's rules.
 
@@ -276,10 +252,7 @@ def decode_s3_profile(fields: dict[str, Any], rules: StorageRules) -> S3Profile:
     if not fields.get("path-style-access", False) and _is_address(fields.get("endpoint")):
         # A bucket cannot be part of an IP address. The AWS clients use path style there too, without a setting.
         fields["path-style-access"] = True
-    try:
-        return msgspec.convert(fields, type=S3Profile)
-    except msgspec.ValidationError as error:
-        raise InvalidStorageProfile(f"Invalid storage profile: {in_words(error, S3Profile)}") from None
+    return decode_stored_profile(S3Profile, fields, nullable=("sts-session-tags",))
 
 
 def _is_address(endpoint: str | None) -> bool:
@@ -302,12 +275,6 @@ def _resolve_aliases(fields: dict[str, Any]) -> None:
     for name, aliases in (("flavor", _FLAVOR_ALIASES), ("remote-signing-url-style", _STYLE_ALIASES)):
         if isinstance(fields.get(name), str):
             fields[name] = aliases.get(fields[name], fields[name])
-    if isinstance(fields.get("key-prefix"), str):
-        # A trailing slash does not change the location; an empty prefix is the bucket's root.
-        fields["key-prefix"] = fields["key-prefix"].removesuffix("/") or None
-    for name in ("sts-session-tags", "storage-layout"):
-        if fields.get(name, ...) is None:
-            del fields[name]
 
 
 def _check_place(profile: S3Profile) -> None:
@@ -318,12 +285,7 @@ def _check_place(profile: S3Profile) -> None:
         )
     prefix = profile.key_prefix
     if prefix is not None:
-        if not prefix or prefix.startswith("/") or prefix.endswith("/"):
-            raise InvalidStorageProfile(
-                "Storage profile field 'key-prefix' must not be empty, and must not begin or end with a slash"
-            )
-        if len(prefix.encode()) > MAX_KEY_PREFIX:
-            raise InvalidStorageProfile(f"Storage profile field 'key-prefix' must have at most {MAX_KEY_PREFIX} bytes")
+        check_key_prefix(prefix, MAX_KEY_PREFIX)
         if not profile.escapes_known:
             refuse_pattern_characters(prefix)
         profile.base_location()
@@ -349,21 +311,14 @@ def _check_sessions(profile: S3Profile) -> None:
             )
 
 
-def _open(options: ClientOptions) -> StorageClient:
-    # The client libraries need memory and time for their import, and decoding a profile does not use them.
-    from gateway.storage.s3.client import open_client
-
-    return open_client(options)
-
-
 S3: Final = Provider(
     profile=S3Profile,
     scheme=SCHEME,
     allowed=lambda rules: True,
     decode_profile=decode_s3_profile,
     decode_credential=decode_s3_credential,
-    open=_open,
-    prove=lambda profile, location, level, keys: prove(s3_profile(profile), location, level, keys),
-    catalog_defaults=lambda profile: s3_profile(profile).encryption_properties,
-    soft_deletion_defaults=lambda profile: s3_profile(profile).soft_deletion_properties,
+    open=opens("gateway.storage.s3.client"),
+    prove=lambda profile, location, level, keys: prove(typed(profile, S3Profile), location, level, keys),
+    catalog_defaults=lambda profile: typed(profile, S3Profile).encryption_properties,
+    soft_deletion_defaults=lambda profile: typed(profile, S3Profile).soft_deletion_properties,
 )

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 from obstore.store import S3Store
@@ -22,6 +20,7 @@ from gateway.scope.endpoint import EndpointRoute, RouteTo
 from gateway.scope.profile import StorageProfile
 from gateway.scope.rules import IdentityRules
 from gateway.storage.errors import StorageDenied
+from gateway.storage.object_files import CachedStores
 from gateway.storage.s3.aws.identity import SystemIdentity
 from gateway.storage.s3.aws.identity_rules import require_own_files
 from gateway.storage.s3.credential import (
@@ -31,17 +30,13 @@ from gateway.storage.s3.credential import (
     StsCredential,
     s3_credential,
 )
-from gateway.storage.s3.profile import S3Profile, s3_profile
-
-if TYPE_CHECKING:
-    from obstore.store import ClientConfig
+from gateway.storage.s3.profile import S3Profile
+from gateway.storage.stored import typed
 
 __all__ = ["OwnRole", "S3Stores", "address"]
 
 # Makes a session of the profile's assume-role-arn for the gateway's own files (`Sts.assume_own_role`).
 OwnRole = Callable[[S3Profile, StsCredential], Awaitable[S3TemporaryCredential]]
-
-MAX_STORES: Final = 256
 
 # For refused listings and bulk deletions the library has no exception type, only this text. It shows requests with
 # percent-encoded addresses, so no key can contain the text.
@@ -52,7 +47,7 @@ _REFUSED: Final = re.compile(
 )
 
 
-class S3Stores:
+class S3Stores(CachedStores[tuple[bytes, str], S3Store]):
     """An LRU cache of clients by profile and credential.
 
     `own_role` assumes the profile's `assume-role-arn`; without it such profiles are refused. `identity` is the
@@ -73,14 +68,11 @@ class S3Stores:
         certificates: str | None = None,
         route: RouteTo | None = None,
     ) -> None:
-        self._certificates = certificates
+        super().__init__(connect_seconds=connect_seconds, request_seconds=request_seconds, certificates=certificates)
         self._route = route
         self._own_role = own_role
         self._identity = identity
         self._identity_rules = identity_rules
-        self._connect = timedelta(seconds=connect_seconds)
-        self._request = timedelta(seconds=request_seconds)
-        self._cached: OrderedDict[tuple[bytes, str], S3Store] = OrderedDict()
 
     def route(self, profile: StorageProfile) -> EndpointRoute | None:
         """Return the route to the profile's endpoint, None for a profile without one.
@@ -88,7 +80,7 @@ class S3Stores:
         AWS's own endpoints are reached by the environment's proxy settings. Raises InvalidStorageProfile for an address
         that is not allowed.
         """
-        found = s3_profile(profile)
+        found = typed(profile, S3Profile)
         if found.endpoint is None or self._route is None:
             return None
         return self._route(address(found)[0])
@@ -98,13 +90,7 @@ class S3Stores:
         errors of `route`.
         """
         key = (hashlib.sha256(msgspec.json.encode(profile)).digest(), credential.digest)
-        found = self._cached.get(key)
-        if found is None:
-            found = self._cached[key] = self._make(s3_profile(profile), s3_credential(credential))
-            while len(self._cached) > MAX_STORES:
-                self._cached.popitem(last=False)
-        self._cached.move_to_end(key)
-        return found
+        return self._cache(key, lambda: self._make(typed(profile, S3Profile), s3_credential(credential)))
 
     def _make(self, profile: S3Profile, credential: AnyS3Credential) -> S3Store:
         endpoint, virtual_host = address(profile)
@@ -123,30 +109,9 @@ class S3Stores:
         return S3Store(
             profile.bucket,
             client_options=self._client(endpoint, self.route(profile)),
-            retry_config={
-                "max_retries": 2,
-                "retry_timeout": self._request,
-                "backoff": {
-                    "init_backoff": timedelta(milliseconds=100),
-                    "max_backoff": timedelta(seconds=1),
-                    "base": 2,
-                },
-            },
+            retry_config=self._retries(),
             **options,
         )
-
-    def _client(self, endpoint: str, route: EndpointRoute | None) -> ClientConfig:
-        options: ClientConfig = {
-            "allow_http": endpoint.startswith("http://"),
-            "connect_timeout": self._connect,
-            "timeout": self._request,
-            "user_agent": "lakegate",
-        }
-        if self._certificates is not None:
-            options["root_certificate"] = self._certificates
-        if route is not None:
-            options["proxy_url"] = route.proxy_url
-        return options
 
     def _provider(self, profile: S3Profile, credential: AnyS3Credential) -> Callable[[], Any]:
         if isinstance(credential, S3TemporaryCredential):

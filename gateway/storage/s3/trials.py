@@ -25,7 +25,8 @@ from gateway.scope.credential import TemporaryCredential
 from gateway.scope.profile import StorageProfile
 from gateway.storage.s3.calls import UNSIGNED, Reply, SignedCalls, Unanswered, send_unsigned
 from gateway.storage.s3.credential import S3TemporaryCredential, s3_credential
-from gateway.storage.s3.profile import Flavor, S3Profile, s3_profile
+from gateway.storage.s3.profile import Flavor, S3Profile
+from gateway.storage.stored import typed
 from gateway.storage.trials import PROBE, Act, Attempt, ControlCall, Outcome, reached_by_listing
 
 __all__ = [
@@ -53,7 +54,7 @@ class S3Trials:
 
     async def attempt(self, profile: StorageProfile, temporary: TemporaryCredential, attempt: Attempt) -> Outcome:
         """Send the attempt and return its result."""
-        store, keys = s3_profile(profile), _session(temporary)
+        store, keys = typed(profile, S3Profile), _session(temporary)
         try:
             match attempt.act:
                 case Act.LIST | Act.LIST_FOLDERS:
@@ -72,7 +73,7 @@ class S3Trials:
     ) -> Sequence[ControlCall]:
         """Return the requests of `control_plane.py`."""
         return control_calls(
-            self._calls, s3_profile(profile), _session(temporary), sentinel=sentinel, inside=inside, unique=unique
+            self._calls, typed(profile, S3Profile), _session(temporary), sentinel=sentinel, inside=inside, unique=unique
         )
 
     async def _simple(self, store: S3Profile, keys: S3TemporaryCredential, attempt: Attempt) -> Reply:

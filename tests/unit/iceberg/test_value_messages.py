@@ -34,7 +34,7 @@ _OTHERWISE = {
     "gateway/opa/decider.py": "an answer of OPA, whose schema is checked in Rego",
     "gateway/iceberg/codec.py": "the decoder's error for text that is no JSON",
     "gateway/pipeline/catalog_client.py": "an answer of the gateway itself",
-    "gateway/storage/s3/credential.py": "a message without values, which may be secrets",
+    "gateway/storage/stored.py": "a message without values, which may be secrets",
 }
 
 

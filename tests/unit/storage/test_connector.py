@@ -29,6 +29,7 @@ from gateway.storage.errors import (
 from gateway.storage.files import Files
 from gateway.storage.provider import ClientOptions
 from gateway.storage.registry import open_clients
+from gateway.storage.relay import Disconnect
 from gateway.storage.s3.aws.sts import Sts
 from gateway.storage.s3.credential import S3AccessKey
 from gateway.storage.s3.profile import Flavor, S3Profile
@@ -423,9 +424,9 @@ async def test_small_answers_are_sent_without_waiting_for_acknowledgements(
     options: list[int] = []
     accept = Connector._accept
 
-    def recorded(self: Connector, reader: Any, writer: asyncio.StreamWriter, disconnected: asyncio.Event) -> None:
+    def recorded(self: Connector, reader: Any, writer: asyncio.StreamWriter, disconnect: Disconnect) -> None:
         options.append(writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
-        accept(self, reader, writer, disconnected)
+        accept(self, reader, writer, disconnect)
 
     monkeypatch.setattr(Connector, "_accept", recorded)
     with serving(body=b"x") as store:

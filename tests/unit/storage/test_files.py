@@ -11,10 +11,11 @@ from gateway.scope.location import Location
 from gateway.scope.rules import IdentityRules
 from gateway.storage.errors import StorageDenied
 from gateway.storage.files import Files
+from gateway.storage.object_files import MAX_STORES
 from gateway.storage.s3.credential import S3AccessKey, S3SystemIdentity
 from gateway.storage.s3.location import SCHEME
 from gateway.storage.s3.profile import Flavor, S3Profile
-from gateway.storage.s3.stores import MAX_STORES, S3Stores, address
+from gateway.storage.s3.stores import S3Stores, address
 from tests.storage_routes import clients
 
 PROFILE = S3Profile(bucket="warehouse", region="eu-west-1", key_prefix="base")

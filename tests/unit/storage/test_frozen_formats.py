@@ -27,7 +27,8 @@ from gateway.storage.registry import decode_credential, decode_profile, encode_c
 from gateway.storage.s3.aws.session_policy import build_session_policy
 from gateway.storage.s3.credential import S3TemporaryCredential
 from gateway.storage.s3.location import SCHEME
-from gateway.storage.s3.profile import S3Profile, s3_profile
+from gateway.storage.s3.profile import S3Profile
+from gateway.storage.stored import typed
 
 FROZEN: Final = Path(__file__).with_name("frozen_formats.json")
 
@@ -230,7 +231,7 @@ def parsed(text: str, *, escapes_known: bool) -> Any:
 def as_of_now() -> dict[str, Any]:
     return {
         "profiles": {
-            name: _of_profile(s3_profile(decode_profile(json.dumps(given).encode())))
+            name: _of_profile(typed(decode_profile(json.dumps(given).encode()), S3Profile))
             for name, given in PROFILES.items()
         },
         "wrong profiles": {

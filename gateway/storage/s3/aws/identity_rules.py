@@ -11,16 +11,13 @@ does. So these are required:
 The rules are checked with every use and not only when a warehouse is created, because settings can change.
 """
 
-from typing import Final
-
 from gateway.scope.rules import IdentityRules
 from gateway.storage.errors import ShortTermCredentialError, StorageDenied
 from gateway.storage.s3.credential import AnyS3Credential, S3SystemIdentity
 from gateway.storage.s3.profile import S3Profile
+from gateway.storage.stored import identity_disabled
 
 __all__ = ["require_own_files", "require_sessions"]
-
-_DISABLED: Final = "Credentials of type aws-system-identity are not enabled on this server. Use the type access-key"
 
 
 def require_own_files(profile: S3Profile, credential: AnyS3Credential, rules: IdentityRules) -> None:
@@ -41,7 +38,7 @@ def require_sessions(profile: S3Profile, credential: AnyS3Credential, role: str 
 
 def _refusal(profile: S3Profile, credential: S3SystemIdentity, role: str | None, rules: IdentityRules) -> str | None:
     if not rules.enabled:
-        return _DISABLED
+        return identity_disabled(S3SystemIdentity, "access-key")
     for field, endpoint in (("endpoint", profile.endpoint), ("sts-endpoint", profile.sts_endpoint)):
         if endpoint is not None and endpoint not in rules.endpoints:
             return (

@@ -32,9 +32,10 @@ from gateway.scope.signing import (
     UnsupportedSignRequest,
 )
 from gateway.storage.s3.credential import S3AccessKey, S3TemporaryCredential, s3_credential
-from gateway.storage.s3.profile import S3Profile, s3_profile
+from gateway.storage.s3.profile import S3Profile
 from gateway.storage.s3.signing.request import read_request
 from gateway.storage.s3.store_kinds import StoreKind
+from gateway.storage.stored import typed
 
 __all__ = [
     "S3Signer",
@@ -53,7 +54,7 @@ class S3Signer:
 
     def offered(self, profile: StorageProfile) -> bool:
         """Return True if requests of clients are signed: the profile allows it, and has a key that may sign."""
-        found = s3_profile(profile)
+        found = typed(profile, S3Profile)
         return found.remote_signing_enabled and (found.sts_enabled or self._own_key_signs(found))
 
     def client_properties(self, *, uri: str | None, endpoint: str) -> dict[str, str]:
@@ -75,7 +76,7 @@ class S3Signer:
 
         Raises RemoteSigningDisabled, and the errors of `read_request`.
         """
-        found = s3_profile(profile)
+        found = typed(profile, S3Profile)
         if not self.offered(found):
             raise RemoteSigningDisabled(
                 "Remote signing is disabled for this warehouse, or its store needs sts-enabled for it. Load the table "
@@ -89,7 +90,7 @@ class S3Signer:
         Raises SignWithoutCredentials for a credential that cannot sign by itself, and UnsupportedSignRequest if the
         warehouse's own key may not sign the request.
         """
-        found, key = s3_profile(profile), s3_credential(credential)
+        found, key = typed(profile, S3Profile), s3_credential(credential)
         if isinstance(key, S3TemporaryCredential):
             return sign(request, key, found.region)
         if not self._own_key_signs(found):

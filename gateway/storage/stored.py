@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The common part of the profiles and stored credentials of all providers: options, checks and decoding. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, ClassVar, TypeVar
+
+import msgspec
+
+from gateway.iceberg.errors import BadRequestException
+from gateway.iceberg.value_messages import in_words
+from gateway.scope.credential import Credential, Redacted, digest_of
+from gateway.scope.errors import InvalidLocation, InvalidStorageCredential, InvalidStorageProfile
+from gateway.scope.location import BaseLocation, Location, Scheme
+from gateway.scope.profile import StorageProfile
+from gateway.scope.rules import StorageRules
+
+__all__ = [
+    "StoredCredential",
+    "StoredProfile",
+    "base_below",
+    "check_key_prefix",
+    "decode_stored_credential",
+    "decode_stored_profile",
+    "identity_disabled",
+    "typed",
+]
+
+T = TypeVar("T")
+Profile = TypeVar("Profile", bound="StoredProfile")
+
+
+def typed(value: object, kind: type[T]) -> T:
+    """Return the value with its type. Raises TypeError for a profile or credential of another provider."""
+    if not isinstance(value, kind):
+        raise TypeError(f"a {type(value).__name__} is no {kind.__name__}")
+    return value
+
+
+class StoredProfile(
+    msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True, tag_field="type"
+):
+    """The base of storage profiles. `scheme` is that of their locations, `place` the fields that name the storage."""
+
+    provider: ClassVar[str]
+    scheme: ClassVar[Scheme]
+    place: ClassVar[tuple[str, ...]]
+
+    @property
+    def escapes_known(self) -> bool:
+        """False: pattern characters are refused, unless a provider declares that its policies can escape them."""
+        return False
+
+    @property
+    def own_access(self) -> Credential | None:
+        """None: the gateway accesses the store with a stored credential only."""
+        return None
+
+    def base_location(self) -> BaseLocation:
+        """Return the location that contains the whole warehouse."""
+        raise NotImplementedError
+
+    def parse_location(self, text: str) -> Location:
+        """Parse a location of the scheme, strictly below the base. Raises `InvalidLocation`."""
+        return self.require_below(self.scheme.parse(text, escapes_known=self.escapes_known))
+
+    def require_below(self, location: Location) -> Location:
+        """Return the location. Raises `InvalidLocation` unless it lies strictly below the base."""
+        base = self.base_location()
+        if not base.contains(location, strict=True):
+            raise InvalidLocation(f"Location must be below the base location of the warehouse, {base.prefix_text!r}")
+        return location
+
+    def moved(self, new: StorageProfile) -> list[str]:
+        """Return those fields of the place that differ in `new`, by their names in JSON."""
+        if not isinstance(new, type(self)):
+            return ["type"]
+        return [name.replace("_", "-") for name in self.place if getattr(self, name) != getattr(new, name)]
+
+    def endpoints(self) -> dict[str, str]:
+        """Return nothing: the profile names no server."""
+        return {}
+
+
+@lru_cache(maxsize=512)
+def base_below(scheme: Scheme, authority: str, key_prefix: str | None) -> BaseLocation:
+    """Return the location of a store or of a prefix in it. Cached: every load with credentials checks against it."""
+    if key_prefix is None:
+        return BaseLocation(scheme, authority, ())
+    return Location(scheme, authority, tuple(key_prefix.split("/")))
+
+
+def check_key_prefix(prefix: str, max_bytes: int) -> None:
+    """Raise InvalidStorageProfile for an empty or too long prefix, or for a slash at its start or end."""
+    if not prefix or prefix.startswith("/") or prefix.endswith("/"):
+        raise InvalidStorageProfile(
+            "Storage profile field 'key-prefix' must not be empty, and must not begin or end with a slash"
+        )
+    if len(prefix.encode()) > max_bytes:
+        raise InvalidStorageProfile(f"Storage profile field 'key-prefix' must have at most {max_bytes} bytes")
+
+
+def decode_stored_profile(kind: type[Profile], fields: dict[str, Any], *, nullable: tuple[str, ...] = ()) -> Profile:
+    """Decode the fields. For those in `nullable` and for the layout, null stands for the default.
+
+    Raises `InvalidStorageProfile`, and the errors of the profile's own checks.
+    """
+    if isinstance(fields.get("key-prefix"), str):
+        # A trailing slash does not change the location; an empty prefix is the root of the store.
+        fields["key-prefix"] = fields["key-prefix"].removesuffix("/") or None
+    for name in ("storage-layout", *nullable):
+        if fields.get(name, ...) is None:
+            del fields[name]
+    try:
+        return msgspec.convert(fields, type=kind)
+    except msgspec.ValidationError as error:
+        raise InvalidStorageProfile(f"Invalid storage profile: {in_words(error, kind)}") from None
+
+
+class StoredCredential(
+    Redacted,
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    rename="kebab",
+    forbid_unknown_fields=True,
+    tag_field="credential-type",
+):
+    """The base of credentials that are stored for a warehouse. All fields are texts or None."""
+
+    provider: ClassVar[str]
+
+    @property
+    def digest(self) -> str:
+        """A cache key for this credential, without its secret."""
+        return digest_of(_tag(type(self)), *(value or "" for value in msgspec.structs.astuple(self)))
+
+
+def _tag(kind: type[StoredCredential]) -> str:
+    return str(kind.__struct_config__.tag)
+
+
+def identity_disabled(identity: type[StoredCredential], instead: str) -> str:
+    """Return the text for an own identity of the gateway that the operator did not enable."""
+    return f"Credentials of type {_tag(identity)} are not enabled on this server. Use the type {instead}"
+
+
+def decode_stored_credential(
+    union: Any,
+    fields: dict[str, Any],
+    rules: StorageRules,
+    *,
+    identity: type[StoredCredential],
+    instead: str,
+    describe: Callable[[str], str],
+) -> Any:
+    """Decode `{"credential-type":…}` as a member of `union`.
+
+    `identity` is the member for the gateway's own identity, and `instead` the type that needs no setting. `describe`
+    returns the text for a message of the decoder, which quotes unknown names and tags: they may be a misplaced secret.
+
+    Raises `InvalidStorageCredential`, whose message never contains a value, and `BadRequestException` for an own
+    identity that `rules` do not allow.
+    """
+    try:
+        credential = msgspec.convert(fields, type=union)
+    except msgspec.ValidationError as error:
+        raise InvalidStorageCredential(f"Invalid storage credential: {describe(str(error))}") from None
+    if isinstance(credential, identity) and not rules.identity(identity.provider).enabled:
+        raise BadRequestException(identity_disabled(identity, instead) + ".")
+    return credential
