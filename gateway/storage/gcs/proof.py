@@ -9,12 +9,13 @@ raises `UnsupportedBoundary` and is not proven.
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
+from gateway.storage.proof_keys import neighbours
 
 __all__ = ["UnsupportedBoundary", "Violation", "evaluate", "prove_scope"]
 
@@ -161,7 +162,7 @@ def prove_scope(boundary: str, location: Location, level: AccessLevel, other_nam
         if _evaluate(rules, permission, where, name, prefix, kind) is not expected:
             violations.append(Violation(permission, where, name, prefix, expected, kind))
 
-    for name in (inside + "data/f", inside, inside + "'||true||'", *_neighbours(path), *other_names):
+    for name in (inside + "data/f", inside, inside + "'||true||'", *neighbours(path), *other_names):
         belongs = name.startswith(inside)
         for permission in _OBJECT_PERMISSIONS:
             check(permission, bucket, name, None, expected=belongs and permission in _WANTED[level])
@@ -178,15 +179,6 @@ def prove_scope(boundary: str, location: Location, level: AccessLevel, other_nam
     for permission in _BUCKET_PERMISSIONS:
         check(permission, bucket, None, None, expected=False)
     return violations
-
-
-def _neighbours(path: str) -> Iterator[str]:
-    segments = path.split("/")
-    for index, segment in enumerate(segments):
-        for other in ("x", segment + "0", "x" + segment, segment[:-1], segment.swapcase() + "_"):
-            yield "/".join((*segments[:index], other, *segments[index + 1 :], "data/f"))
-        yield "/".join((*segments[:index], *segments[index + 1 :], "f"))
-    yield from (path, path + "0", path + "0/f", "x/" + path + "/f")
 
 
 # -- evaluation --------------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
+from gateway.storage.proof_keys import neighbours
 
 __all__ = ["Dialect", "UnsupportedPolicy", "Violation", "evaluate", "prove_scope"]
 
@@ -95,7 +96,7 @@ def prove_scope(
             violations.append(Violation(action, where, key, tuple(context.items()), expected))
 
     allowed_actions = _ALLOWED_ACTIONS[level]
-    for key in (*_inside_samples(inside), *_neighbours(path), *other_keys):
+    for key in (*_inside_samples(inside), *neighbours(path), *other_keys):
         belongs = key.startswith(inside)
         for action in _OBJECT_ACTIONS:
             check(action, bucket, key, {}, expected=belongs and action in allowed_actions)
@@ -167,17 +168,6 @@ _BUCKET_AND_CONTROL_ACTIONS: Final = (
 
 def _inside_samples(inside: str) -> Iterator[str]:
     yield from (inside, inside + "data/f.parquet", inside + "metadata/00001.json", inside + "deep/er/*/?/${x}/f")
-
-
-def _neighbours(path: str) -> Iterator[str]:
-    """Yield keys that a pattern with a wildcard in any one segment, or without an anchor at either end, would match."""
-    segments = path.split("/")
-    for index, segment in enumerate(segments):
-        for other in ("x", "", segment + "0", "x" + segment, segment[:-1], segment.swapcase() + "_"):
-            yield "/".join((*segments[:index], other, *segments[index + 1 :], "data/f"))
-        yield "/".join((*segments[:index], *segments[index + 1 :], "f"))
-        yield "/".join((*segments[:index], "x", *segments[index:], "f"))
-    yield from (path, path + "0", path + "0/f", path + "x/" + path + "/f")
 
 
 def _stems(key: str) -> Iterator[str]:

@@ -8,13 +8,14 @@ all of its keys; the values of a key are alternatives. Anything else raises `Uns
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
 from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
+from gateway.storage.proof_keys import neighbours
 
 __all__ = ["Owner", "UnsupportedOssPolicy", "Violation", "evaluate", "prove_scope"]
 
@@ -105,7 +106,7 @@ def prove_scope(
         if _evaluate(statements, action, owner, where, key, prefix) is not expected:
             violations.append(Violation(action, where, key, prefix, expected))
 
-    for key in (inside, inside + "data/f", inside + "a*b?c", *_neighbours(path), *confusing, *other_keys):
+    for key in (inside, inside + "data/f", inside + "a*b?c", *neighbours(path), *confusing, *other_keys):
         belongs = key.startswith(inside)
         for action in _OBJECT_ACTIONS:
             check(action, bucket, key, None, expected=belongs and action in _REQUIRED[level])
@@ -119,16 +120,6 @@ def prove_scope(
             check(action, bucket, None, listed, expected=False)
             check(action, bucket, inside + "data", listed, expected=False)
     return violations
-
-
-def _neighbours(path: str) -> Iterator[str]:
-    segments = path.split("/")
-    for index, segment in enumerate(segments):
-        for other in ("x", "", segment + "0", "x" + segment, segment[:-1], segment.swapcase() + "_"):
-            yield "/".join((*segments[:index], other, *segments[index + 1 :], "data/f"))
-        yield "/".join((*segments[:index], *segments[index + 1 :], "f"))
-        yield "/".join((*segments[:index], "x", *segments[index:], "f"))
-    yield from (path, path + "0", path + "0/f", path + "x/" + path + "/f")
 
 
 # -- evaluation --------------------------------------------------------------------------------------------------------

@@ -7,12 +7,13 @@ Anything else in a scope raises `UnsupportedScope` and is not proven.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
+from gateway.storage.proof_keys import neighbours
 
 __all__ = ["UnsupportedScope", "Violation", "evaluate", "prove_scope"]
 
@@ -68,7 +69,7 @@ def prove_scope(scope: str, location: Location, level: AccessLevel, other_keys: 
         if _evaluate(read, action, where, key) is not expected:
             violations.append(Violation(action, where, key, expected))
 
-    for key in (inside, inside + "data/f", inside + "a/../b", *_neighbours(path), *other_keys):
+    for key in (inside, inside + "data/f", inside + "a/../b", *neighbours(path), *other_keys):
         belongs = key.startswith(inside)
         for action in _ACTIONS:
             check(action, bucket, key, expected=belongs and action in required)
@@ -83,16 +84,6 @@ def prove_scope(scope: str, location: Location, level: AccessLevel, other_keys: 
 def _evaluate(scope: tuple[str, frozenset[str], tuple[str, ...]], action: str, bucket: str, key: str | None) -> bool:
     allowed_bucket, actions, prefixes = scope
     return bucket == allowed_bucket and action in actions and key is not None and key.startswith(prefixes)
-
-
-def _neighbours(path: str) -> Iterator[str]:
-    segments = path.split("/")
-    for index, segment in enumerate(segments):
-        for other in ("x", "", segment + "0", "x" + segment, segment[:-1], segment.swapcase() + "_"):
-            yield "/".join((*segments[:index], other, *segments[index + 1 :], "data/f"))
-        yield "/".join((*segments[:index], *segments[index + 1 :], "f"))
-        yield "/".join((*segments[:index], "x", *segments[index:], "f"))
-    yield from (path, path + "0", path + "0/f", path + "x/" + path + "/f")
 
 
 def _read(scope: str) -> tuple[str, frozenset[str], tuple[str, ...]]:
