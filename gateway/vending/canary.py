@@ -13,15 +13,15 @@ itself. It sends no change of a setting of the store.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 from uuid import uuid4
 
 from gateway.iceberg.errors import CatalogError
 from gateway.scope.credential import Credential, TemporaryCredential
 from gateway.scope.level import AccessLevel
-from gateway.scope.location import Location
 from gateway.scope.profile import NoVending, StorageProfile
 from gateway.storage.errors import FileMissing, StorageCheckFailed
 from gateway.storage.files import Files
@@ -32,10 +32,14 @@ from gateway.vending.scope_verdict import Finding, ScopeReport, Verdict
 from gateway.vending.session_name import SessionIdentity
 from gateway.vending.vendor import FLOOR_SECONDS, NoCredentials, Vendor
 
-__all__ = ["CANARY_SECONDS", "Canary", "run_canary"]
+__all__ = ["CANARY_SECONDS", "STAGES", "Canary", "run_canary"]
 
 CANARY_SECONDS: Final = 60.0
 """Default time limit of a run, without its cleanup."""
+STAGES: Final = ("scope-enforced", "policy-enforced", "no-role-assumption", "control-plane")
+"""The stages of attempts that must be refused: outside of the folder, inside of it above the level of a credential, to
+remove the policy by assuming the role again, and on the control plane of the store."""
+Stage = Callable[[], Awaitable[list[Finding]]]
 _MAX_OBJECTS: Final = 200
 _CONCURRENT: Final = 12
 """The number of requests to the store that are sent at the same time."""
@@ -57,10 +61,8 @@ class _Session:
 class Canary:
     """One run. The caller awaits the stages in the order of the methods, and always `clean_up` at the end."""
 
-    def __init__(
-        self, profile: StorageProfile, credential: Credential | None, clients: StorageClients, folder: Location
-    ) -> None:
-        """Create a run in `folder`, a new folder below the warehouse's base location."""
+    def __init__(self, profile: StorageProfile, credential: Credential | None, clients: StorageClients) -> None:
+        """Create a run in a new folder below the warehouse's base location."""
         self._profile = profile
         self._credential = credential
         self._clients = clients
@@ -69,11 +71,21 @@ class Canary:
         self._client_trials: Trials = client.trials or FileTrials(client.files)
         self._trials = self._client_trials
         self._unique = f"lakegate-check-{uuid4().hex}"
-        self._folder = folder
-        self._table = folder.child(TABLE)
+        self._folder = profile.base_location().child(f"lakegate-check-{uuid4().hex}")
+        self._table = self._folder.child(TABLE)
         self._sessions: list[_Session] = []
         self._slots = asyncio.Semaphore(_CONCURRENT)
         self._outside_base: set[str] = set()
+
+    async def own_contact(self) -> None:
+        """List the new folder with the gateway's own credential. Raises the errors of the store."""
+        await self._files.list_keys(self._profile, self._own(), self._folder, 1)
+
+    async def own_round_trip(self) -> None:
+        """Write, read and delete an object with the gateway's own credential. Raises as `prepare` does."""
+        key = self._folder.child("own.txt")
+        await self._write_sentinel("/".join(key.segments))
+        await self._files.delete(self._profile, self._own(), [key.text])
 
     async def prepare(self) -> None:
         """Write the sentinels and read them back. Raises the errors of the store, and StorageCheckFailed."""
@@ -90,21 +102,11 @@ class Canary:
         """Carry out what each credential must be able to do. Raises StorageCheckFailed if one cannot."""
         await self._each(self._inside)
 
-    async def outside(self) -> list[Finding]:
-        """Make all attempts outside of the folder. Return what the store carried out."""
-        return await self._stage(self._outside)
-
-    async def above_level(self) -> list[Finding]:
-        """Make all attempts inside of the folder that exceed a credential's level. Return what was carried out."""
-        return await self._stage(self._above_level)
-
-    async def role_again(self) -> list[Finding]:
-        """Try to remove the policy by assuming the role again. Return what was carried out."""
-        return await self._stage(self._role_again)
-
-    async def control_plane(self) -> list[Finding]:
-        """Send requests to the control plane of the store. Return what was carried out."""
-        return await self._stage(self._control_plane)
+    def stages(self) -> Iterator[tuple[str, Stage]]:
+        """Yield each stage of `STAGES` and the function that makes its attempts and returns those that succeeded."""
+        attempts = (self._outside, self._above_level, self._role_again, self._control_plane)
+        for name, stage in zip(STAGES, attempts, strict=True):
+            yield name, partial(self._stage, stage)
 
     @property
     def unclear(self) -> tuple[Finding, ...]:
@@ -328,11 +330,6 @@ async def _all(work: Sequence[Coroutine[None, None, None]]) -> None:
             raise failure
 
 
-def check_folder(profile: StorageProfile) -> Location:
-    """Return a new folder for a run below the warehouse's base location."""
-    return profile.base_location().child(f"lakegate-check-{uuid4().hex}")
-
-
 async def run_canary(
     profile: StorageProfile,
     credential: Credential | None,
@@ -346,7 +343,7 @@ async def run_canary(
     """
     if isinstance(profile.downscoping, NoVending):
         return ScopeReport(verdict=Verdict.NOT_VENDED, reason=profile.downscoping.reason)
-    canary = Canary(profile, credential, clients, check_folder(profile))
+    canary = Canary(profile, credential, clients)
     reason = ""
     try:
         async with asyncio.timeout(seconds):
@@ -357,7 +354,7 @@ async def run_canary(
                 await canary.inside()
             except StorageCheckFailed as unusable:
                 reason = unusable.message
-            for stage in (canary.outside, canary.above_level, canary.role_again, canary.control_plane):
+            for _, stage in canary.stages():
                 await stage()
     except TimeoutError:
         reason = f"the canary did not finish within {seconds:g} seconds"

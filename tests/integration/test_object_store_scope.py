@@ -656,7 +656,7 @@ async def test_store_outage_is_unavailable_and_not_a_missing_file(store: Store) 
 
 
 def _statuses(report: ValidationReport) -> dict[str, str]:
-    return {check.name: check.status.value for check in report.checks}
+    return {check.name: str(check.status) for check in report.checks}
 
 
 async def _validate(store: Store, sts: Sts, profile: S3Profile | None = None, **more: Any) -> ValidationReport:

@@ -7,21 +7,20 @@ that no probe is written into the location of another warehouse.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 from gateway.access.management_errors import StorageValidationFailed
-from gateway.access.operations.warehouse_bodies import CheckError, ValidationAnswer, ValidationCheck
+from gateway.access.operations.warehouse_bodies import ValidationAnswer, ValidationCheck
 from gateway.features.credentials.storage_validation import (
     STORAGE_CHECKS,
-    Check,
     CheckStatus,
     ValidationReport,
+    checked,
+    skipped,
     validate_warehouse_storage,
 )
 from gateway.features.kit import Kit, UseCases
-from gateway.iceberg.errors import CatalogError
 from gateway.scope.credential import Credential
 from gateway.scope.profile import StorageProfile
 from gateway.storage.registry import decode_credential, decode_profile, require_same_provider
@@ -94,12 +93,12 @@ class StorageValidator(UseCases):
         """Run all checks. `subject` returns the (profile, credential) to test once all rules have passed."""
         checks: list[ValidationCheck] = []
         for name in RULES:
-            checks.append(await _ruled(name, rules.get(name, ONLY_CREATION)))
+            checks += await _ruled(name, rules.get(name, ONLY_CREATION))
         if any(check.status == CheckStatus.FAILED for check in checks):
             tried = _skipped("An earlier check failed.")
         else:
             tried = await self.tried(*subject())
-        checks += [_check_answer(check) for check in tried.checks]
+        checks += tried.checks
         return ValidationAnswer(valid=all(check.status != CheckStatus.FAILED for check in checks), checks=checks)
 
 
@@ -108,40 +107,17 @@ def require_valid(report: ValidationReport) -> None:
 
     Skipped checks do not count.
     """
-    failed = [check for check in report.checks if check.status is CheckStatus.FAILED]
+    failed = {check.name: check.error.message for check in report.checks if check.error is not None}
     if failed:
         raise StorageValidationFailed(
-            "The storage failed these checks: " + ", ".join(check.name for check in failed),
-            detail=tuple(f"{check.name}: {check.error}" for check in failed),
+            "The storage failed these checks: " + ", ".join(failed),
+            detail=tuple(f"{name}: {error}" for name, error in failed.items()),
         )
 
 
-async def _ruled(name: str, rule: Rule) -> ValidationCheck:
-    if isinstance(rule, str):
-        return ValidationCheck(name=name, status=CheckStatus.SKIPPED, reason=rule)
-    started = time.monotonic()
-    failure: CatalogError | None = None
-    try:
-        await rule()
-    except CatalogError as broken:
-        failure = broken
-    return ValidationCheck(
-        name=name,
-        status=CheckStatus.PASSED if failure is None else CheckStatus.FAILED,
-        duration_ms=round((time.monotonic() - started) * 1000),
-        error=None if failure is None else CheckError(message=failure.message, type=failure.type, code=failure.code),
-    )
+async def _ruled(name: str, rule: Rule) -> tuple[ValidationCheck, ...]:
+    return skipped((name,), rule) if isinstance(rule, str) else (await checked(name, rule),)
 
 
 def _skipped(reason: str) -> ValidationReport:
-    checks = tuple(Check(name=name, status=CheckStatus.SKIPPED, reason=reason) for name in STORAGE_CHECKS)
-    return ValidationReport(valid=True, checks=checks)
-
-
-def _check_answer(check: Check) -> ValidationCheck:
-    error = None
-    if check.error is not None:
-        error = CheckError(message=check.error, type=check.error_type, code=check.error_code)
-    return ValidationCheck(
-        name=check.name, status=check.status, duration_ms=check.duration_ms, reason=check.reason, error=error
-    )
+    return ValidationReport(valid=True, checks=skipped(STORAGE_CHECKS, reason))

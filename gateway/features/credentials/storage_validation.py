@@ -12,16 +12,16 @@ Check names are those of the reference system where it has the check.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from enum import StrEnum
 from functools import partial
 from typing import Final
 
 import msgspec
 
+from gateway.access.operations.warehouse_bodies import CheckError, ValidationCheck
 from gateway.iceberg.errors import CatalogError
 from gateway.scope.credential import Credential
-from gateway.scope.location import Location
 from gateway.scope.profile import NoVending, StorageProfile
 from gateway.scope.rules import STRICTEST, StorageRules
 from gateway.storage.errors import (
@@ -32,18 +32,16 @@ from gateway.storage.errors import (
     StorageEndpointRefused,
     StorageUnavailable,
 )
-from gateway.storage.files import Files
 from gateway.storage.provider import StorageClients
-from gateway.vending.canary import Canary, check_folder
+from gateway.vending.canary import STAGES, Canary
 from gateway.vending.scope_verdict import Finding, ScopeReport, Verdict
 
-__all__ = ["STORAGE_CHECKS", "Check", "CheckStatus", "ValidationReport", "validate_warehouse_storage"]
+__all__ = ["STORAGE_CHECKS", "CheckStatus", "ValidationReport", "checked", "skipped", "validate_warehouse_storage"]
 
 TOTAL_SECONDS: Final = 16.0
 """Default time limit of all checks together."""
 PATIENCE_SECONDS: Final = 6.0
 """Time limit of the first contact with an endpoint, and the exact duration of its failures."""
-_PROBE: Final = b"lakegate storage check"
 _SHOWN: Final = 3
 
 
@@ -55,27 +53,11 @@ class CheckStatus(StrEnum):
     SKIPPED = "skipped"
 
 
-class Check(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", omit_defaults=True):
-    """One check and its result.
-
-    `reason` explains why it was skipped. `error`, `error_type` and `error_code` describe the failure. The duration is
-    in milliseconds.
-    """
-
-    name: str
-    status: CheckStatus
-    duration_ms: int | None = None
-    reason: str | None = None
-    error: str | None = None
-    error_type: str = "StorageCheckFailed"
-    error_code: int = 400
-
-
 class ValidationReport(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """All checks of a run. `valid` is True if none failed. `scope` is the canary's result if all its stages ran."""
 
     valid: bool
-    checks: tuple[Check, ...]
+    checks: tuple[ValidationCheck, ...]
     scope: ScopeReport | None = None
 
 
@@ -120,16 +102,12 @@ class _Probe:
         patience_seconds: float,
     ) -> None:
         self._patience = patience_seconds
-        self.checks: list[Check] = []
+        self.checks: list[ValidationCheck] = []
         self._profile = profile
-        self._credential = credential
-        self._files = Files(clients)
-        self._clients = clients
         self._rules = rules
         self._wrote = False
         self._running: str | None = None
-        self._folder = check_folder(profile)
-        self._canary = Canary(profile, credential, clients, self._folder)
+        self._canary = Canary(profile, credential, clients)
 
     async def run(self) -> None:
         """Run all checks in order."""
@@ -137,7 +115,7 @@ class _Probe:
             return self._skip_rest(
                 "storage-client-initialized", "lakekeeper-read-write", reason="the address is refused"
             )
-        if not await self._first_contact("storage-client-initialized", self._client):
+        if not await self._first_contact("storage-client-initialized", self._canary.own_contact):
             return self._skip_rest("lakekeeper-read-write", reason="the storage client could not be initialized")
         if not await self._check("lakekeeper-read-write", self._own_read_write):
             return self._skip_rest(reason="the gateway itself cannot read and write")
@@ -146,13 +124,9 @@ class _Probe:
         if not await self._first_contact("vended-credentials-issued", self._canary.issue):
             return self._skip_rest(*_AFTER_ISSUED, reason="no credentials were issued", all_vended=False)
         await self._check("vended-credentials-read-write", self._canary.inside)
-        for name, stage in (
-            ("vended-credentials-scope-enforced", self._canary.outside),
-            ("vended-credentials-policy-enforced", self._canary.above_level),
-            ("vended-credentials-no-role-assumption", self._canary.role_again),
-            ("vended-credentials-control-plane", self._canary.control_plane),
-        ):
-            await self._check(name, partial(self._refused, stage))
+        for stage, made in self._canary.stages():
+            name = f"vended-credentials-{stage}"
+            await self._check(name, partial(self._refused, made))
         return None
 
     def proof(self) -> ScopeReport | None:
@@ -163,20 +137,21 @@ class _Probe:
     async def clean_up(self, seconds: float) -> None:
         """Remove every object of the probe with the gateway's own credential, within `seconds`."""
         if not self._wrote:
-            self.checks.append(Check(name="cleanup", status=CheckStatus.SKIPPED, reason="nothing was written"))
+            self.checks += skipped(("cleanup",), "nothing was written")
             return
         try:
             async with asyncio.timeout(seconds):
                 await self._check("cleanup", self._canary.clean_up)
         except TimeoutError:
-            self.checks.append(
-                Check(name="cleanup", status=CheckStatus.FAILED, error="the storage did not answer in time")
-            )
+            self._fail("cleanup", "the storage did not answer in time")
 
     def note_timeout(self, seconds: float) -> None:
         """Record the check that was running at the timeout as failed."""
-        error = f"not finished within {seconds:g} seconds"
-        self.checks.append(Check(name=self._running or "storage", status=CheckStatus.FAILED, error=error))
+        self._fail(self._running or "storage", f"not finished within {seconds:g} seconds")
+
+    def _fail(self, name: str, text: str) -> None:
+        error = CheckError(message=text, type=StorageCheckFailed.type, code=StorageCheckFailed.code)
+        self.checks.append(ValidationCheck(name=name, status=CheckStatus.FAILED, error=error))
 
     # -- checks; each raises its failure -------------------------------------------------------------------------------
 
@@ -184,14 +159,9 @@ class _Probe:
         """Check the address in the profile by the operator's rules, without a connection."""
         self._profile.check(self._rules)
 
-    async def _client(self) -> None:
-        if self._credential is None:
-            raise StorageCheckFailed("The warehouse has no storage credential; set one")
-        await self._files.list_keys(self._profile, self._credential, self._folder, 1)
-
     async def _own_read_write(self) -> None:
         self._wrote = True
-        await self._round_trip(self._own(), self._folder.child("own.txt"))
+        await self._canary.own_round_trip()
         if not isinstance(self._profile.downscoping, NoVending):
             await self._canary.prepare()
 
@@ -236,52 +206,41 @@ class _Probe:
     async def _check(
         self, name: str, action: Callable[[], Awaitable[None]], *, failure_seconds: float | None = None
     ) -> bool:
-        started, self._running = time.monotonic(), name
-        failure: CatalogError | None = None
-        try:
-            await action()
-        except CatalogError as raised:
-            failure = raised
+        self._running = name
+        check = await checked(name, action)
         self._running = None
-        took = round((time.monotonic() - started) * 1000)
-        if failure is None:
-            self.checks.append(Check(name=name, status=CheckStatus.PASSED, duration_ms=took))
-            return True
-        self.checks.append(
-            Check(
-                name=name,
-                status=CheckStatus.FAILED,
-                duration_ms=took if failure_seconds is None else round(failure_seconds * 1000),
-                error=failure.message,
-                error_type=failure.type,
-                error_code=failure.code,
-            )
-        )
-        return False
+        if check.error is not None and failure_seconds is not None:
+            check = msgspec.structs.replace(check, duration_ms=round(failure_seconds * 1000))
+        self.checks.append(check)
+        return check.error is None
 
     def _skip_rest(self, *names: str, reason: str, all_vended: bool = True) -> None:
-        for name in (*names, *(("vended-credentials-issued", *_AFTER_ISSUED) if all_vended else ())):
-            self.checks.append(Check(name=name, status=CheckStatus.SKIPPED, reason=reason))
-
-    async def _round_trip(self, credential: Credential, key: Location) -> None:
-        await self._files.write(self._profile, credential, key.text, _PROBE)
-        if await self._files.read(self._profile, credential, key.text, max_bytes=1024) != _PROBE:
-            raise StorageCheckFailed("The storage returned other bytes than were written")
-        await self._files.delete(self._profile, credential, [key.text])
-
-    def _own(self) -> Credential:
-        if self._credential is None:
-            raise StorageCheckFailed("The warehouse has no storage credential; set one")
-        return self._credential
+        vended = ("vended-credentials-issued", *_AFTER_ISSUED) if all_vended else ()
+        self.checks += skipped((*names, *vended), reason)
 
 
-_AFTER_ISSUED: Final = (
-    "vended-credentials-read-write",
-    "vended-credentials-scope-enforced",
-    "vended-credentials-policy-enforced",
-    "vended-credentials-no-role-assumption",
-    "vended-credentials-control-plane",
-)
+async def checked(name: str, action: Callable[[], Awaitable[object]]) -> ValidationCheck:
+    """Run an action and return its result: failed with the error that it raised, or passed."""
+    started = time.monotonic()
+    failure: CheckError | None = None
+    try:
+        await action()
+    except CatalogError as raised:
+        failure = CheckError(message=raised.message, type=raised.type, code=raised.code)
+    return ValidationCheck(
+        name=name,
+        status=CheckStatus.PASSED if failure is None else CheckStatus.FAILED,
+        duration_ms=round((time.monotonic() - started) * 1000),
+        error=failure,
+    )
+
+
+def skipped(names: Iterable[str], reason: str) -> tuple[ValidationCheck, ...]:
+    """Return the results of checks that are skipped for this reason."""
+    return tuple(ValidationCheck(name=name, status=CheckStatus.SKIPPED, reason=reason) for name in names)
+
+
+_AFTER_ISSUED: Final = ("vended-credentials-read-write", *(f"vended-credentials-{stage}" for stage in STAGES))
 
 
 #: All checks on the store, in the order of the report.
