@@ -45,6 +45,7 @@ SMALL: Mapping[str, str] = {
     "gateway/api/principal_ids.py": "the decoding of paths and the references share it",
     "gateway/events/log.py": "each sink has a module of its own, with its own imports",
     "gateway/features/contents/containers.py": "namespaces and warehouses share it",
+    "gateway/storage/proof_keys.py": "keys of proofs, which no builder may use",
     "gateway/storage/s3/r2/scope.py": "a builder, with which its proof shares no code",
     "gateway/offloading.py": "the only place that moves work to a thread",
     "gateway/features/tables/table_collection.py": "the constructor that tables and generic tables share",

@@ -26,7 +26,17 @@ from gateway.storage.errors import StorageEndpointRefused
 if TYPE_CHECKING:
     from gateway.storage.trials import Trials
 
-__all__ = ["ClientOptions", "FileClient", "Provider", "Sessions", "Signer", "StorageClient", "StorageClients", "opens"]
+__all__ = [
+    "ClientOptions",
+    "FileClient",
+    "Provider",
+    "Sessions",
+    "Signer",
+    "StorageClient",
+    "StorageClients",
+    "no_metrics",
+    "opens",
+]
 
 CONNECT_SECONDS: Final = 2.0
 REQUEST_SECONDS: Final = 15.0
@@ -142,8 +152,8 @@ class StorageClients:
             client.close()
 
 
-def _no_metrics(_seconds: float, _outcome: str) -> None:
-    return None
+def no_metrics(_seconds: float, _outcome: str) -> None:
+    """Ignore a duration."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +174,7 @@ class ClientOptions:
     certificates: str | None = None
     ca_bundle: str | None = None
     addresses: Mapping[str, StoreAddresses] = field(default_factory=dict)
-    on_session: Callable[[float, str], None] = _no_metrics
+    on_session: Callable[[float, str], None] = no_metrics
     connect_seconds: float = CONNECT_SECONDS
     request_seconds: float = REQUEST_SECONDS
     total_seconds: float = TOTAL_SECONDS

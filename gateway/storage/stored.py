@@ -12,7 +12,12 @@ import msgspec
 from gateway.iceberg.errors import BadRequestException
 from gateway.iceberg.value_messages import in_words
 from gateway.scope.credential import Credential, Redacted, digest_of
-from gateway.scope.errors import InvalidLocation, InvalidStorageCredential, InvalidStorageProfile
+from gateway.scope.errors import (
+    InvalidLocation,
+    InvalidStorageCredential,
+    InvalidStorageProfile,
+    StorageTypeNotSupported,
+)
 from gateway.scope.location import BaseLocation, Location, Scheme
 from gateway.scope.profile import StorageProfile
 from gateway.scope.rules import StorageRules
@@ -25,6 +30,7 @@ __all__ = [
     "decode_stored_credential",
     "decode_stored_profile",
     "identity_disabled",
+    "require_listed",
     "typed",
 ]
 
@@ -117,6 +123,15 @@ def decode_stored_profile(kind: type[Profile], fields: dict[str, Any], *, nullab
         return msgspec.convert(fields, type=kind)
     except msgspec.ValidationError as error:
         raise InvalidStorageProfile(f"Invalid storage profile: {in_words(error, kind)}") from None
+
+
+def require_listed(listed: tuple[str, ...] | None, kind: str, setting: str) -> None:
+    """Raise StorageTypeNotSupported if the operator listed no directory for such warehouses; None allows any."""
+    if listed is not None and not listed:
+        raise StorageTypeNotSupported(
+            f"Storage profiles of type {kind!r} are not allowed on this server. The operator can list directories for "
+            f"them in {setting}"
+        )
 
 
 class StoredCredential(

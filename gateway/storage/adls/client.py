@@ -17,7 +17,6 @@ from gateway.storage.adls.profile import AdlsProfile, identity_refusal
 from gateway.storage.adls.sas import read_directory, sign_with_account, sign_with_delegation
 from gateway.storage.adls.stores import AdlsStores
 from gateway.storage.errors import ShortTermCredentialError
-from gateway.storage.object_files import ObjectFiles
 from gateway.storage.provider import ClientOptions, StorageClient
 from gateway.storage.stored import typed
 
@@ -93,7 +92,7 @@ def open_client(options: ClientOptions) -> StorageClient:
         endpoint=addresses.files,
     )
     files = AdlsFiles(
-        ObjectFiles(stores, total_seconds=options.total_seconds),
+        stores,
         endpoint=addresses.files,
         connect_seconds=options.connect_seconds,
         request_seconds=options.request_seconds,

@@ -21,7 +21,7 @@ from gateway.storage.adls.credential import AdlsSas
 from gateway.storage.adls.profile import AdlsProfile
 from gateway.storage.adls.stores import blob_address
 from gateway.storage.errors import denied, unavailable
-from gateway.storage.provider import FileClient
+from gateway.storage.object_files import ObjectFiles, ObjectStores
 from gateway.storage.stored import typed
 
 if TYPE_CHECKING:
@@ -47,15 +47,15 @@ class _Page(msgspec.Struct):
     paths: list[_Path] = []
 
 
-class AdlsFiles:
-    """`FileClient` that lists and deletes with a signature by the file service, and does all else with `files`.
+class AdlsFiles(ObjectFiles):
+    """`FileClient` that lists and deletes with a signature by the file service, and does all else as for other stores.
 
     Close it with `close`. `endpoint` is the operator's address of the blob service, if any.
     """
 
     def __init__(
         self,
-        files: FileClient,
+        stores: ObjectStores,
         *,
         endpoint: str | None,
         connect_seconds: float,
@@ -63,20 +63,11 @@ class AdlsFiles:
         total_seconds: float,
         ca_bundle: str | None,
     ) -> None:
-        self._files = files
+        super().__init__(stores, total_seconds=total_seconds)
         self._endpoint = endpoint
         self._timeout = (connect_seconds, request_seconds)
-        self._total_seconds = total_seconds
         self._ca_bundle = ca_bundle
         self._pool = ThreadPoolExecutor(max_workers=MAX_THREADS, thread_name_prefix="adls-files")
-
-    async def put(self, profile: StorageProfile, credential: Credential, key: str, data: bytes) -> None:
-        """Write a new file. Raises FileExists."""
-        await self._files.put(profile, credential, key, data)
-
-    async def get(self, profile: StorageProfile, credential: Credential, key: str, max_bytes: int) -> bytes:
-        """Return the whole file. Raises FileMissing and FileTooLarge."""
-        return await self._files.get(profile, credential, key, max_bytes)
 
     async def delete(self, profile: StorageProfile, credential: Credential, keys: Sequence[str]) -> None:
         """Delete the files. Missing files count as deleted."""
@@ -85,13 +76,13 @@ class AdlsFiles:
                 some = keys[start : start + MAX_THREADS]
                 await asyncio.gather(*(self._in_thread(self._delete, profile, credential, key) for key in some))
         else:
-            await self._files.delete(profile, credential, keys)
+            await super().delete(profile, credential, keys)
 
     async def list(self, profile: StorageProfile, credential: Credential, prefix: str, limit: int) -> list[str]:
         """Return at most `limit` keys below the directory `prefix`, in the store's order."""
         if isinstance(credential, AdlsSas):
             return [*await self._in_thread(self._keys, profile, credential, prefix, limit)]
-        return await self._files.list(profile, credential, prefix, limit)
+        return await super().list(profile, credential, prefix, limit)
 
     def close(self) -> None:
         """Shut down the threads. Running calls end by their own timeouts."""

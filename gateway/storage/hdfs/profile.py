@@ -17,13 +17,13 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from gateway.scope.credential import TemporaryCredential
-from gateway.scope.errors import InvalidLocation, InvalidStorageProfile, StorageTypeNotSupported
+from gateway.scope.errors import InvalidLocation, InvalidStorageProfile
 from gateway.scope.layout import DefaultLayout, StorageLayout
 from gateway.scope.location import Location, Scheme, shown
 from gateway.scope.profile import NoVending
 from gateway.scope.rules import StorageRules, check_authority
 from gateway.storage.provider import Provider, opens
-from gateway.storage.stored import StoredProfile, decode_stored_profile
+from gateway.storage.stored import StoredProfile, decode_stored_profile, require_listed
 
 __all__ = [
     "HDFS",
@@ -160,11 +160,7 @@ class HdfsProfile(StoredProfile, frozen=True, kw_only=True, tag="hdfs"):
 
 
 def _require_allowed(rules: StorageRules) -> None:
-    if rules.roots is not None and not rules.roots:
-        raise StorageTypeNotSupported(
-            "Storage profiles of type 'hdfs' are not allowed on this server. The operator can list directories for "
-            f"them in {_SETTING}"
-        )
+    require_listed(rules.roots, "hdfs", _SETTING)
 
 
 def decode_hdfs_profile(fields: dict[str, Any], rules: StorageRules) -> HdfsProfile:

@@ -8,13 +8,13 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from gateway.scope.credential import TemporaryCredential
-from gateway.scope.errors import InvalidLocation, InvalidStorageProfile, StorageTypeNotSupported
+from gateway.scope.errors import InvalidLocation, InvalidStorageProfile
 from gateway.scope.layout import DefaultLayout, StorageLayout
 from gateway.scope.location import Location, Scheme, shown
 from gateway.scope.profile import NoVending
 from gateway.scope.rules import StorageRules
 from gateway.storage.provider import Provider, opens
-from gateway.storage.stored import StoredProfile, decode_stored_profile
+from gateway.storage.stored import StoredProfile, decode_stored_profile, require_listed
 
 __all__ = ["LOCAL", "SCHEME", "LocalAccess", "LocalProfile", "decode_local_profile", "directory_location"]
 
@@ -126,11 +126,7 @@ class LocalProfile(StoredProfile, frozen=True, kw_only=True, tag="local"):
 
 
 def _require_allowed(rules: StorageRules) -> None:
-    if rules.directories is not None and not rules.directories:
-        raise StorageTypeNotSupported(
-            "Storage profiles of type 'local' are not allowed on this server. The operator can list directories for "
-            f"them in {_SETTING}"
-        )
+    require_listed(rules.directories, "local", _SETTING)
 
 
 def decode_local_profile(fields: dict[str, Any], rules: StorageRules) -> LocalProfile:

@@ -19,8 +19,8 @@ from typing import Any, Final
 
 import aiohttp
 
-from gateway.scope.endpoint import EndpointRoute
-from gateway.scope.errors import PolicyTooLarge
+from gateway.scope.endpoint import EndpointRoute, RouteTo
+from gateway.scope.errors import InvalidStorageProfile, PolicyTooLarge
 from gateway.storage.errors import ShortTermCredentialError, StorageAnswerMalformed, StorageSessionUnavailable
 from gateway.storage.s3.credential import S3TemporaryCredential
 
@@ -32,6 +32,8 @@ __all__ = [
     "SessionRequests",
     "by_code",
     "malformed",
+    "refused_endpoint",
+    "route_to",
     "temporary",
     "unreachable",
 ]
@@ -212,7 +214,19 @@ class SessionRequests:
 
 def _require_allowed(route: EndpointRoute | None) -> None:
     if route is not None and route.refusal is not None:
-        raise ShortTermCredentialError(f"The gateway could not get a temporary credential: {route.refusal}", "endpoint")
+        raise refused_endpoint(route.refusal)
+
+
+def refused_endpoint(reason: str) -> ShortTermCredentialError:
+    return ShortTermCredentialError(f"The gateway could not get a temporary credential: {reason}", "endpoint")
+
+
+def route_to(route: RouteTo, endpoint: str) -> EndpointRoute:
+    """Return the route to a session service. Raises ShortTermCredentialError for an address that is not allowed."""
+    try:
+        return route(endpoint)
+    except InvalidStorageProfile as refused:
+        raise refused_endpoint(refused.message) from None
 
 
 class Measured:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import Any, Final
 
 import msgspec
@@ -115,7 +116,7 @@ class S3Stores(CachedStores[tuple[bytes, str], S3Store]):
 
     def _provider(self, profile: S3Profile, credential: AnyS3Credential) -> Callable[[], Any]:
         if isinstance(credential, S3TemporaryCredential):
-            answer = _library_credential(credential)
+            answer = _of_session(credential)
             return lambda: answer
         require_own_files(profile, credential, self._identity_rules)
         if profile.assume_role_arn is not None:
@@ -127,16 +128,11 @@ class S3Stores(CachedStores[tuple[bytes, str], S3Store]):
             given = credential
 
             async def assume() -> dict[str, Any]:
-                return _library_credential(await own_role(profile, given))
+                return _of_session(await own_role(profile, given))
 
             return assume
         if not isinstance(credential, S3SystemIdentity):
-            answer = {
-                "access_key_id": credential.access_key_id,
-                "secret_access_key": credential.secret_access_key,
-                "token": None,
-                "expires_at": None,
-            }
+            answer = _library_credential(credential.access_key_id, credential.secret_access_key)
             return lambda: answer
         identity = self._identity
         if identity is None:
@@ -144,23 +140,21 @@ class S3Stores(CachedStores[tuple[bytes, str], S3Store]):
 
         async def own_keys() -> dict[str, Any]:
             keys = await identity.keys()
-            return {
-                "access_key_id": keys.access_key_id,
-                "secret_access_key": keys.secret_access_key,
-                "token": keys.session_token,
-                "expires_at": keys.use_until,
-            }
+            return _library_credential(keys.access_key_id, keys.secret_access_key, keys.session_token, keys.use_until)
 
         return own_keys
 
 
-def _library_credential(temporary: S3TemporaryCredential) -> dict[str, Any]:
-    return {
-        "access_key_id": temporary.access_key_id,
-        "secret_access_key": temporary.secret_access_key,
-        "token": temporary.session_token,
-        "expires_at": temporary.expires_at,
-    }
+def _of_session(session: S3TemporaryCredential) -> dict[str, Any]:
+    return _library_credential(
+        session.access_key_id, session.secret_access_key, session.session_token, session.expires_at
+    )
+
+
+def _library_credential(
+    id: str, secret: str, token: str | None = None, expires_at: datetime | None = None
+) -> dict[str, Any]:
+    return {"access_key_id": id, "secret_access_key": secret, "token": token, "expires_at": expires_at}
 
 
 def address(profile: S3Profile) -> tuple[str, bool]:

@@ -8,7 +8,6 @@ work. Only connection errors and 5xx are retried. AssumeRole changes nothing, so
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from threading import Lock
@@ -21,9 +20,9 @@ from botocore.loaders import Loader
 from botocore.parsers import ResponseParserError
 
 from gateway.scope.endpoint import EndpointRoute, RouteTo
-from gateway.scope.errors import InvalidStorageProfile
 from gateway.scope.rules import IdentityRules
 from gateway.storage.errors import ShortTermCredentialError
+from gateway.storage.provider import no_metrics
 from gateway.storage.s3.aws.identity import SystemIdentity
 from gateway.storage.s3.aws.identity_rules import require_sessions
 from gateway.storage.s3.credential import (
@@ -33,7 +32,17 @@ from gateway.storage.s3.credential import (
     StsCredential,
 )
 from gateway.storage.s3.profile import Flavor, S3Profile
-from gateway.storage.s3.sessions import KNOWN_CODES, by_code, malformed, temporary, unreachable
+from gateway.storage.s3.sessions import (
+    KNOWN_CODES,
+    LatencyCallback,
+    Measured,
+    by_code,
+    malformed,
+    refused_endpoint,
+    route_to,
+    temporary,
+    unreachable,
+)
 
 __all__ = ["Sts"]
 
@@ -55,8 +64,6 @@ _NO_IDENTITY: Final = (
     "The gateway could not get a temporary credential: it has no identity in AWS, or its identity could not be read"
 )
 
-LatencyCallback = Callable[[float, str], None]
-
 
 class _StsClient(Protocol):
     def assume_role(self, **parameters: Any) -> dict[str, Any]: ...
@@ -67,10 +74,6 @@ class _NoIdentity:
 
     def load_credentials(self) -> None:
         """Return None: there is no identity."""
-
-
-def _no_metrics(_seconds: float, _outcome: str) -> None:
-    return None
 
 
 class Sts:
@@ -86,7 +89,7 @@ class Sts:
         *,
         identity: SystemIdentity | None = None,
         identity_rules: IdentityRules = DISABLED,
-        on_latency: LatencyCallback = _no_metrics,
+        on_latency: LatencyCallback = no_metrics,
         connect_seconds: float = CONNECT_SECONDS,
         read_seconds: float = READ_SECONDS,
         total_seconds: float = TOTAL_SECONDS,
@@ -179,24 +182,17 @@ class Sts:
     async def _measured(
         self, profile: S3Profile, credential: StsCredential, parameters: dict[str, Any], seconds: int
     ) -> S3TemporaryCredential:
-        started, outcome = time.monotonic(), "failed"
-        try:
+        started = time.monotonic()
+        with Measured(self._on_latency):
             route = self._route_to(profile.sts_endpoint or profile.endpoint)
-            async with asyncio.timeout(self._total_seconds):
-                loop = asyncio.get_running_loop()
-                client = await loop.run_in_executor(self._pool, self._client, profile, credential, route)
-                answer = await loop.run_in_executor(self._pool, self._call, client, parameters, started, route)
-            session = temporary(answer, seconds)
-            outcome = "ok"
-            return session
-        except TimeoutError:
-            outcome = "unreachable"
-            raise unreachable() from None
-        except ShortTermCredentialError as error:
-            outcome = error.reason
-            raise
-        finally:
-            self._on_latency(time.monotonic() - started, outcome)
+            try:
+                async with asyncio.timeout(self._total_seconds):
+                    run = partial(asyncio.get_running_loop().run_in_executor, self._pool)
+                    client = await run(self._client, profile, credential, route)
+                    answer = await run(self._call, client, parameters, started, route)
+            except TimeoutError:
+                raise unreachable() from None
+            return temporary(answer, seconds)
 
     def _route_to(self, endpoint: str | None) -> EndpointRoute | None:
         """Return the route to a profile's STS endpoint; None for AWS's own. Raises ShortTermCredentialError."""
@@ -206,12 +202,7 @@ class Sts:
             raise ShortTermCredentialError(
                 "This gateway cannot connect to the STS endpoint of a storage profile", "endpoint"
             )
-        try:
-            return self._route(endpoint)
-        except InvalidStorageProfile as refused:
-            raise ShortTermCredentialError(
-                f"The gateway could not get a temporary credential: {refused.message}", "endpoint"
-            ) from None
+        return route_to(self._route, endpoint)
 
     def _call(
         self, client: _StsClient, parameters: dict[str, Any], started: float, route: EndpointRoute | None = None
@@ -246,10 +237,7 @@ class Sts:
                 # The library's exceptions for an answer of an unexpected shape are not documented.
                 failure, again = malformed(), False
             if route is not None and route.refusal is not None:
-                failure = ShortTermCredentialError(
-                    f"The gateway could not get a temporary credential: {route.refusal}", "endpoint"
-                )
-                again = False
+                failure, again = refused_endpoint(route.refusal), False
             pause = 0.1 * 2**attempt
             if not again or attempt == ATTEMPTS or time.monotonic() - started + pause > self._total_seconds:
                 raise failure

@@ -19,12 +19,12 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import quote
 
-from gateway.scope.endpoint import EndpointRoute, RouteTo
-from gateway.scope.errors import InvalidStorageProfile, PolicyTooLarge
+from gateway.scope.endpoint import RouteTo
+from gateway.scope.errors import PolicyTooLarge
 from gateway.storage.errors import ShortTermCredentialError
 from gateway.storage.s3.credential import S3AliyunOss, S3TemporaryCredential
 from gateway.storage.s3.profile import S3Profile
-from gateway.storage.s3.sessions import LatencyCallback, Measured, SessionRequests, malformed, temporary
+from gateway.storage.s3.sessions import LatencyCallback, Measured, SessionRequests, malformed, route_to, temporary
 
 __all__ = ["OssSessions", "rpc_signature"]
 
@@ -120,7 +120,7 @@ class OssSessions:
             endpoint + "/",
             headers={"content-type": "application/x-www-form-urlencoded"},
             body=body,
-            route=self._route_to(endpoint),
+            route=None if self._route is None else route_to(self._route, endpoint),
         )
         try:
             fields: dict[str, Any] = json.loads(answer.body)
@@ -130,16 +130,6 @@ class OssSessions:
         if answer.status >= 400:
             raise _refusal(code, answer.status)
         return temporary(_in_form_of_sts(fields), seconds)
-
-    def _route_to(self, endpoint: str) -> EndpointRoute | None:
-        if self._route is None:
-            return None
-        try:
-            return self._route(endpoint)
-        except InvalidStorageProfile as refused:
-            raise ShortTermCredentialError(
-                f"The gateway could not get a temporary credential: {refused.message}", "endpoint"
-            ) from None
 
 
 def rpc_signature(method: str, parameters: Mapping[str, str], secret: str) -> str:
