@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An S3 store with a session service on loopback, in memory. It enforces session policies, except for chosen requests.
 
-The policies are evaluated by `gateway.storage.s3.aws.proof`. Signatures are not verified: the access key in a request names
-its session.
+The policies are evaluated by `gateway.storage.s3.aws.proof`. Signatures are not verified: the access key in a request
+names its session.
 """
 
 from __future__ import annotations
