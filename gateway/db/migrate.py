@@ -13,6 +13,7 @@ from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
 from gateway.db.engine.database import outages
+from gateway.db.schema.sql_functions import install_functions, missing_functions
 from gateway.db.tables.excerpt_backfill import fill_excerpts
 
 if TYPE_CHECKING:
@@ -100,6 +101,8 @@ def _upgrade(connection: Connection) -> None:
     config = _config()
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
+    # A restored or repaired database of the newest revision may lack some. Nothing is done if it does not.
+    install_functions(connection)
 
 
 async def require_current_schema(url: str, *, tls: ssl.SSLContext | str = "prefer") -> None:
@@ -113,9 +116,16 @@ async def require_current_schema(url: str, *, tls: ssl.SSLContext | str = "prefe
         with outages():
             async with engine.connect() as connection:
                 found = await _revision(connection)
+                expected = max(_known())
+                missing = await connection.run_sync(missing_functions) if found == expected else []
     finally:
         await engine.dispose()
-    expected = max(_known())
+    if missing:
+        names = ", ".join(each.name for each in missing[:3])
+        raise SchemaBehind(
+            f"{len(missing)} functions and triggers of the database are not those of this version ({names}); run "
+            "`lakegate migrate` of this version first"
+        )
     if found == expected:
         return
     if found is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The partitions of the audit log on a real PostgreSQL: migration, insertion, removal, and the chain across a gap."""
+"""The partitions of the audit log on a real PostgreSQL: insertion, removal, and the chain across a gap."""
 
 from __future__ import annotations
 
@@ -27,14 +27,8 @@ from gateway.settings.postgres_url import asyncpg_url
 from tests.audit_records import allowed_record
 from tests.integration.kills import Killable
 from tests.integration.parts import Parts, running_parts
-from tests.integration.test_migrations import to
 
 pytestmark = pytest.mark.servers
-
-_INSERT = (
-    "insert into audit_log (id, at, request_id, actor_id, operation, outcome, record) "
-    "values (:id, :at, 'r', 'oidc~alice', 'load_table', 'allowed', '{}')"
-)
 
 
 @pytest.fixture(scope="module")
@@ -111,84 +105,17 @@ def _months() -> list[Month]:
     return [*found, found[-1].following]
 
 
-async def test_a_table_with_rows_becomes_the_first_partition_unchanged(parts: Parts) -> None:
-    url = parts.database_url
-    await _clear(url)
-    await to(url, "0041")
-    database = Database(url, pool_size=2, acquire_timeout=10)
-    now = datetime.now(UTC)
-    try:
-        await _execute(database, "grant select on audit_log to pg_monitor")
-        for at in (now - timedelta(days=400), now, now + timedelta(days=400)):
-            await _execute(database, _INSERT, id=_id(at), at=at)
-        await _execute(database, _INSERT, id=UUID(int=(1 << 128) - 1), at=now)
-        before = await _rows(database, "select id, at, record, ctid from audit_log order by id")
-        node = await _rows(database, "select pg_relation_filenode('audit_log')")
-        await run_migrations(url)
-        after = await _rows(database, "select id, at, record, ctid from audit_log order by id")
-        assert after[:2] == before[:2] and [row[:3] for row in after] == [row[:3] for row in before]
-        assert await _rows(database, "select pg_relation_filenode('audit_log_initial')") == node
-        assert list((await _places(database)).values()).count("audit_log_default") == 2
-        indexes = await _rows(
-            database, "select indexname from pg_indexes where tablename = 'audit_log_initial' order by 1"
-        )
-        assert indexes == [
-            (f"audit_log_initial_{name}",) for name in ("actor_id_at_idx", "at_idx", "outcome_at_idx", "pkey")
-        ]
-        assert await _rows(database, "select has_table_privilege('pg_monitor', 'audit_log', 'select')") == [(True,)]
-    finally:
-        await database.close()
-
-
-async def test_gateways_write_records_while_the_table_is_partitioned(parts: Parts) -> None:
-    """The statements that a gateway prepared for the table of before write to the new one afterwards."""
-    url = parts.database_url
-    await _clear(url)
-    await to(url, "0041")
-    database = Database(url, pool_size=3, acquire_timeout=10)
-    written: list[UUID] = []
-    migrated = asyncio.Event()
-
-    async def write() -> None:
-        while not migrated.is_set():
-            record = _record(datetime.now(UTC))
-            await database.execute_repeatable(*audit_log.batch([record], ()))
-            written.append(record.id)
-
-    try:
-        writing = [asyncio.create_task(write()) for _ in range(2)]
-        while len(written) < 20:
-            await asyncio.sleep(0.01)
-        await run_migrations(url)
-        before = len(written)
-        while len(written) < before + 20:
-            await asyncio.sleep(0.01)
-        migrated.set()
-        await asyncio.gather(*writing)
-        assert set(await _places(database)) == set(written)
-    finally:
-        migrated.set()
-        await database.close()
-
-
-async def test_an_interrupted_migration_can_be_repeated(parts: Parts) -> None:
-    url = parts.database_url
-    await _clear(url)
-    await to(url, "0041")
-    database = Database(url, pool_size=2, acquire_timeout=10)
-    now = datetime.now(UTC)
-    try:
-        # As after its first step in an earlier month: the constraint ends too early, and a row was moved.
-        await _execute(database, "create table audit_log_default (like audit_log)")
-        await _execute(database, _INSERT.replace("audit_log", "audit_log_default"), id=_id(now), at=now)
-        await _execute(
-            database,
-            f"alter table audit_log add constraint audit_log_initial_range check (id < '{first_id(now)}') not valid",
-        )
-        await run_migrations(url)
-        assert list((await _places(database)).values()) == ["audit_log_initial"]
-    finally:
-        await database.close()
+async def test_a_new_database_has_a_first_partition_until_the_end_of_a_later_month(database: Database) -> None:
+    indexes = await _rows(database, "select indexname from pg_indexes where tablename = 'audit_log_initial' order by 1")
+    assert indexes == [
+        (f"audit_log_initial_{name}",) for name in ("actor_id_at_idx", "at_idx", "outcome_at_idx", "pkey")
+    ]
+    async with database.read() as connection:
+        (first,) = await audit_partitions.partitions(connection)
+    week = month_of(datetime.now(UTC) + timedelta(days=7))
+    assert (first.first, first.end) == (None, week.following.first_id)
+    now, later = await _insert(database, week.following.start - timedelta(milliseconds=1), week.following.start)
+    assert await _places(database) == {now: "audit_log_initial", later: "audit_log_default"}
 
 
 async def test_records_at_a_month_boundary_are_in_the_partition_of_their_month(database: Database) -> None:

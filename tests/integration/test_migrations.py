@@ -7,16 +7,15 @@ No migration removes what a process of the previous version still reads or write
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import re
 import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from importlib.resources import files
 from pathlib import Path
 from typing import TypeVar, TypeVarTuple
 from uuid import uuid4
 
+import asyncpg
 import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
@@ -34,7 +33,6 @@ from sqlalchemy import (
     LargeBinary,
     MetaData,
     Numeric,
-    Table,
     insert,
     inspect,
     select,
@@ -54,8 +52,8 @@ pytestmark = pytest.mark.servers
 
 REVISIONS = [each.revision for each in ScriptDirectory.from_config(migrate._config()).walk_revisions()][::-1]
 
-#: SHA-256 of `first_schema.sql`.
-FIRST_SCHEMA = "f7a1e02e375731cd344a6d9b2a28c4801fdb9454b4a41167c869190d2e11489f"
+#: A database that migrations 0034 to 0056 made, before they became one.
+SCHEMA_0056 = Path(__file__).with_name("schema_0056.sql")
 
 #: What a migration removed although the previous version used it, before the first release. A migration that is added
 #: here cannot run while the previous version serves; the release notes must say so.
@@ -232,90 +230,10 @@ async def test_database_of_any_known_revision_is_upgraded_and_keeps_its_rows(emp
     await require_current_schema(empty)
     changed = await _on(empty, there, written)
     assert isinstance(changed, dict)
-    # Migration 0051 ends the trust that posted outputs of engines gave.
-    assert changed.keys() == ({"engine_probes"} & written.keys() if start < "0051" else set())
+    assert changed == {}
 
 
-async def test_enforcers_before_the_probes_count_for_thirty_days(empty: str) -> None:
-    await to(empty, "0045")
-    await _on(empty, _with_enforcers)
-    await run_migrations(empty)
-    found = await _on(empty, _warned)
-    assert [engine for engine, _ in found] == ["engine", "in role"], "an expired grant and another privilege give none"
-    assert {round(days) for _, days in found} == {30}
-
-
-def _with_enforcers(connection: Connection) -> None:
-    """Insert a warehouse with an enforcer, a role of enforcers, an expired enforcer and a user that only reads."""
-    written = fill(connection)
-    connection.execute(text("delete from grants"))
-    warehouse, sample = str(written["warehouses"]["id"]), written["grants"]
-    past = datetime(2020, 1, 1, tzinfo=UTC)
-    reflected = Table("grants", MetaData(), autoload_with=connection)
-    for kind, on, privilege, principal, type, expires in (
-        ("warehouse", warehouse, "enforcer", "engine", "user", None),
-        ("warehouse", warehouse, "enforcer", "role", "role", None),
-        ("role", "role", "assignee", "in role", "user", None),
-        ("warehouse", warehouse, "enforcer", "expired", "user", past),
-        ("warehouse", warehouse, "select", "reader", "user", None),
-    ):
-        row: dict[str, object] = {"object_type": kind, "object_id": on, "privilege": privilege}
-        row |= {"principal_id": principal, "principal_type": type, "expires_at": expires}
-        connection.execute(insert(reflected).values({**sample, **row} | ({"id": uuid4()} if "id" in sample else {})))
-
-
-def _warned(connection: Connection) -> list[tuple[str, float]]:
-    """Return the engines that count without a probe, with the remaining days."""
-    days = "extract(epoch from warn_until - clock_timestamp()) / 86400"
-    rows = connection.execute(text(f"select engine, {days} from engine_probes order by engine"))  # constant
-    return [(engine, float(remaining)) for engine, remaining in rows]
-
-
-async def test_paths_below_a_namespace_get_its_spelling(empty: str) -> None:
-    await to(empty, "0051")
-    await _on(empty, _with_spellings)
-    await run_migrations(empty)
-    expected = [["SALES2"], ["Sales"], ["Sales", "EU"], ["Sales", "EU", "Raw"], ["Sales", "us"]]
-    assert await _on(empty, _levels) == expected
-
-
-def _with_spellings(connection: Connection) -> None:
-    """Insert namespaces whose paths spell the namespaces above them in another way."""
-    written = fill(connection)
-    reflected = Table("namespaces", MetaData(), autoload_with=connection)
-    top, below, warehouse = uuid4(), uuid4(), written["warehouses"]["id"]
-    spaces: tuple[tuple[object, list[object], list[str]], ...] = (
-        (top, [], ["Sales"]),
-        (below, [top], ["SALES", "EU"]),
-        (uuid4(), [top, below], ["sales", "eu", "Raw"]),
-        (uuid4(), [top], ["Sales", "us"]),
-        (uuid4(), [], ["SALES2"]),
-    )
-    for id, ancestors, levels in spaces:
-        row: dict[str, object] = {
-            "id": id,
-            "ancestors": ancestors,
-            "levels": levels,
-            "path_key": "\x1f".join(levels).lower(),
-        }
-        parent = ancestors[-1] if ancestors else None
-        row |= {"parent_id": parent, "warehouse_id": warehouse, "properties": {}}
-        connection.execute(insert(reflected).values(row))
-
-
-def _levels(connection: Connection) -> list[list[str]]:
-    query = """select levels from namespaces where path_key like 'sales%' order by levels collate "C" """
-    rows = connection.execute(text(query))
-    return [row.levels for row in rows]
-
-
-def test_first_schema_never_changes() -> None:
-    """Databases with this revision exist, so a change must be a new migration that they receive too."""
-    schema = (files("gateway.db") / "migrations" / "versions" / "first_schema.sql").read_bytes()
-    assert hashlib.sha256(schema).hexdigest() == FIRST_SCHEMA
-
-
-@pytest.mark.parametrize("revision", ["0001", "0033"])
+@pytest.mark.parametrize("revision", ["0001", "0033", "0055"])
 async def test_a_database_older_than_the_first_schema_is_refused_unchanged(empty: str, revision: str) -> None:
     await run_migrations(empty)
     await _on(
@@ -325,11 +243,124 @@ async def test_a_database_older_than_the_first_schema_is_refused_unchanged(empty
         ),
     )
     before = await _on(empty, columns)
-    way = f"has schema {revision}, but this version upgrades only from schema 0034 .* of the last version"
+    way = f"has schema {revision}, but this version upgrades only from schema 0056 .* of the last version"
     for refused in (run_migrations, require_current_schema):
         with pytest.raises(SchemaMismatch, match=way):
             await refused(empty)
     assert await _on(empty, columns) == before
+
+
+async def test_a_database_of_the_migrations_before_becomes_a_new_one_with_its_rows(empty: str) -> None:
+    await run_migrations(empty)
+    new = await _on(empty, catalog)
+    assert {kind for kind, _, _ in new} >= {"columns", "constraint", "index", "function", "trigger", "comment"}
+    await _on(empty, _execute, "drop schema public cascade")
+    await _on(empty, _execute, "create schema public")
+    await _restore(empty, SCHEMA_0056)
+    before = await _on(empty, all_rows)
+    assert len(before) > 50
+    with pytest.raises(SchemaMismatch, match="has schema 0056, but this version needs .*run `lakegate migrate`"):
+        await require_current_schema(empty)
+    await run_migrations(empty)
+    await require_current_schema(empty)
+    assert await _on(empty, all_rows) == before
+    assert sorted(new ^ await _on(empty, catalog)) == []
+
+
+async def _restore(url: str, dump: Path) -> None:
+    connection = await asyncpg.connect(url.replace("+asyncpg", ""))
+    try:
+        await connection.execute(dump.read_text())
+    finally:
+        await connection.close()
+
+
+def catalog(connection: Connection) -> set[tuple[str, str, str]]:
+    """Return (kind, name, definition) of everything in the schema. The dates of partitions are left out.
+
+    The names of `not null` are left out too: PostgreSQL chooses them, and shows `not null` of a column.
+    """
+    return {
+        (kind, name, _PARTITION_END.sub("…", definition)) for kind, name, definition in connection.execute(_CATALOG)
+    }
+
+
+_PARTITION_END = re.compile(r"'[0-9a-f-]{36}'")
+_CATALOG = text(
+    """
+    with relations as (
+        select c.* from pg_class c
+        where c.relnamespace = 'public'::regnamespace and c.relname <> 'alembic_version'
+            and c.relkind in ('r', 'p', 'i', 'I', 'S', 'c'))
+    select 'columns', c.relname, string_agg(concat_ws(' ', a.attname, format_type(a.atttypid, a.atttypmod),
+            a.attnotnull, a.attidentity, a.attgenerated, a.attstorage, pg_get_expr(d.adbin, d.adrelid)), ', '
+            order by a.attnum)
+        from relations c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+            left join pg_attrdef d on d.adrelid = c.oid and d.adnum = a.attnum
+        where c.relkind in ('r', 'p', 'c') group by c.relname
+    union all select 'relation', c.relname, concat_ws(' ', c.relkind, c.relpersistence, c.reloptions,
+            pg_get_partkeydef(c.oid), pg_get_expr(c.relpartbound, c.oid)) from relations c
+    union all select 'constraint', c.relname || ' ' || r.conname, pg_get_constraintdef(r.oid)
+        from relations c join pg_constraint r on r.conrelid = c.oid where r.contype <> 'n'
+    union all select 'index', c.relname, pg_get_indexdef(c.oid) || ' ' || i.indisvalid
+        from relations c join pg_index i on i.indexrelid = c.oid
+    union all select 'trigger', c.relname || ' ' || t.tgname, concat_ws(' ', pg_get_triggerdef(t.oid), t.tgenabled)
+        from relations c join pg_trigger t on t.tgrelid = c.oid where not t.tgisinternal
+    union all select 'comment', c.relname || ' ' || t.tgname, obj_description(t.oid, 'pg_trigger')
+        from relations c join pg_trigger t on t.tgrelid = c.oid where not t.tgisinternal
+    union all select 'function', p.oid::regprocedure::text, pg_get_functiondef(p.oid) || coalesce(
+            obj_description(p.oid, 'pg_proc'), '')
+        from pg_proc p where p.pronamespace = 'public'::regnamespace and p.prolang <> (
+            select l.oid from pg_language l where l.lanname = 'c')
+    union all select 'extension', e.extname, e.extversion from pg_extension e
+    """
+)
+
+
+def all_rows(connection: Connection) -> dict[str, list[str]]:
+    """Return the rows of all tables that have any, as JSON."""
+    names = set(inspect(connection).get_table_names()) - {"alembic_version"}
+    rows = {
+        name: list(connection.scalars(text(f"select to_jsonb(t)::text from {name} t order by 1"))) for name in names
+    }
+    return {name: found for name, found in rows.items() if found}
+
+
+_STOPPED_TRIGGERS = """
+    drop trigger tables_retire_location_of_gone on tables;
+    alter table outbox disable trigger outbox_move_revisions;
+    create or replace function take_location_back() returns trigger language plpgsql as 'begin return null; end';
+"""
+
+
+def _execute(connection: Connection, statement: str) -> None:
+    connection.exec_driver_sql(statement)
+
+
+async def test_missing_disabled_and_altered_functions_are_refused_and_installed_again(empty: str) -> None:
+    await run_migrations(empty)
+    whole = await _on(empty, catalog)
+    for each in _STOPPED_TRIGGERS.strip().splitlines():
+        await _on(empty, _execute, each.strip(" ;"))
+        with pytest.raises(SchemaMismatch, match="1 functions and triggers of the database are not .*lakegate migrate"):
+            await require_current_schema(empty)
+        await run_migrations(empty)
+        await require_current_schema(empty)
+        assert await _on(empty, catalog) == whole
+
+
+async def test_a_second_migration_installs_no_function(empty: str) -> None:
+    """Replacing a trigger locks its table, and gateways may serve meanwhile."""
+    await run_migrations(empty)
+    before = await _on(empty, _writers)
+    await run_migrations(empty)
+    assert await _on(empty, _writers) == before
+
+
+def _writers(connection: Connection) -> set[tuple[object, ...]]:
+    """Return each function and trigger with the transaction that wrote it."""
+    written = text("select oid, xmin::text from pg_proc union all select oid, xmin::text from pg_trigger")
+    return {tuple(row) for row in connection.execute(written)}
 
 
 async def test_migrated_schema_equals_the_tables_of_the_code(empty: str) -> None:
@@ -424,19 +455,3 @@ async def test_concurrent_migrations_all_reach_the_current_schema(empty: str) ->
     await require_current_schema(empty)
     revisions = "select count(*) from alembic_version"
     assert await _on(empty, lambda connection: connection.scalar(text(revisions))) == 1
-
-
-_SIGNATURE_OF_BEFORE = (
-    "create function search_signature(key text) returns bit(256) language sql immutable as 'select null::bit(256)'"
-)
-
-
-async def test_an_interrupted_index_is_built_again(empty: str) -> None:
-    """A build that ends early leaves an index that PostgreSQL does not use, and the revision of the step before."""
-    await to(empty, "0034")
-    await _on(empty, lambda connection: connection.execute(text("create index tables_signature_idx on tables (kind)")))
-    await _on(empty, lambda connection: connection.execute(text(_SIGNATURE_OF_BEFORE)))
-    await run_migrations(empty)
-    await require_current_schema(empty)
-    definition = "select pg_get_indexdef('tables_signature_idx'::regclass)"
-    assert "search_signature" in await _on(empty, lambda connection: connection.scalar(text(definition)))

@@ -76,7 +76,7 @@ class ResolvedWarehouse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 MAX_FORMER_NAMES = 20
-"""Maximum number of former names of one object that policies receive, the newest first. `first_schema.sql` copies one
+"""Maximum number of former names of one object that policies receive, the newest first. `former_names.sql` copies one
 more from a namespace to an object that leaves it, so raise both limits together.
 """
 

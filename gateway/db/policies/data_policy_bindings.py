@@ -49,7 +49,7 @@ async def of_policy(
 ) -> Sequence[AnyRow]:
     """Return the bindings of a data policy in order of the objects' ids, starting after `after`.
 
-    Those that are kept for the files of deleted tables are left out (`0046_data_policies.py`). `kind` is the kind of
+    Those that are kept for the files of deleted tables are left out (`policy_inputs.sql`). `kind` is the kind of
     a table, and `levels` are the patterns of a name; None for other objects.
     """
     of_name = data_policy_names.c.id == _OF.object_id

@@ -21,7 +21,7 @@ from gateway.obligations.data_policies import BoundPolicy, PolicyInputs
 #: Entries of a cache. The inputs of a table with few policies take some kilobytes.
 _ENTRIES: Final = 2048
 
-# The function `policy_inputs` (`0050_policy_inputs.py`) is the one source of what a decision depends on, and of what
+# The function `policy_inputs` (`policy_inputs.sql`) is the one source of what a decision depends on, and of what
 # moves carry. One statement, so that all rows are of one snapshot: a policy that moves from a table to a tag is read at
 # one of them.
 _INPUTS = DirectRead(
@@ -196,7 +196,7 @@ async def inputs_within(
 def _key(row: Governed) -> tuple[object, ...]:
     """Return the key under which the inputs of a row may be cached. A move or commit changes it.
 
-    A rename after which the policies of another name apply changes the revision (`0050_policy_inputs.py`).
+    A rename after which the policies of another name apply changes the revision (`policy_inputs.sql`).
     """
     namespace = row if isinstance(row, ResolvedNamespace) else row.namespace
     at = (

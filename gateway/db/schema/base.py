@@ -24,5 +24,5 @@ def now(name: str, *, nullable: bool = False) -> Column[object]:
 
 
 def search_key(of: str, *, name: str = "search_key") -> Column[object]:
-    """Return the column that `search.py` compares a text with. PostgreSQL computes it (`first_schema.sql`)."""
+    """Return the column that `search.py` compares a text with. PostgreSQL computes it (`search.sql`)."""
     return Column(name, Text, Computed(of, persisted=True))

@@ -77,7 +77,7 @@ data_policy_bindings = Table(
 """`warehouse_id` is null for a tag, which may be attached in every warehouse of the project. `recorded_fields` are the
 field ids that the columns named by the policy had when a table was bound. `own` is true for a binding that was
 requested, `inherited` for one that replaces the binding of a container that the object has left
-(`0050_policy_inputs.py`).
+(`policy_inputs.sql`).
 """
 
 data_policy_names = Table(
@@ -94,7 +94,7 @@ data_policy_names = Table(
 `levels` are the patterns of the namespace's levels and of the table's name, as written. `pattern` is
 `gateway.iceberg.name_patterns.NamePattern.like`, and `id` is derived from the warehouse and the pattern. The last
 binding to a name deletes its row. The function `data_policy_names_of` returns the names of a table, and triggers give
-a table that loses a name its policies as bindings of its own (`0049_data_policy_names.py`).
+a table that loses a name its policies as bindings of its own (`policy_inputs.sql`).
 """
 
 data_policy_releases = Table(
@@ -132,7 +132,7 @@ former_columns = Table(
 )
 """Columns of schemas that a commit removed from the document (`remove-schemas`). They outlive the table, like its
 bindings and tags, until the record of its location ends: its files may be registered again
-(`0046_data_policies.py`).
+(`policy_inputs.sql`).
 """
 
 mapping_tables = Table(

@@ -40,7 +40,7 @@ users = Table(
 """`email` is for display. `verified_email` is the address that a provider verified or a directory (SCIM) gave.
 
 Only the verified address is searched. `search_key` leaves out words of the name that look like an address, because
-users set their names. A search for an address uses `address_key` only (`first_schema.sql`).
+users set their names. A search for an address uses `address_key` only (`search.sql`).
 """
 
 

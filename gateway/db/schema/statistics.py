@@ -73,7 +73,7 @@ warehouse_changes = Table(
     Column("views", BigInteger, nullable=False),
     now("at"),
 )
-"""Changes of the numbers of tables and views. Triggers on `tables` write them (`first_schema.sql`).
+"""Changes of the numbers of tables and views. Triggers on `tables` write them (`statistics.sql`).
 
 They are written in the transaction of the change. A background task adds them to `warehouse_statistics`.
 """

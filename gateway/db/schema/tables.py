@@ -80,7 +80,7 @@ tables = Table(
 A generic table has no metadata file: `metadata` is the description by its creator, and `format` is its format. A staged
 table has no metadata yet, does not reserve its name, and is invisible. A dropped table in a warehouse with soft
 deletion (`deleted_at`) does not reserve its name either. It keeps its location and its grants until the end of its
-retention. Triggers (`first_schema.sql`) list its location as retired from the drop on, and change the warehouse's
+retention. Triggers (`locations.sql`) list its location as retired from the drop on, and change the warehouse's
 revision in the transaction of the drop. `metadata_excerpt` is the part of the document that decisions read;
 `metadata_excerpt_of` is the location of that document (`gateway.db.tables.excerpts`).
 """
@@ -114,7 +114,7 @@ Index(
     postgresql_where=LIVE,
 )
 
-#: In the order of collation C, which a comparison of schemas does not see (`0036_location_ranges.py`).
+#: In the order of collation C, which a comparison of schemas does not see (`first_schema.sql`).
 Index("tables_location_range_idx", tables.c.location_key)
 
 
@@ -139,7 +139,7 @@ former_namespace_names = Table(
 Index("former_namespace_names_until_idx", former_namespace_names.c.namespace_id, former_namespace_names.c.until.desc())
 """`levels` is the full former name; of a table, its own name is the last element. `path_key` is the folded form.
 
-Triggers on `tables` and `namespaces` (`first_schema.sql`) write a row in the transaction of the rename or move. A name
+Triggers on `tables` and `namespaces` (`former_names.sql`) write a row in the transaction of the rename or move. A name
 has one row, even if it was used again and changed again. A moved namespace gets a row for itself and for each namespace
 below it. A table or namespace that leaves a namespace also gets a row for each former name of that namespace and its
 ancestors, at most 21 of them. The rows of a deleted object are deleted with it.
@@ -169,7 +169,7 @@ vacated_names = Table(
 `path_key` is the folded path of the namespace, and `name_key` the folded name; the name of a namespace is empty. A row
 without `tag_id` is a policy that was bound to the object or above it. A row with it is a policy that reached the object
 through that tag or names tags, and `column_name` the column with the tag, null for a tag of the whole object.
-`released` are the field ids that the policy did not cover. Triggers (`0053_vacated_names.py`) write the rows, and set
+`released` are the field ids that the policy did not cover. Triggers (`vacated_names.sql`) write the rows, and set
 `taken_by` to the next object of the name, and `taken_in` to the transaction. `gateway.db.engine.policy_loss` compares
 them in that transaction: rows that hold for the new object are deleted, and a permitted loss gets `announced_at`.
 """
@@ -202,14 +202,14 @@ retired_locations = Table(
 )
 """Former locations of tables, views and staged tables that were deleted or moved.
 
-A trigger on `tables` writes a row in the transaction that gives up the location (`first_schema.sql`). `keys_until` is
+A trigger on `tables` writes a row in the transaction that gives up the location (`locations.sql`). `keys_until` is
 the expiry of the last credential for it. `retired_by` is the principal that gave it up; for a staged table, the one
 that staged it and had credentials. `owners` are the principals (`user:<id>`, `role:<id>`) with ownership without an
 expiry at that time: they may register the files. `metadata_location` is the last metadata file. `retired_locations.py`
 has the statements.
 """
 
-#: In the order of collation C, which a comparison of schemas does not see (`0036_location_ranges.py`).
+#: In the order of collation C, which a comparison of schemas does not see (`first_schema.sql`).
 Index("retired_locations_location_range_idx", retired_locations.c.location_key)
 
 
@@ -222,5 +222,5 @@ pending_files = Table(
 )
 """Metadata files that are being written and that no pointer names yet.
 
-A trigger on `tables` deletes a row in the transaction that makes a pointer name its file (`first_schema.sql`).
+A trigger on `tables` deletes a row in the transaction that makes a pointer name its file (`locations.sql`).
 """

@@ -87,7 +87,7 @@ warehouses = Table(
 """`profile` is the storage profile as JSON, `base_key` the overlap key of its base location.
 
 `revision` changes when an allow in the warehouse may end. `key_seconds` is the lifetime of credentials of the current
-profile. `keys_until` is the expiry of the last credential of an earlier profile. Triggers (`first_schema.sql`) maintain
+profile. `keys_until` is the expiry of the last credential of an earlier profile. Triggers (`locations.sql`) maintain
 it; no location in the warehouse becomes free before it.
 
 `scope_verdict` is the canary's verdict for profile version `scope_version`, and `scope_verdict_at` its time. The

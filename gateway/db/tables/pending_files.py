@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statements on metadata files that no pointer names. Files of a killed process are found by their rows.
 
-A row is committed before its file is written. A trigger (`first_schema.sql`) deletes it in the transaction that makes a
+A row is committed before its file is written. A trigger (`locations.sql`) deletes it in the transaction that makes a
 pointer name the file. If the change fails, the row is deleted with the file, or after the sweeper has deleted the file.
 A file that a change makes superfluous gets its row in the transaction of that change.
 

@@ -2,7 +2,7 @@
 """Statements on former locations of tables and views.
 
 Credentials for a location remain valid after its table is deleted, and its files remain. So a location stays reserved
-until the last credential has expired, and its files stay with the last owners. A trigger (`first_schema.sql`) writes
+until the last credential has expired, and its files stay with the last owners. A trigger (`locations.sql`) writes
 the rows, including the owners. The statement that gives up a location adds the principal.
 """
 
@@ -28,7 +28,7 @@ def overlaps(table: str, row: str, condition: str = "true") -> str:
     locations above it, `:after` is the first text after those below it (`around`).
 
     Both parts must use an index also in a plan that is made without the values. So those below are a range, in the
-    order of collation C (`0036_location_ranges.py`). `starts_with`, or one `exists` for both, read the whole table.
+    order of collation C (`first_schema.sql`). `starts_with`, or one `exists` for both, read the whole table.
     """
     return f"""(exists (select 1 from {table} {row} where {row}.location_key = any(:at) and {condition})
         or exists (

@@ -2,7 +2,7 @@
 """Statements that find objects by similar names.
 
 The similarity is the one of `pg_trgm`: the share of the text's trigrams that a part of the name has. It is computed on
-the column `search_key`, which PostgreSQL derives from the folded name (`first_schema.sql`), so that the locale of the
+the column `search_key`, which PostgreSQL derives from the folded name (`search.sql`), so that the locale of the
 database does not matter.
 
 A search for tables starts from the rows that the caller may see, not from similar names. So its cost is that of a list,
@@ -10,7 +10,7 @@ and neither its time nor its result depends on other rows.
 
 For this reason no index over the trigrams of all warehouses is used, even for callers who see a whole warehouse: the
 time would depend on names elsewhere. Instead, the index of the names of a namespace contains a signature of each name:
-256 bits, one or more trigrams for each (`0035_search_signatures.py`). The bits that it has in common with the text give
+256 bits, one or more trigrams for each (`search.sql`). The bits that it has in common with the text give
 upper bounds of both similarities. They cost a twentieth of a similarity, which is computed only for names that can be
 in the result. The result is the same as without signatures.
 """

@@ -1,32 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The first schema (revision 0034). It never changes: a change of the schema is a new migration.
--- A statement ends with a semicolon at the end of a line, and the next one begins in the first column: the migration
--- splits the file there.
+-- The first schema (revision 0056): tables, indexes and types. It never changes: a change of the schema is a new
+-- migration. Functions and triggers are in `gateway/db/schema/functions/`.
+-- A statement ends with a semicolon at the end of a line, and the next one begins in the first column.
 
 -- For search. The extension is trusted: the owner of the database may create it, no superuser is needed.
 create extension if not exists pg_trgm;
-
--- Text in which search compares trigrams: a-z, 0-9 and blanks only. In locale C, pg_trgm ignores all other letters.
--- The text is decomposed (NFKD), without combining accents. Every other character that is not ASCII becomes four
--- characters, which are unique: 1000003 and 36^4 have no common divisor. They are scattered, so that neighbours in an
--- alphabet are not similar. The result depends on no locale or collation. 1024 characters fit into an index entry.
-create function searchable(folded text) returns text language sql immutable strict parallel safe as $$
-    select left(coalesce(string_agg(
-        case
-            when code between 97 and 122 or code between 48 and 57 then chr(code)
-            when code between 65 and 90 then chr(code + 32)
-            when code < 128 then ' '
-            else substr(digits, (v / 46656)::int + 1, 1) || substr(digits, (v / 1296 % 36)::int + 1, 1)
-                || substr(digits, (v / 36 % 36)::int + 1, 1) || substr(digits, (v % 36)::int + 1, 1)
-        end, '' order by n), ''), 1024)
-    from (
-        select n, ascii(c) as code, ascii(c)::bigint * 1000003 % 1679616 as v,
-            'abcdefghijklmnopqrstuvwxyz0123456789' as digits
-        from regexp_split_to_table(normalize(folded, NFKD), '') with ordinality as split(c, n)
-        where c <> ''
-    ) characters
-    where code not between 768 and 879
-$$;
 
 -- One row: the server. `revision` changes when a right outside of warehouses may end, `time_boxes` when a grant with an
 -- expiry is made.
@@ -95,18 +73,21 @@ create table roles (
 );
 create index roles_by_source on roles (provider_id, source_id);
 
--- Encrypted credentials. A replaced credential is kept from `replaced_at` on for requests that are in flight.
+-- Encrypted credentials. Those in another store than PostgreSQL have no content here. A replaced credential is kept from `replaced_at` on for requests that are in flight.
 create table secrets (
     id uuid not null,
-    sealed bytea not null,
+    sealed bytea,
     created_at timestamptz not null default clock_timestamp(),
     replaced_at timestamptz,
+    store text not null default 'postgres',
     constraint secrets_pkey primary key (id)
 );
 create index secrets_replaced_idx on secrets (replaced_at) where replaced_at is not null;
 
 -- Warehouses. `key_seconds` is the lifetime of credentials of the current profile; `keys_until` is the expiry of the
--- last credential of an earlier profile.
+-- last credential of an earlier profile. `scope_*` are the verdict and the last run of the canary.
+-- `data_policy_revision` is null while no data policy can apply to a table of the warehouse, and changes with every
+-- change to one that can.
 create table warehouses (
     id uuid not null,
     project_id text not null,
@@ -128,8 +109,17 @@ create table warehouses (
     managed_access boolean not null default false,
     keys_until timestamptz,
     key_seconds integer not null default 0,
+    scope_verdict text,
+    scope_version integer,
+    scope_verdict_at timestamptz,
+    scope_tried_at timestamptz,
+    scope_report bytea,
+    credential_kind text,
+    data_policy_revision uuid,
+    policy_loss text not null default 'refuse-restricted',
     constraint warehouses_pkey primary key (id),
     constraint warehouses_project_id_name_key_key unique (project_id, name_key),
+    constraint warehouses_policy_loss_check check (policy_loss in ('refuse', 'refuse-restricted', 'announce')),
     constraint warehouses_project_id_fkey foreign key (project_id) references projects (id),
     constraint warehouses_secret_id_fkey foreign key (secret_id) references secrets (id)
 );
@@ -191,11 +181,14 @@ create table tables (
 );
 -- The documents are read often and whole; compression in the row costs more time than it saves space.
 alter table tables alter column metadata set storage external;
+-- A search for locations below another one is a range in collation C, in a database of any locale.
+create index tables_location_range_idx on tables (location_key collate "C");
 create index tables_deleted_idx on tables (warehouse_id, name_key, id) where deleted_at is not null;
 create unique index tables_namespace_id_name_key_key
     on tables (namespace_id, name_key) where staged_by is null and deleted_at is null;
-create index tables_search_idx
-    on tables (namespace_id) include (id, search_key) where staged_by is null and deleted_at is null;
+create index tables_signature_idx
+    on tables (namespace_id, search_signature(search_key)) include (id, search_key)
+    where staged_by is null and deleted_at is null;
 create index tables_staged_idx on tables (namespace_id, name_key) where staged_by is not null;
 
 -- Names that namespaces had before a rename or a move.
@@ -236,6 +229,7 @@ create table retired_locations (
     metadata_location text,
     constraint retired_locations_pkey primary key (id)
 );
+create index retired_locations_location_range_idx on retired_locations (location_key collate "C");
 create index retired_locations_location_key_idx on retired_locations (location_key);
 create index retired_locations_table_id_idx on retired_locations (table_id);
 
@@ -249,7 +243,7 @@ create table pending_files (
 );
 create index pending_files_written_at_idx on pending_files (written_at);
 
--- Grants that hold. Rows that differ only in `granted_by` become one tuple in OpenFGA.
+-- Grants that hold. `acts_for` limits `delegate`. Rows that differ only in `granted_by` become one tuple in OpenFGA.
 create table grants (
     id uuid not null,
     privilege text not null,
@@ -261,6 +255,7 @@ create table grants (
     granted_at timestamptz not null default clock_timestamp(),
     reason text,
     expires_at timestamptz,
+    acts_for text,
     constraint grants_pkey primary key (id),
     constraint grants_key unique (privilege, principal_type, principal_id, object_type, object_id, granted_by)
 );
@@ -289,6 +284,7 @@ create table grant_history (
     ended_at timestamptz not null default clock_timestamp(),
     ended_by text,
     ended_because text not null,
+    acts_for text,
     constraint grant_history_pkey primary key (id),
     constraint grant_history_ended_because_check
         check (ended_because in ('revoked', 'expired', 'object deleted', 'principal deleted', 'replaced'))
@@ -317,6 +313,7 @@ create table outbox (
 create index outbox_not_before_idx on outbox (not_before);
 create index outbox_object_id_subject_id_relation_idx on outbox (object_id, subject_id, relation);
 create index outbox_written_in_idx on outbox (written_in);
+create index outbox_takes_away_idx on outbox (subject_id) where takes_away;
 
 -- Relationship models that were written to the store of OpenFGA.
 create table relationship_models (
@@ -364,7 +361,9 @@ create table drift_watch (
     constraint drift_watch_one_row_check check (singleton)
 );
 
--- Audit records; `record` is the whole record as JSON.
+-- Audit records; `record` is the whole record as JSON. Partitions are ranges of ids, which are UUIDv7 and sort by time, so
+-- `on conflict (id)` works. The indexes answer the questions of docs/auditor.md. An index of objects would more than
+-- double the cost of an insertion.
 create table audit_log (
     id uuid not null,
     at timestamptz not null,
@@ -374,8 +373,95 @@ create table audit_log (
     outcome text not null,
     record bytea not null,
     constraint audit_log_pkey primary key (id)
-);
+) partition by range (id);
 create index audit_log_at_idx on audit_log (at);
+create index audit_log_actor_id_at_idx on audit_log (actor_id, at);
+create index audit_log_outcome_at_idx on audit_log (outcome, at) where outcome <> 'allowed';
+create table audit_log_default partition of audit_log default;
+-- The first partition lasts until the end of a month that is at least seven days away. Gateways create the next ones.
+do $$
+    declare
+        until timestamptz := date_trunc('month', (clock_timestamp() + interval '7 days') at time zone 'UTC'
+            + interval '1 month') at time zone 'UTC';
+        digits text := lpad(to_hex((extract(epoch from until) * 1000)::bigint), 12, '0');
+    begin
+        execute format('create table audit_log_initial partition of audit_log for values from (minvalue) to (%L)',
+            left(digits, 8) || '-' || right(digits, 4) || '-0000-0000-000000000000');
+    end $$;
+
+-- Partitions that retention removed.
+create table audit_removals (
+    below uuid not null,
+    partition text not null,
+    records bigint not null,
+    removed_at timestamptz not null,
+    constraint audit_removals_pkey primary key (below)
+);
+
+-- Progress of continuous exports of audit records.
+create table audit_exports (
+    name text not null,
+    block bigint not null,
+    holder uuid,
+    held_until timestamptz,
+    constraint audit_exports_pkey primary key (name)
+);
+
+-- Blocks of the chain over audit records.
+create table audit_blocks (
+    number bigint not null,
+    first uuid not null,
+    last uuid not null,
+    count integer not null,
+    records_digest bytea not null,
+    previous bytea not null,
+    sealed_at timestamptz not null,
+    digest bytea not null,
+    constraint audit_blocks_pkey primary key (number)
+);
+
+-- The block of each sealed record.
+create table audit_block_records (
+    record_id uuid not null,
+    block bigint not null,
+    constraint audit_block_records_pkey primary key (record_id)
+);
+create index audit_block_records_block_idx on audit_block_records (block);
+
+-- The outbox of change events.
+create table events (
+    sequence bigint generated always as identity,
+    id uuid not null,
+    at timestamptz not null,
+    type text not null,
+    source text not null,
+    key text not null,
+    attributes jsonb not null,
+    data bytea not null,
+    constraint events_pkey primary key (sequence),
+    constraint events_id_key unique (id)
+);
+create index events_at_idx on events (at);
+
+-- Sinks that still need an event.
+create table event_deliveries (
+    sink text not null,
+    sequence bigint not null,
+    constraint event_deliveries_pkey primary key (sink, sequence),
+    constraint event_deliveries_sequence_fkey foreign key (sequence) references events (sequence) on delete cascade
+);
+create index event_deliveries_sequence_idx on event_deliveries (sequence);
+
+-- Events that a sink refused.
+create table event_dead_letters (
+    sink text not null,
+    sequence bigint not null,
+    at timestamptz not null,
+    reason text not null,
+    constraint event_dead_letters_pkey primary key (sink, sequence),
+    constraint event_dead_letters_sequence_fkey foreign key (sequence) references events (sequence) on delete cascade
+);
+create index event_dead_letters_sequence_idx on event_dead_letters (sequence);
 
 -- Requests with an idempotency key. `status` is null while the request runs.
 create table idempotency (
@@ -596,220 +682,283 @@ create table departures (
     constraint departures_pkey primary key (user_id)
 );
 
--- What follows is done by triggers, so that no statement and no earlier version of the gateway can omit it.
+-- The register of live credentials.
+create table live_credentials (
+    id uuid not null,
+    principal text not null,
+    assumed_role uuid,
+    engine text,
+    view_owner text,
+    project_id text not null,
+    warehouse_id uuid not null,
+    kind text not null,
+    table_id uuid not null,
+    prefix text not null,
+    level text not null,
+    provider text not null,
+    session_name text not null,
+    policy_digest text not null,
+    issued_at timestamptz not null default clock_timestamp(),
+    expires_at timestamptz not null,
+    live_until timestamptz not null,
+    constraint live_credentials_pkey primary key (id)
+);
+create index live_credentials_principal_idx on live_credentials (principal);
+create index live_credentials_live_until_idx on live_credentials (live_until);
+create index live_credentials_table_id_id_idx on live_credentials (table_id, id);
+create index live_credentials_warehouse_id_id_idx on live_credentials (warehouse_id, id);
+create index live_credentials_engine_idx on live_credentials (engine) where engine is not null;
+create index live_credentials_view_owner_idx on live_credentials (view_owner) where view_owner is not null;
 
--- A file is not pending from the commit on that makes a row name it.
-create function forget_pending_file() returns trigger language plpgsql as $$
-    begin
-        delete from pending_files where location = new.metadata_location;
-        return null;
-    end $$;
-create trigger tables_forget_pending_file after insert or update of metadata_location on tables
-    for each row when (new.metadata_location is not null) execute function forget_pending_file();
+-- Tickets of changes that wait for approval.
+create table change_tickets (
+    id uuid not null,
+    digest text not null,
+    warehouse_id uuid not null,
+    object_type text not null,
+    object_id uuid not null,
+    name text not null,
+    kind text not null,
+    principal text not null,
+    reasons text[] not null,
+    change jsonb not null,
+    status text not null default 'pending',
+    created_at timestamptz not null default clock_timestamp(),
+    expires_at timestamptz not null,
+    decided_by text,
+    decided_at timestamptz,
+    comment text,
+    used_at timestamptz,
+    constraint change_tickets_pkey primary key (id),
+    constraint change_tickets_status_check
+        check (status in ('pending', 'approved', 'rejected', 'used', 'lapsed')),
+    constraint change_tickets_warehouse_id_fkey foreign key (warehouse_id)
+        references warehouses (id) on delete cascade
+);
+create unique index change_tickets_digest_idx
+    on change_tickets (digest) where status in ('pending', 'approved', 'rejected');
+create index change_tickets_warehouse_id_id_idx on change_tickets (warehouse_id, id);
+create index change_tickets_expires_at_idx on change_tickets (expires_at);
 
--- Owners (`user:<id>`, `role:<id>`) without an expiry: registration of the files gives ownership without an expiry.
-create function permanent_owners(of_type text, of_id uuid) returns text[] language sql stable as $$
-    select coalesce(array_agg(distinct g.principal_type || ':' || g.principal_id), '{}')
-    from grants g
-    where g.object_type = of_type and g.object_id = of_id::text and g.privilege = 'ownership'
-        and g.expires_at is null
-$$;
+-- Definitions of tags.
+create table tags (
+    id uuid not null,
+    project_id text not null,
+    name text not null,
+    name_key text not null,
+    description text,
+    scope text[] not null,
+    value_kind text not null,
+    allowed_values text[] not null default '{}',
+    created_at timestamptz not null default clock_timestamp(),
+    updated_at timestamptz,
+    constraint tags_pkey primary key (id),
+    constraint tags_project_id_name_key_key unique (project_id, name_key),
+    constraint tags_value_kind_check check (value_kind in ('marker', 'free-text', 'enumerated')),
+    constraint tags_project_id_fkey foreign key (project_id) references projects (id) on delete cascade
+);
 
--- No owners below managed access, where owners cannot grant rights on what they own. If they could register the files
--- in a namespace of their own, they could grant rights on them. So these files can only be adopted.
-create function permanent_owners(of_type text, of_id uuid, within uuid) returns text[] language sql stable as $$
-    select case when exists (
-        select 1 from namespaces n join warehouses w on w.id = n.warehouse_id
-        where n.id = within and (w.managed_access or n.managed_access or exists (
-            select 1 from namespaces a where a.id = any(n.ancestors) and a.managed_access))
-    ) then '{}'::text[] else permanent_owners(of_type, of_id) end
-$$;
+-- Tags of objects and columns. `attached_at` is the time of the last change.
+create table tag_attachments (
+    tag_id uuid not null,
+    warehouse_id uuid not null,
+    object_type text not null,
+    object_id uuid not null,
+    field_id integer,
+    column_name text,
+    value text,
+    attached_by text not null,
+    attached_at timestamptz not null default clock_timestamp(),
+    created_at timestamptz not null default clock_timestamp(),
+    constraint tag_attachments_tag_id_fkey foreign key (tag_id) references tags (id),
+    constraint tag_attachments_warehouse_id_fkey foreign key (warehouse_id)
+        references warehouses (id) on delete cascade
+);
+create unique index tag_attachments_object_id_tag_id_field_id_idx
+    on tag_attachments (object_id, tag_id, field_id) where field_id is not null;
+create unique index tag_attachments_object_id_tag_id_idx
+    on tag_attachments (object_id, tag_id) where field_id is null;
+create index tag_attachments_tag_id_object_id_idx on tag_attachments (tag_id, object_id);
 
--- Views have no credentials. The 60 seconds are for a request that was decided before the row was deleted and calls the
--- store afterwards. The lifetime in an S3 profile counts beside `key_seconds`, which earlier gateways leave out. A row
--- that was dropped before has its retired location; only the owners may have changed since.
-create function retire_location() returns trigger language plpgsql as $$
-    declare
-        ended timestamptz := clock_timestamp();
-    begin
-        if tg_op = 'DELETE' and old.deleted_at is not null then
-            update retired_locations
-            set owners = permanent_owners(old.kind, old.id, old.namespace_id), metadata_location = old.metadata_location
-            where table_id = old.id and location_key = old.location_key;
-            return null;
-        end if;
-        if old.kind <> 'view' then
-            select greatest(clock_timestamp() + make_interval(secs =>
-                (case when coalesce((convert_from(w.profile, 'UTF8')::jsonb ->> 'sts-enabled')::boolean, false)
-                    then coalesce(
-                        (convert_from(w.profile, 'UTF8')::jsonb ->> 'sts-token-validity-seconds')::integer, 3600) + 60
-                    else 0 end)
-            ), w.keys_until, clock_timestamp() + make_interval(secs => w.key_seconds)) into ended
-            from warehouses w where w.id = old.warehouse_id;
-        end if;
-        insert into retired_locations
-            (table_id, warehouse_id, location, location_key, retired_by, keys_until, owners, metadata_location)
-        values (old.id, old.warehouse_id, old.location, old.location_key,
-                coalesce(old.staged_by, (to_jsonb(new) ->> 'deleted_by')), ended,
-                permanent_owners(old.kind, old.id, old.namespace_id), old.metadata_location);
-        return null;
-    end $$;
-create trigger tables_retire_location_of_gone after delete on tables
-    for each row execute function retire_location();
-create trigger tables_retire_location_of_moved after update of location_key on tables
-    for each row when (old.location_key <> new.location_key) execute function retire_location();
-create trigger tables_retire_location_of_dropped after update of deleted_at on tables
-    for each row when (old.deleted_at is null and new.deleted_at is not null) execute function retire_location();
+-- Data policies. `tag_ids` has the id of each tag that the definition names, by the folded name.
+create table data_policies (
+    id uuid not null,
+    project_id text not null,
+    name text not null,
+    name_key text not null,
+    description text,
+    version integer not null default 1,
+    definition jsonb not null,
+    applies_to text not null default 'everyone',
+    allow_append boolean not null default false,
+    created_at timestamptz not null default clock_timestamp(),
+    updated_at timestamptz,
+    tag_ids jsonb not null default '{}',
+    constraint data_policies_pkey primary key (id),
+    constraint data_policies_project_id_name_key_key unique (project_id, name_key),
+    constraint data_policies_applies_to_check check (applies_to in ('everyone', 'subjects')),
+    constraint data_policies_project_id_fkey foreign key (project_id) references projects (id) on delete cascade
+);
 
--- A restored table has its location again.
-create function take_location_back() returns trigger language plpgsql as $$
-    begin
-        delete from retired_locations where table_id = new.id and location_key = new.location_key;
-        return null;
-    end $$;
-create trigger tables_take_location_back after update of deleted_at on tables
-    for each row when (old.deleted_at is not null and new.deleted_at is null) execute function take_location_back();
+-- All versions of data policies, also of deleted ones.
+create table data_policy_versions (
+    policy_id uuid not null,
+    version integer not null,
+    document jsonb not null,
+    changed_by text not null,
+    reason text,
+    changed_at timestamptz not null default clock_timestamp(),
+    constraint data_policy_versions_pkey primary key (policy_id, version)
+);
 
--- A drop that can be undone deletes no tuple, so no delivery changes the revision. This trigger does: no credential is
--- vended by an earlier decision. It is deferred, because the decision of the same transaction relies on the revision.
-create function move_revision_of_dropped() returns trigger language plpgsql as $$
-    begin
-        update warehouses set revision = gen_random_uuid() where id = new.warehouse_id;
-        return null;
-    end $$;
-create constraint trigger tables_move_revision_of_dropped after update of deleted_at on tables
-    deferrable initially deferred
-    for each row when (old.deleted_at is null and new.deleted_at is not null)
-    execute function move_revision_of_dropped();
+-- Objects, tags and names that a data policy is bound to. A policy can be bound to a table (`own`) and, before a move, to
+-- a container of it (`inherited`).
+create table data_policy_bindings (
+    policy_id uuid not null,
+    object_type text not null,
+    object_id uuid not null,
+    warehouse_id uuid,
+    recorded_fields integer[] not null default '{}',
+    bound_by text not null,
+    bound_at timestamptz not null default clock_timestamp(),
+    own boolean not null default true,
+    inherited boolean not null default false,
+    constraint data_policy_bindings_pkey primary key (policy_id, object_id),
+    constraint data_policy_bindings_object_type_check
+        check (object_type in ('warehouse', 'namespace', 'table', 'tag', 'name')),
+    constraint data_policy_bindings_policy_id_fkey foreign key (policy_id)
+        references data_policies (id) on delete cascade,
+    constraint data_policy_bindings_warehouse_id_fkey foreign key (warehouse_id)
+        references warehouses (id) on delete cascade
+);
+create index data_policy_bindings_object_id_idx on data_policy_bindings (object_id);
+create index data_policy_bindings_warehouse_id_idx on data_policy_bindings (warehouse_id);
 
--- Credentials of the earlier profile are valid for up to `seconds`. The shorter lifetime needs no record: every retired
--- location waits for the lifetime of the current profile.
-create function remember_keys_of_profile() returns trigger language plpgsql as $$
-    declare
-        before jsonb := convert_from(old.profile, 'UTF8')::jsonb;
-        after jsonb := convert_from(new.profile, 'UTF8')::jsonb;
-        seconds integer := greatest(old.key_seconds,
-            (case when coalesce((before ->> 'sts-enabled')::boolean, false)
-                then coalesce((before ->> 'sts-token-validity-seconds')::integer, 3600) + 60 else 0 end)
-        );
-    begin
-        if seconds > greatest(new.key_seconds,
-            (case when coalesce((after ->> 'sts-enabled')::boolean, false)
-                then coalesce((after ->> 'sts-token-validity-seconds')::integer, 3600) + 60 else 0 end)
-        ) then
-            new.keys_until := greatest(old.keys_until, clock_timestamp() + make_interval(secs => seconds));
-        end if;
-        return new;
-    end $$;
-create trigger warehouses_remember_keys_of_profile before update of profile on warehouses
-    for each row when (old.profile is distinct from new.profile) execute function remember_keys_of_profile();
+-- Names of tables that data policies are bound to.
+create table data_policy_names (
+    id uuid not null,
+    warehouse_id uuid not null,
+    levels text[] not null,
+    pattern text not null,
+    constraint data_policy_names_pkey primary key (id),
+    constraint data_policy_names_warehouse_id_fkey foreign key (warehouse_id)
+        references warehouses (id) on delete cascade
+);
+create index data_policy_names_warehouse_id_idx on data_policy_names (warehouse_id);
 
--- Gateways of an earlier version call this queue `purge_table`.
-create function rename_task_queue() returns trigger language plpgsql as $$
-    begin
-        new.queue := 'tabular_purge';
-        return new;
-    end $$;
-create trigger tasks_rename_queue before insert on tasks
-    for each row when (new.queue = 'purge_table') execute function rename_task_queue();
+-- Columns that are released from a data policy.
+create table data_policy_releases (
+    policy_id uuid not null,
+    table_id uuid not null,
+    field_id integer not null,
+    released_by text not null,
+    released_at timestamptz not null default clock_timestamp(),
+    constraint data_policy_releases_pkey primary key (policy_id, table_id, field_id),
+    constraint data_policy_releases_policy_id_fkey foreign key (policy_id)
+        references data_policies (id) on delete cascade
+);
+create index data_policy_releases_table_id_idx on data_policy_releases (table_id);
 
--- Changes of the numbers of tables and views. A warehouse that the same statement deletes has no row left.
-create function note_new_tables() returns trigger language plpgsql as $$
-    begin
-        insert into warehouse_changes (warehouse_id, tables, views)
-        select r.warehouse_id, 1 * count(*) filter (where r.kind = 'table'),
-            1 * count(*) filter (where r.kind = 'view')
-        from rows r where r.staged_by is null and r.deleted_at is null
-            and exists (select 1 from warehouses w where w.id = r.warehouse_id)
-        group by r.warehouse_id;
-        return null;
-    end $$;
-create trigger tables_note_new after insert on tables referencing new table as rows
-    for each statement execute function note_new_tables();
+-- Problems of data policies on tables.
+create table data_policy_alerts (
+    policy_id uuid not null,
+    table_id uuid not null,
+    problem text not null,
+    first_seen_at timestamptz not null default clock_timestamp(),
+    last_seen_at timestamptz not null default clock_timestamp(),
+    constraint data_policy_alerts_pkey primary key (policy_id, table_id, problem),
+    constraint data_policy_alerts_policy_id_fkey foreign key (policy_id)
+        references data_policies (id) on delete cascade
+);
 
-create function note_gone_tables() returns trigger language plpgsql as $$
-    begin
-        insert into warehouse_changes (warehouse_id, tables, views)
-        select r.warehouse_id, -1 * count(*) filter (where r.kind = 'table'),
-            -1 * count(*) filter (where r.kind = 'view')
-        from rows r where r.staged_by is null and r.deleted_at is null
-            and exists (select 1 from warehouses w where w.id = r.warehouse_id)
-        group by r.warehouse_id;
-        return null;
-    end $$;
-create trigger tables_note_gone after delete on tables referencing old table as rows
-    for each statement execute function note_gone_tables();
+-- Names that columns of a table had in earlier metadata.
+create table former_columns (
+    table_id uuid not null,
+    field_id integer not null,
+    name text not null,
+    constraint former_columns_pkey primary key (table_id, field_id, name)
+);
 
--- A commit updates neither column, so this trigger costs it nothing.
-create function note_changed_table() returns trigger language plpgsql as $$
-    declare
-        change integer := (new.staged_by is null and new.deleted_at is null)::int
-            - (old.staged_by is null and old.deleted_at is null)::int;
-    begin
-        if change <> 0 then
-            insert into warehouse_changes (warehouse_id, tables, views)
-            values (new.warehouse_id, case new.kind when 'table' then change else 0 end,
-                    case new.kind when 'view' then change else 0 end);
-        end if;
-        return null;
-    end $$;
-create trigger tables_note_changed after update of staged_by, deleted_at on tables
-    for each row execute function note_changed_table();
+-- Restrictions of names that objects left. `taken_in` is the transaction in which the next object took the name.
+create table vacated_names (
+    id uuid not null default gen_random_uuid(),
+    warehouse_id uuid not null,
+    path_key text not null,
+    name_key text not null,
+    policy_id uuid not null,
+    tag_id uuid,
+    column_name text,
+    released integer[] not null,
+    vacated_at timestamptz not null default clock_timestamp(),
+    taken_by uuid,
+    taken_in bigint,
+    announced_at timestamptz,
+    constraint vacated_names_pkey primary key (id),
+    constraint vacated_names_warehouse_id_fkey foreign key (warehouse_id)
+        references warehouses (id) on delete cascade,
+    constraint vacated_names_policy_id_fkey foreign key (policy_id)
+        references data_policies (id) on delete cascade,
+    constraint vacated_names_tag_id_fkey foreign key (tag_id) references tags (id) on delete cascade
+);
+create index vacated_names_name_idx on vacated_names (warehouse_id, path_key, name_key);
+create index vacated_names_policy_id_idx on vacated_names (policy_id);
+create index vacated_names_tag_id_idx on vacated_names (tag_id) where tag_id is not null;
+create index vacated_names_taken_in_idx
+    on vacated_names (taken_in) where taken_in is not null and announced_at is null;
+create index vacated_names_vacated_at_idx on vacated_names (vacated_at) where taken_by is null;
 
--- Former names of a namespace count for everything in it. A table or namespace that leaves a namespace inherits them,
--- each followed by the rest of its own path. Namespaces in `kept` still contain it after the move. 21 rows suffice:
--- with more than 20 names, the reader reports them as incomplete (gateway.access.resolved.MAX_FORMER_NAMES), and
--- guardrails match every name.
-create function inherited_former_names(containers uuid[], path_key text, levels text[], kept uuid[])
-returns table (former_key text, former_levels text[], former_until timestamptz) language sql stable as $$
-    select distinct on (1)
-        array_to_string(
-            string_to_array(f.path_key, chr(31)) || (string_to_array($2, chr(31)))[cast(c.depth as integer) + 1:],
-            chr(31)
-        ),
-        f.levels || ($3)[cast(c.depth as integer) + 1:],
-        f.until
-    from unnest($1) with ordinality as c(id, depth)
-    join former_namespace_names f on f.namespace_id = c.id
-    where f.namespace_id <> all($4)
-    order by 1, f.until desc
-    limit 21
-$$;
+-- Attributes of principals, which row filters use.
+create table mapping_tables (
+    id uuid not null,
+    project_id text not null,
+    name text not null,
+    name_key text not null,
+    description text,
+    created_at timestamptz not null default clock_timestamp(),
+    constraint mapping_tables_pkey primary key (id),
+    constraint mapping_tables_project_id_name_key_key unique (project_id, name_key),
+    constraint mapping_tables_project_id_fkey foreign key (project_id) references projects (id) on delete cascade
+);
 
--- Policies that name a table by a former name apply after a rename.
-create function record_former_table_name() returns trigger language plpgsql as $$
-    begin
-        insert into former_table_names (table_id, path_key, levels)
-        select old.id, n.path_key || chr(31) || old.name_key, n.levels || old.name
-        from namespaces n where n.id = old.namespace_id
-        on conflict (table_id, path_key) do update set levels = excluded.levels, until = clock_timestamp();
-        if old.namespace_id <> new.namespace_id then
-            insert into former_table_names (table_id, path_key, levels, until)
-            select old.id, i.former_key || chr(31) || old.name_key, i.former_levels || old.name, i.former_until
-            from namespaces n
-            join namespaces k on k.id = new.namespace_id
-            cross join inherited_former_names(n.ancestors || n.id, n.path_key, n.levels, k.ancestors || k.id) i
-            where n.id = old.namespace_id
-            on conflict (table_id, path_key) do nothing;
-        end if;
-        return null;
-    end $$;
-create trigger tables_record_former_name after update of name, namespace_id on tables for each row
-    when (old.name <> new.name or old.namespace_id <> new.namespace_id) execute function record_former_table_name();
+-- Values of principals in mapping tables.
+create table mapping_entries (
+    mapping_id uuid not null,
+    principal_type text not null,
+    principal_id text not null,
+    value text not null,
+    constraint mapping_entries_pkey primary key (mapping_id, principal_type, principal_id, value),
+    constraint mapping_entries_principal_type_check check (principal_type in ('user', 'role')),
+    constraint mapping_entries_mapping_id_fkey foreign key (mapping_id)
+        references mapping_tables (id) on delete cascade
+);
+create index mapping_entries_principal_id_idx on mapping_entries (principal_id);
 
--- Of the rows that a move updates, only the moved namespace has another parent. Those below it stay in their parent.
-create function record_former_namespace_name() returns trigger language plpgsql as $$
-    begin
-        insert into former_namespace_names (namespace_id, path_key, levels)
-        values (old.id, old.path_key, old.levels)
-        on conflict (namespace_id, path_key) do update set levels = excluded.levels, until = clock_timestamp();
-        if old.parent_id is distinct from new.parent_id then
-            insert into former_namespace_names (namespace_id, path_key, levels, until)
-            select old.id, i.former_key, i.former_levels, i.former_until
-            from inherited_former_names(old.ancestors, old.path_key, old.levels, new.ancestors) i
-            on conflict (namespace_id, path_key) do nothing;
-        end if;
-        return null;
-    end $$;
-create trigger namespaces_record_former_name after update of levels on namespaces for each row
-    when (old.levels <> new.levels) execute function record_former_namespace_name();
+-- Probes of engines that hold `enforcer`.
+create table engine_probes (
+    engine text not null,
+    warehouse_id uuid not null,
+    challenge jsonb,
+    verdict text,
+    detail text,
+    probed_at timestamptz,
+    valid_until timestamptz,
+    warn_until timestamptz,
+    created_at timestamptz not null default clock_timestamp(),
+    constraint engine_probes_pkey primary key (engine, warehouse_id),
+    constraint engine_probes_verdict_check check (verdict in ('passed', 'failed')),
+    constraint engine_probes_warehouse_id_fkey foreign key (warehouse_id)
+        references warehouses (id) on delete cascade
+);
+
+-- The inputs of data policies (`gateway/db/schema/functions/policy_inputs.sql`).
+create type policy_input as (
+    kind text,
+    ref_id uuid,
+    field_id integer,
+    label text,
+    column_name text,
+    recorded integer[],
+    inherited boolean,
+    set_by text,
+    set_at timestamptz
+);

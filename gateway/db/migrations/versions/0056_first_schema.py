@@ -4,23 +4,23 @@
 It has the number of the last migration of those that it replaces. A database that they migrated needs nothing.
 """
 
-import re
 from pathlib import Path
 
 from alembic import op
 
-revision = "0034"
+from gateway.db.schema.sql_functions import definitions, statements
+
+revision = "0056"
 down_revision = None
 branch_labels = None
 depends_on = None
 
-#: A statement ends at the end of a line, and the next one begins in the first column.
-_BETWEEN_STATEMENTS = re.compile(r"(?<=;)\n+(?=\S)")
-
 
 def upgrade() -> None:
     connection = op.get_bind()
-    script = Path(__file__).with_name("first_schema.sql").read_text(encoding="utf-8")
-    for statement in _BETWEEN_STATEMENTS.split(script):
+    # Columns and indexes call these functions.
+    script = [each.statement for each in definitions() if each.comment.startswith("search.sql ")]
+    script += statements(Path(__file__).with_name("first_schema.sql").read_text(encoding="utf-8"))
+    for statement in script:
         # Not `op.execute`: it takes `:name` for a parameter.
         connection.exec_driver_sql(statement)
