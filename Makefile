@@ -62,7 +62,7 @@ model: setup ## Compile fga_model/ to the files that the gateway contains
 	@$(BIN)/python -m gateway.fga.compile
 
 policies: setup ## Check and test only the relationship model and the Rego policies
-	@$(BIN)/python -m gateway.embedded.policies
+	@$(BIN)/python -m lakegate.local.policies
 
 test: test-unit test-services ## Run the tests without a stack, then those on a running stack; make test PROCESSES=0 uses one process
 

@@ -12,16 +12,17 @@ import gc
 import multiprocessing
 import os
 import signal
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from typing import Final
-
-from gateway.embedded.supervisor import die_with_parent
 
 # The names and numbers of the parameters are those of `mallopt(3)`.
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
+
+_PR_SET_PDEATHSIG: Final = 1
 
 _ARENAS: Final = 2
 """Maximum number of heaps. By default most threads get their own, and other threads cannot use its free memory."""
@@ -53,6 +54,22 @@ def return_large_blocks(size: int, library: ctypes.CDLL | None = None) -> bool:
         return False
     wanted = ((_M_MMAP_THRESHOLD, size), (_M_TRIM_THRESHOLD, 2 * size), (_M_ARENA_MAX, _ARENAS))
     return all([mallopt(parameter, value) for parameter, value in wanted])
+
+
+def die_with_parent(stop_signal: int) -> Callable[[], None]:
+    """Return a function that a child runs first, before exec if any, so that the end of this process stops the child.
+
+    The kernel then sends ``stop_signal`` to the child, even if this process is killed. Only Linux supports this;
+    elsewhere the function does nothing.
+    """
+    if sys.platform != "linux":
+        return lambda: None
+    libc = ctypes.CDLL(None, use_errno=True)  # loaded before fork: no import may happen after it
+
+    def before_exec() -> None:
+        libc.prctl(_PR_SET_PDEATHSIG, stop_signal, 0, 0, 0)
+
+    return before_exec
 
 
 def end_with_main_process() -> None:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Provide libraries for clients of Lakegate. They use HTTP only and import nothing of the gateway."""
+"""Provide what is not the gateway: clients of it, the stack on one machine, and the kits for extensions."""

@@ -24,9 +24,9 @@ from http.client import HTTPConnection
 from pathlib import Path
 from xml.etree import ElementTree
 
-from gateway.embedded.supervisor import die_with_parent
-from gateway.embedded.toolchain import cache
 from gateway.settings import load
+from gateway.worker_processes import die_with_parent
+from lakegate.local.toolchain import cache
 from tests.integration.parts import free_port
 
 _LOCK = Path(__file__).parent / "azurite"

@@ -24,9 +24,9 @@ from urllib.parse import unquote
 import yaml
 
 from gateway import settings
-from gateway.embedded import spark_jars, toolchain
-from gateway.embedded.errors import StackError
-from gateway.embedded.spark_jars import Archive
+from lakegate.local import spark_jars, toolchain
+from lakegate.local.errors import StackError
+from lakegate.local.spark_jars import Archive
 
 ROOT = Path(__file__).parent.parent
 CONFIG = "mkdocs.yml"

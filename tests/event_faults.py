@@ -26,7 +26,7 @@ from pathlib import Path
 from uuid import UUID
 
 from gateway.access.events.event_building import event_id
-from gateway.embedded.ready import Ready
+from lakegate.local.ready import Ready
 from tests import kafka_server, nats_server
 from tests.contract.world import World
 from tests.event_brokers import SUBJECT, TOPIC, Result, judge, prepare_kafka, prepare_nats, read_kafka, read_nats

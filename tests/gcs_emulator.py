@@ -28,7 +28,7 @@ from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from gateway.embedded.supervisor import die_with_parent
+from gateway.worker_processes import die_with_parent
 from tests.integration.parts import free_port
 
 _START_SECONDS = 15.0

@@ -18,9 +18,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gateway.embedded import jdk, toolchain
-from gateway.embedded.supervisor import die_with_parent
 from gateway.settings import load
+from gateway.worker_processes import die_with_parent
+from lakegate.local import jdk, toolchain
 from tests.integration.parts import free_port
 from tests.nats_server import wait_for_port
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from gateway.embedded.supervisor import die_with_parent
+from gateway.worker_processes import die_with_parent
 from tests.integration.parts import free_port
 
 _START_SECONDS = 30.0

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from gateway import settings
-from gateway.embedded.errors import ToolMissing
-from gateway.embedded.toolchain import locate_opa
 from gateway.opa.policy_files import PolicySource
+from lakegate.local.errors import ToolMissing
+from lakegate.local.toolchain import locate_opa
 
 
 def opa_program() -> Path:

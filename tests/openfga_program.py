@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gateway import settings
-from gateway.embedded.errors import ToolMissing
-from gateway.embedded.toolchain import locate_openfga
+from lakegate.local.errors import ToolMissing
+from lakegate.local.toolchain import locate_openfga
 
 
 def openfga_program() -> Path:

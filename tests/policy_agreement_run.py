@@ -41,10 +41,10 @@ def _reader() -> Iterator[Engine]:
 def _spark(of_session: Callable[[Any], Engine]) -> Iterator[Engine]:
     import os
 
-    from gateway.embedded import jdk, spark_jars, toolchain
-    from gateway.pipeline.config import Engine as Settings
-    from gateway.pipeline.session import start_engine
     from gateway.settings import java_home, load, search_path
+    from lakegate.local import jdk, spark_jars, toolchain
+    from lakegate.spark.config import Engine as Settings
+    from lakegate.spark.session import start_engine
 
     os.environ["JAVA_HOME"] = str(jdk.find(java_home(), search_path()))
     jars = [str(jar) for jar in spark_jars.locate(toolchain.cache(load({})).jars())]

@@ -133,9 +133,9 @@ def governed_spark_engine(session: Any) -> Engine:
     from pyspark.sql import functions as F
 
     from gateway.iceberg.types import NestedField
-    from gateway.pipeline.masks import masked as masked_column
-    from gateway.pipeline.restrictions import columns_of, decode
-    from gateway.pipeline.row_filters import row_filter
+    from lakegate.spark.masks import masked as masked_column
+    from lakegate.spark.restrictions import columns_of, decode
+    from lakegate.spark.row_filters import row_filter
 
     fields = [NestedField(id=id, name=name, type=kind, required=False) for id, (name, kind) in COLUMNS.items()]
     known = columns_of([fields], fields)

@@ -33,8 +33,8 @@ def policy_source(settings: Settings) -> tuple[PolicySource | None, SigningKey |
 def _source(settings: Settings) -> PolicySource:
     # Imported here: the toolchain of the embedded stack imports large packages, which workers without a directory of
     # policies must not load.
-    from gateway.embedded.errors import ToolMissing
-    from gateway.embedded.toolchain import OPA, locate_opa
+    from lakegate.local.errors import ToolMissing
+    from lakegate.local.toolchain import OPA, locate_opa
 
     directory = Path(settings.policy_directory or "")
     if not directory.is_dir():

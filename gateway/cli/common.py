@@ -150,7 +150,7 @@ async def _announced(settings: Settings, work: Coroutine[Any, Any, Answer]) -> A
 
 async def _silent(settings: Settings) -> list[str]:
     """Return the services that accept no connection now, each with its address."""
-    from gateway.embedded.pg_ready import accepts_connections
+    from lakegate.local.pg_ready import accepts_connections
 
     host, port = postgres_address(settings)
     engines = {"OpenFGA": settings.openfga.endpoint, "OPA": settings.opa.url}

@@ -35,7 +35,7 @@ def conformance() -> None:
 def check_secrets(name: str) -> None:
     """Check the secret store NAME, as the setting SECRET_BACKEND names it. Its secrets stay as they are."""
     from gateway.assembly.secret_stores import NoSuchSecretStore, open_provided_store
-    from gateway.conformance.secrets import SecretSubject, check_secret_store
+    from lakegate.conformance.secrets import SecretSubject, check_secret_store
 
     with ends_on(NoSuchSecretStore):
         open_provided_store(name)
@@ -58,10 +58,10 @@ def check_authorizers(name: str, expected: Path) -> None:
     import msgspec
 
     from gateway.assembly.authorizers import OPENFGA, open_provided_authorizer, own_authorizer
-    from gateway.conformance.authorizers import AuthorizerSubject, Expected, check_authorizer
     from gateway.extensions import NoSuchExtension
     from gateway.fga.row_authorizer import ROWS
     from gateway.iceberg.value_messages import in_words
+    from lakegate.conformance.authorizers import AuthorizerSubject, Expected, check_authorizer
 
     own = name in (ROWS, OPENFGA)
     try:
@@ -101,8 +101,8 @@ _OPTIONS = click.option(
 def check_verifiers(kind: str, options: tuple[str, ...]) -> None:
     """Check the verifier KIND, as the setting VERIFIERS__<ID>__KIND names it. It is asked about invented changes."""
     from gateway.assembly.verifiers import open_provided_verifier
-    from gateway.conformance.verifiers import VerifierSubject, check_verifier
     from gateway.extensions import NoSuchExtension
+    from lakegate.conformance.verifiers import VerifierSubject, check_verifier
 
     with ends_on(NoSuchExtension, ValueError):
         open_provided_verifier(kind, _NAME, options)
@@ -127,9 +127,9 @@ def check_events(kind: str, reader: str, options: tuple[str, ...]) -> None:
     from pkgutil import resolve_name
 
     from gateway.assembly.events import open_sink
-    from gateway.conformance.events import SinkSubject, check_event_sink
     from gateway.extensions import NoSuchExtension
     from gateway.settings.events import EventSinkSettings
+    from lakegate.conformance.events import SinkSubject, check_event_sink
 
     opened = partial(open_sink, _NAME, EventSinkSettings(kind=kind, options=options), trust())
     with ends_on(NoSuchExtension):
@@ -167,12 +167,12 @@ def check_storage_provider(name: str, profile: Path, credential: Path | None) ->
 
     Endpoints of the profile may be in every network.
     """
-    from gateway.conformance.storage import StorageSubject, check_storage
     from gateway.scope.rules import STORED
     from gateway.storage.connector import Connector
     from gateway.storage.provided import ProviderUnusable
     from gateway.storage.provider import ClientOptions
     from gateway.storage.registry import provider_named
+    from lakegate.conformance.storage import StorageSubject, check_storage
 
     with ends_on(ProviderUnusable):
         provider = provider_named(name)
@@ -205,7 +205,7 @@ def _print_passed(rule: str) -> None:
 
 def _run(checks: Coroutine[Any, Any, None]) -> None:
     """Run a kit. End the command with the broken rule, if there is one."""
-    from gateway.conformance.rules import ConformanceError
+    from lakegate.conformance.rules import ConformanceError
 
     try:
         asyncio.run(checks)

@@ -126,10 +126,10 @@ def _view_text(
 
     from gateway.obligations.columns import RestrictionNotExpressible
     from gateway.obligations.compilers.masks import view_text
-    from gateway.pipeline.catalog_client import CatalogClient
-    from gateway.pipeline.config import RestCatalog
-    from gateway.pipeline.errors import PipelineError
-    from gateway.pipeline.restrictions import restrictions_of
+    from lakegate.spark.catalog_client import CatalogClient
+    from lakegate.spark.config import RestCatalog
+    from lakegate.spark.errors import PipelineError
+    from lakegate.spark.restrictions import restrictions_of
 
     seen = preview_of(api, warehouse, table, principal)
     catalog = RestCatalog(uri=f"{api.base}/catalog", warehouse=warehouse, token=api.token)

@@ -134,8 +134,8 @@ def _list_former_grants(settings: Settings) -> None:
 )
 def wait_for_db(retries: int, backoff: float) -> None:
     """Wait until the primary database accepts connections. Exit with 1 if it does not."""
-    from gateway.embedded.pg_ready import accepts_connections
     from gateway.settings import Settings
+    from lakegate.local.pg_ready import accepts_connections
 
     host, port = postgres_address(settings_for(Settings.write_url))
 

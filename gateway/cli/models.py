@@ -42,8 +42,8 @@ def model_check(directory: Path) -> None:
 @click.argument("directory", type=_DIRECTORY, required=False)
 def model_test(directory: Path | None) -> None:
     """Run the tests of the own model in DIRECTORY. Default: those of the model that this version contains."""
-    from gateway.embedded.policies import test_model
     from gateway.fga.model_source import InvalidModel, run_model_tests
+    from lakegate.local.policies import test_model
 
     if directory is None:
         sys.exit(test_model())

@@ -30,7 +30,7 @@ def policy_check(directory: Path | None, policies: Path | None) -> None:
     Reports unused rules, references to missing rules and policy data, and denials and obligations that do not match the
     output schema.
     """
-    from gateway.embedded.policies import check_policies
+    from lakegate.local.policies import check_policies
 
     sys.exit(check_policies(directory or policies))
 
@@ -39,7 +39,7 @@ def policy_check(directory: Path | None, policies: Path | None) -> None:
 @click.argument("directory", type=_DIRECTORY, required=False)
 def policy_test(directory: Path | None) -> None:
     """Run the tests of the policy repository DIRECTORY. Default: those of the policies that this version contains."""
-    from gateway.embedded.policies import test_policies
+    from lakegate.local.policies import test_policies
 
     sys.exit(test_policies(directory))
 
@@ -94,12 +94,12 @@ def policy_bundle(
     If `lakegate policy check` finds a fault, no bundle is written.
     """
     from gateway import settings
-    from gateway.embedded.errors import StackError
-    from gateway.embedded.policies import check_policies, policy_source
     from gateway.opa.bundle import BundleName, InvalidSigningKey, SigningAlgorithm, SigningKey
     from gateway.opa.bundle import policy_bundle as build
     from gateway.opa.errors import InvalidPolicies
     from gateway.opa.policy_files import policy_files
+    from lakegate.local.errors import StackError
+    from lakegate.local.policies import check_policies, policy_source
 
     if not no_check and check_policies(directory):
         raise click.ClickException(
@@ -126,8 +126,8 @@ def init() -> None:
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
 def init_policies(directory: Path) -> None:
     """Create a policy repository in DIRECTORY: a guardrail with tests, policy data, and a CI workflow."""
-    from gateway.embedded.errors import StackError
-    from gateway.embedded.new_repository import create_repository
+    from lakegate.local.errors import StackError
+    from lakegate.local.new_repository import create_repository
 
     with ends_on(StackError):
         for file in create_repository(directory):
@@ -144,8 +144,8 @@ def init_model(directory: Path) -> None:
 
     DIRECTORY may be a policy repository.
     """
-    from gateway.embedded.errors import StackError
-    from gateway.embedded.new_repository import create_model
+    from lakegate.local.errors import StackError
+    from lakegate.local.new_repository import create_model
 
     with ends_on(StackError):
         for file in create_model(directory):

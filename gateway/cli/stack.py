@@ -58,7 +58,7 @@ def up(ready_file: Path | None, data: Path, empty: bool, policies: Path | None, 
     The first start installs the missing programs, as `lakegate setup` does.
     """
     _install()
-    from gateway.embedded import up as embedded
+    from lakegate.local import up as embedded
 
     _embedded(
         embedded.run(
@@ -75,7 +75,7 @@ def up(ready_file: Path | None, data: Path, empty: bool, policies: Path | None, 
 @click.command()
 def demo() -> None:
     """Run the example pipeline on real data, then show requests that Lakegate allows and denies."""
-    from gateway.embedded import demo as embedded
+    from lakegate.local import demo as embedded
 
     sys.exit(_embedded(embedded.run(settings_for())))
 
@@ -100,8 +100,8 @@ def status(data: Path) -> None:
     import msgspec
     from rich.console import Console
 
-    from gateway.embedded import engines, guide, ready, toolchain
-    from gateway.embedded.errors import StackError
+    from lakegate.local import engines, guide, ready, toolchain
+    from lakegate.local.errors import StackError
 
     directory = data.resolve()
     try:
@@ -134,8 +134,8 @@ def _install(*, with_spark: bool = False) -> None:
     """Install the missing programs of the stack. A failure ends the command with its remedy."""
     from rich.console import Console
 
-    from gateway.embedded.errors import StackError
-    from gateway.embedded.install import install
+    from lakegate.local.errors import StackError
+    from lakegate.local.install import install
 
     try:
         install(settings_for(), Console(stderr=True), with_spark=with_spark)
@@ -144,7 +144,7 @@ def _install(*, with_spark: bool = False) -> None:
 
 
 def _embedded(work: Coroutine[Any, Any, int | None]) -> int:
-    from gateway.embedded.errors import StackError
+    from lakegate.local.errors import StackError
 
     with ends_on(StackError):
         return asyncio.run(work) or 0

@@ -58,7 +58,7 @@ def trino_check(
     """
     import httpx2
 
-    from gateway.embedded.trino_check import BridgeCheck, Question
+    from lakegate.local.trino_check import BridgeCheck, Question
 
     schema, dot, name = (table or "").rpartition(".")
     if table is not None and not (dot and schema and name):

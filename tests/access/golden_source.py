@@ -14,9 +14,11 @@ from types import ModuleType
 from typing import Any
 
 import gateway
+import lakegate.conformance
+import lakegate.local
 
-#: Spark jobs need PySpark and raise no error to clients; Alembic alone can import its environment.
-_LEFT_OUT = ("gateway.pipeline.", "gateway.db.migrations.")
+#: Alembic alone can import its environment.
+_LEFT_OUT = "gateway.db.migrations."
 
 #: The placeholder for a value in a template.
 VALUE = "{}"
@@ -88,8 +90,12 @@ class Scope:
 
 @cache
 def modules() -> Sequence[ModuleType]:
-    """Return every module of the product but those that cannot be imported here."""
-    names = [each.name for each in walk_packages(gateway.__path__, "gateway.")]
+    """Return every module of the product but those for engines, which raise no error to clients."""
+    names = [
+        each.name
+        for package in (gateway, lakegate.conformance, lakegate.local)
+        for each in walk_packages(package.__path__, f"{package.__name__}.")
+    ]
     return [import_module(name) for name in names if not f"{name}.".startswith(_LEFT_OUT) and "__main__" not in name]
 
 

@@ -20,7 +20,7 @@ PLANTED = {
     "Only routes know HTTP": ("features/tables/tables.py", "import gateway.api.forms"),
     "Routes reach the database through": ("features/tables/routes.py", "import gateway.db.engine.database"),
     "Only the api room and routes import Litestar": ("features/tables/tables.py", "import litestar"),
-    "Only the pipeline imports PySpark": ("features/tasks/jobs.py", "import pyspark"),
+    "Only the Spark jobs import PySpark": ("features/tasks/jobs.py", "import pyspark"),
     "Only the STS adapter and the signer of requests": ("vending/vendor.py", "import boto3"),
     "Only the modules for tokens import": ("storage/gcs/stores.py", "import google.auth"),
     "Only its adapter imports the OpenFGA client": ("features/grants/grants.py", "import openfga_sdk"),
@@ -36,10 +36,11 @@ PLANTED = {
     "Only the database room imports SQLAlchemy": ("features/tables/commits.py", "import sqlalchemy"),
     "Only the composition root reads settings": ("features/server/config.py", "import gateway.settings"),
     "Only use cases and the composition root": ("serving.py", "import gateway.db.engine.database"),
-    "Only the command line imports the conformance kits": ("features/tables/routes.py", "import gateway.conformance"),
-    "The conformance kits import ports": ("conformance/secrets.py", "import gateway.db.engine.database"),
+    "The conformance kits import ports": ("../lakegate/conformance/secrets.py", "import gateway.secret_stores.vault"),
     "Apply reaches the catalog by HTTP only": ("apply/planner.py", "import gateway.features.grants.checks"),
-    "Only the command line imports the reader": ("identity/tokens.py", "import lakegate.reader"),
+    "Only the command line imports what is not": ("identity/tokens.py", "import lakegate.reader"),
+    "Packages beside the gateway": ("../lakegate/spark/run.py", "import lakegate.local"),
+    "The local stack and the conformance kits": ("../lakegate/local/stack.py", "import gateway.app"),
     "The reader imports nothing": ("../lakegate/reader/wire.py", "import gateway.iceberg.types"),
     "Only the door mints permits": ("features/grants/checks.py", "from gateway.access.door import _mint"),
 }
@@ -67,7 +68,7 @@ _MODULES = (
     *(f"storage.s3.{name}" for name in ("oss.policy", "oss.proof", "r2.proof", "r2.scope")),
     *(f"storage.gcs.{name}" for name in ("access_boundary", "stores", "tokens")),
     *("storage.adls.delegation", "storage.adls.sas"),
-    *("embedded.demo.keys", "storage.files", "pipeline.run", "features.tasks.jobs", "opa.decider", "identity.tokens"),
+    *("storage.files", "features.tasks.jobs", "opa.decider", "identity.tokens"),
     *(
         "audit.sink",
         "events.bus",
@@ -87,8 +88,8 @@ _MODULES = (
     ),
     *("features.grants.grants", "features.grants.checks", "features.grants.role_guards"),
     "apply.planner",
-    *("../lakegate/__init__", "../lakegate/reader/wire"),
-    *("conformance.secrets", "secret_stores.vault", "events.kafka", "events.nats"),
+    *("secret_stores.vault", "events.kafka", "events.nats"),
+    *(f"../lakegate/{name}" for name in ("conformance/secrets", "local/stack", "reader/wire", "spark/run")),
 )
 
 

@@ -19,7 +19,7 @@ from dataclasses import replace
 from rich.console import Console
 from rich.table import Table
 
-from gateway.embedded.ready import Ready
+from lakegate.local.ready import Ready
 from tests.bench import options as variables
 from tests.bench.cases import Case, Cases
 from tests.bench.catalogs import Catalog, Prepared

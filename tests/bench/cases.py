@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 import httpx
 
-from gateway.embedded.ready import Ready
+from lakegate.local.ready import Ready
 from tests.bench import people
 from tests.bench.catalogs import COMMIT, COMMITTED, SET_PROPERTIES
 from tests.bench.generator import Sent

@@ -18,9 +18,9 @@ from uuid import UUID, uuid4
 
 import asyncpg
 
-from gateway.embedded.postgres import OPENFGA_ROLE
-from gateway.embedded.secrets import load_or_generate
 from gateway.fga.names import object_of, user_object
+from lakegate.local.postgres import OPENFGA_ROLE
+from lakegate.local.secrets import load_or_generate
 from tests.bench.catalogs import Prepared
 from tests.bench.searching import WORDS
 from tests.bench.seeding import SCHEMA

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import httpx
 
-from gateway.embedded.ready import Ready
+from lakegate.local.ready import Ready
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ from gateway.access.actor import Actor
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.nouns.relations import Can
 from gateway.access.ports import Pin, Question
-from gateway.embedded.ready import Ready
 from gateway.fga.cache import CachedRelationships
+from lakegate.local.ready import Ready
 
 _START_SECONDS = 60.0
 

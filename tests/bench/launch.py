@@ -9,16 +9,22 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from gateway import settings
-from gateway.embedded import bootstrap, ready, stack, toolchain, up
-from gateway.embedded.stack import Plan
+
+# Older versions have the stack in another package.
+_STACK = "lakegate.local" if find_spec("lakegate.local") else "lakegate.local"
+_MODULES = ("bootstrap", "ready", "stack", "toolchain", "up")
+bootstrap, ready, stack, toolchain, up = (import_module(f"{_STACK}.{name}") for name in _MODULES)
 
 _PREFIX = "LAKEGATE__"
 
 
-async def _run(plan: Plan, ready_file: Path) -> None:
+async def _run(plan: Any, ready_file: Path) -> None:
     async with stack.running(plan) as running:
         ready.write(ready_file, await running.ready(*await bootstrap.run(running)))
         await asyncio.Event().wait()
@@ -28,7 +34,7 @@ def main() -> None:
     """Read the arguments and run the stack. The settings are given to the gateway only."""
     ready_file, data, *variables = sys.argv[1:]
     pairs = dict(variable.removeprefix(_PREFIX).split("=", 1) for variable in variables)
-    plan = Plan(data=Path(data), tools=toolchain.locate(settings.load()), gateway_settings=pairs)
+    plan = stack.Plan(data=Path(data), tools=toolchain.locate(settings.load()), gateway_settings=pairs)
     asyncio.run(up.until_signal(_run(plan, Path(ready_file))))
 
 

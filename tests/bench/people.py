@@ -18,7 +18,7 @@ from joserfc import jwt
 from joserfc.jwk import RSAKey
 from joserfc.jws import extract_compact
 
-from gateway.embedded.ready import Ready
+from lakegate.local.ready import Ready
 from tests.bench.generator import Sent
 from tests.bench.load import Request
 from tests.bench.seeding import SCHEMA

@@ -13,7 +13,7 @@ from typing import Any
 import asyncpg
 import httpx
 
-from gateway.embedded.ready import Ready
+from lakegate.local.ready import Ready
 
 COLUMNS = 30
 SCHEMA = {

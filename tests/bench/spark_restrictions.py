@@ -19,16 +19,16 @@ import msgspec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from gateway.embedded import jdk, spark_jars, toolchain
 from gateway.iceberg.predicates import ALWAYS, And, Compare, Comparison, In, Not, Predicate
 from gateway.iceberg.types import NestedField
 from gateway.obligations.masks import Action
 from gateway.obligations.projections import Projection
-from gateway.pipeline.config import Engine
-from gateway.pipeline.governed import new_salt, restricted
-from gateway.pipeline.restrictions import Restrictions
-from gateway.pipeline.session import start_engine
 from gateway.settings import java_home, load, search_path
+from lakegate.local import jdk, spark_jars, toolchain
+from lakegate.spark.config import Engine
+from lakegate.spark.governed import new_salt, restricted
+from lakegate.spark.restrictions import Restrictions
+from lakegate.spark.session import start_engine
 
 _TYPES = {"id": "long", "email": "string", "card": "string", "booked": "timestamptz", "region": "string"}
 FIELDS = msgspec.convert(

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.embedded import ready
-from gateway.embedded.ready import Ready
+from lakegate.local import ready
+from lakegate.local.ready import Ready
 
 OURS = Path(__file__).parents[2]
 _LAUNCH = Path(__file__).with_name("launch.py")
@@ -44,8 +44,8 @@ def stack(
     Raises:
         SystemExit: the stack did not start; the message contains the end of its output.
     """
-    if not (checkout / "gateway" / "embedded").is_dir():
-        raise SystemExit(f"{checkout} is no checkout of Lakegate: it has no directory gateway/embedded")
+    if not (checkout / "gateway").is_dir():
+        raise SystemExit(f"{checkout} is no checkout of Lakegate: it has no directory gateway")
     with tempfile.TemporaryDirectory(prefix="lakegate-bench-", ignore_cleanup_errors=True) as scratch:
         ready_file, data, output = (Path(scratch) / name for name in ("ready.json", "data", "output.log"))
         inherited = {

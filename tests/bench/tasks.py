@@ -24,9 +24,9 @@ from gateway.db.migrate import run_migrations
 from gateway.db.tasks import task_runs
 from gateway.db.tasks.task_runs import Task
 from gateway.db.tasks.tasks import Queue
-from gateway.embedded import account, postgres, secrets
-from gateway.embedded.children import Children
 from gateway.features.tasks.worker import Worker
+from lakegate.local import account, postgres, secrets
+from lakegate.local.children import Children
 from tests.integration.parts import Rows, free_port
 
 _SLOTS = 4

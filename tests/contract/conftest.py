@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.embedded import ready
-from gateway.embedded.ready import Ready
+from lakegate.local import ready
+from lakegate.local.ready import Ready
 from tests.contract.world import World
 from tests.integration.conftest import _up
 

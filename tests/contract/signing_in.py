@@ -16,7 +16,7 @@ import httpx
 
 from tests.contract.world import Person, World
 
-#: As in gateway/embedded/identity_provider.py.
+#: As in lakegate/local/identity_provider.py.
 PUBLIC_CLIENT = "lakegate-ui"
 
 

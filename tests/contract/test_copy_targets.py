@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.pipeline.catalog_client import CatalogClient
-from gateway.pipeline.config import RestCatalog
+from lakegate.spark.catalog_client import CatalogClient
+from lakegate.spark.config import RestCatalog
 from tests.contract.world import World
 
 

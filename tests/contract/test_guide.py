@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from gateway.embedded.ready import Ready
+from lakegate.local.ready import Ready
 from tests.integration.conftest import _up
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide.md"

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from gateway.cli import main
-from gateway.embedded.ready import Ready
+from lakegate.local.ready import Ready
 
 
 @pytest.fixture(scope="module")

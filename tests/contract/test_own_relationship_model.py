@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from gateway.db.engine.database import Database
-from gateway.embedded.new_repository import create_model
-from gateway.embedded.ready import Ready
 from gateway.features.server.model_changes import REQUIRED, Models, OpenFgaAddress
 from gateway.fga.model import ModelNotReady
 from gateway.settings import Secret
 from gateway.settings.postgres_url import asyncpg_url
+from lakegate.local.new_repository import create_model
+from lakegate.local.ready import Ready
 from tests.contract.world import World
 from tests.lakegate_command import run_lakegate
 

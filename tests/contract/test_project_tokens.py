@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.embedded.identity_provider import AUDIENCE
+from lakegate.local.identity_provider import AUDIENCE
 from tests.contract import warehouses
 from tests.contract.test_data_policies import make as make_policy
 from tests.contract.world import Person, World, error_triple, unique

@@ -26,12 +26,12 @@ from gateway.db.engine.database import Connection, Database
 from gateway.db.engine.event_outbox import EventOutbox
 from gateway.db.warehouses import models as rows
 from gateway.db.warehouses.models import SwitchedMeanwhile
-from gateway.embedded.ready import Ready
 from gateway.features.server.model_changes import Models, NoSuchModel, OpenFgaAddress, TuplesNotWritten, TupleStep
 from gateway.fga.compiled import MODEL_VERSION, compiled_model, content_hash
 from gateway.fga.model import ModelNotReady, push_model
 from gateway.settings import Secret
 from gateway.settings.postgres_url import asyncpg_url
+from lakegate.local.ready import Ready
 from tests.contract.lifecycle import until
 from tests.contract.world import Person, Table, World, error_of
 from tests.lakegate_command import run_lakegate

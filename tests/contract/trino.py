@@ -16,8 +16,8 @@ from typing import Any
 
 import httpx
 
-from gateway.embedded.bundle import bridge_bundle
-from gateway.embedded.trino_config import OPA_OPTIONS
+from lakegate.local.bundle import bridge_bundle
+from lakegate.local.trino_config import OPA_OPTIONS
 from tests.contract.world import Person, World
 from tests.integration.parts import free_port
 from tests.opa_program import opa_program

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gateway.embedded.ready import Ready
+from lakegate.local.ready import Ready
 from tests.integration.parts import free_port
 
 

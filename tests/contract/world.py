@@ -29,7 +29,7 @@ import joserfc.jws
 import psutil
 from botocore.config import Config
 
-from gateway.embedded.ready import Ready
+from lakegate.local.ready import Ready
 from tests.lakegate_command import run_lakegate
 from tests.retries import RETRIES
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from gateway.embedded import jdk, spark_jars, toolchain
-from gateway.pipeline.catalog_client import CatalogClient
-from gateway.pipeline.config import CopyConfig, Engine, OnBehalfOf, RestCatalog
-from gateway.pipeline.governed import GovernedTables
-from gateway.pipeline.jobs.governed_copy import CopyReport, GovernedCopy
-from gateway.pipeline.session import as_principal, start_engine
 from gateway.settings import java_home, load, search_path
+from lakegate.local import jdk, spark_jars, toolchain
+from lakegate.spark.catalog_client import CatalogClient
+from lakegate.spark.config import CopyConfig, Engine, OnBehalfOf, RestCatalog
+from lakegate.spark.governed import GovernedTables
+from lakegate.spark.jobs.governed_copy import CopyReport, GovernedCopy
+from lakegate.spark.session import as_principal, start_engine
 from tests.contract.columns import give, wide
 from tests.contract.world import Person, Table, World
 

@@ -24,8 +24,8 @@ from typing import Any
 
 import httpx
 
-from gateway.embedded import jdk
-from gateway.embedded.errors import ToolMissing
+from lakegate.local import jdk
+from lakegate.local.errors import ToolMissing
 from tests.integration.parts import free_port
 
 VERSION = "26.7.3"

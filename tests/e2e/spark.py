@@ -11,10 +11,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from gateway.embedded import jdk, spark_jars, toolchain
-from gateway.embedded.demo.spark import SparkTools
-from gateway.embedded.ready import Ready
 from gateway.settings import hadoop_environment, java_home, load, search_path
+from lakegate.local import jdk, spark_jars, toolchain
+from lakegate.local.demo.spark import SparkTools
+from lakegate.local.ready import Ready
 from tests.contract.world import Person, World
 
 _END_SECONDS = 30.0

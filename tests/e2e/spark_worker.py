@@ -2,7 +2,7 @@
 """One Spark process for all tests of the engine. Each input line is JSON with a principal and a statement; each output
 line is JSON with the answer.
 
-Unlike `gateway.pipeline.statements` it keeps one session per principal, as a notebook does: the effects of `SET` last,
+Unlike `lakegate.spark.statements` it keeps one session per principal, as a notebook does: the effects of `SET` last,
 and the catalog's own table cache is active. Tokens are passed through the pipe only.
 """
 
@@ -14,9 +14,9 @@ from typing import Any
 
 from pyspark.sql import Row, SparkSession
 
-from gateway.pipeline.config import Engine, RestCatalog
-from gateway.pipeline.errors import cause_of
-from gateway.pipeline.session import as_principal, start_engine
+from lakegate.spark.config import Engine, RestCatalog
+from lakegate.spark.errors import cause_of
+from lakegate.spark.session import as_principal, start_engine
 
 
 def plain(value: Any) -> Any:

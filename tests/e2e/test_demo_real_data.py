@@ -27,14 +27,14 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import ForbiddenError, NoSuchTableError
 from rich.console import Console
 
-from gateway.embedded import jdk, ready, spark_jars, toolchain
-from gateway.embedded.children import Children
-from gateway.embedded.demo.main import Scene, demonstrate
-from gateway.embedded.demo.spark import SparkTools
-from gateway.embedded.ready import Ready
-from gateway.pipeline.schemas import DELIVERED
-from gateway.pipeline.sources import default_directory, discover, readable
 from gateway.settings import java_home, load, search_path
+from lakegate.local import jdk, ready, spark_jars, toolchain
+from lakegate.local.children import Children
+from lakegate.local.demo.main import Scene, demonstrate
+from lakegate.local.demo.spark import SparkTools
+from lakegate.local.ready import Ready
+from lakegate.spark.schemas import DELIVERED
+from lakegate.spark.sources import default_directory, discover, readable
 from tests.processes import command_line, values_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(2400)]
@@ -88,7 +88,7 @@ def _spark_below(home: Path) -> list[str]:
     found = []
     for line, process in values_of(lambda each: (command_line(each), each), psutil.process_iter()):
         with suppress(psutil.AccessDenied, psutil.NoSuchProcess):  # of another account, or ended
-            if ("gateway.pipeline" in line or "java" in line) and Path(process.cwd()).is_relative_to(home):
+            if ("lakegate.spark" in line or "java" in line) and Path(process.cwd()).is_relative_to(home):
                 found.append(line)
     return found
 

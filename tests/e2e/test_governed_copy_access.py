@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.pipeline.errors import GovernedReadRefused, ReaderLostAccess
+from lakegate.spark.errors import GovernedReadRefused, ReaderLostAccess
 from tests.contract.columns import give, take
 from tests.contract.world import unique
 from tests.e2e.governed_site import MASKED, Site, root, site

@@ -30,10 +30,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog import load_catalog
 
-from gateway.embedded import jdk, spark_jars, toolchain
-from gateway.pipeline.jobs.copy_record import REWRITING
-from gateway.pipeline.session import as_principal
 from gateway.settings import java_home, load, search_path
+from lakegate.local import jdk, spark_jars, toolchain
+from lakegate.spark.jobs.copy_record import REWRITING
+from lakegate.spark.session import as_principal
 from tests.contract.columns import give, take
 from tests.contract.world import unique
 from tests.e2e.governed_site import MASKED, Site, catalog_of, root, site
@@ -138,7 +138,7 @@ class Copies:
             config.write_bytes(msgspec.json.encode(document))
             with (self.home / "log").open("wb") as log:
                 job = subprocess.Popen(
-                    [sys.executable, "-m", "gateway.pipeline", "copy", "--config", str(config)],
+                    [sys.executable, "-m", "lakegate.spark", "copy", "--config", str(config)],
                     stdout=log,
                     stderr=log,
                     env={**os.environ, "JAVA_HOME": str(jdk.find(java_home(), search_path()))},

@@ -22,8 +22,8 @@ from rich.console import Console
 
 from gateway import settings
 from gateway.cli import main
-from gateway.embedded.install import build_go_tools, locked_environment
-from gateway.embedded.toolchain import GoTool, cache, locate_opa
+from lakegate.local.install import build_go_tools, locked_environment
+from lakegate.local.toolchain import GoTool, cache, locate_opa
 from tests.integration.parts import free_port
 
 pytestmark = [

@@ -21,8 +21,8 @@ import yaml
 from rich.console import Console
 
 from gateway import settings
-from gateway.embedded.install import build_go_tools
-from gateway.embedded.toolchain import cache
+from lakegate.local.install import build_go_tools
+from lakegate.local.toolchain import cache
 from tests.e2e.test_helm import CHART, HELM, VALUES
 from tests.kubernetes.control_plane import SOURCE, Cluster, control_plane, program
 

@@ -17,15 +17,15 @@ from botocore.exceptions import ClientError
 from pyiceberg.exceptions import ForbiddenError, RESTError
 from pyspark.sql import SparkSession
 
-from gateway.embedded import jdk, spark_jars, toolchain
-from gateway.pipeline.catalog_client import CatalogClient
-from gateway.pipeline.config import CopyConfig, Engine, OnBehalfOf, RestCatalog
-from gateway.pipeline.errors import GovernedReadRefused, ReaderLostAccess
-from gateway.pipeline.governed import GovernedTables
-from gateway.pipeline.jobs.governed_copy import GovernedCopy
-from gateway.pipeline.session import as_principal, start_engine
 from gateway.settings import java_home, load, search_path
+from lakegate.local import jdk, spark_jars, toolchain
 from lakegate.reader import LoadFailed, Reader
+from lakegate.spark.catalog_client import CatalogClient
+from lakegate.spark.config import CopyConfig, Engine, OnBehalfOf, RestCatalog
+from lakegate.spark.errors import GovernedReadRefused, ReaderLostAccess
+from lakegate.spark.governed import GovernedTables
+from lakegate.spark.jobs.governed_copy import GovernedCopy
+from lakegate.spark.session import as_principal, start_engine
 from tests.contract.world import Person, World, unique
 from tests.e2e.lake import below, catalog_of
 from tests.e2e.policy_site import Site, cells, policy_site

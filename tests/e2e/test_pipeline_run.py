@@ -21,16 +21,16 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from gateway.embedded import jdk, spark_jars, toolchain
-from gateway.pipeline import schemas
-from gateway.pipeline.config import DirectoryCatalog, Engine
-from gateway.pipeline.errors import QualityError
-from gateway.pipeline.run import Run, RunReport
-from gateway.pipeline.schemas import DELIVERED
-from gateway.pipeline.session import as_principal, start_engine
-from gateway.pipeline.sources import discover
-from gateway.pipeline.tables import Changes, fingerprint
 from gateway.settings import java_home, load, search_path
+from lakegate.local import jdk, spark_jars, toolchain
+from lakegate.spark import schemas
+from lakegate.spark.config import DirectoryCatalog, Engine
+from lakegate.spark.errors import QualityError
+from lakegate.spark.run import Run, RunReport
+from lakegate.spark.schemas import DELIVERED
+from lakegate.spark.session import as_principal, start_engine
+from lakegate.spark.sources import discover
+from lakegate.spark.tables import Changes, fingerprint
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -200,7 +200,7 @@ def test_a_flight_delivered_twice_is_one_flight(lake: Lake) -> None:
 def as_program(java: str, verb: str, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
     environment = {"JAVA_HOME": java, "PATH": os.environ["PATH"], "SPARK_LOCAL_IP": "127.0.0.1"}
     return subprocess.Popen(
-        [sys.executable, "-m", "gateway.pipeline", verb, *arguments],
+        [sys.executable, "-m", "lakegate.spark", verb, *arguments],
         cwd=CHECKOUT,
         env=environment,
         stdin=subprocess.PIPE,

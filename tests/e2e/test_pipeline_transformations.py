@@ -12,17 +12,17 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
-from gateway.embedded import jdk, spark_jars, toolchain
-from gateway.pipeline.config import Engine
-from gateway.pipeline.jobs import gold, silver
-from gateway.pipeline.jobs.bronze import read_delivery
-from gateway.pipeline.quality import rules
-from gateway.pipeline.quality.expectations import Expectation, Severity, UniqueKey, evaluate
-from gateway.pipeline.schemas import AIRCRAFT, DELIVERED, ROUTE_PUNCTUALITY, delivered_schema
-from gateway.pipeline.session import start_engine
-from gateway.pipeline.sources import Source
-from gateway.pipeline.tables import count_changes, plan_changes, with_row_hash
 from gateway.settings import java_home, load, search_path
+from lakegate.local import jdk, spark_jars, toolchain
+from lakegate.spark.config import Engine
+from lakegate.spark.jobs import gold, silver
+from lakegate.spark.jobs.bronze import read_delivery
+from lakegate.spark.quality import rules
+from lakegate.spark.quality.expectations import Expectation, Severity, UniqueKey, evaluate
+from lakegate.spark.schemas import AIRCRAFT, DELIVERED, ROUTE_PUNCTUALITY, delivered_schema
+from lakegate.spark.session import start_engine
+from lakegate.spark.sources import Source
+from lakegate.spark.tables import count_changes, plan_changes, with_row_hash
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 

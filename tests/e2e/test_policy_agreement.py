@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from gateway.embedded import jdk, spark_jars, toolchain
 from gateway.obligations.compilers.spark import mask_sql
 from gateway.obligations.masks import Action
-from gateway.pipeline.config import Engine
-from gateway.pipeline.session import start_engine
 from gateway.settings import java_home, load, search_path
+from lakegate.local import jdk, spark_jars, toolchain
+from lakegate.spark.config import Engine
+from lakegate.spark.session import start_engine
 from tests import policy_agreement
 from tests.policy_agreement import SALT, compare_masks, compare_predicates
 from tests.policy_engines import governed_spark_engine, spark_engine

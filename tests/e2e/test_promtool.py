@@ -17,8 +17,8 @@ import pytest
 from rich.console import Console
 
 from gateway import settings
-from gateway.embedded.install import build_go_tools
-from gateway.embedded.toolchain import GoTool, cache
+from lakegate.local.install import build_go_tools
+from lakegate.local.toolchain import GoTool, cache
 
 pytestmark = [
     pytest.mark.e2e,

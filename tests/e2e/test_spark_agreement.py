@@ -12,19 +12,19 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from gateway.embedded import jdk, spark_jars, toolchain
 from gateway.iceberg.predicates import Predicate
 from gateway.iceberg.types import NestedField
 from gateway.obligations.compilers.read_restrictions import read_restrictions
 from gateway.obligations.kinds import TableRestrictions
 from gateway.obligations.masks import Action, applies
 from gateway.obligations.projections import Projection
-from gateway.pipeline.config import Engine
-from gateway.pipeline.masks import masked as spark_mask
-from gateway.pipeline.restrictions import Restrictions, columns_of, decode
-from gateway.pipeline.row_filters import row_filter
-from gateway.pipeline.session import start_engine
 from gateway.settings import java_home, load, search_path
+from lakegate.local import jdk, spark_jars, toolchain
+from lakegate.spark.config import Engine
+from lakegate.spark.masks import masked as spark_mask
+from lakegate.spark.restrictions import Restrictions, columns_of, decode
+from lakegate.spark.row_filters import row_filter
+from lakegate.spark.session import start_engine
 from tests.policy_agreement import COLUMNS, SALT, arrow_of, random_predicate, random_rows, values_of
 from tests.reference_policies import keeps, masked
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from pyspark.errors import AnalysisException
 
-from gateway.pipeline.config import OnBehalfOf
-from gateway.pipeline.errors import GovernedReadRefused
-from gateway.pipeline.jobs.copy_record import FINGERPRINT
-from gateway.pipeline.session import as_principal
+from lakegate.spark.config import OnBehalfOf
+from lakegate.spark.errors import GovernedReadRefused
+from lakegate.spark.jobs.copy_record import FINGERPRINT
+from lakegate.spark.session import as_principal
 from tests.contract.columns import give, take, wide
 from tests.contract.world import unique
 from tests.e2e.governed_site import MASKED, Site, catalog_of, root, site

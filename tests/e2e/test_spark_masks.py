@@ -17,15 +17,15 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from gateway.embedded import jdk, spark_jars, toolchain
 from gateway.iceberg.predicates import And, Compare, Comparison, Constant, In, IsNan, IsNull, Not, Or, Predicate
 from gateway.iceberg.types import Type
 from gateway.obligations.masks import Action
-from gateway.pipeline.config import Engine
-from gateway.pipeline.masks import fixed_value, masked, spark_type
-from gateway.pipeline.row_filters import row_filter
-from gateway.pipeline.session import start_engine
 from gateway.settings import java_home, load, search_path
+from lakegate.local import jdk, spark_jars, toolchain
+from lakegate.spark.config import Engine
+from lakegate.spark.masks import fixed_value, masked, spark_type
+from lakegate.spark.row_filters import row_filter
+from lakegate.spark.session import start_engine
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gateway.cli import main
-from gateway.embedded import trino_config
+from lakegate.local import trino_config
 from tests.contract.test_engine_probe_command import canaries, policies
 from tests.contract.test_engine_probes import state
 from tests.contract.trino import KEY

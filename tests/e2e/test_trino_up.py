@@ -14,8 +14,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from gateway.embedded import trino_config
-from gateway.embedded.ready import Ready
+from lakegate.local import trino_config
+from lakegate.local.ready import Ready
 from tests.contract.trino_tokens import token_service
 from tests.contract.world import Person
 from tests.e2e.trino import Refused, Trino, launched

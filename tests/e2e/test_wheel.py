@@ -84,7 +84,7 @@ def test_wheel_contains_the_policies_the_model_and_the_locks_of_the_tools(built:
         names = set(archive.namelist())
     bundled = ("policies/gateway/main.rego", "fga_model/fga.mod", *_TOOL_LOCKS)
     assert {f"gateway/bundled/{name}" for name in bundled} <= names
-    assert {"gateway/fga/model.json", "gateway/cli/__init__.py"} <= names
+    assert {"gateway/fga/model.json", "gateway/cli/__init__.py", "lakegate/local/policy_template/freeze.rego"} <= names
     assert not [name for name in names if not name.startswith(("gateway/", "lakegate/", "lakegate-"))]
     tracked = subprocess.run(
         ["git", "ls-files", "policies", "fga_model"], cwd=ROOT, capture_output=True, text=True, check=True

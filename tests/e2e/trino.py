@@ -26,7 +26,7 @@ from urllib.parse import quote
 import httpx
 import psutil
 
-from gateway.embedded import jdk, trino_config
+from lakegate.local import jdk, trino_config
 from tests.contract.exchanging import ACCESS_TOKEN
 from tests.contract.trino import KEY, Bridge
 from tests.contract.world import Person, World

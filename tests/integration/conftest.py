@@ -19,9 +19,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.embedded import ready
-from gateway.embedded.ready import Ready
-from gateway.embedded.supervisor import die_with_parent
+from gateway.worker_processes import die_with_parent
+from lakegate.local import ready
+from lakegate.local.ready import Ready
 from tests.integration.kills import Killable
 from tests.kept_logs import FAILURES, keep
 
@@ -85,7 +85,7 @@ def _wait(process: subprocess.Popen[bytes], ready_file: Path, log: Path, data: P
 
 
 def _remove(data: Path) -> None:
-    from gateway.embedded import account
+    from lakegate.local import account
 
     account.remove_data(data / "postgres")
 

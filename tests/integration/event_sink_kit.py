@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The conformance kit for event sinks (`gateway.conformance.events`), under the names that tests use."""
+"""The conformance kit for event sinks (`lakegate.conformance.events`), under the names that tests use."""
 
 from __future__ import annotations
 
-from gateway.conformance.events import Read, SinkSubject, Stored, check_event_sink, event
 from gateway.events.port import EventSink
+from lakegate.conformance.events import Read, SinkSubject, Stored, check_event_sink, event
 
 __all__ = ["Stored", "conforms", "event"]
 

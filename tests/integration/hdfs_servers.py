@@ -20,10 +20,10 @@ from pathlib import Path
 
 import httpx
 
-from gateway.embedded import jdk, spark_jars, toolchain
-from gateway.embedded.spark_jars import Archive
-from gateway.embedded.supervisor import die_with_parent
 from gateway.settings import load
+from gateway.worker_processes import die_with_parent
+from lakegate.local import jdk, spark_jars, toolchain
+from lakegate.local.spark_jars import Archive
 from tests.integration.parts import free_port
 
 ARCHIVE = Archive(

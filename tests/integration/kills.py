@@ -18,8 +18,8 @@ import httpx
 import psutil
 import pytest
 
-from gateway.embedded.ready import Ready
-from gateway.embedded.supervisor import die_with_parent
+from gateway.worker_processes import die_with_parent
+from lakegate.local.ready import Ready
 from tests import processes
 from tests.contract.world import World
 

@@ -32,8 +32,8 @@ from sqlalchemy.pool import Pool
 import gateway
 from gateway.app import create_app
 from gateway.db.pools.compiled_reads import DirectRead
-from gateway.embedded.ready import Ready
 from gateway.settings import load
+from lakegate.local.ready import Ready
 
 
 @dataclass(slots=True)

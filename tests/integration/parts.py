@@ -29,14 +29,14 @@ from gateway.db.migrate import run_migrations
 from gateway.db.tuples.delivery import TupleDelivery
 from gateway.db.tuples.desired_tuples import TRAVERSE, desired_tuples
 from gateway.db.tuples.new_tuple_delivery import WriteTuples
-from gateway.embedded import account, ports, postgres, secrets
-from gateway.embedded.children import Children, ChildSpec
-from gateway.embedded.probe import until_answering
 from gateway.fga.client import FgaClient
 from gateway.fga.model import push_model
 from gateway.fga.relationships import to_wire
 from gateway.fga.wire import FgaTuple
 from gateway.iceberg.identifiers import Namespace
+from lakegate.local import account, ports, postgres, secrets
+from lakegate.local.children import Children, ChildSpec
+from lakegate.local.probe import until_answering
 from tests.contract.world import Loop
 from tests.openfga_program import openfga_program
 
@@ -52,7 +52,7 @@ _UNSEEDED = random.SystemRandom()
 def free_port() -> int:
     """Return a free port outside the ephemeral range, whose ports any client may take before the test listens."""
     while True:
-        # The range of `gateway.embedded.ports`. `random` is seeded in tests, so concurrent ones could pick equal ports.
+        # The range of `lakegate.local.ports`. `random` is seeded in tests, so concurrent ones could pick equal ports.
         port = _UNSEEDED.randint(11_000, 32_000)
         if ports.is_free(port):
             return port

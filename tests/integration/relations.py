@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import httpx
 
-from gateway.embedded.ready import Ready
+from lakegate.local.ready import Ready
 from tests.contract.world import World
 from tests.lakegate_command import run_lakegate
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from gateway.conformance.authorizers import AUTHORIZER_RULES
-from gateway.embedded.ready import Ready
+from lakegate.conformance.authorizers import AUTHORIZER_RULES
+from lakegate.local.ready import Ready
 from tests.contract.world import SCHEMA, Person, World, error_triple, unique
 from tests.extensions.installing import install
 from tests.integration.toxic import second_gateway

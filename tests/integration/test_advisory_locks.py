@@ -16,7 +16,7 @@ from gateway.access.dependency_errors import DatabaseUnavailable
 from gateway.db.engine.advisory_locks import AdvisoryLocks
 from gateway.db.engine.database import Database
 from gateway.db.tables import pending_files
-from gateway.embedded.ready import Ready
+from lakegate.local.ready import Ready
 from tests.contract import conftest as shared
 
 stack = shared.stack

@@ -21,10 +21,10 @@ from gateway.access.audit.audit_record import AuditRecord
 from gateway.db.audit import audit_log, audit_partitions
 from gateway.db.audit.audit_partitions import Partition
 from gateway.db.engine.database import Connection, Database
-from gateway.embedded.ready import Ready
 from gateway.features.audit.audit_chain import AuditSealer, Verified, export, verify, verify_file
 from gateway.settings.env import Secret
 from gateway.settings.postgres_url import asyncpg_url
+from lakegate.local.ready import Ready
 from tests.audit_records import allowed_record
 from tests.integration.kills import Killable
 from tests.integration.parts import Parts, running_parts

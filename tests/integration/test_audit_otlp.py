@@ -17,12 +17,12 @@ from sqlalchemy import text
 
 from gateway.db.audit import audit_log
 from gateway.db.engine.database import Database
-from gateway.embedded.ready import Ready
 from gateway.features.audit.audit_chain import AuditSealer
 from gateway.features.audit.audit_export import AuditExport
 from gateway.settings.env import Secret
 from gateway.settings.postgres_url import asyncpg_url
 from gateway.telemetry.otlp_client import JSON, CollectorRefused, CollectorUnavailable, OtlpClient
+from lakegate.local.ready import Ready
 from tests.integration.kills import Killable
 from tests.integration.parts import Parts, running_parts
 from tests.integration.test_audit_chain import _record, _write

@@ -19,11 +19,11 @@ from gateway.db.audit import audit_log, audit_partitions
 from gateway.db.audit.audit_partitions import PartitionBusy
 from gateway.db.engine.database import Database
 from gateway.db.migrate import run_migrations
-from gateway.embedded.ready import Ready
 from gateway.features.audit.audit_chain import AuditSealer, verify
 from gateway.features.audit.audit_retention import AuditPartitions, Retention
 from gateway.settings.env import Secret
 from gateway.settings.postgres_url import asyncpg_url
+from lakegate.local.ready import Ready
 from tests.audit_records import allowed_record
 from tests.integration.kills import Killable
 from tests.integration.parts import Parts, running_parts

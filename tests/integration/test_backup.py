@@ -19,9 +19,9 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
-from gateway.embedded import account
-from gateway.embedded.postgres import programs_directory
-from gateway.embedded.ready import Ready
+from lakegate.local import account
+from lakegate.local.postgres import programs_directory
+from lakegate.local.ready import Ready
 from tests.contract.world import Loop, Person, Table, World
 from tests.docs_commands import blocks, commands
 from tests.integration.conftest import StartStack

@@ -21,7 +21,7 @@ import asyncpg
 import httpx
 import pytest
 
-from gateway.embedded.ready import Ready
+from lakegate.local.ready import Ready
 from tests.contract.exchanging import EXCHANGE, JWT
 from tests.house import FRAMES
 from tests.integration.metered import Cost, Metered, metered

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from gateway.conformance.verifiers import VERIFIER_RULES, VerifierSubject, check_verifier
 from gateway.verification.opa_rule import OpaRule
 from gateway.verification.panel import VerifierFailed
 from gateway.verification.port import Approved, ChangeKind, Pending, ProposedChange, Rejected
+from lakegate.conformance.verifiers import VERIFIER_RULES, VerifierSubject, check_verifier
 from tests.docs_commands import blocks
 from tests.integration.test_opa_real import GATEWAY, OPERATOR, POLICIES, serving_from
 

@@ -16,7 +16,7 @@ from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db.engine.database import Database
 from gateway.db.tuples import outbox
 from gateway.db.tuples.delivery import TupleDelivery
-from gateway.embedded.ready import Ready
+from lakegate.local.ready import Ready
 
 
 class Refused(Exception):

@@ -17,7 +17,7 @@ import msgspec
 import psutil
 import pytest
 
-from gateway.embedded.ready import Ready
+from lakegate.local.ready import Ready
 from tests.contract.world import SCHEMA, Table, World, error_of, unique
 from tests.integration.conftest import _up
 from tests.processes import suspended

@@ -16,7 +16,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from gateway.embedded.ready import Ready
+from lakegate.local.ready import Ready
 from tests.contract.world import SCHEMA, World, send_with_retries, unique
 from tests.integration.relations import FOREVER, Relations, Tuple, soon
 

@@ -15,9 +15,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from gateway.embedded import ready
-from gateway.embedded.new_repository import create_repository
-from gateway.embedded.ready import Ready
+from lakegate.local import ready
+from lakegate.local.new_repository import create_repository
+from lakegate.local.ready import Ready
 from tests.integration.opa_bundles import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.servers]

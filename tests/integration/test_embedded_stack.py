@@ -24,10 +24,10 @@ import pytest
 import pytest_asyncio
 
 from gateway import settings
-from gateway.embedded import account, object_store, ports, stack, toolchain
-from gateway.embedded.errors import StackError
-from gateway.embedded.ports import GRPC_OFFSET, LOOPBACK, Ports
-from gateway.embedded.stack import Plan, Stack
+from lakegate.local import account, object_store, ports, stack, toolchain
+from lakegate.local.errors import StackError
+from lakegate.local.ports import GRPC_OFFSET, LOOPBACK, Ports
+from lakegate.local.stack import Plan, Stack
 from tests.processes import at_work, command_line, family, values_of
 
 pytestmark = [pytest.mark.servers, pytest.mark.asyncio(loop_scope="module")]
@@ -230,7 +230,7 @@ _PARENT = """
 import asyncio, sys
 from pathlib import Path
 from gateway import settings
-from gateway.embedded import ready, stack, toolchain
+from lakegate.local import ready, stack, toolchain
 async def main():
     data = Path(sys.argv[1])
     plan = stack.Plan(data=data, tools=toolchain.locate(settings.load()), fast=True, with_gateway=False)

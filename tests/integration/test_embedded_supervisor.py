@@ -15,8 +15,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from gateway.embedded.children import Children, ChildSpec
-from gateway.embedded.errors import ChildFailed
+from lakegate.local.children import Children, ChildSpec
+from lakegate.local.errors import ChildFailed
 from tests.processes import at_work, processes, values_of
 
 pytestmark = pytest.mark.chaos
@@ -28,8 +28,8 @@ _GONE_SECONDS = 60.0
 _PARENT = """
 import asyncio, json, sys
 from pathlib import Path
-from gateway.embedded.children import Children, ChildSpec
-from gateway.embedded.up import until_signal
+from lakegate.local.children import Children, ChildSpec
+from lakegate.local.up import until_signal
 
 PY = sys.executable
 SPAWNER = '''

@@ -17,8 +17,8 @@ import httpx
 import psutil
 import pytest
 
-from gateway.embedded import account, ready
-from gateway.embedded.ready import Ready
+from lakegate.local import account, ready
+from lakegate.local.ready import Ready
 
 pytestmark = pytest.mark.chaos
 

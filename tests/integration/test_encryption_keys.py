@@ -20,7 +20,7 @@ import psutil
 import pytest
 
 from gateway.db.credentials.secrets import Sealer
-from gateway.embedded.ready import Ready
+from lakegate.local.ready import Ready
 from tests.contract.world import World
 from tests.integration.toxic import second_gateway
 from tests.lakegate_command import run_lakegate

@@ -17,13 +17,13 @@ from nats.js.api import DiscardPolicy
 from sqlalchemy import text
 from uuid_utils.compat import uuid7
 
-from gateway.conformance.events import event
 from gateway.db.engine.database import Database
 from gateway.db.warehouses import event_deliveries
 from gateway.events.kafka import KafkaSink, KafkaTarget
 from gateway.events.nats import NatsSink, NatsTarget
 from gateway.events.port import EventSink
 from gateway.features.events.event_delivery import EventDelivery, Pace
+from lakegate.conformance.events import event
 from tests import kafka_server, nats_server
 from tests.event_brokers import PARTITIONS, SUBJECT, TOPIC, Arrived, prepare_kafka, prepare_nats, read_kafka, read_nats
 from tests.integration.event_outbox import count_waiting, put_committed

@@ -19,12 +19,12 @@ from nats.js import JetStreamContext
 from nats.js.api import DiscardPolicy, StreamConfig
 
 from gateway.assembly.events import open_sink
-from gateway.conformance.rules import ConformanceError
 from gateway.events.kafka import KafkaSink, KafkaTarget
 from gateway.events.nats import NatsSink, NatsTarget
 from gateway.events.port import Event, EventRefused, EventSink, SinkUnavailable
 from gateway.settings import load
 from gateway.tls import trusted
+from lakegate.conformance.rules import ConformanceError
 from tests import kafka_server, nats_server
 from tests.integration.event_sink_kit import Stored, conforms, event
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gateway.embedded.ready import Ready
+from lakegate.local.ready import Ready
 from tests.access.golden_table import COLUMNS, ROWS, Row
 from tests.contract.test_golden_matrix import (
     _possible,

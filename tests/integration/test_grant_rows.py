@@ -19,7 +19,7 @@ from gateway.access.tuples import Principal, PrincipalType
 from gateway.db.engine.database import Database
 from gateway.db.grants import grant_ends, grants
 from gateway.db.grants.grants import Change
-from gateway.embedded.ready import Ready
+from lakegate.local.ready import Ready
 
 SELECT, MODIFY = Privilege.SELECT, Privilege.MODIFY
 

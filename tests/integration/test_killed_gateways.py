@@ -21,7 +21,7 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway.embedded.ready import Ready
+from lakegate.local.ready import Ready
 from tests.contract.world import Table, World
 from tests.integration.appends import Ledger, Try, append, check_history, client, load, new_snapshot_id, send
 from tests.integration.churn import Churn

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 import httpx
 import pytest
 
-from gateway.embedded.ready import Ready
+from lakegate.local.ready import Ready
 from tests.contract.lifecycle import fill, keys, soft_world
 from tests.contract.world import World
 from tests.integration.appends import client

@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway.embedded.ready import Ready
+from lakegate.local.ready import Ready
 from tests.contract import warehouses
 from tests.contract.lifecycle import until
 from tests.contract.world import SCHEMA, Person, World, unique

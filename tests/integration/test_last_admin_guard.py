@@ -21,7 +21,7 @@ from gateway.db.engine.database import Database, Deadlocked
 from gateway.db.grants import grants
 from gateway.db.principals.last_admin_guard import guard_last_admin, has_administrator
 from gateway.db.principals.role_nesting import administers_server
-from gateway.embedded.ready import Ready
+from lakegate.local.ready import Ready
 
 DIRECT = Principal(PrincipalType.USER, "oidc~direct")
 MEMBER = Principal(PrincipalType.USER, "oidc~member")

@@ -26,10 +26,10 @@ from gateway.db.grants import grants
 from gateway.db.tuples import outbox, ownership
 from gateway.db.tuples.outbox import Pending
 from gateway.db.tuples.undelivered import PendingCreations
-from gateway.embedded.ready import Ready
 from gateway.fga.client import FgaClient
 from gateway.fga.creation_checks import CreationAwareRelationships
 from gateway.fga.relationships import FgaRelationships, to_wire
+from lakegate.local.ready import Ready
 from tests.integration.parts import HELD, Parts, Proxy, Rows, delivery, running_parts, store
 from tests.integration.toxic import second_gateway
 

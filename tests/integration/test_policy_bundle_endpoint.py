@@ -13,9 +13,9 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway.embedded.ready import Ready
 from gateway.opa.bundle import BundleName, SigningAlgorithm, SigningKey, policy_bundle
 from gateway.opa.policy_files import policy_files
+from lakegate.local.ready import Ready
 from tests.contract.world import World
 from tests.integration.certificates import authority
 from tests.integration.kills import Killable

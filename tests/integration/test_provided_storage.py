@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from gateway.conformance.storage import StorageSubject, check_storage
-from gateway.embedded.ready import Ready
 from gateway.scope.profile import Downscoping
 from gateway.scope.rules import STORED
 from gateway.storage.connector import Connector
 from gateway.storage.provider import ClientOptions
 from gateway.storage.registry import provider_named
+from lakegate.conformance.storage import StorageSubject, check_storage
+from lakegate.local.ready import Ready
 from tests.contract import warehouses
 from tests.contract.warehouses import WAREHOUSE, Made
 from tests.contract.world import Person, World, error_triple, unique

@@ -27,9 +27,9 @@ from structlog.testing import capture_logs
 from gateway.db.engine.database import Connection, Database
 from gateway.db.warehouses import servers
 from gateway.db.warehouses.read_pool import ReadPool
-from gateway.embedded import account
-from gateway.embedded.postgres import programs_directory
-from gateway.embedded.ready import Ready
+from lakegate.local import account
+from lakegate.local.postgres import programs_directory
+from lakegate.local.ready import Ready
 from tests.contract.world import Person, Table, World
 from tests.integration.conftest import _up
 from tests.integration.toxic import GONE, WELL, Toxic, second_gateway

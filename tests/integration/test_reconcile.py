@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import pytest
 
-from gateway.embedded.ready import Ready
+from lakegate.local.ready import Ready
 from tests.contract.world import World
 from tests.integration.relations import FOREVER, Relations, Tuple, soon
 

@@ -17,7 +17,7 @@ import httpx
 import psutil
 import pytest
 
-from gateway.embedded.ready import Ready
+from lakegate.local.ready import Ready
 from tests.contract.test_views import body as view_body
 from tests.contract.world import SCHEMA, World, unique
 

@@ -16,9 +16,9 @@ import pytest
 from gateway.db.credentials import scope_verdicts
 from gateway.db.credentials.scope_verdicts import Claimed
 from gateway.db.engine.database import Database
-from gateway.embedded.ready import Ready
 from gateway.settings.env import Secret
 from gateway.settings.postgres_url import asyncpg_url
+from lakegate.local.ready import Ready
 from tests.contract import warehouses
 from tests.contract.warehouses import Made
 from tests.contract.world import World, unique

@@ -16,16 +16,16 @@ from sqlalchemy import text
 
 from gateway.access.dependency_errors import CommitUnknown
 from gateway.access.nouns.resolved import ResolvedWarehouse
-from gateway.conformance.secrets import SecretSubject, check_secret_store
 from gateway.db.credentials.credentials import StorageCredentials
 from gateway.db.credentials.secrets import Sealer, SecretUnreadable
 from gateway.db.credentials.stored_secrets import CredentialExpired, PostgresSecrets, reserve
 from gateway.db.engine.database import Database
-from gateway.embedded.ready import Ready
 from gateway.secret_stores.port import SecretStores, SecretStoreUnavailable
 from gateway.settings.env import Secret
 from gateway.settings.postgres_url import asyncpg_url
 from gateway.storage.registry import decode_credential
+from lakegate.conformance.secrets import SecretSubject, check_secret_store
+from lakegate.local.ready import Ready
 
 PLAIN = (
     b'{"type":"s3","credential-type":"access-key","access-key-id":"AKIAEXAMPLE","secret-access-key":"wJalrXUtnFEMI"}'

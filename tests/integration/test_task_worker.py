@@ -28,11 +28,11 @@ from gateway.db.tasks import task_lists, task_queues, task_runs, tasks
 from gateway.db.tasks.task_queues import QueueSettings
 from gateway.db.tasks.task_runs import Task
 from gateway.db.tasks.tasks import Queue, Status
-from gateway.embedded import account, postgres, secrets
-from gateway.embedded.children import Children
-from gateway.embedded.supervisor import die_with_parent
 from gateway.features.tasks.worker import Handler, Worker, report
 from gateway.storage.errors import StorageUnavailable
+from gateway.worker_processes import die_with_parent
+from lakegate.local import account, postgres, secrets
+from lakegate.local.children import Children
 from tests.integration.parts import Parts, Rows, free_port, running_parts
 
 pytestmark = pytest.mark.servers

@@ -20,7 +20,7 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway.embedded.ready import Ready
+from lakegate.local.ready import Ready
 from tests.bench.seeding import ManyTables
 from tests.bench.trino_requests import NAMESPACE, Prepared, Requests, schema_of
 from tests.contract import warehouses

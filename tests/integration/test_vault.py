@@ -17,12 +17,12 @@ from gateway.db.credentials.credentials import StorageCredentials
 from gateway.db.credentials.secrets import Sealer
 from gateway.db.credentials.stored_secrets import PostgresSecrets
 from gateway.db.engine.database import Database
-from gateway.embedded.ready import Ready
 from gateway.secret_stores.port import SecretStores
 from gateway.secret_stores.vault import VaultSecrets
 from gateway.secret_stores.vault_session import UserPassLogin, VaultAddress
 from gateway.settings.env import Secret
 from gateway.settings.postgres_url import asyncpg_url
+from lakegate.local.ready import Ready
 from tests.contract import warehouses
 from tests.contract.warehouses import Made
 from tests.contract.world import Person, World

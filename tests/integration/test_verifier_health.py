@@ -20,7 +20,7 @@ import msgspec
 import psutil
 import pytest
 
-from gateway.embedded.ready import Ready
+from lakegate.local.ready import Ready
 from tests.contract.world import World
 from tests.integration.kills import SOON
 from tests.integration.toxic import second_gateway

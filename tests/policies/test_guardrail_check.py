@@ -12,13 +12,13 @@ import pytest
 from click.testing import CliRunner
 
 from gateway.cli import main
-from gateway.embedded.children import Children
-from gateway.embedded.errors import StackError
-from gateway.embedded.guardrails import check_guardrails
-from gateway.embedded.opa import Opa
-from gateway.embedded.secrets import Secrets
 from gateway.obligations.guardrails import StatedObligations
 from gateway.opa.schema import OUTPUT_MODULE, OUTPUT_SCHEMA_FILE, obligation_types, output_module, output_schema
+from lakegate.local.children import Children
+from lakegate.local.errors import StackError
+from lakegate.local.guardrails import check_guardrails
+from lakegate.local.opa import Opa
+from lakegate.local.secrets import Secrets
 from tests.policies.conftest import Run
 
 HEAD = "package gateway.guardrails.mine\n\n"

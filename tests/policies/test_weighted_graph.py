@@ -18,12 +18,12 @@ import pytest
 from rich.console import Console
 
 from gateway import settings as all_settings
-from gateway.embedded.go_build import go_program
-from gateway.embedded.install import locked_environment
-from gateway.embedded.programs import run
-from gateway.embedded.steps import Steps
-from gateway.embedded.toolchain import cache
 from gateway.fga.compiled import compiled_model
+from lakegate.local.go_build import go_program
+from lakegate.local.install import locked_environment
+from lakegate.local.programs import run
+from lakegate.local.steps import Steps
+from lakegate.local.toolchain import cache
 
 SOURCE = Path(__file__).parent / "model_graph"
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from gateway.embedded import jdk, spark_jars, toolchain
 from gateway.settings import java_home, load, search_path
+from lakegate.local import jdk, spark_jars, toolchain
 
 SOURCE = Path(__file__).with_name("Judge.java")
 

@@ -16,7 +16,7 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
-from gateway.embedded.spark_jars import ARCHIVES
+from lakegate.local.spark_jars import ARCHIVES
 from tests.reference_judge.comparison import Tally, answer
 from tests.reference_judge.defaults import defaults
 from tests.reference_judge.judge import Judge

@@ -30,8 +30,8 @@ import httpx
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from gateway.embedded import ready
-from gateway.embedded.ready import Ready
+from lakegate.local import ready
+from lakegate.local.ready import Ready
 from tests.contract.cluster import AUDIENCE as PODS_AUDIENCE
 from tests.contract.cluster import StubCluster, stub_cluster
 from tests.contract.exchanging import EXCHANGE, JWT, TOKENS

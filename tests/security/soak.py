@@ -19,7 +19,7 @@ from pathlib import Path
 
 import psutil
 
-from gateway.embedded import ready
+from lakegate.local import ready
 from tests.contract.world import Person, Table, World, unique
 from tests.integration.conftest import _up
 from tests.security.load_generators import Measured, abuse, large_batch, load_together

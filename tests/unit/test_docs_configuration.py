@@ -12,13 +12,13 @@ import pytest
 import yaml
 
 from gateway import settings
-from gateway.embedded import bootstrap, engines, object_store, trino_config
-from gateway.embedded.ports import FIRST_CHOICES
-from gateway.pipeline.config import PipelineConfig, RestCatalog, parse_config
-from gateway.pipeline.session import catalog_options
 from gateway.settings.env import PREFIX
 from gateway.storage.registry import decode_profile
 from gateway.storage.s3.profile import S3Profile
+from lakegate.local import bootstrap, engines, object_store, trino_config
+from lakegate.local.ports import FIRST_CHOICES
+from lakegate.spark.config import PipelineConfig, RestCatalog, parse_config
+from lakegate.spark.session import catalog_options
 from tests.docs_commands import ROOT, Block, block, blocks
 
 _PREFIX = "spark.sql.catalog."

@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 
-from gateway.embedded.errors import StackError
+from lakegate.local.errors import StackError
 from tests.e2e import engine_results
 from tests.e2e.engines.environment import HERE, EnvironmentFailed, prepare
 

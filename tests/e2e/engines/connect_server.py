@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 
-from gateway.embedded.supervisor import die_with_parent
+from gateway.worker_processes import die_with_parent
 from tests.e2e.engines import environment
 from tests.e2e.engines.worker import java_environment
 from tests.integration.parts import free_port

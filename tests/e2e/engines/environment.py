@@ -19,9 +19,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.embedded import spark_jars, toolchain
-from gateway.embedded.spark_jars import Archive
 from gateway.settings import java_home, load
+from lakegate.local import spark_jars, toolchain
+from lakegate.local.spark_jars import Archive
 
 HERE = Path(__file__).parent
 _INSTALL_SECONDS = 1800.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.embedded import jdk, spark_jars, toolchain
 from gateway.settings import java_home, load, search_path
+from lakegate.local import jdk, spark_jars, toolchain
 from tests.contract.world import World
 from tests.e2e.engine_results import opt_in
 from tests.e2e.engines.driven import make_row

@@ -7,7 +7,7 @@ from importlib.metadata import version
 
 import pytest
 
-from gateway.embedded.spark_jars import ARCHIVES
+from lakegate.local.spark_jars import ARCHIVES
 from tests.contract.world import World
 from tests.e2e.engines.older_spark import make_row
 from tests.e2e.spark import Spark

@@ -10,8 +10,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from gateway.embedded import jdk
 from gateway.settings import java_home, search_path
+from lakegate.local import jdk
 from tests.e2e.engine_results import ROOT
 
 _END_SECONDS = 30.0

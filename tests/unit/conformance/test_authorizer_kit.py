@@ -19,8 +19,8 @@ from gateway.access.dependency_errors import DatabaseUnavailable, DecisionEngine
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.nouns.relations import Can
 from gateway.access.ports import Question
-from gateway.conformance.authorizers import AUTHORIZER_RULES, AuthorizerSubject, Expected, check_authorizer
-from gateway.conformance.rules import ConformanceError
+from lakegate.conformance.authorizers import AUTHORIZER_RULES, AuthorizerSubject, Expected, check_authorizer
+from lakegate.conformance.rules import ConformanceError
 from tests.extensions.installing import install
 from tests.unit.conformance.test_secret_kit import conformance
 

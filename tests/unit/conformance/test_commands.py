@@ -18,14 +18,14 @@ import pytest
 from click.testing import CliRunner
 
 from gateway.cli.conformance import conformance as conformance_commands
-from gateway.conformance.authorizers import AUTHORIZER_RULES
-from gateway.conformance.events import SINK_RULES
-from gateway.conformance.rules import Rule
-from gateway.conformance.secrets import SECRET_RULES
-from gateway.conformance.storage import CREDENTIAL_RULES, PROFILE_RULES
-from gateway.conformance.storage_files import FILE_RULES
-from gateway.conformance.verifiers import VERIFIER_RULES
 from gateway.extensions import ExtensionGroup
+from lakegate.conformance.authorizers import AUTHORIZER_RULES
+from lakegate.conformance.events import SINK_RULES
+from lakegate.conformance.rules import Rule
+from lakegate.conformance.secrets import SECRET_RULES
+from lakegate.conformance.storage import CREDENTIAL_RULES, PROFILE_RULES
+from lakegate.conformance.storage_files import FILE_RULES
+from lakegate.conformance.verifiers import VERIFIER_RULES
 from tests.extensions.installing import install
 from tests.unit.conformance.test_secret_kit import conformance
 

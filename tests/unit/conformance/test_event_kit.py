@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from gateway.conformance.events import SINK_RULES, SinkSubject, Stored, check_event_sink
-from gateway.conformance.rules import ConformanceError
 from gateway.events.port import Event, EventRefused
+from lakegate.conformance.events import SINK_RULES, SinkSubject, Stored, check_event_sink
+from lakegate.conformance.rules import ConformanceError
 
 
 class KeptSink:

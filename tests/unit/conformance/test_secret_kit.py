@@ -13,11 +13,11 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from gateway.conformance.rules import ConformanceError
-from gateway.conformance.secrets import SECRET_RULES, SecretSubject, check_secret_store
 from gateway.secret_stores.port import SecretUnreadable
 from gateway.secret_stores.vault import KV2, VaultSecrets
 from gateway.secret_stores.vault_session import UserPassLogin, VaultAddress
+from lakegate.conformance.rules import ConformanceError
+from lakegate.conformance.secrets import SECRET_RULES, SecretSubject, check_secret_store
 from tests.extensions.installing import install
 from tests.real_vault import real_vault
 from tests.vault_server import MOUNT, PASSWORD, USER, vault_server

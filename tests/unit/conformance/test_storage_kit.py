@@ -13,15 +13,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from gateway.conformance.rules import ConformanceError
-from gateway.conformance.storage import CREDENTIAL_RULES, PROFILE_RULES, StorageSubject, check_storage
-from gateway.conformance.storage_files import FILE_RULES
 from gateway.scope.errors import InvalidLocation, InvalidStorageProfile
 from gateway.scope.location import Location
 from gateway.scope.profile import Downscoping
 from gateway.storage.errors import FileExists, FileMissing
 from gateway.storage.provider import Provider, StorageClient
 from gateway.storage.registry import provider_named
+from lakegate.conformance.rules import ConformanceError
+from lakegate.conformance.storage import CREDENTIAL_RULES, PROFILE_RULES, StorageSubject, check_storage
+from lakegate.conformance.storage_files import FILE_RULES
 from tests.extensions.installing import forget, install
 from tests.unit.conformance.test_secret_kit import conformance
 

@@ -17,8 +17,6 @@ from aiohttp import web
 
 from gateway import settings
 from gateway.assembly.verifiers import open_verifiers
-from gateway.conformance.rules import ConformanceError
-from gateway.conformance.verifiers import LARGE_BYTES, VERIFIER_RULES, VerifierSubject, cases, check_verifier
 from gateway.settings.verifiers import BUILT_IN
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.metrics import Metrics
@@ -27,6 +25,8 @@ from gateway.verification.opa_rule import OpaRule
 from gateway.verification.panel import Panel
 from gateway.verification.port import Approved, ChangeKind, Pending, ProposedChange, Rejected, Verifier
 from gateway.verification.webhook import Webhook
+from lakegate.conformance.rules import ConformanceError
+from lakegate.conformance.verifiers import LARGE_BYTES, VERIFIER_RULES, VerifierSubject, cases, check_verifier
 from tests.unit.verifiers.servers import KEY, serving
 from tests.unit.verifiers.test_opening import variables
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gateway.embedded.toolchain import OPENFGA
+from lakegate.local.toolchain import OPENFGA
 
 GATEWAY = Path(__file__).parents[3] / "gateway"
 MODEL = json.loads((GATEWAY / "fga" / "model.json").read_text())

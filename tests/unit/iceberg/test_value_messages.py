@@ -24,7 +24,7 @@ _ERRORS = {"ValidationError", "MsgspecError", "DecodeError"}
 
 #: Handlers that use an error of the decoder without `in_words`, with the reason.
 _OTHERWISE = {
-    "gateway/embedded/secrets.py": "a file that the embedded stack wrote",
+    "lakegate/local/secrets.py": "a file that the embedded stack wrote",
     "gateway/events/cloud_events.py": "a stored event",
     "gateway/identity/discovery.py": "a document of an identity provider",
     "gateway/identity/keys.py": "a document of an identity provider",
@@ -33,7 +33,7 @@ _OTHERWISE = {
     "gateway/fga/wire.py": "an answer of OpenFGA, which the operator cannot correct",
     "gateway/opa/decider.py": "an answer of OPA, whose schema is checked in Rego",
     "gateway/iceberg/codec.py": "the decoder's error for text that is no JSON",
-    "gateway/pipeline/catalog_client.py": "an answer of the gateway itself",
+    "lakegate/spark/catalog_client.py": "an answer of the gateway itself",
     "gateway/storage/stored.py": "a message without values, which may be secrets",
 }
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gateway.pipeline.jobs.copy_files import CopyFiles, FilesMissing
+from lakegate.spark.jobs.copy_files import CopyFiles, FilesMissing
 
 AT = "s3://lake/copy/"
 #: The data files of each manifest. Snapshot 2 replaced snapshot 1; they share no file. Snapshot 3 appended to 2.

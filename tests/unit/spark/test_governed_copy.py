@@ -23,12 +23,12 @@ from gateway.iceberg.errors import (
 from gateway.iceberg.types import NestedField
 from gateway.obligations.masks import Action
 from gateway.obligations.projections import Projection
-from gateway.pipeline.catalog_client import Metadata
-from gateway.pipeline.config import CopyConfig, OnBehalfOf, parse_config
-from gateway.pipeline.errors import ConfigError, GovernedReadRefused, RequestRefused, RestrictionsRefused
-from gateway.pipeline.governed import GovernedTable
-from gateway.pipeline.jobs import governed_copy
-from gateway.pipeline.jobs.copy_record import (
+from lakegate.spark.catalog_client import Metadata
+from lakegate.spark.config import CopyConfig, OnBehalfOf, parse_config
+from lakegate.spark.errors import ConfigError, GovernedReadRefused, RequestRefused, RestrictionsRefused
+from lakegate.spark.governed import GovernedTable
+from lakegate.spark.jobs import governed_copy
+from lakegate.spark.jobs.copy_record import (
     FINGERPRINT,
     PREVIOUS,
     READER,
@@ -43,8 +43,8 @@ from gateway.pipeline.jobs.copy_record import (
     reader_of,
     storable,
 )
-from gateway.pipeline.jobs.governed_copy import GovernedCopy
-from gateway.pipeline.restrictions import Restrictions
+from lakegate.spark.jobs.governed_copy import GovernedCopy
+from lakegate.spark.restrictions import Restrictions
 
 FIELDS = [
     {"id": 1, "name": "id", "type": "long", "required": True},

@@ -12,10 +12,10 @@ from gateway.iceberg.predicates import And, Compare, Comparison, In, IsNan, IsNu
 from gateway.iceberg.types import NestedField
 from gateway.obligations.masks import Action
 from gateway.obligations.projections import Projection
-from gateway.pipeline.catalog_client import LoadedTable
-from gateway.pipeline.errors import RestrictionsRefused
-from gateway.pipeline.literals import check_literal
-from gateway.pipeline.restrictions import Restrictions, columns_of, decode
+from lakegate.spark.catalog_client import LoadedTable
+from lakegate.spark.errors import RestrictionsRefused
+from lakegate.spark.literals import check_literal
+from lakegate.spark.restrictions import Restrictions, columns_of, decode
 
 FIELDS: list[dict[str, Any]] = [
     {"id": 1, "name": "id", "type": "long", "required": True},

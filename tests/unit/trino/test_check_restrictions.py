@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from gateway.embedded.trino_check import BridgeCheck, Finding, Question
+from lakegate.local.trino_check import BridgeCheck, Finding, Question
 
 _VARIABLES = {"LAKEGATE_BRIDGE_URL": "set", "LAKEGATE_BRIDGE_CATALOGS": "set"}
 _GUARD = {"expression": "CASE WHEN random() < 2e0 THEN (id < 5) ELSE false END"}

@@ -1,6 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""The three layers of the medallion: `bronze` (as delivered), `silver` (typed and joined), `gold` (aggregated).
-
-The functions of `silver` and `gold` are pure, from DataFrames to DataFrames; `bronze` also appends to its tables.
-`gateway.pipeline.tables` writes the other tables, and `gateway.pipeline.run` defines the order of the steps.
-"""

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Conformance kit for storage providers (`gateway.storage.provider.Provider`): subject, profiles and locations.
+
+The kit works in a new folder of one warehouse and removes it. Give it a warehouse of its own: the proof of vended
+credentials also tries to leave the folder. The rules for files are in `storage_files.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+from uuid import uuid4
+
+import msgspec
+
+from gateway.iceberg.errors import CatalogError
+from gateway.scope.credential import Credential
+from gateway.scope.errors import InvalidLocation, InvalidStorageProfile
+from gateway.scope.location import Location
+from gateway.scope.profile import NoVending, StorageProfile
+from gateway.scope.rules import STORED
+from gateway.storage.files import Files
+from gateway.storage.provider import ClientOptions, Provider, StorageClients
+from gateway.vending.canary import run_canary
+from gateway.vending.scope_verdict import Verdict
+from lakegate.conformance.rules import Broken, Rule, require, run_kit
+
+_SECRET_LENGTH: Final = 8  # shorter values are numbers, flags and names of kinds
+
+
+@dataclass(frozen=True, slots=True)
+class StorageSubject:
+    """A provider to be checked, with the JSON fields of one warehouse's `profile` and `credential`, if it has one.
+
+    `name` is the name of the entry point. `options` opens the client, as the gateway does by its settings.
+    """
+
+    name: str
+    provider: Provider
+    profile: Mapping[str, Any]
+    credential: Mapping[str, Any] | None = None
+    options: ClientOptions = ClientOptions(rules=STORED)
+    folder: str = field(default_factory=lambda: f"lakegate-kit-{uuid4().hex}")
+
+    def decoded(self) -> StorageProfile:
+        """Return the profile, decoded by the provider."""
+        return self.provider.decode_profile({"type": self.name, **self.profile}, STORED)
+
+    def own_credential(self) -> Credential:
+        """Return the credential that the gateway uses: the given one, or its own access. Raises Broken."""
+        if self.credential is not None:
+            require(self.provider.decode_credential is not None, "a credential is given, and the provider reads none")
+            fields = {key: value for key, value in self.credential.items() if key != "type"}
+            decode = self.provider.decode_credential
+            return decode(fields, STORED) if decode is not None else self.own_credential()
+        own = self.decoded().own_access
+        if own is None:
+            raise Broken("the profile has no access of its own, so the kit needs a credential")
+        return own
+
+    def location(self, *segments: str) -> Location:
+        """Return a location in the folder of this run."""
+        profile = self.decoded()
+        return profile.base_location().child(self.folder, *segments, escapes_known=profile.escapes_known)
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[StorageClients]:
+        """Yield the client of the provider, newly opened, and close it afterwards."""
+        client = self.provider.open(self.options)
+        try:
+            yield StorageClients({self.provider.tag: client})
+        finally:
+            client.close()
+
+    async def clean_up(self) -> None:
+        """Delete all files of this run."""
+        profile, credential = self.decoded(), self.own_credential()
+        async with self.opened() as clients:
+            files = Files(clients)
+            left = await files.list_keys(profile, credential, self.location(), 1000)
+            await files.delete_below(profile, credential, self.location(), left)
+
+
+async def check_storage(subject: StorageSubject, *, passed: Callable[[str], None] = lambda _: None) -> None:
+    """Check all rules of storage providers. `passed` receives the name of each rule that holds.
+
+    Raises ConformanceError with the first broken rule.
+    """
+    from lakegate.conformance.storage_files import FILE_RULES
+
+    await run_kit(PROFILE_RULES, subject, passed=passed)
+    try:
+        await run_kit(FILE_RULES, subject, passed=passed)
+        await run_kit(CREDENTIAL_RULES, subject, passed=passed, seconds=240)
+    finally:
+        await subject.clean_up()
+
+
+async def _has_its_name(subject: StorageSubject) -> None:
+    provider = subject.provider
+    require(isinstance(provider, Provider), "the entry point returned no gateway.storage.provider.Provider")
+    require(provider.tag == subject.name, f"the type of its profiles is {provider.tag!r} and not {subject.name!r}")
+    kind = subject.decoded().provider
+    require(kind == subject.name, f"a decoded profile is of the provider {kind!r}")
+
+
+async def _profile_is_kept(subject: StorageSubject) -> None:
+    profile = subject.decoded()
+    stored = msgspec.json.decode(msgspec.json.encode(profile))
+    require(stored.get("type") == subject.name, "the JSON of a profile lacks its `type`, so it cannot be read again")
+    again = subject.provider.decode_profile(stored, STORED)
+    require(again == profile, "a profile that was stored as JSON is read back differently")
+    require(not profile.moved(again), f"`moved` reports a change of an equal profile: {profile.moved(again)}")
+
+
+async def _unknown_fields_are_refused(subject: StorageSubject) -> None:
+    try:
+        subject.provider.decode_profile({"type": subject.name, **subject.profile, "no-such-field": 1}, STORED)
+    except InvalidStorageProfile:
+        return
+    raise Broken("an unknown field of a profile is accepted and must raise InvalidStorageProfile")
+
+
+async def _locations_are_bounded(subject: StorageSubject) -> None:
+    profile = subject.decoded()
+    base = profile.base_location()
+    inside = subject.location("t1")
+    parsed = profile.parse_location(inside.text)
+    require(parsed == inside, f"{inside.text} is read as {parsed.text}")
+    require(base.contains(parsed, strict=True), f"{inside.text} is not below {base.text}")
+    slash = profile.parse_location(inside.text + "/")
+    require(slash == inside, "a trailing slash gives another location")
+    for text in (
+        base.text,
+        f"{base.text}-sibling/t1",
+        f"{base.text}/../t1",
+        f"{base.text}/a/../../t1",
+        f"{base.text}//t1",
+        f"{base.text}/a?b",
+        f"{base.scheme.name}://lakegate-kit-other/{'/'.join(inside.segments)}",
+        f"no-such-scheme://{base.authority}/{'/'.join(inside.segments)}",
+        "/".join(inside.segments),
+    ):
+        try:
+            found = profile.parse_location(text)
+        except InvalidLocation:
+            continue
+        raise Broken(f"{text} is accepted as {found.text} and must raise InvalidLocation")
+
+
+async def _files_outside_are_refused(subject: StorageSubject) -> None:
+    profile, credential = subject.decoded(), subject.own_credential()
+    base = profile.base_location()
+    async with subject.opened() as clients:
+        for text in (f"{base.text}-sibling/file", f"{base.text}/../file"):
+            try:
+                await Files(clients).read(profile, credential, text, max_bytes=1)
+            except InvalidLocation:
+                continue
+            except CatalogError as other:
+                raise Broken(f"{text} reached the store, which raised {type(other).__name__}") from other
+            raise Broken(f"{text} was read and must raise InvalidLocation")
+
+
+async def _properties_hold_no_secret(subject: StorageSubject) -> None:
+    profile = subject.decoded()
+    shown = (
+        repr(profile.client_properties(None, refresh_endpoint=None)) + repr(profile) + str(dict(profile.endpoints()))
+    )
+    shown += repr(subject.own_credential()) + subject.own_credential().digest
+    for name, value in (subject.credential or {}).items():
+        public = name in {"type", "credential-type"} or "id" in name.split("-")
+        if isinstance(value, str) and len(value) >= _SECRET_LENGTH and not public:
+            require(value not in shown, f"the credential's field {name!r} is visible to clients or in logs")
+
+
+async def _credentials_are_confined(subject: StorageSubject) -> None:
+    profile = subject.decoded()
+    if isinstance(profile.downscoping, NoVending):
+        require(bool(profile.downscoping.reason), "a provider that vends nothing must give the reason for the audit")
+        return
+    require(subject.provider.prove is not None, "a provider that vends credentials must prove its policies (`prove`)")
+    async with subject.opened() as clients:
+        report = await run_canary(profile, subject.own_credential(), clients, seconds=120)
+    found = "; ".join(sorted({each.text for each in (*report.findings, *report.unclear)}))
+    require(report.verdict is Verdict.PROVEN, f"the verdict is {report.verdict.value}: {report.reason or found}")
+
+
+async def _policies_are_proven(subject: StorageSubject) -> None:
+    profile, prove = subject.decoded(), subject.provider.prove
+    if prove is None or isinstance(profile.downscoping, NoVending):
+        return
+    location, others = subject.location("t1"), [f"{subject.location('t10').key_prefix}f", "f"]
+    for level in profile.downscoping.levels:
+        profile.downscoping.policy(location, level)
+        found = prove(profile, location, level, others)
+        require(not found, f"the policy for {level.value} is not exact: {'; '.join(found)}")
+
+
+PROFILE_RULES: Final = (
+    Rule("the type of profiles is the name of the entry point", _has_its_name),
+    Rule("a stored profile is read back equal", _profile_is_kept),
+    Rule("unknown fields of a profile are refused", _unknown_fields_are_refused),
+    Rule("a location is exactly below the base", _locations_are_bounded),
+    Rule("secrets stay out of properties and representations", _properties_hold_no_secret),
+    Rule("files outside of the warehouse are refused", _files_outside_are_refused),
+)
+"""The rules of profiles, locations and credentials, which need no store."""
+
+CREDENTIAL_RULES: Final = (
+    Rule("policies of vended credentials are exact", _policies_are_proven),
+    Rule("vended credentials reach their location and nothing else", _credentials_are_confined),
+)
+"""The rules of providers that vend credentials. Others give the reason why they vend none."""

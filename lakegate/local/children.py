@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Client of the supervisor process: it sends orders and receives events."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Any, Self
+
+from lakegate.local.errors import ChildFailed, StackError
+
+_TAIL_BYTES = 4096
+_ADDRESS_IN_USE = ("address already in use", "address in use", "port is already", "errno 98", "errno 48")
+
+
+#: Environment of OpenFGA and OPA. Their heaps are small, so Go's collector runs often by default (docs/performance.md).
+GO_RUNTIME: Mapping[str, str] = MappingProxyType({"GOGC": "400"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildSpec:
+    """One process to start.
+
+    ``env`` is the whole environment of the child: it inherits no variable, and secrets are passed in it.
+    ``uid``/``gid``: run as these ids (needs root). ``text`` is written to its standard input. ``order``: the highest is
+    stopped first. ``grace``: seconds from the stop signal to SIGKILL.
+    """
+
+    name: str
+    argv: Sequence[str]
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    cwd: Path | None = None
+    uid: int | None = None
+    gid: int | None = None
+    text: str | None = field(default=None, repr=False)
+    stop_signal: int = signal.SIGTERM
+    grace: float = 5.0
+    order: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A started process: its name, pid, log, and a future with its exit code (negative: the number of the signal).
+
+    ``log_start``: offset in bytes at which the output of this process begins in the log.
+    """
+
+    name: str
+    pid: int
+    log: Path
+    exited: asyncio.Future[int]
+    log_start: int = 0
+
+
+class Children:
+    """The children of one stack, as an async context manager that stops all of them at its end.
+
+    ``logs``: the directory of the log files, one per name. ``keep_open``: file descriptors that the supervisor holds
+    while a child lives (the lock of the data directory). ``remove``: files and directories that it removes at the end.
+    """
+
+    def __init__(self, logs: Path, *, keep_open: Sequence[int] = (), remove: Sequence[Path] = ()) -> None:
+        self._logs = logs
+        self._remove = tuple(map(str, remove))
+        self._keep_open = tuple(keep_open)
+        self._ids = itertools.count(1)
+        self._pending_replies: dict[int, asyncio.Future[int]] = {}
+        self._exits: dict[int, asyncio.Future[int]] = {}
+        self._process: asyncio.subprocess.Process | None = None
+        self._listener: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        # A session of its own: Ctrl-C in the terminal signals only the parent, which then closes the pipe.
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "lakegate.local.supervisor",
+            *self._remove,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            pass_fds=self._keep_open,
+            start_new_session=True,
+            cwd="/",
+            env={"PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONDONTWRITEBYTECODE": "1"},
+        )
+        self._listener = asyncio.create_task(self._listen())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Stop every child and return when all have ended. A second call does nothing."""
+        if self._process is None or self._listener is None:
+            return
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        await asyncio.shield(self._process.wait())
+        await self._listener
+
+    @property
+    def supervisor_pid(self) -> int:
+        """Return the process id of the supervisor."""
+        if self._process is None:
+            raise StackError("the supervisor was not started")
+        return self._process.pid
+
+    async def start(self, spec: ChildSpec) -> Child:
+        """Start one child.
+
+        Raises:
+            ChildFailed: the program could not be executed (missing file, no permission).
+            StackError: the supervisor was not started.
+        """
+        if self._process is None or self._process.stdin is None:
+            raise StackError("the supervisor was not started")
+        number = next(self._ids)
+        reply: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._pending_replies[number] = reply
+        log = self._logs / f"{spec.name}.log"
+        log_start = log.stat().st_size if log.exists() else 0
+        order = {
+            "op": "spawn",
+            "id": number,
+            "name": spec.name,
+            "argv": list(spec.argv),
+            "env": dict(spec.env),
+            "cwd": str(spec.cwd) if spec.cwd else None,
+            "log": str(log),
+            "uid": spec.uid,
+            "gid": spec.gid,
+            "input": spec.text,
+            "stop-signal": int(spec.stop_signal),
+            "grace": spec.grace,
+            "order": spec.order,
+        }
+        try:
+            self._process.stdin.write(json.dumps(order).encode() + b"\n")
+            await self._process.stdin.drain()
+            pid = await reply
+        except OSError as error:
+            raise ChildFailed(spec.name, f"cannot be started: {error}", log) from error
+        return Child(spec.name, pid, log, self._exits[pid], log_start)
+
+    async def run(self, spec: ChildSpec, *, timeout: float) -> None:
+        """Run one child to its end.
+
+        Raises:
+            ChildFailed: the child ended with another code than 0, or not within ``timeout`` seconds.
+        """
+        child = await self.start(spec)
+        try:
+            code = await asyncio.wait_for(asyncio.shield(child.exited), timeout)
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child.pid, signal.SIGKILL)
+            raise ChildFailed(spec.name, f"did not finish within {timeout:.0f} seconds", child.log) from None
+        if code != 0:
+            raise failure_of(child, code)
+
+    async def _listen(self) -> None:
+        if self._process is None or self._process.stdout is None:
+            return
+        while line := await self._process.stdout.readline():
+            self._on_event(json.loads(line))
+        gone = ConnectionError("the supervisor process of the embedded stack has ended unexpectedly")
+        for future in (*self._pending_replies.values(), *self._exits.values()):
+            if not future.done():
+                future.set_exception(gone)
+                future.exception()  # marks it as retrieved: a future that nothing awaits logs no error
+
+    def _on_event(self, event: dict[str, Any]) -> None:
+        match event["event"]:
+            case "spawned":
+                self._exits[event["pid"]] = asyncio.get_running_loop().create_future()
+                _settle(self._pending_replies.pop(event["id"]), event["pid"])
+            case "refused":
+                reply = self._pending_replies.pop(event["id"])
+                if not reply.done():
+                    reply.set_exception(OSError(event["error"]))
+            case "exited":
+                _settle(self._exits[event["pid"]], event["code"])
+
+
+def _settle(future: asyncio.Future[int], value: int) -> None:
+    if not future.done():
+        future.set_result(value)
+
+
+def log_tail(log: Path, start: int = 0) -> str:
+    """Return the end of a log as text, from offset ``start`` at the earliest; empty if the file cannot be read."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(start, log.stat().st_size - _TAIL_BYTES))
+            return file.read().decode(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def failure_of(child: Child, code: int) -> ChildFailed:
+    """Return the error for a child that ended. ``port_taken`` is True if its log reports a port in use."""
+    tail = log_tail(child.log, child.log_start)
+    reason = f"ended with exit code {code}" if code >= 0 else f"was stopped by signal {-code}"
+    taken = any(phrase in tail.lower() for phrase in _ADDRESS_IN_USE)
+    return ChildFailed(child.name, reason, child.log, output=tail, port_taken=taken)

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OpenFGA on PostgreSQL. Its key and its database URL are passed in the environment, never on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx2
+
+from lakegate.local import postgres
+from lakegate.local.children import GO_RUNTIME, Child, Children, ChildSpec
+from lakegate.local.errors import StackError
+from lakegate.local.ports import LOOPBACK, Ports, without_tls
+from lakegate.local.probe import until_answering
+from lakegate.local.secrets import Secrets
+
+STORE_NAME = "lakegate"
+
+_MIGRATE_SECONDS = 60.0
+_START_SECONDS = 30.0
+_CALL_SECONDS = 5.0
+
+
+class OpenFga:
+    """One OpenFGA server. Its tuples are stored in a PostgreSQL database of its own."""
+
+    def __init__(self, binary: Path, ports: Ports, secrets: Secrets) -> None:
+        self._binary = binary
+        self._ports = ports
+        self._secrets = secrets
+        self.url = f"http://{LOOPBACK}:{ports.openfga_http}"
+
+    async def start(self, children: Children) -> Child:
+        """Migrate its tables, start the server, and return when it answers. PostgreSQL must be running."""
+        environment = {
+            "OPENFGA_DATASTORE_ENGINE": "postgres",
+            "OPENFGA_DATASTORE_URI": self._database_url(),
+            "OPENFGA_LOG_LEVEL": "warn",
+            "OPENFGA_LOG_FORMAT": "json",
+        }
+        migrate = ChildSpec(name="openfga-migrate", argv=[str(self._binary), "migrate"], env=environment)
+        await children.run(migrate, timeout=_MIGRATE_SECONDS)
+        serving = environment | {
+            "OPENFGA_HTTP_ADDR": f"{LOOPBACK}:{self._ports.openfga_http}",
+            "OPENFGA_GRPC_ADDR": f"{LOOPBACK}:{self._ports.openfga_grpc}",
+            "OPENFGA_AUTHN_METHOD": "preshared",
+            "OPENFGA_AUTHN_PRESHARED_KEYS": self._secrets.openfga,
+            "OPENFGA_PLAYGROUND_ENABLED": "false",
+            "OPENFGA_METRICS_ENABLED": "false",
+            "OPENFGA_PROFILER_ENABLED": "false",
+            # Explicit, because the gateway relies on it: after this time a write of unknown outcome is final.
+            "OPENFGA_REQUEST_TIMEOUT": "3s",
+            "OPENFGA_SHUTDOWN_TIMEOUT": "2s",
+            **GO_RUNTIME,
+        }
+        server = await children.start(ChildSpec(name="openfga", argv=[str(self._binary), "run"], env=serving))
+        await until_answering(server, self._ports.openfga_http, "/healthz", timeout=_START_SECONDS)
+        return server
+
+    def _database_url(self) -> str:
+        plain = postgres.url(postgres.OPENFGA_ROLE, self._secrets.postgres_openfga, self._ports.postgres)
+        return f"{plain}?sslmode=disable"
+
+    async def store_and_model(self) -> tuple[str, str]:
+        """Return (id of the gateway's store, id of its newest model), which ``lakegate migrate`` created.
+
+        Raises:
+            StackError: the store is missing or has no model.
+        """
+        headers = {"Authorization": f"Bearer {self._secrets.openfga}"}
+        async with httpx2.AsyncClient(
+            base_url=self.url, headers=headers, timeout=_CALL_SECONDS, trust_env=False, verify=without_tls()
+        ) as client:
+            stores = (await client.get("/stores", params={"name": STORE_NAME})).raise_for_status().json()["stores"]
+            if not stores:
+                raise StackError(f"OpenFGA has no store named {STORE_NAME!r}, although `lakegate migrate` has run")
+            store = str(stores[0]["id"])
+            answer = await client.get(f"/stores/{store}/authorization-models", params={"page_size": 1})
+            models = answer.raise_for_status().json()["authorization_models"]
+        if not models:
+            raise StackError(
+                f"the OpenFGA store {store} has no authorization model, although `lakegate migrate` has run"
+            )
+        return store, str(models[0]["id"])

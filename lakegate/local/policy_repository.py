@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Check and test the policies of a policy repository together with those of the package.
+
+OPA reads them from a temporary directory. Messages name the files of the repository.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from gateway.opa.bundle import json_of
+from gateway.opa.errors import InvalidPolicies
+from gateway.opa.policy_files import PolicySource, policy_directory, policy_files
+from lakegate.local.errors import StackError
+from lakegate.local.guardrails import check_guardrails
+
+_SECONDS = 300
+_FOLDER = "policies"
+_NAMED = re.compile(rf"(?<![\w/.]){_FOLDER}/([^\s:]+)")
+
+
+@contextmanager
+def composed(source: PolicySource | None) -> Iterator[Path]:
+    """Context manager. Write the policies of the package and of `source` to a temporary directory; yield it.
+
+    Raises:
+        StackError: the policies of the directory cannot be used.
+    """
+    try:
+        files = policy_files(source)
+        for name, content in files.items():
+            if name.endswith(".json"):
+                json_of(str(_file(source, name) or name), content)
+    except InvalidPolicies as invalid:
+        raise StackError(str(invalid)) from invalid
+    with tempfile.TemporaryDirectory(prefix="lakegate-policies-") as created:
+        target = Path(created) / _FOLDER
+        for name, content in files.items():
+            file = target / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+        yield target
+
+
+def check_repository(opa: Path, source: PolicySource | None) -> list[str]:
+    """Return the faults of the policies of `source`, added to the package's: compilation, format, and contract.
+
+    Raises:
+        StackError: the policies cannot be used, or OPA cannot parse a file.
+    """
+    with composed(source) as policies:
+        check = [str(opa), "check", "--strict", "--schema", f"{_FOLDER}/schemas", _FOLDER]
+        failed, output = _run(check, policies.parent)
+        if failed:
+            return [_renamed(output, source)]
+        faults = [_renamed(f"{_FOLDER}/{fault}", source) for fault in check_guardrails(opa, policies)]
+        failed, output = _run([str(opa), "fmt", "--list", "--fail", _FOLDER], policies.parent)
+        if failed:
+            listed = _renamed("\n".join(line for line in output.splitlines() if _NAMED.match(line)), source)
+            faults += [f"{file}: the file is not formatted; run `opa fmt -w` on it" for file in listed.split()]
+        return faults
+
+
+def test_repository(source: PolicySource) -> tuple[bool, str]:
+    """Return (all tests passed, output of OPA) for the tests of a policy repository.
+
+    Raises:
+        StackError: the policies cannot be used, or there are no tests.
+    """
+    with composed(source) as policies:
+        if not list(policies.rglob("*_test.rego")):
+            raise StackError(
+                f"{source.directory} contains no tests; write one for each guardrail, in a file "
+                "policies/…/<name>_test.rego."
+            )
+        # On a busy machine a test can take seconds. Schemas are ignored: as data, two of them would conflict.
+        command = [str(source.opa), "test", "--timeout=60s", "--ignore=schemas", _FOLDER]
+        failed, output = _run(command, policies.parent)
+        return not failed, _renamed(output, source)
+
+
+def _run(command: list[str], folder: Path) -> tuple[bool, str]:
+    """Return (the command failed, its output). Tests of a repository must not read the variables of this process."""
+    try:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            env={},
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise StackError(
+            f"OPA did not finish within {_SECONDS} seconds; look for a rule that evaluates too much."
+        ) from None
+    return done.returncode != 0, (done.stdout + done.stderr).strip()
+
+
+def _file(source: PolicySource | None, name: str) -> Path | None:
+    if source is None:
+        return None
+    file = policy_directory(source.directory) / name
+    return file if file.is_file() else None
+
+
+def _renamed(output: str, source: PolicySource | None) -> str:
+    """Return the output of OPA with the paths of the repository instead of those of the temporary directory."""
+    return _NAMED.sub(lambda found: str(_file(source, found[1]) or found[1]), output)

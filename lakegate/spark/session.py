@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Spark sessions in one engine, one per principal.
+
+The token must not be on a command line. PySpark passes every option of the *builder* to the JVM as `--conf key=value`,
+where any local account can read it. The builder therefore gets no secret, and the catalog is configured on the running
+session.
+
+Sessions of different principals share no catalog client. Each one is a `newSession()` with its own catalog manager,
+table cache and HTTP client, so a token is used only by its session.
+
+The object store is not configured: the catalog returns endpoint, region and keys with each table.
+"""
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from lakegate.spark.config import Catalog, DirectoryCatalog, Engine, RestCatalog
+
+CATALOG = "lake"
+
+
+def engine_options(engine: Engine) -> dict[str, str]:
+    """Return the options of the engine. They become part of the JVM's command line, so none may be a secret.
+
+    They are chosen for a small machine. In a run of some minutes the C1 compiler and the serial collector save more
+    than they cost. With C1 alone the code cache has 48 MB by default, which one run fills; from then on Java
+    interprets.
+    """
+    return {
+        "spark.master": f"local[{engine.cores}]",
+        "spark.app.name": "lakegate-pipeline",
+        "spark.driver.memory": engine.driver_memory,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraClassPath": ":".join(engine.jars),
+        "spark.driver.extraJavaOptions": (
+            "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=192m "
+            f"-Djava.io.tmpdir={engine.work_dir}"
+        ),
+        "spark.local.dir": engine.work_dir,
+        "spark.sql.warehouse.dir": str(Path(engine.work_dir) / "spark-warehouse"),
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(engine.shuffle_partitions),
+        "spark.sql.adaptive.enabled": "true",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+    }
+
+
+def catalog_options(catalog: Catalog, name: str = CATALOG) -> dict[str, str]:
+    """Return the options that bind a session to one catalog as one principal. They may contain a secret.
+
+    `name` is the name of the catalog in SQL. The default name becomes the default catalog of the session.
+    """
+    prefix = f"spark.sql.catalog.{name}"
+    options = {prefix: "org.apache.iceberg.spark.SparkCatalog"}
+    if name == CATALOG:
+        options["spark.sql.defaultCatalog"] = CATALOG
+    match catalog:
+        case DirectoryCatalog(path=path):
+            options |= {f"{prefix}.type": "hadoop", f"{prefix}.warehouse": path}
+        case RestCatalog():
+            options |= {
+                f"{prefix}.type": "rest",
+                f"{prefix}.uri": catalog.uri,
+                f"{prefix}.warehouse": catalog.warehouse,
+                f"{prefix}.rest.auth.type": "oauth2",
+                f"{prefix}.header.X-Iceberg-Access-Delegation": "vended-credentials",
+                # The catalog does the work of `DROP TABLE … PURGE`, since keys and engine can end before it is done.
+                # Without the option Spark drops the table, then deletes files that the catalog is deleting as well.
+                f"{prefix}.rest-catalog-purge": "true",
+            }
+            options |= {f"{prefix}.{name}": value for name, value in _identity(catalog).items()}
+    return options
+
+
+def _identity(catalog: RestCatalog) -> dict[str, str]:
+    """Return the options of the identity.
+
+    For a plain token, renewal is disabled. Otherwise the client would request a new token from the catalog.
+    """
+    if catalog.token is not None:
+        return {"token": catalog.token, "token-refresh-enabled": "false"}
+    identity = {"credential": catalog.credential or "", "oauth2-server-uri": catalog.token_endpoint or ""}
+    if catalog.scope is not None:
+        identity["scope"] = catalog.scope
+    return identity
+
+
+def start_engine(engine: Engine) -> SparkSession:
+    """Start the JVM, and return its root session, which is bound to no catalog. The caller stops it."""
+    Path(engine.work_dir).mkdir(parents=True, exist_ok=True)
+    builder = SparkSession.builder
+    for key, value in engine_options(engine).items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def as_principal(root: SparkSession, catalog: Catalog) -> SparkSession:
+    """Return a new session of the running engine, bound to `catalog` with the identity that it contains."""
+    if isinstance(catalog, DirectoryCatalog):
+        Path(catalog.path).mkdir(parents=True, exist_ok=True)
+    session = root.newSession()
+    for key, value in catalog_options(catalog).items():
+        session.conf.set(key, value)
+    return session
+
+
+def bind_catalog(session: SparkSession, name: str, catalog: RestCatalog, *, role: str | None = None) -> None:
+    """Add a catalog to a session under a name of its own, without the cache of loaded tables.
+
+    `role`: the id of the role that the principal assumes.
+    """
+    options = catalog_options(catalog, name) | {f"spark.sql.catalog.{name}.cache-enabled": "false"}
+    if role is not None:
+        options[f"spark.sql.catalog.{name}.header.x-assume-role"] = role
+    for key, value in options.items():
+        session.conf.set(key, value)
