@@ -18,9 +18,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from gateway.iceberg.predicates import And, Compare, Comparison, Constant, In, IsNan, IsNull, Not, Or, Predicate
-from gateway.obligations.literals import comparable, literal
-from gateway.obligations.masks import Action, applies
+from lakegate.restrictions.actions import Action, applies
+from lakegate.restrictions.literals import comparable, literal
+from lakegate.restrictions.predicates import And, Compare, Comparison, Constant, In, IsNan, IsNull, Not, Or, Predicate
 from tests.reference_policies import base, keeps, masked
 
 COLUMNS: Mapping[int, tuple[str, str]] = {

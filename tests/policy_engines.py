@@ -3,19 +3,18 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from gateway.iceberg.predicates import ALWAYS, Predicate
 from gateway.obligations.compilers import duckdb as duckdb_text
 from gateway.obligations.compilers import spark as spark_text
 from gateway.obligations.compilers.read_restrictions import read_restrictions
 from gateway.obligations.kinds import TableRestrictions
-from gateway.obligations.projections import Projection
+from lakegate.restrictions.actions import Projection
+from lakegate.restrictions.predicates import ALWAYS, Predicate
 from tests.policy_agreement import COLUMNS, SALT, Engine
 
 
@@ -132,7 +131,7 @@ def governed_spark_engine(session: Any) -> Engine:
     """Return the governed reads of the pipeline: Spark columns for the JSON of `read-restrictions`."""
     from pyspark.sql import functions as F
 
-    from gateway.iceberg.types import NestedField
+    from lakegate.restrictions.types import NestedField
     from lakegate.spark.masks import masked as masked_column
     from lakegate.spark.restrictions import columns_of, decode
     from lakegate.spark.row_filters import row_filter
@@ -145,7 +144,7 @@ def governed_spark_engine(session: Any) -> Engine:
         columns = {id: F.col(f"`{name.replace('`', '``')}`") for id, (name, _) in COLUMNS.items()}
         found = []
         for expression in expressions:
-            restrictions = decode(json.loads(expression), known)
+            restrictions = decode(expression, known)
             if restrictions.masks:
                 (mask,) = restrictions.masks
                 kind = COLUMNS[mask.field_id][1]

@@ -17,8 +17,8 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
-from gateway.iceberg.predicates import And, Compare, Comparison, Constant, In, IsNan, IsNull, Not, Or, Predicate
-from gateway.obligations.masks import Action
+from lakegate.restrictions.actions import Action
+from lakegate.restrictions.predicates import And, Compare, Comparison, Constant, In, IsNan, IsNull, Not, Or, Predicate
 
 Row = Mapping[int, Any]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -21,8 +21,8 @@ from gateway.access.operations.tags import Scope, TagValue, ValueKind
 from gateway.access.operations.task_bodies import HeartbeatSeconds, WarehouseQueue
 from gateway.access.operations.warehouse_bodies import HardDelete, PolicyLoss, SoftDelete
 from gateway.apply.source import InvalidSource, Path, Source
-from gateway.iceberg.value_messages import in_words
 from gateway.obligations.data_policies import AppliesTo, Definition
+from lakegate.value_messages import in_words
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True, omit_defaults=True):

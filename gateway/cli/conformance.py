@@ -60,8 +60,8 @@ def check_authorizers(name: str, expected: Path) -> None:
     from gateway.assembly.authorizers import OPENFGA, open_provided_authorizer, own_authorizer
     from gateway.extensions import NoSuchExtension
     from gateway.fga.row_authorizer import ROWS
-    from gateway.iceberg.value_messages import in_words
     from lakegate.conformance.authorizers import AuthorizerSubject, Expected, check_authorizer
+    from lakegate.value_messages import in_words
 
     own = name in (ROWS, OPENFGA)
     try:

@@ -309,9 +309,9 @@ def _definition(file: Path) -> Mapping[str, Any]:
     """Read a definition. An unreadable or invalid file ends the command with the positions of its problems."""
     import msgspec
 
-    from gateway.iceberg.value_messages import in_words
     from gateway.obligations.data_policies import Definition
     from gateway.obligations.validation import problems_of
+    from lakegate.value_messages import in_words
 
     try:
         text = file.read_bytes()

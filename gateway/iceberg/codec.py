@@ -11,10 +11,8 @@ import msgspec
 from msgspec import Meta
 
 from gateway.iceberg.errors import BadRequestException
-from gateway.iceberg.value_messages import in_words
-
-Int = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
-"""`integer` of the specification: 32 bits, so that every reader can represent it."""
+from lakegate.restrictions.types import ABSENT
+from lakegate.value_messages import in_words
 
 LARGEST_LONG: Final = 2**63 - 1
 
@@ -23,9 +21,6 @@ Long = Annotated[int, Meta(ge=-(2**63), le=LARGEST_LONG)]
 
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 """A size, time or sequence number: 64 bits, not negative."""
-
-ABSENT: Final = msgspec.Raw(b"null")
-"""The value of a raw JSON member that the client left out or sent as null."""
 
 
 def absent() -> msgspec.Raw:

@@ -17,7 +17,7 @@ from msgspec import Meta, Raw, Struct
 
 from gateway.iceberg import codec
 from gateway.iceberg.adoption import table_as_stored
-from gateway.iceberg.codec import Count, Int, Long
+from gateway.iceberg.codec import Count, Long
 from gateway.iceberg.consistency import check_consistency
 from gateway.iceberg.documents import Part, Parts
 from gateway.iceberg.errors import BadRequestException
@@ -43,6 +43,7 @@ from gateway.iceberg.snapshots import (
     branch,
 )
 from gateway.iceberg.times import blocks_writers, mended
+from lakegate.restrictions.types import ABSENT, Int
 
 SUPPORTED_FORMAT_VERSIONS: Final = frozenset({1, 2, 3})
 ROW_LINEAGE_FORMAT_VERSION: Final = 3
@@ -275,8 +276,8 @@ def _read(texts: Mapping[str, Raw]) -> TableMetadata:
 
 
 def _parts(kind: type[P], texts: Mapping[str, Raw], name: str, *, or_else: list[P] | None = None) -> Parts[P]:
-    text = texts.get(name, codec.ABSENT)
-    return Parts.of(kind, or_else or ()) if text == codec.ABSENT else Parts(kind, text)
+    text = texts.get(name, ABSENT)
+    return Parts.of(kind, or_else or ()) if text == ABSENT else Parts(kind, text)
 
 
 def _schemas(scalars: _Scalars, texts: Mapping[str, Raw]) -> tuple[Parts[Schema], int]:
@@ -300,7 +301,7 @@ def _specs(scalars: _Scalars, texts: Mapping[str, Raw]) -> tuple[Parts[Partition
     """
     if "partition-specs" in texts:
         return _parts(PartitionSpec, texts, "partition-specs", or_else=[UNPARTITIONED]), scalars.default_spec_id or 0
-    if (single := texts.get("partition-spec", codec.ABSENT)) == codec.ABSENT:
+    if (single := texts.get("partition-spec", ABSENT)) == ABSENT:
         return Parts.of(PartitionSpec, [UNPARTITIONED]), UNPARTITIONED.spec_id
     codec.decode(single, tuple[PartitionField, ...], at="$.partition-spec")
     members = codec.decode(single, list[dict[str, Any]], at="$.partition-spec")

@@ -12,9 +12,10 @@ from typing import Final, TypeAlias, get_args
 
 from msgspec import Struct
 
-from gateway.iceberg.codec import Int, Long
+from gateway.iceberg.codec import Long
 from gateway.iceberg.errors import BadRequestException, CommitFailedException
 from gateway.iceberg.metadata import TableMetadata
+from lakegate.restrictions.types import Int
 
 
 class _Requirement(Struct, frozen=True, rename="kebab", kw_only=True, forbid_unknown_fields=True, tag_field="type"):

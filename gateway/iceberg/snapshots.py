@@ -11,9 +11,10 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Raw, Struct
 
 from gateway.iceberg import codec
-from gateway.iceberg.codec import Count, Int, Long
+from gateway.iceberg.codec import Count, Long
 from gateway.iceberg.documents import Part
 from gateway.iceberg.errors import BadRequestException, InvalidTableUpdate
+from lakegate.restrictions.types import Int
 
 MAIN: Final = "main"
 

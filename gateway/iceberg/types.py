@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Iceberg types as written in schema JSON, and the types that each format version and transform accepts.
+"""State the types that each format version and transform accepts, and check the text of types and transforms.
 
-Primitive types are strings (`"long"`, `"decimal(9,2)"`), nested types are structs. Sources: Iceberg table
-specification, "Schemas and Data Types" and appendix C, including format version 3.
+Source: Iceberg table specification, "Schemas and Data Types" and appendix C, including format version 3.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final, TypeAlias
+from typing import Final
 
-import msgspec
-from msgspec import Raw, Struct
-
-from gateway.iceberg.codec import ABSENT, Int
 from gateway.iceberg.errors import BadRequestException
+from lakegate.restrictions.types import Type, type_name
 
 PRIMITIVES: Final = frozenset(
     {"boolean", "int", "long", "float", "double", "date", "time", "timestamp", "timestamptz", "timestamp_ns"}
@@ -42,71 +38,6 @@ _TRANSFORM = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)(?:\[([A-Za-z0-9_., -]+)\])?"
 _WIDTHS: Final = {"bucket": "number of buckets", "truncate": "truncate width"}
 _BUILT_BY_TYPE: Final = frozenset({"bucket", "truncate", "year", "month", "day", "hour"})
 _BARE: Final = frozenset({"identity", "year", "month", "day", "hour", "void"})
-
-
-class NestedField(Struct, frozen=True, rename="kebab", kw_only=True):
-    """A column, or a field of a struct at any depth. Default values stay JSON (single-value form)."""
-
-    id: Int
-    name: str
-    required: bool
-    type: Type
-    doc: str | None = None
-    initial_default: Raw = ABSENT
-    write_default: Raw = ABSENT
-
-    def __post_init__(self) -> None:
-        _squeeze(self, "type")
-
-
-class StructType(Struct, frozen=True, rename="kebab", kw_only=True, tag_field="type", tag="struct"):
-    """A struct with its fields."""
-
-    fields: tuple[NestedField, ...]
-
-
-class ListType(Struct, frozen=True, rename="kebab", kw_only=True, tag_field="type", tag="list"):
-    """A list. Its element is a field without a name."""
-
-    element_id: Int
-    element: Type
-    element_required: bool
-
-    def __post_init__(self) -> None:
-        _squeeze(self, "element")
-
-
-class MapType(Struct, frozen=True, rename="kebab", kw_only=True, tag_field="type", tag="map"):
-    """A map. Keys are always required."""
-
-    key_id: Int
-    key: Type
-    value_id: Int
-    value: Type
-    value_required: bool
-
-    def __post_init__(self) -> None:
-        _squeeze(self, "key")
-        _squeeze(self, "value")
-
-
-Type: TypeAlias = str | StructType | ListType | MapType
-
-
-def _squeeze(node: Struct, attribute: str) -> None:
-    """Remove spaces from a primitive type. `decimal(9, 2)` and `decimal(9,2)` are the same type and must compare
-    equal.
-    """
-    kind = getattr(node, attribute)
-    if isinstance(kind, str) and " " in kind:
-        msgspec.structs.force_setattr(node, attribute, kind.replace(" ", ""))
-
-
-def type_name(kind: Type) -> str:
-    """Return the name of the type without parameters: `decimal`, `fixed`, `geometry`, `struct`, `long`, …"""
-    if isinstance(kind, str):
-        return re.split(r"[\[(]", kind, maxsplit=1)[0].strip().lower()
-    return {StructType: "struct", ListType: "list", MapType: "map"}[type(kind)]
 
 
 def is_primitive(kind: Type) -> bool:

@@ -12,8 +12,9 @@ from typing import Final, TypeAlias, get_args
 import msgspec
 from msgspec import Raw, Struct
 
-from gateway.iceberg.codec import Int, Long
+from gateway.iceberg.codec import Long
 from gateway.iceberg.snapshots import Positive, RefType
+from lakegate.restrictions.types import Int
 
 LAST_ADDED: Final = -1
 """The id -1: the object of this kind that the same commit added last."""

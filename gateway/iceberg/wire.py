@@ -16,11 +16,12 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 
 from gateway.iceberg import codec
-from gateway.iceberg.codec import Int, Long, absent
+from gateway.iceberg.codec import Long, absent
 from gateway.iceberg.errors import BadRequestException
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 from gateway.iceberg.requirements import TABLE_REQUIREMENTS, VIEW_REQUIREMENTS, TableRequirement, ViewRequirement
 from gateway.iceberg.updates import TABLE_ACTIONS, VIEW_ACTIONS, TableUpdate, ViewUpdate
+from lakegate.restrictions.types import Int
 
 Properties = dict[str, str]
 Status = Annotated[int, Meta(ge=400, le=600)]

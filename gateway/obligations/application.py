@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import assert_never
 
-from gateway.iceberg.predicates import ALWAYS
 from gateway.obligations.compilers.read_restrictions import read_restrictions
 from gateway.obligations.kinds import (
     AppendOnly,
@@ -26,6 +25,7 @@ from gateway.obligations.kinds import (
     TableRestrictions,
 )
 from gateway.obligations.merging import Obligations
+from lakegate.restrictions.predicates import ALWAYS
 
 
 class EnforcementPoint(StrEnum):

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gateway.iceberg.predicates import ALWAYS, NEVER, Predicate, all_of, simplified
 from gateway.obligations.binding_columns import TableColumns
 from gateway.obligations.binding_tests import FilterNotApplicable, TestBinder
 from gateway.obligations.columns import Columns, RestrictionNotExpressible
 from gateway.obligations.data_policies import BoundPolicy, Mask, PolicyInputs, PrincipalAttributes, RowFilter
 from gateway.obligations.kinds import TableRestrictions
-from gateway.obligations.masks import Action, applies
-from gateway.obligations.projections import Projection, strictest
+from gateway.obligations.projections import strictest
+from lakegate.restrictions.actions import Action, Projection, applies
+from lakegate.restrictions.predicates import ALWAYS, NEVER, Predicate, all_of, simplified
 
 __all__ = ["BindingResult", "PolicyProblem", "RestrictionNotExpressible", "restrictions_of"]
 

@@ -6,9 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import assert_never
 
-from gateway.iceberg.predicates import NEVER, And, Compare, Comparison, Constant, In, IsNull, Not, Or, Predicate
-from gateway.iceberg.predicates import Literal as Value
-from gateway.iceberg.types import NestedField
 from gateway.obligations.binding_columns import TableColumns
 from gateway.obligations.data_policies import (
     AllOf,
@@ -26,7 +23,10 @@ from gateway.obligations.data_policies import (
     RoleTest,
     Test,
 )
-from gateway.obligations.literals import NotALiteral, attribute_literal, comparable, literal
+from lakegate.restrictions.literals import NotALiteral, attribute_literal, comparable, literal
+from lakegate.restrictions.predicates import NEVER, And, Compare, Comparison, Constant, In, IsNull, Not, Or, Predicate
+from lakegate.restrictions.predicates import Literal as Value
+from lakegate.restrictions.types import NestedField
 
 
 class FilterNotApplicable(Exception):

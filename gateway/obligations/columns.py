@@ -13,11 +13,10 @@ from collections.abc import Set as AbstractSet
 
 import msgspec
 
-from gateway.iceberg.codec import Int
 from gateway.iceberg.identifiers import fold
-from gateway.iceberg.types import ListType, MapType, NestedField, StructType, Type
-from gateway.obligations.masks import Action, applies
-from gateway.obligations.projections import Projection, strictest
+from gateway.obligations.projections import strictest
+from lakegate.restrictions.actions import Action, Projection, applies
+from lakegate.restrictions.types import Int, ListType, MapType, NestedField, StructType, Type
 
 
 class RestrictionNotExpressible(Exception):

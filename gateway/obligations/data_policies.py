@@ -15,8 +15,8 @@ from typing import Any, TypeAlias, assert_never
 import msgspec
 
 from gateway.iceberg.identifiers import fold
-from gateway.iceberg.predicates import Comparison, Literal
-from gateway.obligations.masks import Action
+from lakegate.restrictions.actions import Action
+from lakegate.restrictions.predicates import Comparison, Literal
 
 
 class ColumnReference(msgspec.Struct, frozen=True, omit_defaults=True, rename="kebab", forbid_unknown_fields=True):

@@ -20,9 +20,9 @@ from gateway.obligations.data_policies import (
     Test,
 )
 from gateway.obligations.kinds import ColumnMasks, RowFilters
-from gateway.obligations.masks import Action
 from gateway.obligations.merging import Obligations
 from gateway.obligations.validation import problems_of
+from lakegate.restrictions.actions import Action
 
 GUARDRAIL: Final = "guardrail"
 """The id of these policies in problems. No stored policy has it, because ids of stored policies are UUIDs."""

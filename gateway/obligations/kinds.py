@@ -14,10 +14,10 @@ from typing import Annotated, Any, ClassVar, Final, Self
 
 import msgspec
 
-from gateway.iceberg.predicates import ALWAYS, Predicate, all_of, canonical
 from gateway.obligations.data_policies import Test
-from gateway.obligations.masks import Action
-from gateway.obligations.projections import Projection, strictest
+from gateway.obligations.projections import strictest
+from lakegate.restrictions.actions import Action, Projection
+from lakegate.restrictions.predicates import ALWAYS, Predicate, all_of, canonical
 
 
 class Kind(ABC):

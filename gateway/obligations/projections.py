@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Merge the projections of each column to the strictest one, and encode them for engines.
+"""Merge the projections of each column to the strictest one.
 
 The protocol allows one projection for a column, and a reader that receives two must fail. The merge does not depend on
 the order of the projections.
@@ -11,17 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Final
 
-import msgspec
-
-from gateway.obligations.masks import Action
-
-
-class Projection(msgspec.Struct, frozen=True, order=True):
-    """The replacement of the values of one column. `field_id` is greater than 0."""
-
-    field_id: int
-    action: Action
-
+from lakegate.restrictions.actions import Action, Projection
 
 #: The greatest lower bounds of an action: the actions that reveal less, directly below it. Together they form a
 #: lattice. Null and the fixed value reveal nothing. Null is the least action, so that a merge gives null only if one of
@@ -67,24 +57,3 @@ def strictest(candidates: Mapping[int, Sequence[Projection]]) -> tuple[Projectio
         for field_id, some in sorted(candidates.items())
         if some
     )
-
-
-class _Projection(msgspec.Struct, frozen=True, rename="kebab"):
-    field_id: int
-    action: str
-
-
-class _ReadRestrictions(msgspec.Struct, frozen=True, rename="kebab"):
-    required_column_projections: tuple[_Projection, ...]
-
-
-def read_restrictions(projections: Sequence[Projection]) -> bytes:
-    """Return the JSON of `read-restrictions` in a load response, in the form of the Iceberg REST specification.
-
-    Equal projections give equal bytes. Without projections the result is empty: an absent member means the same as an
-    empty object. The JSON has only field ids and actions: no policy, role or tag, and nothing about the caller.
-    """
-    if not projections:
-        return b""
-    ordered = tuple(_Projection(each.field_id, each.action.value) for each in sorted(projections))
-    return msgspec.json.encode(_ReadRestrictions(ordered))

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from typing import Final, assert_never
 
 from gateway.iceberg.identifiers import fold
-from gateway.iceberg.predicates import Comparison, Literal
-from gateway.iceberg.types import NestedField, type_name
 from gateway.obligations.binding_columns import TableColumns
 from gateway.obligations.columns import Columns
 from gateway.obligations.data_policies import (
@@ -34,8 +32,10 @@ from gateway.obligations.data_policies import (
     RowFilter,
     Test,
 )
-from gateway.obligations.literals import NotALiteral, comparable, literal
-from gateway.obligations.masks import applies
+from lakegate.restrictions.actions import applies
+from lakegate.restrictions.literals import NotALiteral, comparable, literal
+from lakegate.restrictions.predicates import Comparison, Literal
+from lakegate.restrictions.types import NestedField, type_name
 
 DEEPEST: Final = 16
 """The most levels of nested tests."""

@@ -11,10 +11,10 @@ import msgspec
 from msgspec.structs import replace
 
 from gateway.iceberg.limits import count_values
-from gateway.iceberg.value_messages import in_words
 from gateway.scim.errors import InvalidSyntax, InvalidValue, TooMany
 from gateway.scim.texts import MAX_NAME, boolean, describing, identifying
 from gateway.scim.wire import EmailBody, GroupRequest, UserRequest
+from lakegate.value_messages import in_words
 
 MAX_BYTES: Final = 2 * 1024 * 1024
 #: Maximum number of JSON values in one body.

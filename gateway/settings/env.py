@@ -206,7 +206,7 @@ def read(
             value = _parse(field, source[variable])
         except (ValueError, msgspec.ValidationError) as error:
             # Only a rejected value needs the room, which the command line does not import.
-            from gateway.iceberg.value_messages import in_words
+            from lakegate.value_messages import in_words
 
             problems.append(f"{variable}: {in_words(error, field.hint)}")
             continue

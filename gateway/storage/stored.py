@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeVar
 import msgspec
 
 from gateway.iceberg.errors import BadRequestException
-from gateway.iceberg.value_messages import in_words
+from lakegate.value_messages import in_words
 from gateway.scope.credential import Credential, Redacted, digest_of
 from gateway.scope.errors import (
     InvalidLocation,

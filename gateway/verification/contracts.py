@@ -18,7 +18,7 @@ from msgspec import Meta
 from gateway.iceberg.errors import BadRequestException
 from gateway.iceberg.identifiers import fold
 from gateway.iceberg.types import check_primitive
-from gateway.iceberg.value_messages import in_words
+from lakegate.value_messages import in_words
 
 MOST_FILES: Final = 10_000
 MOST_BYTES: Final = 1_048_576

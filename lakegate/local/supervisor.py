@@ -6,8 +6,8 @@ is one order and each line of output one event, both as JSON (fields: :class:`Su
 parent has ended for any reason: a clean exit, a signal, SIGKILL. Then, and on SIGTERM, the supervisor stops every child
 gracefully and kills the remaining processes. At last it removes the files and directories named on its command line.
 
-Only the standard library and a module that needs no more are imported, so the process starts within 0.1 seconds. It has one thread, because
-code between fork and exec is safe only in a process with one thread.
+Only the standard library and a module that needs no more are imported, so the process starts within 0.1 seconds. It has
+one thread, because code between fork and exec is safe only in a process with one thread.
 """
 
 from __future__ import annotations

@@ -10,7 +10,8 @@ from lakegate.reader.catalog import LoadFailed
 from lakegate.reader.failures import ReadFailed
 from lakegate.reader.session import ExchangeFailed, Reader
 from lakegate.reader.table import RestrictedTable
-from lakegate.reader.wire import Action, ReadRestrictions, RestrictionNotSupported, decode
+from lakegate.restrictions.actions import Action
+from lakegate.restrictions.wire import ReadRestrictions, RestrictionNotSupported, decode
 
 __all__ = [
     "Action",

@@ -18,7 +18,7 @@ from pyiceberg.schema import Schema
 from lakegate.reader.masks import Mask, mask
 from lakegate.reader.nested import children, column, mask_within, walk
 from lakegate.reader.predicates import Column, Test, compiled, rows
-from lakegate.reader.wire import (
+from lakegate.restrictions.wire import (
     Both,
     Compare,
     Constant,

@@ -28,7 +28,7 @@ from requests.adapters import HTTPAdapter
 from urllib3 import Retry
 
 from lakegate.reader.table import RestrictedTable
-from lakegate.reader.wire import decode
+from lakegate.restrictions.wire import decode
 
 #: Seconds for a connection and for each read of a response.
 TIMEOUT = (10.0, 60.0)

@@ -10,19 +10,16 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Mapping
-from datetime import date, datetime
-from decimal import Context, Decimal, InvalidOperation
+from datetime import time
+from decimal import Decimal
 from typing import Any, Final
 
 import pyarrow as pa
 from pyiceberg import types as iceberg
 
-from lakegate.reader.wire import Literal, RestrictionNotSupported
+from lakegate.restrictions.literals import literal as literal_form
+from lakegate.restrictions.wire import Literal, RestrictionNotSupported
 
-_EPOCH: Final = date(1970, 1, 1).toordinal()
-_SECONDS: Final = 86_400
-_TIME: Final = re.compile(r"(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?")
-_HEX: Final = re.compile(r"(?:[0-9a-fA-F]{2})*")
 _ARROW: Final[Mapping[type[iceberg.IcebergType], Any]] = {
     iceberg.BooleanType: pa.bool_(),
     iceberg.IntegerType: pa.int64(),
@@ -41,9 +38,6 @@ _ARROW: Final[Mapping[type[iceberg.IcebergType], Any]] = {
 }
 _FAMILIES: Final = ({"int", "long"}, {"float", "double"})
 _DECIMAL: Final = re.compile(r"decimal\(\d+,(\d+)\)")
-#: Enough for all decimals; the default context has 28 digits.
-_DIGITS: Final = Context(prec=100)
-_LONG_RANGE: Final = range(-(2**63), 2**63)
 
 
 def scalar(literal: Literal, kind: iceberg.IcebergType) -> pa.Scalar:
@@ -58,7 +52,7 @@ def scalar(literal: Literal, kind: iceberg.IcebergType) -> pa.Scalar:
         return pa.scalar(None, arrow)
     try:
         return _scalar(literal.value, kind, arrow)
-    except (ValueError, OverflowError, InvalidOperation, pa.ArrowException):
+    except (ValueError, OverflowError, pa.ArrowException):
         pass
     # Raised outside of the handler: the original error would contain the literal.
     raise RestrictionNotSupported(f"a literal of the row filter is not a value of its column's type ({kind})")
@@ -78,7 +72,7 @@ def arrow_type(kind: iceberg.IcebergType) -> pa.DataType:
 
 def _comparable(data_type: str, kind: iceberg.IcebergType) -> bool:
     """Return True if the types are equal, or one can be promoted to the other."""
-    first, second = data_type.replace(" ", ""), str(kind).replace(" ", "")
+    first, second = data_type.replace(" ", ""), _name(kind)
     if first == second or {first, second} in _FAMILIES:
         return True
     decimals = _DECIMAL.fullmatch(first), _DECIMAL.fullmatch(second)
@@ -86,70 +80,25 @@ def _comparable(data_type: str, kind: iceberg.IcebergType) -> bool:
 
 
 def _scalar(value: bool | int | float | str, kind: iceberg.IcebergType, arrow: pa.DataType) -> pa.Scalar:
-    match kind, value:
-        case iceberg.BooleanType(), bool():
-            return pa.scalar(value, arrow)
-        case _, bool():
-            raise ValueError
-        case ((iceberg.IntegerType() | iceberg.LongType()), int()) if value in _LONG_RANGE:
-            return pa.scalar(value, arrow)
-        case ((iceberg.FloatType() | iceberg.DoubleType()), (int() | float())):
-            return pa.scalar(float(value), arrow)
-        case _, str():
-            return _from_text(value, kind, arrow)
-    raise ValueError
-
-
-def _from_text(value: str, kind: iceberg.IcebergType, arrow: pa.DataType) -> pa.Scalar:
+    # A filter may compare a column with a literal of the type to which it was promoted.
+    found = literal_form(value, "long" if isinstance(kind, iceberg.IntegerType) else _name(kind))
+    if not isinstance(found, str):
+        return pa.scalar(found, arrow)
     match kind:
-        case iceberg.StringType():
-            return pa.scalar(value, arrow)
-        case iceberg.DecimalType(scale=scale):
-            number = Decimal(value)
-            exact = number.quantize(Decimal(1).scaleb(-scale), context=_DIGITS)
-            if number != exact:
-                raise ValueError
-            return pa.scalar(exact, arrow)
-        case iceberg.DateType():
-            return pa.scalar(_days(value), pa.int32()).cast(arrow)
+        case iceberg.DecimalType():
+            return pa.scalar(Decimal(found), arrow)
         case iceberg.TimeType():
-            return pa.scalar(_nanoseconds(value, 6) // 1000, pa.int64()).cast(arrow)
-        case iceberg.TimestampType() | iceberg.TimestamptzType():
-            return pa.scalar(_instant(value, kind, 6) // 1000, pa.int64()).cast(arrow)
-        case iceberg.TimestampNanoType() | iceberg.TimestamptzNanoType():
-            return pa.scalar(_instant(value, kind, 9), pa.int64()).cast(arrow)
-        case iceberg.UUIDType() if len(value) == 36:
-            return pa.scalar(uuid.UUID(value).bytes, arrow)
-        case iceberg.BinaryType() | iceberg.FixedType() if _HEX.fullmatch(value):
-            return pa.scalar(bytes.fromhex(value), arrow)
-    raise ValueError
+            return pa.scalar(time.fromisoformat(found), arrow)
+        case iceberg.UUIDType():
+            return pa.scalar(uuid.UUID(found).bytes, arrow)
+        case iceberg.BinaryType() | iceberg.FixedType():
+            return pa.scalar(bytes.fromhex(found), arrow)
+    return pa.scalar(found).cast(arrow)
 
 
-def _days(text: str) -> int:
-    if len(text) != 10:
-        raise ValueError
-    return datetime.strptime(text, "%Y-%m-%d").toordinal() - _EPOCH
-
-
-def _nanoseconds(text: str, digits: int) -> int:
-    found = _TIME.fullmatch(text)
-    if found is None or len(found[4] or "") > digits:
-        raise ValueError
-    hours, minutes, seconds = (int(part) for part in found.group(1, 2, 3))
-    if hours > 23 or minutes > 59 or seconds > 59:
-        raise ValueError
-    return (hours * 3600 + minutes * 60 + seconds) * 10**9 + int((found[4] or "").ljust(9, "0"))
-
-
-def _instant(text: str, kind: iceberg.IcebergType, digits: int) -> int:
-    if isinstance(kind, iceberg.TimestamptzType | iceberg.TimestamptzNanoType):
-        text, zone, rest = text.partition("+00:00")
-        if not zone or rest:
-            raise ValueError
-    day, separator, time = text.partition("T")
-    if not separator:
-        raise ValueError
-    return _days(day) * _SECONDS * 10**9 + _nanoseconds(time, digits)
+def _name(kind: iceberg.IcebergType) -> str:
+    """Return the type as in schema JSON."""
+    return str(kind).replace(" ", "")
 
 
 def comparable_array(values: Any) -> Any:

@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg import types as iceberg
 
-from lakegate.reader.wire import Action, RestrictionNotSupported
+from lakegate.restrictions.actions import Action, applies
+from lakegate.restrictions.wire import RestrictionNotSupported
 
 Mask: TypeAlias = Callable[[Any], Any]
 """Return an array of the same type and length in which each value is replaced."""
@@ -34,18 +35,8 @@ _INSTANTS: Final = (
     iceberg.TimestampNanoType,
     iceberg.TimestamptzNanoType,
 )
-_HASHED: Final = (iceberg.StringType, iceberg.IntegerType, iceberg.LongType, iceberg.BinaryType)
-_APPLICABLE: Final[Mapping[Action, tuple[type[iceberg.IcebergType], ...]]] = {
-    Action.MASK_ALPHANUM: (iceberg.StringType,),
-    Action.SHOW_FIRST_4: (iceberg.StringType,),
-    Action.SHOW_LAST_4: (iceberg.StringType,),
-    Action.TRUNCATE_TO_YEAR: (iceberg.DateType, *_INSTANTS),
-    Action.TRUNCATE_TO_MONTH: (iceberg.DateType, *_INSTANTS),
-    Action.SHA_256_GLOBAL: _HASHED,
-    Action.SHA_256_QUERY_LOCAL: _HASHED,
-}
-
-
+#: Actions of all types. The fixed value is refused where it is made, and null in a required column has its own message.
+_OF_ALL_TYPES: Final = frozenset({Action.REPLACE_WITH_NULL, Action.MASK_TO_FIXED_VALUE})
 _FIXED: Final[Mapping[type[iceberg.IcebergType], object]] = {
     iceberg.BooleanType: False,
     **dict.fromkeys((iceberg.IntegerType, iceberg.LongType, iceberg.DateType, iceberg.TimeType, *_INSTANTS), 0),
@@ -72,7 +63,7 @@ def mask(field: iceberg.NestedField, action: Action, salt: bytes) -> Mask:
 
     Raise RestrictionNotSupported if the action does not apply to the type, and for null in a required column.
     """
-    if action in _APPLICABLE and not isinstance(field.field_type, _APPLICABLE[action]):
+    if action not in _OF_ALL_TYPES and not applies(action, str(field.field_type), required=field.required):
         raise RestrictionNotSupported(f"{action} of field {field.field_id} does not apply to {field.field_type}")
     match action:
         case Action.MASK_ALPHANUM:

@@ -12,7 +12,7 @@ from pyiceberg import types as iceberg
 from lakegate.reader.files import offsets
 from lakegate.reader.masks import Mask
 from lakegate.reader.predicates import Column
-from lakegate.reader.wire import RestrictionNotSupported
+from lakegate.restrictions.wire import RestrictionNotSupported
 
 
 def children(kind: iceberg.IcebergType) -> tuple[iceberg.NestedField, ...]:

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from pyiceberg import types as iceberg
 
 from lakegate.reader.literals import arrow_type, comparable_array, scalar
-from lakegate.reader.wire import (
+from lakegate.restrictions.wire import (
     Both,
     Compare,
     Constant,

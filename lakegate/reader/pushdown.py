@@ -18,17 +18,7 @@ from pyiceberg.schema import Schema
 
 from lakegate.reader.literals import scalar
 from lakegate.reader.nested import children, walk
-from lakegate.reader.wire import (
-    Both,
-    Compare,
-    Constant,
-    Either,
-    Literal,
-    Membership,
-    Predicate,
-    Reference,
-    Unary,
-)
+from lakegate.restrictions.wire import Both, Compare, Constant, Either, Literal, Membership, Predicate, Reference, Unary
 
 #: Types whose values and bounds PyIceberg compares exactly. Floats have NaN and two zeros, and are left out.
 _EXACT: Final = (

@@ -29,7 +29,7 @@ from lakegate.reader.files import FileScan, readable
 from lakegate.reader.masks import SALT_BYTES
 from lakegate.reader.nested import children, walk
 from lakegate.reader.pushdown import superset, unmasked_parts
-from lakegate.reader.wire import ReadRestrictions, RestrictionNotSupported
+from lakegate.restrictions.wire import ReadRestrictions, RestrictionNotSupported
 
 RowFilter: TypeAlias = str | pyi.BooleanExpression
 

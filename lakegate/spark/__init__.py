@@ -2,7 +2,6 @@
 """Run the medallion pipeline: PySpark jobs that read and write tables through the gateway.
 
 The pipeline is an ordinary client. It has its own identity (a bearer token or client credentials), and calls only the
-HTTP API of the catalog. It has no key of the object store of its own, and imports no other package of the gateway
-except the pure types of `iceberg` and `obligations`. The door decides about its requests as about those of every other
-client.
+HTTP API of the catalog. It has no key of the object store of its own, and imports nothing of the gateway: both use
+`lakegate.restrictions`. The door decides about its requests as about those of every other client.
 """

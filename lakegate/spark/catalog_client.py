@@ -18,7 +18,7 @@ from urllib.parse import quote
 import httpx2
 import msgspec
 
-from gateway.iceberg.types import NestedField
+from lakegate.restrictions.types import NestedField
 from lakegate.spark.config import OnBehalfOf, RestCatalog
 from lakegate.spark.errors import GovernedReadRefused, RequestRefused
 
@@ -91,10 +91,10 @@ class Metadata(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class LoadedTable(msgspec.Struct, frozen=True, rename="kebab"):
-    """A load response without its credentials. `read_restrictions` is the decoded JSON, an empty object if absent."""
+    """A load response without its credentials. `read_restrictions` is JSON, an empty object if absent."""
 
     metadata: Metadata
-    read_restrictions: Any = {}
+    read_restrictions: msgspec.Raw = msgspec.Raw(b"{}")
 
 
 class CatalogClient:

@@ -11,8 +11,8 @@ from typing import BinaryIO, Literal, TypeVar
 
 import msgspec
 
-from gateway.iceberg.value_messages import in_words
 from lakegate.spark.errors import ConfigError
+from lakegate.value_messages import in_words
 
 
 class RestCatalog(msgspec.Struct, frozen=True, kw_only=True, tag="rest", tag_field="type", forbid_unknown_fields=True):

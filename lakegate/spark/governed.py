@@ -23,14 +23,13 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.utils import is_remote
 
-from gateway.iceberg.predicates import field_ids
-from gateway.iceberg.types import ListType, MapType, NestedField, StructType, Type
+from lakegate.restrictions.predicates import field_ids
+from lakegate.restrictions.types import ListType, MapType, NestedField, StructType, Type
 from lakegate.spark.catalog_client import CatalogClient, Identifier, Metadata, Snapshot
 from lakegate.spark.config import OnBehalfOf, RestCatalog
 from lakegate.spark.errors import GovernedReadRefused, RestrictionsRefused
-from lakegate.spark.literals import check_literal
 from lakegate.spark.masks import SALT_BYTES, masked, spark_type
-from lakegate.spark.restrictions import Restrictions, restrictions_of
+from lakegate.spark.restrictions import Restrictions, check_literal, restrictions_of
 from lakegate.spark.row_filters import literal, row_filter
 from lakegate.spark.session import bind_catalog
 
@@ -255,7 +254,9 @@ def absent_value(field: NestedField) -> Column:
         return f.lit(None).cast(spark_type(field.type))
     if not isinstance(field.type, str):
         raise GovernedReadRefused(f"column {field.id} has a default value of a nested type, which is not supported")
-    return literal(check_literal(default, field.type), field.type)
+    # A policy limits texts, a default value does not.
+    value = default if field.type == "string" and isinstance(default, str) else check_literal(default, field.type)
+    return literal(value, field.type)
 
 
 def restricted(frame: DataFrame, fields: Sequence[NestedField], restrictions: Restrictions, salt: bytes) -> DataFrame:

@@ -13,8 +13,8 @@ from typing import Final
 from pyspark.sql import Column
 from pyspark.sql import functions as f
 
-from gateway.iceberg.types import ListType, MapType, StructType, Type, type_name
-from gateway.obligations.masks import Action
+from lakegate.restrictions.actions import Action
+from lakegate.restrictions.types import ListType, MapType, StructType, Type, type_name
 from lakegate.spark.errors import RestrictionsRefused
 
 SALT_BYTES: Final = 32

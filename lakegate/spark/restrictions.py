@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decode the `read-restrictions` of a load response for one table. Nothing here needs Spark.
+"""Bind the `read-restrictions` of a load response to the columns of one table. Nothing here needs Spark.
 
-The decoder is strict: a member, an action, a test, a literal or a field id that it does not know raises
-`RestrictionsRefused`, because a reader that cannot apply a restriction must fail (Iceberg REST specification, schema
-`ReadRestrictions`). Only top-level columns are supported; a restriction on a nested field is refused.
+An action, a test, a literal or a field id that Spark cannot apply raises `RestrictionsRefused`, because a reader that
+cannot apply a restriction must fail (Iceberg REST specification, schema `ReadRestrictions`). Only top-level columns are
+supported; a restriction on a nested field is refused.
 
-In the protocol `not-eq`, `not-in` and `not-starts-with` hold for null and for NaN. Predicates of `iceberg.predicates`
-are false for both, so the decoder adds `is-null` and `is-nan` to these tests.
+In the protocol `not-eq`, `not-in` and `not-starts-with` hold for null and for NaN. The predicates that are compiled
+are false for both, so the binding adds `is-null` and `is-nan` to these tests.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
 
 import msgspec
 
-from gateway.iceberg.predicates import (
+from lakegate.restrictions import wire
+from lakegate.restrictions.actions import Projection, applies
+from lakegate.restrictions.literals import NotALiteral, literal
+from lakegate.restrictions.predicates import (
     ALWAYS,
     NEVER,
     And,
@@ -25,21 +29,20 @@ from gateway.iceberg.predicates import (
     In,
     IsNan,
     IsNull,
+    Literal,
     Not,
     Or,
     Predicate,
     canonical,
 )
-from gateway.iceberg.types import NestedField, type_name
-from gateway.obligations.masks import Action, applies
-from gateway.obligations.projections import Projection
+from lakegate.restrictions.types import NestedField, type_name
 from lakegate.spark.catalog_client import LoadedTable
 from lakegate.spark.errors import RestrictionsRefused
-from lakegate.spark.literals import check_literal
 
-_MAX_DEPTH: Final = 400
 _RETAINS_NULL: Final = frozenset({Comparison.NOT_EQ, Comparison.NOT_STARTS_WITH})
-_MEMBERS: Final = frozenset({"required-column-projections", "required-row-filter"})
+_NOT_COMPARED: Final = frozenset(
+    {"time", "timestamp_ns", "timestamptz_ns", "variant", "unknown", "geometry", "geography"}
+)
 
 
 class Restrictions(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,77 +75,62 @@ def restrictions_of(loaded: LoadedTable) -> Restrictions:
     """Return the decoded restrictions of a load response, for its current schema."""
     metadata = loaded.metadata
     schemas = [each.fields for each in metadata.schemas]
-    return decode(loaded.read_restrictions, columns_of(schemas, metadata.schema.fields))
+    return decode(bytes(loaded.read_restrictions), columns_of(schemas, metadata.schema.fields))
 
 
-def decode(document: object, columns: Columns) -> Restrictions:
-    """Return the restrictions of the decoded member `read-restrictions`. An empty object restricts nothing.
+def decode(content: bytes | str, columns: Columns) -> Restrictions:
+    """Return the restrictions of the JSON of `read-restrictions`. An empty object restricts nothing.
 
     Raises:
         RestrictionsRefused: the document contains anything that this reader cannot apply in full.
     """
-    if not isinstance(document, dict) or not set(document) <= _MEMBERS:
-        raise RestrictionsRefused(f"read-restrictions must be an object with at most the members {sorted(_MEMBERS)}")
-    masks = _masks(document.get("required-column-projections", []), columns)
-    wire = document.get("required-row-filter", True)
-    return Restrictions(row_filter=_predicate(wire, columns, 0), masks=masks)
+    try:
+        found = wire.decode(content)
+    except wire.RestrictionNotSupported as refused:
+        raise RestrictionsRefused(str(refused)) from None
+    return Restrictions(row_filter=_bound(found.row_filter, columns), masks=_masks(found.projections, columns))
 
 
-def _masks(wire: object, columns: Columns) -> tuple[Projection, ...]:
-    if not isinstance(wire, list):
-        raise RestrictionsRefused("required-column-projections must be an array")
-    masks: dict[int, Projection] = {}
-    for each in wire:
-        members = _members(each, {"field-id", "action"})
-        field_id = _field_id(members["field-id"])
-        try:
-            action = Action(members["action"])
-        except ValueError:
-            raise RestrictionsRefused(f"field {field_id}: unknown action {members['action']!r}") from None
-        if field_id in masks:
-            raise RestrictionsRefused(f"field {field_id} has two actions")
-        column = columns.find(field_id)
+def _masks(projections: Sequence[Projection], columns: Columns) -> tuple[Projection, ...]:
+    found = []
+    for each in projections:
+        column = columns.find(each.field_id)
         if column is None:
             # A column of another schema of the table is not in the result, so there is nothing to mask.
-            _check_known(field_id, columns)
+            if each.field_id not in columns.known:
+                raise RestrictionsRefused(f"field {each.field_id} is not a top-level column of any schema of the table")
             continue
-        if not applies(action, column.type, required=column.required):
-            raise RestrictionsRefused(f"field {field_id}: {action} does not apply to its type {type_name(column.type)}")
-        masks[field_id] = Projection(field_id, action)
-    return tuple(masks[key] for key in sorted(masks))
+        if not applies(each.action, column.type, required=column.required):
+            raise RestrictionsRefused(
+                f"field {each.field_id}: {each.action} does not apply to its type {type_name(column.type)}"
+            )
+        found.append(each)
+    return tuple(sorted(found))
 
 
-def _check_known(field_id: int, columns: Columns) -> None:
-    """Raise `RestrictionsRefused` unless the id is that of a top-level column in another schema of the table."""
-    if field_id not in columns.known:
-        raise RestrictionsRefused(f"field {field_id} is not a top-level column of any schema of the table")
+def _bound(predicate: wire.Predicate, columns: Columns) -> Predicate:
+    match predicate:
+        case wire.Constant(value=value):
+            return ALWAYS if value else NEVER
+        case wire.Both(left=left, right=right):
+            return And((_bound(left, columns), _bound(right, columns)))
+        case wire.Either(left=left, right=right):
+            return Or((_bound(left, columns), _bound(right, columns)))
+        case wire.Not(child=child):
+            return Not(_bound(child, columns))
+        case wire.Unary():
+            return _unary(predicate.test, _column(predicate.child, columns))
+        case wire.Compare():
+            return _comparison(predicate, _column(predicate.left, columns))
+        case wire.Membership():
+            column = _column(predicate.child, columns)
+            kind = _primitive(column)
+            values = tuple(_literal(each, kind) for each in predicate.values)
+            test = In(column.id, kind, values, negated=predicate.negated)
+            return _or_missing(test, column) if predicate.negated else test
 
 
-def _predicate(wire: object, columns: Columns, depth: int) -> Predicate:
-    if isinstance(wire, bool):
-        return ALWAYS if wire else NEVER
-    if depth > _MAX_DEPTH:
-        raise RestrictionsRefused(f"the row filter is nested deeper than {_MAX_DEPTH}")
-    kind = wire.get("type") if isinstance(wire, dict) else None
-    match kind:
-        case "and" | "or":
-            members = _members(wire, {"type", "left", "right"})
-            both = tuple(_predicate(members[side], columns, depth + 1) for side in ("left", "right"))
-            return And(both) if kind == "and" else Or(both)
-        case "not":
-            return Not(_predicate(_members(wire, {"type", "child"})["child"], columns, depth + 1))
-        case "is-null" | "not-null" | "is-nan" | "not-nan":
-            return _unary(kind, _members(wire, {"type", "child"})["child"], columns)
-        case "in" | "not-in":
-            return _membership(_members(wire, {"type", "child", "values"}), columns)
-        case str() if kind in set(Comparison):
-            return _comparison(_members(wire, {"type", "left", "right"}), columns)
-        case _:
-            raise RestrictionsRefused(f"the row filter has an unknown test: {kind!r}")
-
-
-def _unary(kind: str, child: object, columns: Columns) -> Predicate:
-    column = _reference(child, columns)
+def _unary(kind: str, column: NestedField) -> Predicate:
     test: Predicate
     if kind.endswith("nan"):
         if column.type not in {"float", "double"}:
@@ -153,30 +141,15 @@ def _unary(kind: str, child: object, columns: Columns) -> Predicate:
     return Not(test) if kind.startswith("not") else test
 
 
-def _comparison(members: Mapping[str, Any], columns: Columns) -> Predicate:
-    column, operator = _reference(members["left"], columns), Comparison(members["type"])
-    kind = _primitive(column)
-    value = _literal(members["right"], kind)
+def _comparison(predicate: wire.Compare, column: NestedField) -> Predicate:
+    operator, kind = Comparison(predicate.test), _primitive(column)
+    value = _literal(predicate.right, kind)
     if kind == "uuid" and operator not in {Comparison.EQ, Comparison.NOT_EQ}:
         raise RestrictionsRefused(f"field {column.id}: Spark cannot order values of type uuid")
     if operator in {Comparison.STARTS_WITH, Comparison.NOT_STARTS_WITH} and kind != "string":
         raise RestrictionsRefused(f"field {column.id}: {operator} does not apply to type {kind}")
     test = Compare(operator, column.id, kind, value)
     return _or_missing(test, column) if operator in _RETAINS_NULL else test
-
-
-def _membership(members: Mapping[str, Any], columns: Columns) -> Predicate:
-    column = _reference(members["child"], columns)
-    kind, values = _primitive(column), members["values"]
-    if isinstance(values, dict):
-        _check_literal_type(values, "literals", "values", kind)
-        values = values["values"]
-    if not isinstance(values, list):
-        raise RestrictionsRefused(f"field {column.id}: the values of {members['type']} must be an array")
-    literals = tuple(_literal(each, kind) for each in values)
-    if members["type"] == "in":
-        return In(column.id, kind, literals)
-    return _or_missing(In(column.id, kind, literals, negated=True), column)
 
 
 def _or_missing(test: Predicate, column: NestedField) -> Predicate:
@@ -187,14 +160,14 @@ def _or_missing(test: Predicate, column: NestedField) -> Predicate:
     return Or(tuple(missing))
 
 
-def _reference(wire: object, columns: Columns) -> NestedField:
-    members = _members(wire, {"type", "id"})
-    if members["type"] != "reference":
+def _column(value: wire.Value, columns: Columns) -> NestedField:
+    if not isinstance(value, wire.Reference):
         raise RestrictionsRefused("a test of the row filter must have the reference to a column by `id` on its left")
-    field_id = _field_id(members["id"])
-    column = columns.find(field_id)
+    column = columns.find(value.field_id)
     if column is None:
-        raise RestrictionsRefused(f"the row filter needs field {field_id}, which is no top-level column of the schema")
+        raise RestrictionsRefused(
+            f"the row filter needs field {value.field_id}, which is no top-level column of the schema"
+        )
     return column
 
 
@@ -204,33 +177,27 @@ def _primitive(column: NestedField) -> str:
     return column.type
 
 
-def _literal(wire: object, kind: str) -> bool | int | float | str:
-    if isinstance(wire, dict):
-        _check_literal_type(wire, "literal", "value", kind)
-        wire = wire["value"]
-    return check_literal(wire, kind)
-
-
-def _check_literal_type(wire: Mapping[str, Any], tag: str, member: str, kind: str) -> None:
-    if wire.get("type") != tag or member not in wire or not set(wire) <= {"type", member, "data-type"}:
-        raise RestrictionsRefused(f"the row filter has an unknown form of literal: {sorted(map(str, wire))}")
-    data_type = wire.get("data-type", kind)
-    if not isinstance(data_type, str) or data_type.replace(" ", "") != kind:
+def _literal(value: wire.Value, kind: str) -> Literal:
+    if not isinstance(value, wire.Literal):
+        raise RestrictionsRefused("a test of the row filter must have a literal on its right")
+    if value.data_type is not None and value.data_type.replace(" ", "") != kind:
         raise RestrictionsRefused(f"the row filter compares a column of type {kind} with a literal of another type")
+    return check_literal(value.value, kind)
 
 
-def _field_id(wire: object) -> int:
-    if isinstance(wire, bool) or not isinstance(wire, int) or wire < 1:
-        raise RestrictionsRefused(f"a field id must be an integer greater than 0, not {wire!r}")
-    return wire
+def check_literal(value: object, kind: str) -> Literal:
+    """Return the literal in the one form of its type (`lakegate.restrictions.literals`).
 
-
-def _members(wire: object, names: set[str]) -> Mapping[str, Any]:
-    """Return `wire` if it is an object with exactly these members."""
-    if not isinstance(wire, dict) or set(wire) != names:
-        found = sorted(map(str, wire)) if isinstance(wire, dict) else type(wire).__name__
-        raise RestrictionsRefused(f"read-restrictions: expected the members {sorted(names)}, found {found}")
-    return wire
+    Raises:
+        RestrictionsRefused: the value is not one of this type, or Spark cannot have the type. A cast could change the
+            value, and the filter with it.
+    """
+    if type_name(kind) in _NOT_COMPARED:
+        raise RestrictionsRefused(f"the row filter tests a column of type {kind}, which Spark cannot compare here")
+    if isinstance(value, bool | int | float | str):
+        with suppress(NotALiteral):
+            return literal(value, kind)
+    raise RestrictionsRefused(f"the row filter has a literal that is no value of type {kind}")
 
 
 def columns_of(schemas: Sequence[Sequence[NestedField]], current: Sequence[NestedField]) -> Columns:

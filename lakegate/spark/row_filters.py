@@ -19,7 +19,7 @@ from typing import Final
 from pyspark.sql import Column
 from pyspark.sql import functions as f
 
-from gateway.iceberg.predicates import (
+from lakegate.restrictions.predicates import (
     And,
     Compare,
     Comparison,
@@ -32,7 +32,7 @@ from gateway.iceberg.predicates import (
     Or,
     Predicate,
 )
-from gateway.iceberg.types import type_name
+from lakegate.restrictions.types import type_name
 
 _OPPOSITE: Final = {
     Comparison.EQ: Comparison.NOT_EQ,
@@ -128,7 +128,7 @@ def _compared(operator: Comparison, column: Column, value: Column) -> Column:
 
 
 def literal(value: Literal, kind: str) -> Column:
-    """Return a checked literal (`lakegate.spark.literals`) as a column of the Spark type of `kind`."""
+    """Return a checked literal (`lakegate.restrictions.literals`) as a column of the Spark type of `kind`."""
     match type_name(kind):
         case "binary" | "fixed":
             return f.lit(bytearray.fromhex(str(value)))

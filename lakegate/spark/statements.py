@@ -15,10 +15,10 @@ from typing import BinaryIO
 import msgspec
 from pyspark.sql import SparkSession
 
-from gateway.iceberg.value_messages import in_words
 from lakegate.spark.config import RestCatalog, StatementsConfig
 from lakegate.spark.errors import cause_of
 from lakegate.spark.session import as_principal, start_engine
+from lakegate.value_messages import in_words
 
 MAX_ROWS = 1000
 _MAX_MESSAGE = 2000

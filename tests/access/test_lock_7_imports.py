@@ -39,11 +39,14 @@ PLANTED = {
     "The conformance kits import ports": ("../lakegate/conformance/secrets.py", "import gateway.secret_stores.vault"),
     "Apply reaches the catalog by HTTP only": ("apply/planner.py", "import gateway.features.grants.checks"),
     "Only the command line imports what is not": ("identity/tokens.py", "import lakegate.reader"),
-    "Packages beside the gateway": ("../lakegate/spark/run.py", "import lakegate.local"),
+    "Packages beside the gateway": ("../lakegate/reader/table.py", "import lakegate.local"),
     "The local stack and the conformance kits": ("../lakegate/local/stack.py", "import gateway.app"),
-    "The reader imports nothing": ("../lakegate/reader/wire.py", "import gateway.iceberg.types"),
+    "The reader, the Spark jobs": ("../lakegate/spark/run.py", "import gateway.iceberg.types"),
+    "Shared restrictions are pure": ("../lakegate/restrictions/wire.py", "import pyarrow"),
     "Only the door mints permits": ("features/grants/checks.py", "from gateway.access.door import _mint"),
 }
+
+_BESIDE = ("conformance/secrets", "local/stack", "reader/table", "restrictions/wire", "spark/run", "value_messages")
 
 #: Modules named by the contracts, which the sample package must contain.
 _MODULES = (
@@ -89,7 +92,7 @@ _MODULES = (
     *("features.grants.grants", "features.grants.checks", "features.grants.role_guards"),
     "apply.planner",
     *("secret_stores.vault", "events.kafka", "events.nats"),
-    *(f"../lakegate/{name}" for name in ("conformance/secrets", "local/stack", "reader/wire", "spark/run")),
+    *(f"../lakegate/{name}" for name in _BESIDE),
 )
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from gateway import settings
 
 # Older versions have the stack in another package.
-_STACK = "lakegate.local" if find_spec("lakegate.local") else "lakegate.local"
+_STACK = "lakegate.local" if find_spec("lakegate.local") else "gateway.embedded"
 _MODULES = ("bootstrap", "ready", "stack", "toolchain", "up")
 bootstrap, ready, stack, toolchain, up = (import_module(f"{_STACK}.{name}") for name in _MODULES)
 

@@ -19,12 +19,11 @@ import msgspec
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from gateway.iceberg.predicates import ALWAYS, And, Compare, Comparison, In, Not, Predicate
-from gateway.iceberg.types import NestedField
-from gateway.obligations.masks import Action
-from gateway.obligations.projections import Projection
 from gateway.settings import java_home, load, search_path
 from lakegate.local import jdk, spark_jars, toolchain
+from lakegate.restrictions.actions import Action, Projection
+from lakegate.restrictions.predicates import ALWAYS, And, Compare, Comparison, In, Not, Predicate
+from lakegate.restrictions.types import NestedField
 from lakegate.spark.config import Engine
 from lakegate.spark.governed import new_salt, restricted
 from lakegate.spark.restrictions import Restrictions

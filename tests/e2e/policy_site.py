@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from gateway.obligations.masks import Action
+from lakegate.restrictions.actions import Action
 from lakegate.spark.sources import default_directory
 from tests.contract.columns import give
 from tests.contract.test_data_policies import POLICY, change, make

@@ -21,8 +21,8 @@ from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.typedef import Record
 
-from gateway.iceberg.predicates import And, Compare, Constant, In, IsNan, IsNull, Not, Or, Predicate, field_ids
-from gateway.obligations.masks import Action, applies
+from lakegate.restrictions.actions import Action, applies
+from lakegate.restrictions.predicates import And, Compare, Constant, In, IsNan, IsNull, Not, Or, Predicate, field_ids
 from tests.contract.test_data_policies import POLICY, change, make
 from tests.contract.test_tags import attach, define, detach, tags_path
 from tests.contract.world import Person, World, send_until_decided, unique

@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from gateway.obligations.compilers.spark import mask_sql
-from gateway.obligations.masks import Action
 from gateway.settings import java_home, load, search_path
 from lakegate.local import jdk, spark_jars, toolchain
+from lakegate.restrictions.actions import Action
 from lakegate.spark.config import Engine
 from lakegate.spark.session import start_engine
 from tests import policy_agreement

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterator
 
@@ -12,14 +11,13 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from gateway.iceberg.predicates import Predicate
-from gateway.iceberg.types import NestedField
 from gateway.obligations.compilers.read_restrictions import read_restrictions
 from gateway.obligations.kinds import TableRestrictions
-from gateway.obligations.masks import Action, applies
-from gateway.obligations.projections import Projection
 from gateway.settings import java_home, load, search_path
 from lakegate.local import jdk, spark_jars, toolchain
+from lakegate.restrictions.actions import Action, Projection, applies
+from lakegate.restrictions.predicates import Predicate
+from lakegate.restrictions.types import NestedField
 from lakegate.spark.config import Engine
 from lakegate.spark.masks import masked as spark_mask
 from lakegate.spark.restrictions import Restrictions, columns_of, decode
@@ -55,7 +53,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 def through_the_wire(predicate: Predicate, masks: tuple[Projection, ...] = ()) -> Restrictions:
     """Encode restrictions as the gateway does, and decode them as a governed read does."""
     wire = read_restrictions(TableRestrictions("t", predicate, masks, False, "m"))
-    return decode(json.loads(wire) if wire else {}, columns_of([FIELDS], FIELDS))
+    return decode(wire or b"{}", columns_of([FIELDS], FIELDS))
 
 
 def test_row_filters_of_the_gateway_keep_the_rows_of_the_reference(spark: SparkSession) -> None:

@@ -16,9 +16,9 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from gateway.iceberg.types import ListType, MapType, NestedField, StructType, Type
 from gateway.obligations.compilers.trino import mask_sql, row_filter_sql
-from gateway.obligations.masks import Action, applies
+from lakegate.restrictions.actions import Action, applies
+from lakegate.restrictions.types import ListType, MapType, NestedField, StructType, Type
 from tests.e2e.random_policies import EVOLVING, NESTED, hidden
 from tests.e2e.trino import launched
 from tests.policy_agreement import COLUMNS, SALT, random_predicate, random_rows, written

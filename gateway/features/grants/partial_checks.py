@@ -11,12 +11,12 @@ from gateway.access.nouns.refs import ObjectType, Ref
 from gateway.access.nouns.relations import VISIBLE_BY, Can
 from gateway.access.operations.checks import Check, ColumnMask, EngineRestrictions
 from gateway.access.restrictions.policy_verdict import PolicyVerdict
-from gateway.iceberg.predicates import ALWAYS
 from gateway.obligations.binding_columns import unambiguous_names
 from gateway.obligations.columns import Columns, RestrictionNotExpressible
 from gateway.obligations.compilers.trino import mask_sql, row_filter_sql
 from gateway.obligations.kinds import TableRestrictions
-from gateway.obligations.masks import Action
+from lakegate.restrictions.actions import Action
+from lakegate.restrictions.predicates import ALWAYS
 
 _MANY: Final = 6
 """Minimum number of checks on an object from which a visibility check saves time."""

@@ -24,7 +24,7 @@ from gateway.db.tasks.task_queues import CLEANUP_PERIOD, RETENTION, QueueSetting
 from gateway.db.tasks.tasks import Queue
 from gateway.features.kit import UseCases
 from gateway.iceberg.errors import BadRequestException
-from gateway.iceberg.value_messages import in_words
+from lakegate.value_messages import in_words
 
 _OF_PROJECTS: Final = frozenset({Queue.TASK_LOG_CLEANUP})
 _SHORTEST: Final = timedelta(minutes=1)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from gateway.iceberg.predicates import Predicate
-from gateway.iceberg.types import ListType, MapType, StructType, Type, type_name
 from gateway.obligations.columns import RestrictionNotExpressible
 from gateway.obligations.compilers.masks import mask_text
 from gateway.obligations.compilers.sql import Dialect, predicate_sql, quoted
-from gateway.obligations.masks import Action
+from lakegate.restrictions.actions import Action
+from lakegate.restrictions.predicates import Predicate
+from lakegate.restrictions.types import ListType, MapType, StructType, Type, type_name
 
 _SWAP: Final = "'" + "(..)" * 8 + r"', '\8\7\6\5\4\3\2\1'"
 

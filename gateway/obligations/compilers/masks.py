@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from gateway.iceberg.predicates import ALWAYS, Predicate
-from gateway.iceberg.types import NestedField, Type, type_name
 from gateway.obligations.columns import RestrictionNotExpressible
 from gateway.obligations.compilers.sql import Dialect, predicate_sql
-from gateway.obligations.masks import Action, applies, without_salt
-from gateway.obligations.projections import Projection
+from lakegate.restrictions.actions import Action, Projection, applies, without_salt
+from lakegate.restrictions.predicates import ALWAYS, Predicate
+from lakegate.restrictions.types import NestedField, Type, type_name
 
 _SALT_BYTES = 16
 

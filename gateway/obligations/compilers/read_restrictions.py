@@ -13,7 +13,8 @@ from typing import Any, Final, assert_never
 
 import msgspec
 
-from gateway.iceberg.predicates import (
+from gateway.obligations.kinds import TableRestrictions
+from lakegate.restrictions.predicates import (
     ALWAYS,
     And,
     Compare,
@@ -27,8 +28,7 @@ from gateway.iceberg.predicates import (
     Predicate,
     simplified,
 )
-from gateway.iceberg.types import type_name
-from gateway.obligations.kinds import TableRestrictions
+from lakegate.restrictions.types import type_name
 
 Json = bool | dict[str, Any]
 """A predicate of the protocol."""

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, assert_never
 
-from gateway.iceberg.predicates import (
+from gateway.obligations.columns import RestrictionNotExpressible
+from lakegate.restrictions.predicates import (
     And,
     Compare,
     Comparison,
@@ -25,8 +26,7 @@ from gateway.iceberg.predicates import (
     Or,
     Predicate,
 )
-from gateway.iceberg.types import Type, type_name
-from gateway.obligations.columns import RestrictionNotExpressible
+from lakegate.restrictions.types import Type, type_name
 
 _OPERATORS: Final[Mapping[Comparison, str]] = {
     Comparison.EQ: "=",
@@ -103,7 +103,7 @@ class Dialect:
         return found
 
     def literal(self, value: Literal, kind: str) -> str:
-        """Return the SQL text of a literal in the form of `gateway.obligations.literals`."""
+        """Return the SQL text of a literal in the form of `lakegate.restrictions.literals`."""
         name = type_name(kind)
         sql_type = self.primitive(kind)
         if name == "boolean":

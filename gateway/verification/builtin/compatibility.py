@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from gateway.iceberg.types import Type, type_name
 from gateway.verification.builtin.documents import Columns, FlatColumn, columns_of, table_after, table_before
 from gateway.verification.builtin.rule import DATA_UPDATES, PROPERTY_UPDATES, Concern
 from gateway.verification.port import ChangeKind, ProposedChange
+from lakegate.restrictions.types import Type, type_name
 
 CONCERN: Final = Concern(
     kinds=frozenset({ChangeKind.COMMIT}),

@@ -8,14 +8,13 @@ from typing import Literal
 
 import msgspec
 
-from gateway.iceberg.codec import ABSENT
 from gateway.iceberg.generic_tables import read_document
 from gateway.iceberg.metadata import TableMetadata, decode_stored_table_metadata
 from gateway.iceberg.schema import Schema
-from gateway.iceberg.types import StructType, Type
 from gateway.iceberg.views import decode_stored_view_metadata
 from gateway.verification.panel import VerifierFailed
 from gateway.verification.port import ProposedChange
+from lakegate.restrictions.types import ABSENT, StructType, Type
 
 
 class DocumentMissing(VerifierFailed):

@@ -11,10 +11,10 @@ from typing import Final, Literal
 
 from gateway.iceberg.metadata import TableMetadata
 from gateway.iceberg.partition import PartitionField
-from gateway.iceberg.types import type_name
 from gateway.verification.builtin.documents import table_after, table_before
 from gateway.verification.builtin.rule import DATA_UPDATES, PROPERTY_UPDATES, Concern
 from gateway.verification.port import ChangeKind, ProposedChange
+from lakegate.restrictions.types import type_name
 
 PartitionEvolution = Literal["none", "add_only", "any"]
 

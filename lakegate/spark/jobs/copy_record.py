@@ -9,9 +9,8 @@ from typing import Final
 
 import msgspec
 
-from gateway.iceberg.types import NestedField
-from gateway.obligations.masks import without_salt
-from gateway.obligations.projections import Projection
+from lakegate.restrictions.actions import Projection, without_salt
+from lakegate.restrictions.types import NestedField
 from lakegate.spark.catalog_client import NO_NAMESPACE, NO_TABLE, Metadata, Snapshot
 from lakegate.spark.config import CopyConfig, OnBehalfOf
 from lakegate.spark.errors import GovernedReadRefused, RequestRefused

@@ -12,7 +12,6 @@ from gateway.access.nouns.resolved import Excerpt
 from gateway.access.restrictions import bound_restrictions
 from gateway.access.restrictions.bound_restrictions import BoundRestrictions
 from gateway.access.restrictions.policy_verdict import PolicyVerdict
-from gateway.iceberg.predicates import Comparison
 from gateway.obligations.binding import restrictions_of
 from gateway.obligations.data_policies import (
     Attribute,
@@ -26,6 +25,7 @@ from gateway.obligations.data_policies import (
     PrincipalAttributes,
     RowFilter,
 )
+from lakegate.restrictions.predicates import Comparison
 
 
 def excerpt(kind: str = "string", location: str = "m1", columns: int = 1) -> Excerpt:

@@ -27,7 +27,6 @@ from gateway.db.tables.documents import Document
 from gateway.features.credentials.credential_terms import load_level
 from gateway.features.tables.loads import load_representation, require_same_columns, shows_data
 from gateway.iceberg.errors import CatalogError, ForbiddenException
-from gateway.iceberg.predicates import Comparison
 from gateway.iceberg.wire import CommitTableRequest, CreateTableRequest, RemoteSignRequest
 from gateway.obligations.application import restrictions_for_load
 from gateway.obligations.data_policies import (
@@ -46,8 +45,9 @@ from gateway.obligations.data_policies import (
     RoleTest,
     RowFilter,
 )
-from gateway.obligations.masks import Action
 from gateway.scope.level import AccessLevel
+from lakegate.restrictions.actions import Action
+from lakegate.restrictions.predicates import Comparison
 from tests.access import world
 from tests.access.world import DoorFixture, request_context
 

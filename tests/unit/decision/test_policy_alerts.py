@@ -10,7 +10,6 @@ from gateway.access.dependency_errors import DatabaseUnavailable
 from gateway.access.door.engines import Engines
 from gateway.access.restrictions.data_restrictions import DataRestrictions
 from gateway.db.policies.policy_alerts import PolicyAlerts
-from gateway.iceberg.predicates import NEVER
 from gateway.obligations.binding import PolicyProblem
 from gateway.obligations.data_policies import (
     AnyOf,
@@ -21,6 +20,7 @@ from gateway.obligations.data_policies import (
     NullTest,
     RowFilter,
 )
+from lakegate.restrictions.predicates import NEVER
 from tests.access import world
 from tests.access.world import request_context
 from tests.unit.decision.test_data_restrictions import LOAD, TRUSTED, People, by_engine, fixture, policy

@@ -12,7 +12,6 @@ from gateway.access.nouns.relations import Can
 from gateway.access.operations.checks import BatchCheck, Check
 from gateway.access.principals import actor_of
 from gateway.features.tables.loads import load_representation
-from gateway.iceberg.predicates import NEVER, Comparison, In, Predicate
 from gateway.obligations.data_policies import (
     Attribute,
     AttributeSource,
@@ -22,6 +21,7 @@ from gateway.obligations.data_policies import (
     RowFilter,
 )
 from gateway.obligations.kinds import TableRestrictions
+from lakegate.restrictions.predicates import NEVER, Comparison, In, Predicate
 from tests.access import world
 from tests.access.world import DoorFixture, request_context
 from tests.unit.decision.test_data_restrictions import ENGINE, LOAD, TRUSTED, People, fixture, policy

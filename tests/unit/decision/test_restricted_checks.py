@@ -16,8 +16,6 @@ from gateway.access.restrictions.policy_verdict import PolicyVerdict
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.features.grants.checks import Checks
 from gateway.features.grants.partial_checks import restricted_answer
-from gateway.iceberg.predicates import ALWAYS
-from gateway.iceberg.types import NestedField
 from gateway.obligations.columns import Columns
 from gateway.obligations.data_policies import (
     AppliesTo,
@@ -31,8 +29,9 @@ from gateway.obligations.data_policies import (
     RowFilter,
 )
 from gateway.obligations.kinds import TableRestrictions
-from gateway.obligations.masks import Action
-from gateway.obligations.projections import Projection
+from lakegate.restrictions.actions import Action, Projection
+from lakegate.restrictions.predicates import ALWAYS
+from lakegate.restrictions.types import NestedField
 from tests.access import world
 from tests.access.world import DoorFixture, request_context
 from tests.support.kits import kit_of

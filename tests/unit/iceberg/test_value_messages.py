@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from gateway.iceberg.codec import decode
 from gateway.iceberg.errors import BadRequestException
-from gateway.iceberg.value_messages import FORMS, in_words
+from lakegate.value_messages import FORMS, in_words
 
 _ROOT = Path(__file__).parents[3]
 _SOURCES = sorted(path for room in ("gateway", "lakegate") for path in (_ROOT / room).rglob("*.py"))

@@ -8,9 +8,10 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from gateway.iceberg import codec, updates, wire
+from gateway.iceberg import updates, wire
 from gateway.iceberg.errors import BadRequestException, IdentifierNameEmpty
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
+from lakegate.restrictions.types import ABSENT
 
 
 def decode(body: Any, kind: Any) -> Any:
@@ -96,7 +97,7 @@ def test_null_counts_as_absent() -> None:
     body = {"name": "t", "schema": {"type": "struct", "fields": []}, "location": None, "properties": None}
     request = decode({**body, "stage-create": None, "partition-spec": None}, wire.CreateTableRequest)
     assert (request.location, request.properties, request.stage_create) == (None, {}, False)
-    assert request.partition_spec == codec.ABSENT
+    assert request.partition_spec == ABSENT
 
 
 def test_a_null_member_does_not_hide_another_error() -> None:

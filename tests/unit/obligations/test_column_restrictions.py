@@ -11,10 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.iceberg.types import NestedField
 from gateway.obligations.columns import Columns, RestrictionNotExpressible, columns_of, held_back
-from gateway.obligations.masks import Action, applies
-from gateway.obligations.projections import Projection, read_restrictions
+from gateway.obligations.compilers.read_restrictions import read_restrictions
+from gateway.obligations.kinds import TableRestrictions
+from lakegate.restrictions.actions import Action, Projection, applies
+from lakegate.restrictions.predicates import ALWAYS
+from lakegate.restrictions.types import NestedField
 
 
 def column(id: int, name: str = "", type: Any = "string", *, required: bool = False) -> dict[str, Any]:
@@ -33,6 +35,11 @@ def document(*schemas: list[dict[str, Any]], current: int = -1) -> bytes:
             "current-schema-id": range(len(encoded))[current],
         }
     ).encode()
+
+
+def encoded(projections: tuple[Projection, ...]) -> bytes:
+    """Return the JSON of restrictions with these masks and without a row filter."""
+    return read_restrictions(TableRestrictions("t", ALWAYS, projections, False, "m"))
 
 
 def a_struct(*fields: dict[str, Any]) -> dict[str, Any]:
@@ -119,15 +126,14 @@ def test_column_names_are_those_of_the_current_schema() -> None:
 @pytest.mark.threat("LG-POL-11")
 def test_encoded_restrictions_contain_ids_and_actions_deterministically() -> None:
     projections = (Projection(4, Action.REPLACE_WITH_NULL), Projection(2, Action.MASK_TO_FIXED_VALUE))
-    encoded = read_restrictions(projections)
-    assert encoded == read_restrictions(projections[::-1])
-    assert json.loads(encoded) == {
+    assert encoded(projections) == encoded(projections[::-1])
+    assert json.loads(encoded(projections)) == {
         "required-column-projections": [
             {"field-id": 2, "action": "mask-to-fixed-value"},
             {"field-id": 4, "action": "replace-with-null"},
         ]
     }
-    assert read_restrictions(()) == b"", "without restrictions the member must be omitted"
+    assert encoded(()) == b"", "without restrictions the member must be omitted"
 
 
 TYPES = st.sampled_from(["string", "long", "date", "geometry", "unknown", "variant", "decimal(9,2)"])
@@ -166,7 +172,7 @@ def test_every_ungranted_column_is_restricted_once_as_its_types_allow(
     for each in projections:
         some = fields[each.field_id]
         assert all(applies(each.action, f.type, required=any(g.required for g in some)) for f in some)
-    assert msgspec.json.decode(read_restrictions(projections) or b"{}") is not None
+    assert msgspec.json.decode(encoded(projections) or b"{}") is not None
 
 
 @pytest.mark.threat("LG-DEC-27")

@@ -7,9 +7,9 @@ from itertools import product
 
 import pytest
 
-from gateway.iceberg.types import ListType, MapType, NestedField, StructType, Type
-from gateway.obligations.masks import Action, applies
-from gateway.obligations.projections import Projection, reveals_no_more, strictest
+from gateway.obligations.projections import reveals_no_more, strictest
+from lakegate.restrictions.actions import Action, Projection, applies
+from lakegate.restrictions.types import ListType, MapType, NestedField, StructType, Type
 
 PRIMITIVES = (
     "boolean", "int", "long", "float", "double", "decimal(9,2)", "date", "time", "timestamp", "timestamptz",

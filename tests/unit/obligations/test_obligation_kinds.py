@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.iceberg.predicates import ALWAYS, NEVER, IsNull, all_of
 from gateway.obligations.application import (
     EnforcementPoint,
     hidden_operations,
@@ -32,9 +31,9 @@ from gateway.obligations.kinds import (
     RowFilters,
     TableRestrictions,
 )
-from gateway.obligations.masks import Action
 from gateway.obligations.merging import Obligations
-from gateway.obligations.projections import Projection
+from lakegate.restrictions.actions import Action, Projection
+from lakegate.restrictions.predicates import ALWAYS, NEVER, IsNull, all_of
 
 _WORDS = st.frozensets(st.sampled_from(["a", "b", "c"]), min_size=1)
 _PROJECTIONS = st.dictionaries(st.integers(1, 4), st.sampled_from(Action)).map(

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.iceberg.types import NestedField
 from gateway.obligations.columns import Columns
+from lakegate.restrictions.types import NestedField
 
 _TEXT = "string"
 

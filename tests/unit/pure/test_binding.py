@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from gateway.iceberg.predicates import NEVER, And, Compare, Comparison, In, IsNull, Not, Or, Predicate
-from gateway.iceberg.types import NestedField, StructType, Type
 from gateway.obligations.binding import BindingResult, RestrictionNotExpressible, restrictions_of
 from gateway.obligations.binding_columns import unambiguous_names
 from gateway.obligations.columns import Columns
@@ -34,8 +32,9 @@ from gateway.obligations.data_policies import (
     RowFilter,
     Test,
 )
-from gateway.obligations.masks import Action
-from gateway.obligations.projections import Projection
+from lakegate.restrictions.actions import Action, Projection
+from lakegate.restrictions.predicates import NEVER, And, Compare, Comparison, In, IsNull, Not, Or, Predicate
+from lakegate.restrictions.types import NestedField, StructType, Type
 from tests.reference_policies import keeps
 
 HIDDEN = "hides all rows"

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.iceberg.predicates import Comparison
 from gateway.obligations.data_policies import (
     AllOf,
     AnyOf,
@@ -24,7 +23,8 @@ from gateway.obligations.data_policies import (
     attributes_of,
     roles_tested_by,
 )
-from gateway.obligations.masks import Action
+from lakegate.restrictions.actions import Action
+from lakegate.restrictions.predicates import Comparison
 
 COLUMN = ColumnReference(name="region")
 

@@ -12,13 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.iceberg.predicates import ALWAYS, NEVER, Compare, Comparison, In, IsNull, Or, Predicate
-from gateway.iceberg.types import ListType, MapType, NestedField, StructType, Type
 from gateway.obligations.columns import RestrictionNotExpressible
 from gateway.obligations.compilers.duckdb import DIALECT, mask_sql, row_filter_sql
 from gateway.obligations.compilers.masks import view_text
-from gateway.obligations.masks import Action
-from gateway.obligations.projections import Projection
+from lakegate.restrictions.actions import Action, Projection
+from lakegate.restrictions.predicates import ALWAYS, NEVER, Compare, Comparison, In, IsNull, Or, Predicate
+from lakegate.restrictions.types import ListType, MapType, NestedField, StructType, Type
 from tests.policy_agreement import Engine, compare_masks, compare_predicates
 from tests.policy_engines import duckdb_engine
 

@@ -8,10 +8,10 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.iceberg.predicates import ALWAYS, NEVER, And, Compare, Comparison, IsNull, Not, Predicate
 from gateway.obligations.kinds import TableRestrictions
-from gateway.obligations.masks import Action
-from gateway.obligations.projections import Projection, meet, reveals_no_more
+from gateway.obligations.projections import meet, reveals_no_more
+from lakegate.restrictions.actions import Action, Projection
+from lakegate.restrictions.predicates import ALWAYS, NEVER, And, Compare, Comparison, IsNull, Not, Predicate
 from tests.reference_policies import merged
 
 EVERY = list(Action)

@@ -12,11 +12,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.iceberg.predicates import ALWAYS, NEVER, And, Compare, Comparison, Constant, In, IsNull, Not, Or, Predicate
 from gateway.obligations.compilers.read_restrictions import predicate_json, read_restrictions
 from gateway.obligations.kinds import TableRestrictions
-from gateway.obligations.masks import Action
-from gateway.obligations.projections import Projection
+from lakegate.restrictions.actions import Action, Projection
+from lakegate.restrictions.predicates import (
+    ALWAYS,
+    NEVER,
+    And,
+    Compare,
+    Comparison,
+    Constant,
+    In,
+    IsNull,
+    Not,
+    Or,
+    Predicate,
+)
 from tests.policy_agreement import COLUMNS, random_predicate, random_rows
 from tests.reference_policies import keeps, parsed
 from tests.wire_predicates import Nulls, holds

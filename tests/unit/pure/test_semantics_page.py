@@ -10,14 +10,14 @@ from itertools import product
 import pytest
 
 from gateway.access.decisions.decision import Failure, Outcome
-from gateway.iceberg.predicates import Comparison
-from gateway.iceberg.types import ListType, NestedField, StructType, Type
 from gateway.identity.errors import Refusal
 from gateway.obligations.columns import RestrictionNotExpressible
 from gateway.obligations.compilers import duckdb, spark, trino
-from gateway.obligations.literals import comparable
-from gateway.obligations.masks import Action, applies
 from gateway.obligations.projections import meet
+from lakegate.restrictions.actions import Action, applies
+from lakegate.restrictions.literals import comparable
+from lakegate.restrictions.predicates import Comparison
+from lakegate.restrictions.types import ListType, NestedField, StructType, Type
 from tests.docs_commands import ROOT
 
 _PAGE = (ROOT / "docs" / "data-policies.md").read_text()

@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.iceberg.predicates import ALWAYS, NEVER, Comparison, Predicate
-from gateway.iceberg.types import NestedField
 from gateway.obligations.binding import restrictions_of
 from gateway.obligations.columns import Columns
 from gateway.obligations.data_policies import (
@@ -32,6 +30,8 @@ from gateway.obligations.data_policies import (
     Test,
     attributes_of,
 )
+from lakegate.restrictions.predicates import ALWAYS, NEVER, Comparison, Predicate
+from lakegate.restrictions.types import NestedField
 from tests.reference_policies import keeps
 
 FIELDS = tuple(NestedField(id=id, name=name, type="string", required=False) for id, name in ((1, "a"), (2, "b")))

@@ -14,7 +14,8 @@ from pyiceberg.schema import Schema
 
 from lakegate.reader import Action, RestrictionNotSupported, bind
 from lakegate.reader.masks import mask
-from lakegate.reader.wire import Compare, Literal, Predicate, Projection, ReadRestrictions, Reference
+from lakegate.restrictions.actions import Projection
+from lakegate.restrictions.wire import Compare, Literal, Predicate, ReadRestrictions, Reference
 
 SALT = bytes(range(16))
 ID, ROW = 50, 99

@@ -12,7 +12,8 @@ from pyiceberg import types as iceberg
 from pyiceberg.schema import Schema
 
 from lakegate.reader import Action, ReadRestrictions, RestrictionNotSupported, apply, bind, decode
-from lakegate.reader.wire import Both, Compare, Constant, Literal, Membership, Not, Projection, Reference, Unary
+from lakegate.restrictions.actions import Projection
+from lakegate.restrictions.wire import Both, Compare, Constant, Literal, Membership, Not, Reference, Unary
 
 SALT = bytes(range(16))
 REF = {"type": "reference", "id": 14}
@@ -77,7 +78,7 @@ def deep(levels: int) -> Any:
         {"type": ["eq"]},
         [],
         "true",
-        deep(65),
+        deep(129),
     ],
     ids=lambda value: json.dumps(value)[:60],
 )

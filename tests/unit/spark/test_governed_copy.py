@@ -20,9 +20,8 @@ from gateway.iceberg.errors import (
     TableActionForbidden,
     WarehouseActionForbidden,
 )
-from gateway.iceberg.types import NestedField
-from gateway.obligations.masks import Action
-from gateway.obligations.projections import Projection
+from lakegate.restrictions.actions import Action, Projection
+from lakegate.restrictions.types import NestedField
 from lakegate.spark.catalog_client import Metadata
 from lakegate.spark.config import CopyConfig, OnBehalfOf, parse_config
 from lakegate.spark.errors import ConfigError, GovernedReadRefused, RequestRefused, RestrictionsRefused

@@ -8,14 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from gateway.iceberg.predicates import And, Compare, Comparison, In, IsNan, IsNull, Not, Or
-from gateway.iceberg.types import NestedField
-from gateway.obligations.masks import Action
-from gateway.obligations.projections import Projection
+from lakegate.restrictions.actions import Action, Projection
+from lakegate.restrictions.predicates import And, Compare, Comparison, In, IsNan, IsNull, Not, Or
+from lakegate.restrictions.types import NestedField
 from lakegate.spark.catalog_client import LoadedTable
 from lakegate.spark.errors import RestrictionsRefused
-from lakegate.spark.literals import check_literal
-from lakegate.spark.restrictions import Restrictions, columns_of, decode
+from lakegate.spark.restrictions import Restrictions, check_literal, columns_of
+from lakegate.spark.restrictions import decode as decode_json
 
 FIELDS: list[dict[str, Any]] = [
     {"id": 1, "name": "id", "type": "long", "required": True},
@@ -31,6 +30,10 @@ FIELDS: list[dict[str, Any]] = [
 CURRENT = msgspec.convert(FIELDS, tuple[NestedField, ...])
 OLD = msgspec.convert([{"id": 9, "name": "gone", "type": "string", "required": False}], tuple[NestedField, ...])
 COLUMNS = columns_of([CURRENT, OLD], CURRENT)
+
+
+def decode(document: object) -> Restrictions:
+    return decode_json(msgspec.json.encode(document), COLUMNS)
 
 
 def mask(field: object, action: object, **more: object) -> dict[str, Any]:
@@ -49,9 +52,9 @@ def compare(operator: str, field: int, value: object) -> dict[str, Any]:
     return {"type": operator, "left": reference(field), "right": value}
 
 
-@pytest.mark.parametrize("document", [{}, {"required-column-projections": []}, keep(True)])
+@pytest.mark.parametrize("document", [{}, {"required-column-projections": []}, keep(True), keep({"type": "true"})])
 def test_empty_restrictions_restrict_nothing(document: object) -> None:
-    assert not decode(document, COLUMNS)
+    assert not decode(document)
 
 
 def test_an_absent_member_restricts_nothing_and_null_is_refused() -> None:
@@ -59,9 +62,9 @@ def test_an_absent_member_restricts_nothing_and_null_is_refused() -> None:
     absent, null = (
         msgspec.json.decode(metadata + end, type=LoadedTable) for end in (b"}", b', "read-restrictions": null}')
     )
-    assert not decode(absent.read_restrictions, COLUMNS)
+    assert not decode_json(bytes(absent.read_restrictions), COLUMNS)
     with pytest.raises(RestrictionsRefused):
-        decode(null.read_restrictions, COLUMNS)
+        decode_json(bytes(null.read_restrictions), COLUMNS)
 
 
 def test_masks_and_the_filter_are_decoded() -> None:
@@ -69,7 +72,7 @@ def test_masks_and_the_filter_are_decoded() -> None:
     document = mask(2, "show-last-4") | keep(
         {"type": "and", "left": compare("gt", 1, literal), "right": {"type": "not-nan", "child": reference(3)}}
     )
-    decoded = decode(document, COLUMNS)
+    decoded = decode(document)
     assert decoded == Restrictions(
         row_filter=And((Compare(Comparison.GT, 1, "long", 34), Not(IsNan(3)))),
         masks=(Projection(2, Action.SHOW_LAST_4),),
@@ -78,17 +81,15 @@ def test_masks_and_the_filter_are_decoded() -> None:
 
 
 def test_negated_tests_of_the_protocol_hold_for_null_and_nan() -> None:
-    assert decode(keep(compare("not-eq", 2, "x")), COLUMNS).row_filter == Or(
+    assert decode(keep(compare("not-eq", 2, "x"))).row_filter == Or(
         (Compare(Comparison.NOT_EQ, 2, "string", "x"), IsNull(2))
     )
     values = {"type": "not-in", "child": reference(3), "values": [1, 2.5]}
-    assert decode(keep(values), COLUMNS).row_filter == Or(
-        (In(3, "double", (1.0, 2.5), negated=True), IsNull(3), IsNan(3))
-    )
+    assert decode(keep(values)).row_filter == Or((In(3, "double", (1.0, 2.5), negated=True), IsNull(3), IsNan(3)))
 
 
 def test_a_mask_of_a_column_that_the_read_schema_does_not_have_is_skipped() -> None:
-    assert not decode(mask(9, "mask-alphanum"), COLUMNS)
+    assert not decode(mask(9, "mask-alphanum"))
 
 
 @pytest.mark.parametrize(
@@ -108,7 +109,6 @@ def test_a_mask_of_a_column_that_the_read_schema_does_not_have_is_skipped() -> N
         {"required-column-projections": [{"field-id": 2, "action": name} for name in ("mask-alphanum", "show-last-4")]},
         keep(None),
         keep("true"),
-        keep({"type": "true"}),
         keep({"type": "xor", "left": True, "right": True}),
         keep({"type": "and", "left": True}),
         keep({"type": "not", "child": True, "term": "x"}),
@@ -135,15 +135,15 @@ def test_a_mask_of_a_column_that_the_read_schema_does_not_have_is_skipped() -> N
 )
 def test_what_cannot_be_applied_in_full_is_refused(document: object) -> None:
     with pytest.raises(RestrictionsRefused):
-        decode(document, COLUMNS)
+        decode(document)
 
 
 def test_a_filter_that_is_nested_too_deep_is_refused_without_a_stack_overflow() -> None:
     test: dict[str, Any] | bool = True
     for _ in range(900):
         test = {"type": "not", "child": test}
-    with pytest.raises(RestrictionsRefused, match="deeper than 400"):
-        decode(keep(test), COLUMNS)
+    with pytest.raises(RestrictionsRefused, match="deeper than 128"):
+        decode(keep(test))
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,6 @@ def test_a_filter_that_is_nested_too_deep_is_refused_without_a_stack_overflow() 
         ("decimal(9,2)", "14.20", "14.20"),
         ("decimal(9,2)", "14.2", "14.20"),
         ("decimal(9,2)", "14.2000", "14.20"),
-        ("decimal(9,2)", "1E+3", "1000.00"),
         ("decimal(9,2)", "-0", "0.00"),
         ("date", "2017-11-16", "2017-11-16"),
         ("timestamp", "2017-11-16T22:31:08", "2017-11-16T22:31:08.000000"),
@@ -171,6 +170,7 @@ def test_literals_in_text_form_get_one_form(kind: str, value: str, canonical: st
         ("decimal(9,2)", "14.205"),
         ("decimal(9,2)", "12345678.00"),
         ("decimal(9,2)", "NaN"),
+        ("decimal(9,2)", "1E+3"),
         ("decimal(9,2)", "1e999999999"),
         ("date", "2017-02-30"),
         ("date", "today"),

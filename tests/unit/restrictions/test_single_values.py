@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.iceberg.single_values import is_value_of
+from lakegate.restrictions.literals import is_value_of
 
 
 @pytest.mark.parametrize(

@@ -10,33 +10,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final, TypeAlias
 
-#: The nesting of a filter, so that a response cannot exhaust the stack.
-DEEPEST: Final = 64
+from lakegate.restrictions.actions import Action, Projection
+
+#: The nesting of a filter, so that a response cannot exhaust the stack. The gateway sends fewer than 100 levels.
+DEEPEST: Final = 128
 _INT_MAX: Final = 2**31 - 1
 
 
 class RestrictionNotSupported(Exception):
-    """Raised for a restriction that the reader cannot apply in full. No row is returned then.
+    """Raised for a restriction that a client cannot apply in full. No row is returned then.
 
     The text names the restriction and field ids. It contains no value of a row and no literal of a filter.
     """
-
-
-class Action(StrEnum):
-    """The nine projections of the protocol. The values are the names in the protocol."""
-
-    MASK_ALPHANUM = "mask-alphanum"
-    MASK_TO_FIXED_VALUE = "mask-to-fixed-value"
-    REPLACE_WITH_NULL = "replace-with-null"
-    SHOW_FIRST_4 = "show-first-4"
-    SHOW_LAST_4 = "show-last-4"
-    TRUNCATE_TO_YEAR = "truncate-to-year"
-    TRUNCATE_TO_MONTH = "truncate-to-month"
-    SHA_256_GLOBAL = "sha-256-global"
-    SHA_256_QUERY_LOCAL = "sha-256-query-local"
 
 
 @dataclass(frozen=True)
@@ -125,14 +112,6 @@ UNARY: Final = frozenset({"is-null", "not-null", "is-nan", "not-nan"})
 COMPARISONS: Final = frozenset(
     {"eq", "not-eq", "lt", "lt-eq", "gt", "gt-eq", "starts-with", "not-starts-with"},
 )
-
-
-@dataclass(frozen=True)
-class Projection:
-    """The replacement of the values of one column."""
-
-    field_id: int
-    action: Action
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Final
 
-from gateway.iceberg.types import ListType, MapType, StructType, Type, type_name
+import msgspec
+
+from lakegate.restrictions.types import ListType, MapType, StructType, Type, type_name
 
 
 class Action(StrEnum):
@@ -26,6 +28,13 @@ class Action(StrEnum):
     TRUNCATE_TO_MONTH = "truncate-to-month"
     SHA_256_GLOBAL = "sha-256-global"
     SHA_256_QUERY_LOCAL = "sha-256-query-local"
+
+
+class Projection(msgspec.Struct, frozen=True, order=True):
+    """The replacement of the values of one column. `field_id` is greater than 0."""
+
+    field_id: int
+    action: Action
 
 
 _TEXTS: Final = frozenset({"string"})

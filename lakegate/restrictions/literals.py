@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convert literals of row filters to the one form of each type that all compilers use.
+"""Check values in the single-value JSON form (Iceberg table specification, appendix D), and convert literals.
 
-The form is the single-value JSON form (Iceberg table specification, appendix D) with these choices. Temporal values
-have all six or nine digits of a second, `+00:00` for UTC, and a year of four digits. UUIDs are lower case, and binary
-values are upper case. Decimals have the scale of the column. Negative zero is zero. A float has single precision.
+The literals of row filters have one form of each type, which all compilers and readers use: the single-value form with
+these choices. Temporal values have all six or nine digits of a second, `+00:00` for UTC, and a year of four digits.
+UUIDs are lower case, and binary values are upper case. Decimals have the scale of the column. Negative zero is zero. A
+float has single precision.
 """
 
 from __future__ import annotations
@@ -17,10 +18,9 @@ from decimal import Context, Decimal, InvalidOperation
 from typing import Final
 from uuid import UUID
 
-from gateway.iceberg.predicates import Comparison
-from gateway.iceberg.predicates import Literal as Value
-from gateway.iceberg.single_values import is_value_of
-from gateway.iceberg.types import Type, type_name
+from lakegate.restrictions.predicates import Comparison
+from lakegate.restrictions.predicates import Literal as Value
+from lakegate.restrictions.types import Type, type_name
 
 
 class NotALiteral(ValueError):
@@ -52,7 +52,7 @@ def comparable(operator: Comparison, kind: Type) -> bool:
 
 
 def literal(value: Value, kind: Type) -> Value:
-    """Return the value in the form above. Raises NotALiteral if it is not a value of the type."""
+    """Return the value in the one form of its type. Raises NotALiteral if it is not a value of the type."""
     name = type_name(kind)
     if isinstance(kind, str) and name == "decimal":
         return _decimal(value, kind)
@@ -156,4 +156,96 @@ _CONVERSIONS: Final[Mapping[str, Callable[[Value, str], Value]]] = {
     "uuid": lambda value, name: str(UUID(str(value))),
     "binary": lambda value, name: str(value).upper(),
     "fixed": lambda value, name: str(value).upper(),
+}
+
+
+_INT: Final = range(-(2**31), 2**31)
+_LONG: Final = range(-(2**63), 2**63)
+
+_DATE: Final = r"(?P<year>\d{4}|-\d{4,9}|\+\d{5,9})-(?P<month>\d\d)-(?P<day>\d\d)"
+_TIME: Final = r"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,9})?)?"
+_ZONE: Final = r"(?:Z|[+-]00:00)"
+_FORMS: Final[Mapping[str, re.Pattern[str]]] = {
+    "date": re.compile(_DATE, re.ASCII),
+    "time": re.compile(_TIME, re.ASCII),
+    "timestamp": re.compile(f"{_DATE}T{_TIME}", re.ASCII),
+    "timestamptz": re.compile(f"{_DATE}T{_TIME}{_ZONE}", re.ASCII),
+    "timestamp_ns": re.compile(f"{_DATE}T{_TIME}", re.ASCII),
+    "timestamptz_ns": re.compile(f"{_DATE}T{_TIME}{_ZONE}", re.ASCII),
+}
+_DECIMAL: Final = re.compile(r"[+-]?\d{1,40}(?:\.\d{1,40})?", re.ASCII)
+_YEARS: Final[Mapping[str, range]] = {
+    "date": range(-999_999_999, 1_000_000_000),
+    "timestamp": range(-290_000, 290_001),
+    "timestamptz": range(-290_000, 290_001),
+    "timestamp_ns": range(1678, 2262),
+    "timestamptz_ns": range(1678, 2262),
+}
+"""Years whose values fit in 64 bits, in microseconds and nanoseconds since 1970."""
+
+_LARGEST_FLOAT: Final = 3.4028234663852886e38
+_HEX: Final = re.compile(r"(?:[0-9A-Fa-f]{2})*")
+
+
+def is_value_of(value: object, kind: Type) -> bool:
+    """Return True if a JSON value, other than null, is a value of the type.
+
+    Always False for variant, unknown, geometry and geography: their only default value is null. Always False for
+    structs, lists and maps too: the Java library opens no table with such a default.
+    """
+    name = type_name(kind)
+    if not isinstance(kind, str):
+        return False
+    if name == "boolean" or isinstance(value, bool):
+        return name == "boolean" and isinstance(value, bool)
+    if name in ("int", "long"):
+        return isinstance(value, int) and value in (_INT if name == "int" else _LONG)
+    if name in ("float", "double"):
+        return isinstance(value, int | float) and (name == "double" or abs(value) <= _LARGEST_FLOAT)
+    if not isinstance(value, str):
+        return False
+    if (form := _FORMS.get(name)) is not None:
+        found = form.fullmatch(value)
+        return found is not None and (name == "time" or _is_day(found, _YEARS[name]))
+    check = _TEXTS.get(name)
+    return check is not None and check(value, kind)
+
+
+def _is_day(found: re.Match[str], years: range) -> bool:
+    """Return True if the match is a date of the calendar in one of these years."""
+    year = int(found["year"])
+    try:
+        # The calendar repeats every 400 years. Python knows the years 1 to 9999 only.
+        date(2000 + year % 400, int(found["month"]), int(found["day"]))
+    except ValueError:
+        return False
+    return year in years
+
+
+def _is_decimal(text: str, kind: str) -> bool:
+    precision, scale = (int(number) for number in _PARAMETERS.findall(kind))
+    if _DECIMAL.fullmatch(text) is None:
+        return False
+    _, digits, exponent = Decimal(text).as_tuple()
+    return isinstance(exponent, int) and -exponent == scale and len(digits) <= precision
+
+
+def _is_uuid(text: str, kind: str) -> bool:
+    try:
+        return str(UUID(text)) == text.lower()
+    except ValueError:
+        return False
+
+
+def _is_fixed(text: str, kind: str) -> bool:
+    (length,) = _PARAMETERS.findall(kind)
+    return _HEX.fullmatch(text) is not None and len(text) == 2 * int(length)
+
+
+_TEXTS: Final[Mapping[str, Callable[[str, str], bool]]] = {
+    "string": lambda text, kind: True,
+    "binary": lambda text, kind: _HEX.fullmatch(text) is not None,
+    "uuid": _is_uuid,
+    "fixed": _is_fixed,
+    "decimal": _is_decimal,
 }

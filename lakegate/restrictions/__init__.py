@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Row filters and masks of `read-restrictions`, as the gateway, the reader and the Spark jobs share them. Pure."""
