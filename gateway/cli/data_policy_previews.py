@@ -136,7 +136,9 @@ def _view_text(
     client = CatalogClient(catalog, trust().context)
     try:
         own = client.load(table, api.token)
-        loaded = msgspec.structs.replace(own, read_restrictions=msgspec.Raw(msgspec.json.encode(seen.read_restrictions)))
+        loaded = msgspec.structs.replace(
+            own, read_restrictions=msgspec.Raw(msgspec.json.encode(seen.read_restrictions))
+        )
         found = restrictions_of(loaded)
         named = source or ".".join(map(dialect.quote, table))
         return view_text(loaded.metadata.schema.fields, found.row_filter, found.masks, named, dialect)

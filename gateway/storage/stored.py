@@ -10,7 +10,6 @@ from typing import Any, ClassVar, TypeVar
 import msgspec
 
 from gateway.iceberg.errors import BadRequestException
-from lakegate.value_messages import in_words
 from gateway.scope.credential import Credential, Redacted, digest_of
 from gateway.scope.errors import (
     InvalidLocation,
@@ -21,6 +20,7 @@ from gateway.scope.errors import (
 from gateway.scope.location import BaseLocation, Location, Scheme
 from gateway.scope.profile import StorageProfile
 from gateway.scope.rules import StorageRules
+from lakegate.value_messages import in_words
 
 __all__ = [
     "StoredCredential",
