@@ -59,7 +59,6 @@ SMALL: Mapping[str, str] = {
     "gateway/scope/level.py": "the levels of access, imported by all of storage",
     "gateway/scope/location_bounds.py": "the check that tables and views share",
     "gateway/features/system_admission.py": "the admission that all tasks share",
-    "gateway/telemetry/calls.py": "metrics of outside calls",
     "gateway/telemetry/worker_metrics.py": "metrics of the worker processes of a server",
     "gateway/vending/session_name.py": "the name of an STS session",
 }
