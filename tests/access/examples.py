@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-import gateway.api.build  # noqa: F401 - the import declares every operation
+import gateway.features.all_routes  # noqa: F401 - the import declares every operation
 from gateway.access.nouns.privileges import GRANTABLE, Privilege
 from gateway.access.nouns.refs import GenericTable, NamespaceIdRef, ObjectType, Ref, Table, TabularRef, UserRef, View
 from gateway.access.nouns.relations import Can

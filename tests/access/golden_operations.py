@@ -14,7 +14,7 @@ from uuid import UUID
 
 import msgspec
 
-import gateway.api.build  # noqa: F401 - the import serves every operation
+import gateway.features.all_routes  # noqa: F401 - the import serves every operation
 from gateway.access.actor import Actor
 from gateway.access.audit.audit_record import AUDIT_FORMAT, AuditRecord
 from gateway.access.demand import Demand, Fact

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from schemathesis import GenerationMode
 
-import gateway.api.build  # noqa: F401 - importing it serves every operation
+import gateway.features.all_routes  # noqa: F401 - importing it serves every operation
 from gateway.api.openapi import openapi_document
 from gateway.api.serves import SERVED
 from tests.contract import warehouses

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-import gateway.api.build  # noqa: F401  fills OPERATIONS
+import gateway.features.all_routes  # noqa: F401  fills OPERATIONS
 from gateway.access.operation import OPERATIONS
 from tests.contract.columns import give, take
 from tests.contract.exchanging import acting

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-import gateway.api.build  # noqa: F401 - importing it serves every operation
+import gateway.features.all_routes  # noqa: F401 - importing it serves every operation
 from gateway.access.operation import OPERATIONS
 from tests.contract.directories import (
     CORE_GROUP,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import yaml
 
-import gateway.api.build  # noqa: F401 - the import serves every operation
+import gateway.features.all_routes  # noqa: F401 - the import serves every operation
 from gateway.api.openapi import is_catalog, openapi_document
 from tests.spec_diff.compare import Difference, differences
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import gateway.api.build  # noqa: F401 - the import declares every operation
+import gateway.features.all_routes  # noqa: F401 - the import declares every operation
 from gateway import settings
 from gateway.access.operation import OPERATIONS
 from tests.docs_commands import ROOT, inline, pages

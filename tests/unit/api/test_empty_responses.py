@@ -6,7 +6,7 @@ from __future__ import annotations
 from litestar import post
 from litestar.testing import create_test_client
 
-import gateway.api.build  # noqa: F401 - the import serves every operation
+import gateway.features.all_routes  # noqa: F401 - the import serves every operation
 from gateway.api.answers import EmptyResponse, returns_no_content
 from gateway.api.openapi import openapi_document
 from gateway.api.serves import SERVED

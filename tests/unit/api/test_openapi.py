@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-import gateway.api.build  # noqa: F401 - the import serves every operation
+import gateway.features.all_routes  # noqa: F401 - the import serves every operation
 from gateway.access.operation import OPERATIONS
 from gateway.api import openapi
 from gateway.api.errors import OAuthError

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-import gateway.api.build  # noqa: F401 - the import declares every operation
+import gateway.features.all_routes  # noqa: F401 - the import declares every operation
 from gateway import settings
 from gateway.access.operation import OPERATIONS
 from gateway.cli import main
