@@ -127,7 +127,7 @@ def init() -> None:
 def init_policies(directory: Path) -> None:
     """Create a policy repository in DIRECTORY: a guardrail with tests, policy data, and a CI workflow."""
     from lakegate.local.errors import StackError
-    from lakegate.local.new_repository import create_repository
+    from lakegate.local.policy_repository import create_repository
 
     with ends_on(StackError):
         for file in create_repository(directory):
@@ -145,7 +145,7 @@ def init_model(directory: Path) -> None:
     DIRECTORY may be a policy repository.
     """
     from lakegate.local.errors import StackError
-    from lakegate.local.new_repository import create_model
+    from lakegate.local.policy_repository import create_model
 
     with ends_on(StackError):
         for file in create_model(directory):

@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gateway itself as a child: the same ``lakegate migrate`` and ``lakegate serve`` as in production."""
+"""Run the gateway as a child: the same ``lakegate migrate`` and ``lakegate serve`` as in production.
+
+Its settings are those of the stack, and those of the user's environment that it can use.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gateway.settings import hadoop_environment
-from lakegate.local.children import Child, Children, ChildSpec
+from gateway.settings import PREFIX, hadoop_environment
+from lakegate.local import engines, openfga, postgres
+from lakegate.local.children import Child, Children, ChildSpec, until_answering
+from lakegate.local.identity_provider import AUDIENCE, PUBLIC_CLIENT
 from lakegate.local.ports import LOOPBACK, Ports
-from lakegate.local.probe import until_answering
+from lakegate.local.secrets import Secrets, write_private
 
 _MIGRATE_SECONDS = 120.0
 _START_SECONDS = 60.0
@@ -41,3 +46,96 @@ class Gateway:
         name = "gateway" if verb == "serve" else f"gateway-{verb}"
         argv = [sys.executable, "-m", "gateway.cli", verb]
         return ChildSpec(name=name, argv=argv, env=self._environment, cwd=Path("/"), order=order, grace=8.0)
+
+
+ENVIRONMENT_FILE = "gateway.env"
+"""The file in the data directory with the variables of the gateway, for commands of operators."""
+
+#: The settings of the stack that a user may replace.
+REPLACEABLE = frozenset({"STORAGE_ENDPOINT_NETWORKS", "SIGN_WITH_WAREHOUSE_KEYS", "ENGINE_PROBES__REQUIRED"})
+
+#: The settings that the stack sets itself, or that name another database.
+NOT_USED = frozenset(
+    {
+        "BASE_URI",
+        "BIND_IP",
+        "LISTEN_PORT",
+        "METRICS__PORT",
+        "OPA__TOKEN",
+        "OPA__URL",
+        "OPENFGA__API_KEY",
+        "OPENFGA__ENDPOINT",
+        "OPENFGA__STORE_NAME",
+        "OPENID_AUDIENCE",
+        "OPENID_PROVIDER_URI",
+        "PG_DATABASE",
+        "PG_DATABASE_URL_READ",
+        "PG_DATABASE_URL_WRITE",
+        "PG_ENCRYPTION_KEY",
+        "PG_HOST_R",
+        "PG_HOST_W",
+        "PG_PASSWORD",
+        "PG_PORT",
+        "PG_SSL_MODE",
+        "PG_SSL_ROOT_CERT",
+        "PG_USER",
+        "POLICY_DIRECTORY",
+        "UI__OPENID_CLIENT_ID",
+    }
+)
+_OF_THE_COMMAND = ("EMBEDDED__", "POLICY_COMPLETE", "SETTINGS_DIRECTORY")
+
+
+def stack_settings(chosen: Ports, secrets: Secrets) -> dict[str, str]:
+    """Return the settings with which the gateway uses the other parts of the stack. Names have no prefix."""
+    return {
+        "BIND_IP": LOOPBACK,
+        "LISTEN_PORT": str(chosen.gateway),
+        "METRICS__PORT": str(chosen.metrics),
+        "BASE_URI": f"http://{LOOPBACK}:{chosen.gateway}",
+        "PG_DATABASE_URL_WRITE": postgres.url(postgres.GATEWAY_ROLE, secrets.postgres_gateway, chosen.postgres),
+        "PG_ENCRYPTION_KEY": secrets.encryption_key,
+        "OPENID_PROVIDER_URI": f"http://{LOOPBACK}:{chosen.identity_provider}",
+        "OPENID_AUDIENCE": AUDIENCE,
+        "UI__OPENID_CLIENT_ID": PUBLIC_CLIENT,
+        "OPENFGA__ENDPOINT": f"http://{LOOPBACK}:{chosen.openfga_http}",
+        "OPENFGA__STORE_NAME": openfga.STORE_NAME,
+        "OPENFGA__API_KEY": secrets.openfga,
+        "OPA__URL": f"http://{LOOPBACK}:{chosen.opa}",
+        "OPA__TOKEN": secrets.opa_gateway,
+        # The embedded object store listens on loopback.
+        "STORAGE_ENDPOINT_NETWORKS": "127.0.0.0/8,::1/128",
+        # The tests have tried this very store.
+        "SIGN_WITH_WAREHOUSE_KEYS": "true",
+        # The embedded Trino is configured by this package, and a probe would need it running before the first query.
+        "ENGINE_PROBES__REQUIRED": "false",
+    }
+
+
+def gateway_variables(
+    chosen: Ports, secrets: Secrets, given: Mapping[str, str], origins: Sequence[str] = ()
+) -> dict[str, str]:
+    """Return the variables of the gateway. Settings of ``given``, without prefix, have precedence.
+
+    ``origins``: those of pages that sign users in and query the gateway, in addition to the given ones.
+    """
+    allowed = ",".join(filter(None, (given.get("ALLOW_ORIGIN"), *origins)))
+    combined = {**stack_settings(chosen, secrets), **given, **({"ALLOW_ORIGIN": allowed} if allowed else {})}
+    return {PREFIX + name: value for name, value in combined.items()}
+
+
+def passed_on(given: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Return (settings of the user for the gateway, variables that the stack does not use).
+
+    ``given``: the user's settings, without prefix. The settings of the command itself are in neither part.
+    """
+    of_gateway = {name: value for name, value in given.items() if not name.startswith(_OF_THE_COMMAND)}
+    used = {name: value for name, value in of_gateway.items() if name not in NOT_USED}
+    return used, sorted(PREFIX + name for name in of_gateway.keys() & NOT_USED)
+
+
+def write_environment(data: Path, variables: Mapping[str, str]) -> Path:
+    """Write the variables for a shell to the data directory, readable by its owner only. Return the file."""
+    file = data / ENVIRONMENT_FILE
+    write_private(file, engines.environment_file(variables).encode())
+    return file

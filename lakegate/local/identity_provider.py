@@ -18,10 +18,9 @@ import msgspec
 
 from gateway.identity.oauth_client import LoginFailed, OAuthClient
 from lakegate.local import identity_provider_app
-from lakegate.local.children import Child, Children, ChildSpec
+from lakegate.local.children import Child, Children, ChildSpec, until_answering
 from lakegate.local.errors import StackError
 from lakegate.local.ports import LOOPBACK, without_tls
-from lakegate.local.probe import until_answering
 from lakegate.local.secrets import PROGRAMS, Secrets, write_private
 
 AUDIENCE = "lakegate"

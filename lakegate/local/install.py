@@ -21,8 +21,7 @@ from gateway.settings import Settings, java_home, tool_environment
 from lakegate.local import spark_jars
 from lakegate.local.errors import StackError
 from lakegate.local.go_build import build_missing, installed_go
-from lakegate.local.own_programs import check_versions
-from lakegate.local.programs import Notify, run
+from lakegate.local.programs import Notify, check_versions, run
 from lakegate.local.steps import Step, Steps
 from lakegate.local.toolchain import GO_TOOLS, Cache, GoTool, cache, needs_servers, tool_lock
 

@@ -17,9 +17,8 @@ from typing import Any
 
 import msgspec
 
-from lakegate.local.children import Child, Children, ChildSpec
+from lakegate.local.children import Child, Children, ChildSpec, until_answering
 from lakegate.local.ports import GRPC_OFFSET, LOOPBACK, Ports
-from lakegate.local.probe import until_answering
 from lakegate.local.secrets import Secrets, write_private
 
 BUCKET = "lakegate"

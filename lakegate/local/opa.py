@@ -12,11 +12,10 @@ from pathlib import Path
 
 from uuid_utils.compat import uuid7
 
-from lakegate.local.children import GO_RUNTIME, Child, Children, ChildSpec
+from lakegate.local.children import GO_RUNTIME, Child, Children, ChildSpec, until_answering
 from lakegate.local.errors import StackError, ToolMissing
-from lakegate.local.guardrails import check_guardrails
+from lakegate.local.policy_checks import check_guardrails
 from lakegate.local.ports import LOOPBACK
-from lakegate.local.probe import until_answering
 from lakegate.local.secrets import Secrets
 
 _START_SECONDS = 20.0

@@ -8,10 +8,9 @@ from pathlib import Path
 import httpx2
 
 from lakegate.local import postgres
-from lakegate.local.children import GO_RUNTIME, Child, Children, ChildSpec
+from lakegate.local.children import GO_RUNTIME, Child, Children, ChildSpec, until_answering
 from lakegate.local.errors import StackError
 from lakegate.local.ports import LOOPBACK, Ports, without_tls
-from lakegate.local.probe import until_answering
 from lakegate.local.secrets import Secrets
 
 STORE_NAME = "lakegate"

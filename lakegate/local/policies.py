@@ -18,7 +18,7 @@ from gateway.opa.policy_files import PolicySource
 from gateway.settings import Settings
 from lakegate.local import toolchain
 from lakegate.local.errors import StackError, ToolMissing
-from lakegate.local.guardrails import check_guardrails
+from lakegate.local.policy_checks import check_guardrails
 from lakegate.local.policy_repository import check_repository, test_repository
 
 MODEL_TESTS = "fga_model/tests/*.fga.yaml"

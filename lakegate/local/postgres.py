@@ -14,10 +14,9 @@ import signal
 from pathlib import Path
 
 from lakegate.local import account as accounts
-from lakegate.local.children import Child, Children, ChildSpec
+from lakegate.local.children import Child, Children, ChildSpec, until_postgres
 from lakegate.local.errors import StackError, ToolMissing
 from lakegate.local.ports import LOOPBACK
-from lakegate.local.probe import until_postgres
 from lakegate.local.secrets import Secrets, write_private
 
 GATEWAY_ROLE = "lakegate"

@@ -16,8 +16,7 @@ import psutil
 from lakegate.local import lock, object_store, ports, postgres
 from lakegate.local.children import Child, Children
 from lakegate.local.errors import ChildFailed, StackError
-from lakegate.local.gateway import Gateway
-from lakegate.local.gateway_settings import ENVIRONMENT_FILE, gateway_variables
+from lakegate.local.gateway import ENVIRONMENT_FILE, Gateway, gateway_variables
 from lakegate.local.identity_provider import IdentityProvider, origins_of
 from lakegate.local.object_store import ObjectStore
 from lakegate.local.opa import Opa

@@ -19,7 +19,7 @@ from gateway.settings import Settings
 from lakegate.local import bootstrap, engines, guide, ports, ready, stack, toolchain
 from lakegate.local.children import Child
 from lakegate.local.errors import StackError
-from lakegate.local.gateway_settings import passed_on, write_environment
+from lakegate.local.gateway import passed_on, write_environment
 from lakegate.local.policy_repository import composed
 from lakegate.local.stack import Plan, Stack
 from lakegate.local.steps import Parts

@@ -16,8 +16,8 @@ from pyiceberg import types as iceberg
 from pyiceberg.expressions.visitors import bind, extract_field_ids
 from pyiceberg.schema import Schema
 
-from lakegate.reader.literals import scalar
-from lakegate.reader.nested import children, walk
+from lakegate.reader.apply import children, walk
+from lakegate.reader.predicates import scalar
 from lakegate.restrictions.wire import Both, Compare, Constant, Either, Literal, Membership, Predicate, Reference, Unary
 
 #: Types whose values and bounds PyIceberg compares exactly. Floats have NaN and two zeros, and are left out.

@@ -23,11 +23,10 @@ from pyiceberg.table import DataScan
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.types import NestedField
 
-from lakegate.reader.apply import bind, filter_ids
+from lakegate.reader.apply import bind, children, filter_ids, walk
 from lakegate.reader.failures import ReadFailed, failure
 from lakegate.reader.files import FileScan, readable
 from lakegate.reader.masks import SALT_BYTES
-from lakegate.reader.nested import children, walk
 from lakegate.reader.pushdown import superset, unmasked_parts
 from lakegate.restrictions.wire import ReadRestrictions, RestrictionNotSupported
 

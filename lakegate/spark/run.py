@@ -16,12 +16,11 @@ from pathlib import Path
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
-from lakegate.spark import schemas, sources
+from lakegate.spark import expectations, quality_rules, schemas, sources
 from lakegate.spark.config import PipelineConfig
 from lakegate.spark.errors import QualityError
+from lakegate.spark.expectations import Result, Rule, evaluate, failures
 from lakegate.spark.jobs import bronze, gold, silver
-from lakegate.spark.quality import results, rules
-from lakegate.spark.quality.expectations import Result, Rule, evaluate, failures
 from lakegate.spark.session import as_principal, start_engine
 from lakegate.spark.tables import Changes, Fingerprint, ensure_tables, fingerprint, merge, with_row_hash
 
@@ -103,7 +102,7 @@ class Run:
             for name, source in self._delivered.items()
         }
         for name, frame in read.items():
-            self._results += evaluate(f"bronze.{name}", frame, rules.delivered(name))
+            self._results += evaluate(f"bronze.{name}", frame, quality_rules.delivered(name))
         self._stop_on_failure()
         weather = silver.weather(read["weather"]).persist()
         aircraft = silver.aircraft(read["planes"]).persist()
@@ -116,9 +115,9 @@ class Run:
         ).persist()
         self._merge_layer(
             (
-                (schemas.WEATHER, weather, rules.OF_WEATHER),
-                (schemas.AIRCRAFT, aircraft, rules.OF_AIRCRAFT),
-                (schemas.FLIGHTS, flights, rules.OF_FLIGHTS),
+                (schemas.WEATHER, weather, quality_rules.OF_WEATHER),
+                (schemas.AIRCRAFT, aircraft, quality_rules.OF_AIRCRAFT),
+                (schemas.FLIGHTS, flights, quality_rules.OF_FLIGHTS),
             )
         )
 
@@ -126,13 +125,21 @@ class Run:
         flights = self._session.table(schemas.FLIGHTS.ident).persist()
         self._merge_layer(
             (
-                (schemas.ROUTE_PUNCTUALITY, gold.route_punctuality(flights).persist(), rules.OF_ROUTE_PUNCTUALITY),
+                (
+                    schemas.ROUTE_PUNCTUALITY,
+                    gold.route_punctuality(flights).persist(),
+                    quality_rules.OF_ROUTE_PUNCTUALITY,
+                ),
                 (
                     schemas.CARRIER_DELAYS_BY_WEATHER,
                     gold.carrier_delays_by_weather(flights).persist(),
-                    rules.OF_CARRIER_DELAYS,
+                    quality_rules.OF_CARRIER_DELAYS,
                 ),
-                (schemas.AIRCRAFT_UTILISATION, gold.aircraft_utilisation(flights).persist(), rules.OF_UTILISATION),
+                (
+                    schemas.AIRCRAFT_UTILISATION,
+                    gold.aircraft_utilisation(flights).persist(),
+                    quality_rules.OF_UTILISATION,
+                ),
             )
         )
         flights.unpersist()
@@ -158,7 +165,7 @@ class Run:
             raise QualityError(f"the delivery violates expectations, so no table of the layer was written: {lines}")
 
     def _record(self) -> None:
-        recorded = results.record(self._session, self._delivery, self._results, self._at)
+        recorded = expectations.record(self._session, self._delivery, self._results, self._at)
         self._note(schemas.QUALITY_RESULTS.ident, recorded)
 
     def _note(self, ident: str, changes: Changes) -> None:

@@ -19,7 +19,7 @@ from gateway.features.server.model_changes import REQUIRED, Models, OpenFgaAddre
 from gateway.fga.model import ModelNotReady
 from gateway.settings import Secret
 from gateway.settings.postgres_url import asyncpg_url
-from lakegate.local.new_repository import create_model
+from lakegate.local.policy_repository import create_model
 from lakegate.local.ready import Ready
 from tests.contract.world import World
 from tests.lakegate_command import run_lakegate

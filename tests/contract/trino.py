@@ -16,8 +16,7 @@ from typing import Any
 
 import httpx
 
-from lakegate.local.bundle import bridge_bundle
-from lakegate.local.trino_config import OPA_OPTIONS
+from lakegate.local.engines import OPA_OPTIONS, bridge_bundle
 from tests.contract.world import Person, World
 from tests.integration.parts import free_port
 from tests.opa_program import opa_program

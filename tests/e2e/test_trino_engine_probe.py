@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gateway.cli import main
-from lakegate.local import trino_config
+from lakegate.local import engines
 from tests.contract.test_engine_probe_command import canaries, policies
 from tests.contract.test_engine_probes import state
 from tests.contract.trino import KEY
@@ -50,7 +50,7 @@ def test_trino_with_the_bridge_passes_and_can_be_probed_again(world: World, lake
 
 def test_trino_without_a_part_of_the_access_control_fails(world: World, lake: Lake, tmp_path: Path) -> None:
     """The bridge allows the statement and returns the restrictions where this Trino does not request them."""
-    access = trino_config.access_control_properties(lake.bridge.url, KEY)
+    access = engines.access_control_properties(lake.bridge.url, KEY)
     kept = [line for line in access.splitlines() if "row-filters-uri" not in line and "masking-uri" not in line]
     assert len(kept) == len(access.splitlines()) - 2
     text = "\n".join(kept)

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from lakegate.local import trino_config
+from lakegate.local import engines
 from lakegate.local.ready import Ready
 from tests.contract.trino_tokens import token_service
 from tests.contract.world import Person
@@ -45,7 +45,7 @@ def _opa(directory: Path, port: int) -> Iterator[str]:
     address = f"127.0.0.1:{port}"
     script = directory / "opa.sh"
     written = script.read_text()
-    default = trino_config.BRIDGE.removeprefix("http://")
+    default = engines.BRIDGE.removeprefix("http://")
     assert default in written
     script.write_text(written.replace(default, address))
     with (directory / "opa.log").open("wb") as log:
@@ -76,12 +76,12 @@ def trino(start_stack: Callable[..., Ready], tmp_path: Path) -> Iterator[Trino]:
     assert json.dumps({"lakegate": ready.warehouse_id}) in (written / "bridge.env").read_text()
     with _opa(written, free_port()) as opa, token_service(ready, tmp_path) as (tokens, _):
         catalog = (written / "catalog" / "lakegate.properties").read_text()
-        assert trino_config.RENEWING in catalog
+        assert engines.RENEWING in catalog
         files = {
             "catalog/lakegate.properties": catalog.replace("http://127.0.0.1:8283/tokens", tokens),
             "access-control.properties": (written / "access-control.properties")
             .read_text()
-            .replace(trino_config.BRIDGE, opa),
+            .replace(engines.BRIDGE, opa),
         }
         with launched(tmp_path / "trino", files, **_variables(written / "trino.env")) as trino:
             yield trino

@@ -26,7 +26,7 @@ from urllib.parse import quote
 import httpx
 import psutil
 
-from lakegate.local import jdk, trino_config
+from lakegate.local import engines, jdk
 from tests.contract.exchanging import ACCESS_TOKEN
 from tests.contract.trino import KEY, Bridge
 from tests.contract.world import Person, World
@@ -236,7 +236,7 @@ def trino_server(
         "iceberg__table_statistics_enabled": "false",
     }
     files = {
-        "catalog/ice.properties": trino_config.catalog_properties(
+        "catalog/ice.properties": engines.catalog_properties(
             catalog=world.ready.catalog_uri,
             warehouse=world.ready.warehouse or "",
             token=service.token,
@@ -244,7 +244,7 @@ def trino_server(
             region=world.ready.s3.region,
         )
         + "".join(f"{_property(name)}={value}\n" for name, value in properties.items()),
-        "access-control.properties": access or trino_config.access_control_properties(bridge.url, KEY),
+        "access-control.properties": access or engines.access_control_properties(bridge.url, KEY),
     }
     with launched(folder, files) as trino:
         yield trino

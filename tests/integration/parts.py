@@ -35,8 +35,7 @@ from gateway.fga.relationships import to_wire
 from gateway.fga.wire import FgaTuple
 from gateway.iceberg.identifiers import Namespace
 from lakegate.local import account, ports, postgres, secrets
-from lakegate.local.children import Children, ChildSpec
-from lakegate.local.probe import until_answering
+from lakegate.local.children import Children, ChildSpec, until_answering
 from tests.contract.world import Loop
 from tests.openfga_program import openfga_program
 

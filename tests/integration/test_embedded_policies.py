@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from lakegate.local import ready
-from lakegate.local.new_repository import create_repository
+from lakegate.local.policy_repository import create_repository
 from lakegate.local.ready import Ready
 from tests.integration.opa_bundles import until
 

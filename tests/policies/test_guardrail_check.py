@@ -16,8 +16,8 @@ from gateway.obligations.guardrails import StatedObligations
 from gateway.opa.schema import OUTPUT_MODULE, OUTPUT_SCHEMA_FILE, obligation_types, output_module, output_schema
 from lakegate.local.children import Children
 from lakegate.local.errors import StackError
-from lakegate.local.guardrails import check_guardrails
 from lakegate.local.opa import Opa
+from lakegate.local.policy_checks import check_guardrails
 from lakegate.local.secrets import Secrets
 from tests.policies.conftest import Run
 

@@ -15,7 +15,7 @@ from gateway import settings
 from gateway.settings.env import PREFIX
 from gateway.storage.registry import decode_profile
 from gateway.storage.s3.profile import S3Profile
-from lakegate.local import bootstrap, engines, object_store, trino_config
+from lakegate.local import bootstrap, engines, object_store
 from lakegate.local.ports import FIRST_CHOICES
 from lakegate.spark.config import PipelineConfig, RestCatalog, parse_config
 from lakegate.spark.session import catalog_options
@@ -40,7 +40,7 @@ def _without_own(properties: dict[str, str], catalog: str) -> dict[str, str]:
 
 _FIELDS = {"catalog": f"http://127.0.0.1:{FIRST_CHOICES.gateway}/catalog", "warehouse": bootstrap.WAREHOUSE}
 _STORE = {"endpoint": f"http://127.0.0.1:{FIRST_CHOICES.s3}", "region": object_store.REGION}
-_CATALOG = trino_config.catalog_properties(**_FIELDS, **_STORE) + trino_config.CACHES_OFF + trino_config.STATISTICS_OFF
+_CATALOG = engines.catalog_properties(**_FIELDS, **_STORE) + engines.CACHES_OFF + engines.STATISTICS_OFF
 
 
 def test_the_readme_shows_the_spark_settings_that_lakegate_up_prints() -> None:
@@ -57,21 +57,21 @@ def test_the_readme_contains_what_lakegate_up_prints(holding: str, printed: str)
 
 
 def test_the_readme_shows_the_catalog_of_trino_that_lakegate_up_prints() -> None:
-    written = trino_config.catalog_properties(**_FIELDS, **_STORE, renewal=trino_config.RENEWING)
-    written += trino_config.CACHES_OFF + trino_config.STATISTICS_OFF
+    written = engines.catalog_properties(**_FIELDS, **_STORE, renewal=engines.RENEWING)
+    written += engines.CACHES_OFF + engines.STATISTICS_OFF
     assert _properties(block("README.md", "connector.name=iceberg").text) == _properties(written)
 
 
 def test_the_page_of_trino_starts_opa_with_the_options_of_lakegate_up() -> None:
     shown = shlex.split(block("docs/trino.md", "opa run --server").text)
-    assert set(trino_config.OPA_OPTIONS) <= set(shown)
-    assert f"--addr={trino_config.BRIDGE.removeprefix('http://')}" in shown
+    assert set(engines.OPA_OPTIONS) <= set(shown)
+    assert f"--addr={engines.BRIDGE.removeprefix('http://')}" in shown
 
 
 def test_lakegate_up_sets_documented_variables_of_the_bridge() -> None:
-    client = trino_config.BridgeClient(token_endpoint="e", client_id="i", client_secret="s")
+    client = engines.BridgeClient(token_endpoint="e", client_id="i", client_secret="s")
     page = (ROOT / "docs" / "trino.md").read_text()
-    for name in trino_config.bridge_variables("http://g", {"ice": "w"}, client, "key"):
+    for name in engines.bridge_variables("http://g", {"ice": "w"}, client, "key"):
         assert f"`{name}`" in page or f"`…{name.removeprefix('LAKEGATE_BRIDGE')}`" in page
 
 
@@ -93,9 +93,9 @@ def test_the_example_for_spark_has_the_settings_that_the_pipeline_runs_with() ->
 @pytest.mark.parametrize(
     ("page", "holding", "tested"),
     [
-        ("docs/trino.md", "access-control.name=opa", trino_config.access_control_properties(key="…")),
+        ("docs/trino.md", "access-control.name=opa", engines.access_control_properties(key="…")),
         ("docs/trino.md", "iceberg.rest-catalog.security", _CATALOG),
-        ("docs/trino.md", "iceberg.rest-catalog.oauth2.credential", trino_config.RENEWING),
+        ("docs/trino.md", "iceberg.rest-catalog.oauth2.credential", engines.RENEWING),
     ],
 )
 def test_trino_tests_use_the_documented_properties(page: str, holding: str, tested: str) -> None:

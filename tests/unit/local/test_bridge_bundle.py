@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from gateway.cli import main
-from lakegate.local.bundle import bridge_bundle
+from lakegate.local.engines import bridge_bundle
 from lakegate.local.errors import StackError
 
 POLICIES = Path(__file__).parents[3] / "policies"

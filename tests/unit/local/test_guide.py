@@ -17,17 +17,7 @@ from rich.console import Console
 
 from gateway import settings
 from gateway.cli import main
-from lakegate.local import (
-    engines,
-    gateway_settings,
-    guide,
-    ports,
-    ready,
-    secrets,
-    spark_jars,
-    toolchain,
-    trino_config,
-)
+from lakegate.local import engines, gateway, guide, ports, ready, secrets, spark_jars, toolchain
 from lakegate.local.ready import ObjectStoreAccess, OpaAccess, OpenFgaAccess, Ready, User
 
 
@@ -141,7 +131,7 @@ def test_spark_gets_the_installed_archives_or_the_command_that_installs_them(des
 def test_trino_gets_tokens_that_are_renewed(described: Ready, tmp_path: Path) -> None:
     engines.write(described, tmp_path, _tools())
     catalog = (tmp_path / "trino" / "catalog" / "lakegate.properties").read_text()
-    assert trino_config.RENEWING in catalog and "oauth2.token=" not in catalog
+    assert engines.RENEWING in catalog and "oauth2.token=" not in catalog
     assert _variables(tmp_path / "trino" / "trino.env")["LAKEGATE_TRINO_CREDENTIAL"] == "trino:s3cret-c"
     script = (tmp_path / "trino" / "tokens.sh").read_text()
     assert "trino tokens --gateway http://127.0.0.1:1 --token-endpoint http://127.0.0.1:2/token" in script
@@ -149,7 +139,7 @@ def test_trino_gets_tokens_that_are_renewed(described: Ready, tmp_path: Path) ->
 
 def test_the_settings_of_the_user_reach_the_gateway_or_are_named() -> None:
     given = {"EVENTS__SINKS__A__KIND": "log", "OPA__URL": "http://x", "EMBEDDED__FAST": "true", "PG_HOST_W": "h"}
-    used, unused = gateway_settings.passed_on(given)
+    used, unused = gateway.passed_on(given)
     assert used == {"EVENTS__SINKS__A__KIND": "log"}
     assert unused == ["LAKEGATE__OPA__URL", "LAKEGATE__PG_HOST_W"]
 
@@ -157,25 +147,25 @@ def test_the_settings_of_the_user_reach_the_gateway_or_are_named() -> None:
 def test_settings_of_the_user_precede_those_of_the_stack_and_pages_are_added_to_the_allowed_origins() -> None:
     given = {"STORAGE_ENDPOINT_NETWORKS": "10.0.0.0/8", "ALLOW_ORIGIN": "https://a.example"}
     made = secrets.generate()
-    variables = gateway_settings.gateway_variables(ports.FIRST_CHOICES, made, given, ("https://b.example",))
+    variables = gateway.gateway_variables(ports.FIRST_CHOICES, made, given, ("https://b.example",))
     assert variables["LAKEGATE__STORAGE_ENDPOINT_NETWORKS"] == "10.0.0.0/8"
     assert variables["LAKEGATE__ALLOW_ORIGIN"] == "https://a.example,https://b.example"
     assert variables["LAKEGATE__OPA__TOKEN"] == made.opa_gateway
-    assert "LAKEGATE__ALLOW_ORIGIN" not in gateway_settings.gateway_variables(ports.FIRST_CHOICES, made, {})
+    assert "LAKEGATE__ALLOW_ORIGIN" not in gateway.gateway_variables(ports.FIRST_CHOICES, made, {})
 
 
 def test_the_settings_for_commands_are_readable_by_their_owner_only(tmp_path: Path) -> None:
-    file = gateway_settings.write_environment(tmp_path, {"LAKEGATE__OPA__TOKEN": "s3cret x"})
+    file = gateway.write_environment(tmp_path, {"LAKEGATE__OPA__TOKEN": "s3cret x"})
     assert (file, stat.S_IMODE(file.stat().st_mode)) == (tmp_path / "gateway.env", 0o600)
     assert _variables(file) == {"LAKEGATE__OPA__TOKEN": "s3cret x"}
 
 
 def test_the_list_of_the_settings_of_the_stack_is_complete() -> None:
-    own = gateway_settings.stack_settings(ports.FIRST_CHOICES, secrets.generate())
-    assert own.keys() - gateway_settings.REPLACEABLE <= gateway_settings.NOT_USED
-    assert own.keys() >= gateway_settings.REPLACEABLE
+    own = gateway.stack_settings(ports.FIRST_CHOICES, secrets.generate())
+    assert own.keys() - gateway.REPLACEABLE <= gateway.NOT_USED
+    assert own.keys() >= gateway.REPLACEABLE
     names = {row.variable.removeprefix("LAKEGATE__") for row in settings.rows()}
-    assert names >= gateway_settings.NOT_USED | gateway_settings.REPLACEABLE
+    assert names >= gateway.NOT_USED | gateway.REPLACEABLE
 
 
 def test_the_guide_names_all_users_on_a_narrow_terminal(described: Ready, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from gateway import settings
 from lakegate.local.errors import StackError
-from lakegate.local.own_programs import check_versions
+from lakegate.local.programs import check_versions
 
 
 def _check(path: Path, name: str) -> None:

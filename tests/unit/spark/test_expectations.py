@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from lakegate.spark.quality import rules
-from lakegate.spark.quality.expectations import Expectation, NotEmpty, Outcome, Rule, Severity, failures, judge
+from lakegate.spark import quality_rules
+from lakegate.spark.expectations import Expectation, NotEmpty, Outcome, Rule, Severity, failures, judge
 
 WARN, FAIL = Severity.WARN, Severity.FAIL
 
@@ -49,13 +49,13 @@ def test_only_failed_expectations_stop_a_run() -> None:
 @pytest.mark.parametrize(
     "ruleset",
     [
-        *(rules.delivered(source) for source in ("airlines", "airports", "planes", "weather", "flights")),
-        rules.OF_WEATHER,
-        rules.OF_AIRCRAFT,
-        rules.OF_FLIGHTS,
-        rules.OF_ROUTE_PUNCTUALITY,
-        rules.OF_CARRIER_DELAYS,
-        rules.OF_UTILISATION,
+        *(quality_rules.delivered(source) for source in ("airlines", "airports", "planes", "weather", "flights")),
+        quality_rules.OF_WEATHER,
+        quality_rules.OF_AIRCRAFT,
+        quality_rules.OF_FLIGHTS,
+        quality_rules.OF_ROUTE_PUNCTUALITY,
+        quality_rules.OF_CARRIER_DELAYS,
+        quality_rules.OF_UTILISATION,
     ],
 )
 def test_rule_names_are_unique_within_a_dataset(ruleset: tuple[Rule, ...]) -> None:

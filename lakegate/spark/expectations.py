@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expectations of a dataset as data, and the count of their violations.
+"""State expectations of a dataset as data, count their violations, and record the results.
 
 An expectation of rows is a SQL condition that is true for a violation. Null is no violation, so a rule about a value
 does not require that the value is present. All row expectations of a dataset are counted in one pass. A unique key is
@@ -7,11 +7,15 @@ an expectation of the whole dataset, and takes a pass of its own.
 """
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from enum import StrEnum
 
 import msgspec
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
+
+from lakegate.spark.schemas import QUALITY_RESULTS
+from lakegate.spark.tables import Changes, merge, with_row_hash
 
 
 class Severity(StrEnum):
@@ -124,3 +128,30 @@ def evaluate(dataset: str, frame: DataFrame, rules: Sequence[Rule]) -> list[Resu
 def failures(results: Iterable[Result]) -> list[Result]:
     """Return the results that must stop a run."""
     return [result for result in results if result.outcome is Outcome.FAILED]
+
+
+def as_rows(session: SparkSession, delivery: str, results: Sequence[Result]) -> DataFrame:
+    """Return the results as a DataFrame with the columns of the table and the row hash."""
+    columns = QUALITY_RESULTS.business_columns
+    schema = type(QUALITY_RESULTS.schema)([QUALITY_RESULTS.schema[name] for name in columns])
+    rows = [
+        (
+            delivery,
+            result.dataset,
+            result.expectation,
+            result.description,
+            result.severity.value,
+            result.rows_checked,
+            result.violations,
+            result.tolerated_share,
+            result.outcome.value,
+        )
+        for result in results
+    ]
+    return with_row_hash(session.createDataFrame(rows, schema), QUALITY_RESULTS)
+
+
+def record(session: SparkSession, delivery: str, results: Sequence[Result], at: datetime) -> Changes:
+    """Merge the results of one delivery; those of other deliveries stay. `at`: the time of the change."""
+    rows = as_rows(session, delivery, results)
+    return merge(session, QUALITY_RESULTS, rows, at, only=f"delivery = '{delivery}'")

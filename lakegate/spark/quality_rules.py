@@ -8,7 +8,7 @@ tolerated shares of missing values are those of the known data, rounded up, so t
 
 from types import MappingProxyType
 
-from lakegate.spark.quality.expectations import Expectation, NotEmpty, Rule, Severity, UniqueKey
+from lakegate.spark.expectations import Expectation, NotEmpty, Rule, Severity, UniqueKey
 from lakegate.spark.schemas import AIRCRAFT, CARRIER_DELAYS_BY_WEATHER, FLIGHTS, ROUTE_PUNCTUALITY, WEATHER, Table
 
 _NUMERIC = MappingProxyType(
