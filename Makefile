@@ -13,7 +13,7 @@ PYTHON ?= python3
 PROCESSES ?= 4
 VENV := .venv
 BIN := $(VENV)/bin
-ENVIRONMENT := $(VENV)/.installed-$(firstword $(shell cksum requirements.lock))
+ENVIRONMENT := $(VENV)/.installed-$(firstword $(shell cksum requirements/development.lock))
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet
 
 .PHONY: help setup demo up test test-unit test-policies test-services test-generated test-servers test-engines test-chaos test-long test-events-faults test-trino test-keycloak test-azurite test-browser test-helm test-observability test-wheel test-pythons check house docs model policies identity-attacks soak bench bench-peer bench-versions spec-diff lock wheel clean test-lakekeeper-client test-engine chart-policies sbom test-kubernetes policy-agreement-long reference-agreement-long
@@ -25,13 +25,13 @@ help: ## List the targets
 setup: $(ENVIRONMENT) ## Install the environment and the embedded servers; the other targets run this first
 	@$(BIN)/lakegate setup --with-spark
 
-$(ENVIRONMENT): requirements.lock pyproject.toml
+$(ENVIRONMENT): requirements/development.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "Lakegate needs Python 3.11 or newer; name one: make PYTHON=python3.12 …" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { \
 		echo "No virtual environment could be made; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
 	@echo "Installing the Python environment; about a minute the first time"
-	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --require-hashes --no-deps -r requirements.lock || { \
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --require-hashes --no-deps -r requirements/development.lock || { \
 		echo "The Python packages could not be installed. Is the package index reachable? pip's own settings apply." >&2; exit 1; }
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation --no-index -e .
 	@rm -f $(VENV)/.installed-* && touch $@
@@ -163,24 +163,24 @@ spec-diff: setup ## Compare our OpenAPI document with the protocol's published o
 	$(BIN)/python -m tests.spec_diff $(FILE)
 
 lock: ## Update the lock files of the dependencies (needs uv)
-	$(COMPILE) --upgrade --extra embedded pyproject.toml requirements.in -o requirements.lock
-	$(COMPILE) --upgrade pyproject.toml -c requirements.lock -o requirements-serve.lock
-	$(COMPILE) --upgrade --extra embedded pyproject.toml -c requirements.lock -o requirements-embedded.lock
-	$(COMPILE) --upgrade requirements-build.in -c requirements.lock -o requirements-build.lock
-	$(COMPILE) --upgrade requirements-login.in -c requirements.lock -o requirements-login.lock
-	$(COMPILE) --upgrade requirements-servers.in -c requirements.lock -o requirements-servers.lock
-	$(COMPILE) --upgrade requirements-idp.in -o requirements-idp.lock
-	$(COMPILE) --upgrade requirements-helm.in -o requirements-helm.lock
-	$(COMPILE) --upgrade requirements-go.in -o requirements-go.lock
+	$(COMPILE) --upgrade --extra embedded pyproject.toml requirements/development.in -o requirements/development.lock
+	$(COMPILE) --upgrade pyproject.toml -c requirements/development.lock -o requirements/serve.lock
+	$(COMPILE) --upgrade --extra embedded pyproject.toml -c requirements/development.lock -o requirements/embedded.lock
+	$(COMPILE) --upgrade requirements/build.in -c requirements/development.lock -o requirements/build.lock
+	$(COMPILE) --upgrade requirements/login.in -c requirements/development.lock -o requirements/login.lock
+	$(COMPILE) --upgrade requirements/servers.in -c requirements/development.lock -o requirements/servers.lock
+	$(COMPILE) --upgrade requirements/idp.in -o requirements/idp.lock
+	$(COMPILE) --upgrade requirements/helm.in -o requirements/helm.lock
+	$(COMPILE) --upgrade requirements/go.in -o requirements/go.lock
 	$(COMPILE) --upgrade tests/e2e/pylakekeeper.in -o tests/e2e/pylakekeeper.lock
-	$(COMPILE) --upgrade requirements-sbom.in -o requirements-sbom.lock
+	$(COMPILE) --upgrade requirements/sbom.in -o requirements/sbom.lock
 
 sbom: ## Write dist/sbom.cdx.json, the list of the components of the serving image (CycloneDX), and validate it
 	rm -rf build/sbom && mkdir -p build/sbom dist
 	$(PYTHON) -m venv build/sbom/image && $(PYTHON) -m venv build/sbom/backend && $(PYTHON) -m venv build/sbom/tool
-	build/sbom/image/bin/pip install --quiet --require-hashes --no-deps --only-binary :all: -r requirements-serve.lock
-	build/sbom/backend/bin/pip install --quiet --require-hashes --no-deps --only-binary :all: -r requirements-build.lock
-	build/sbom/tool/bin/pip install --quiet --require-hashes --no-deps --only-binary :all: -r requirements-sbom.lock
+	build/sbom/image/bin/pip install --quiet --require-hashes --no-deps --only-binary :all: -r requirements/serve.lock
+	build/sbom/backend/bin/pip install --quiet --require-hashes --no-deps --only-binary :all: -r requirements/build.lock
+	build/sbom/tool/bin/pip install --quiet --require-hashes --no-deps --only-binary :all: -r requirements/sbom.lock
 	build/sbom/backend/bin/pip wheel --quiet --no-deps --no-index --no-build-isolation --wheel-dir build/sbom/wheel .
 	build/sbom/image/bin/pip install --quiet --no-deps --no-index build/sbom/wheel/lakegate-*.whl
 	build/sbom/image/bin/pip uninstall --quiet --yes pip setuptools

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run the tests without a stack on several versions of Python: `python -m tests.pythons 3.11 3.12`.
 
-Each version gets an environment from `requirements.lock` in `.lakegate/pythons`. `tests/pythons.json` records the
-results; a version that is not named keeps its record, and a version without an interpreter is "not installed".
+Each version gets an environment from `requirements/development.lock` in `.lakegate/pythons`. `tests/pythons.json`
+records the results; a version that is not named keeps its record, and a version without an interpreter is "not
+installed".
 """
 
 from __future__ import annotations
@@ -78,13 +79,13 @@ def _environment(version: str, interpreter: Path) -> Path:
     """Create the environment of a version from the lock file; return its interpreter."""
     directory = ROOT / ".lakegate" / "pythons" / version
     python = directory / "bin" / "python"
-    lock = (ROOT / "requirements.lock").read_text()
-    complete = directory / "requirements.lock"
+    lock = (ROOT / "requirements/development.lock").read_text()
+    complete = directory / "development.lock"
     if not complete.is_file() or complete.read_text() != lock:
         shutil.rmtree(directory, ignore_errors=True)
         subprocess.run([str(interpreter), "-m", "venv", str(directory)], check=True)
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
-        subprocess.run([*pip, "--require-hashes", "-r", "requirements.lock"], cwd=ROOT, check=True)
+        subprocess.run([*pip, "--require-hashes", "-r", "requirements/development.lock"], cwd=ROOT, check=True)
         subprocess.run([*pip, "--no-build-isolation", "--no-index", "-e", "."], cwd=ROOT, check=True)
         complete.write_text(lock)
     return python

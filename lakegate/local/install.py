@@ -27,7 +27,7 @@ from lakegate.local.toolchain import GO_TOOLS, Cache, GoTool, cache, needs_serve
 
 
 def locked_environment(kept: Cache, name: str, notify: Notify) -> Path:
-    """Return the virtual environment for ``requirements-<name>.lock``; create it if it is missing.
+    """Return the virtual environment for ``requirements/<name>.lock``; create it if it is missing.
 
     Raises:
         StackError: Python's venv module or pip failed.

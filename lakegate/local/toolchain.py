@@ -33,8 +33,8 @@ def shipped() -> Path:
 
 
 def tool_lock(name: str) -> Path:
-    """Return the path of ``requirements-<name>.lock``."""
-    return shipped() / f"requirements-{name}.lock"
+    """Return the path of ``requirements/<name>.lock``."""
+    return shipped() / "requirements" / f"{name}.lock"
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ pytestmark = [
 
 ROOT = Path(__file__).parents[2]
 _READY_SECONDS = 600.0
-_TOOL_LOCKS = ("requirements-idp.lock", "requirements-go.lock", "requirements-servers.lock")
+_TOOL_LOCKS = ("requirements/idp.lock", "requirements/go.lock", "requirements/servers.lock")
 _STOP_SECONDS = 60.0
 
 
@@ -63,7 +63,7 @@ def _made(where: Path, lock: str) -> Path:
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build sdist and wheel with the locked tools; return their directory. The wheel is built from the sdist."""
     directory = tmp_path_factory.mktemp("build")
-    tools = _made(directory / "tools", "requirements-build.lock")
+    tools = _made(directory / "tools", "requirements/build.lock")
     _run([tools / "python", "-m", "build", "--no-isolation", "--outdir", directory / "dist", ROOT], directory)
     return directory / "dist"
 
@@ -94,7 +94,7 @@ def test_wheel_contains_the_policies_the_model_and_the_locks_of_the_tools(built:
     (sdist,) = built.glob("*.tar.gz")
     with tarfile.open(sdist) as source:
         tops = {name.split("/")[1] for name in source.getnames() if "/" in name}
-    assert {"gateway", "lakegate", "policies", "fga_model", "pyproject.toml", "requirements-embedded.lock"} <= tops
+    assert {"gateway", "lakegate", "policies", "fga_model", "pyproject.toml", "requirements"} <= tops
     assert not tops & {"tests", "docs", ".venv", ".ci"}
 
 

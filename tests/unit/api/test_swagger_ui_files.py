@@ -26,6 +26,6 @@ def test_each_swagger_ui_file_equals_the_published_one() -> None:
 
 
 def test_litestar_is_the_only_installed_web_framework() -> None:
-    locked = set(re.findall(r"^([a-z0-9-]+)==", (ROOT / "requirements-serve.lock").read_text(), re.MULTILINE))
+    locked = set(re.findall(r"^([a-z0-9-]+)==", (ROOT / "requirements/serve.lock").read_text(), re.MULTILINE))
     assert "litestar" in locked
     assert not locked & {"flask", "flask-swagger-ui", "werkzeug", "jinja2", "fastapi", "starlette", "django"}

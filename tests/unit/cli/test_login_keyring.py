@@ -2,7 +2,7 @@
 """`lakegate login`, `token` and `logout` with the GNOME keyring, on a separate session bus and home directory.
 
 The tests run with `LAKEGATE_TEST_KEYRING=1`. They need `gnome-keyring-daemon`, `dbus-daemon` and the packages of
-requirements-login.lock. They do not use the keyring or the files of the user who runs them.
+requirements/login.lock. They do not use the keyring or the files of the user who runs them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.unit.cli.at_a_terminal import Rotating, Terminal, rotating_provider
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("LAKEGATE_TEST_KEYRING") != "1",
-    reason="needs LAKEGATE_TEST_KEYRING=1, gnome-keyring, dbus and requirements-login.lock",
+    reason="needs LAKEGATE_TEST_KEYRING=1, gnome-keyring, dbus and requirements/login.lock",
 )
 
 _LOCK = """

