@@ -184,5 +184,6 @@ def decode_stored_credential(
     except msgspec.ValidationError as error:
         raise InvalidStorageCredential(f"Invalid storage credential: {describe(str(error))}") from None
     if isinstance(credential, identity) and not rules.identity(identity.provider).enabled:
-        raise BadRequestException(identity_disabled(identity, instead) + ".")
+        kind = _tag(identity)
+        raise BadRequestException(f"Credentials of type {kind} are not enabled on this server. Use the type {instead}.")
     return credential
