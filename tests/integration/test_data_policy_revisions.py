@@ -81,6 +81,8 @@ async def test_unbinding_waits_for_a_concurrent_binding(database: Database, rows
             waiting = text("select count(*) from pg_stat_activity where wait_event_type = 'Lock'")
             while not (await other.execute(waiting)).scalar_one():
                 await asyncio.sleep(0.05)
+                # Otherwise this transaction keeps its first snapshot of `pg_stat_activity`.
+                await other.execute(text("select pg_stat_clear_snapshot()"))
     await unbinding
     here, beside = await revisions(database, rows)
     assert here is not None
