@@ -19,6 +19,7 @@ from gateway.assembly.identity import Identity, actor_of_token
 from gateway.assembly.limits import metadata_limits, open_shares
 from gateway.assembly.policies import policy_source
 from gateway.audit.refused_logins import RefusedLogins
+from gateway.db.engine.advisory_locks import AdvisoryLocks
 from gateway.db.engine.database import Database
 from gateway.db.principals.scim_tokens import ScimTokens
 from gateway.db.resolver.resolver import DatabaseResolver
@@ -64,6 +65,7 @@ def open_kit(
         documents=Documents(database, documents, max_together=settings.limits.transaction_size),
         files=stores.files,
         pending_files=PendingFiles(database),
+        locks=AdvisoryLocks(database),
         storage=stores.storage,
         clients=stores.clients,
         vendor=stores.vendor,

@@ -13,6 +13,7 @@ from gateway.access.door.door import Door
 from gateway.access.door.list_visibility import ReachesInUse
 from gateway.access.engine_probes import ProbeRules
 from gateway.db.credentials.credentials import StorageCredentials
+from gateway.db.engine.advisory_locks import AdvisoryLocks
 from gateway.db.engine.database import Database
 from gateway.db.tables.documents import Documents
 from gateway.db.tables.pending_files import PendingFiles
@@ -45,6 +46,8 @@ class Kit:
     documents: Documents
     files: Files
     pending_files: PendingFiles
+    locks: AdvisoryLocks
+    """One for all commits of the process: it limits the connections that locks occupy."""
     storage: StorageCredentials
     clients: StorageClients
     vendor: Vendor

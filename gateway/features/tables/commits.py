@@ -19,7 +19,6 @@ from gateway.access.door.permit import Permit
 from gateway.access.nouns.refs import ObjectType
 from gateway.access.nouns.resolved import ResolvedNamespace
 from gateway.access.operations.tables import CommitTable, CommitTableCreation, CommitTransaction
-from gateway.db.engine.advisory_locks import AdvisoryLocks
 from gateway.db.tables import tables, tabular_writes
 from gateway.db.tables.documents import Document
 from gateway.db.tuples.outbox import Pending
@@ -65,7 +64,7 @@ class Commits(UseCases):
         self._approval = ChangeApproval(kit)
         self._chosen = ChosenLocations(kit)
         self._documents = kit.documents
-        self._queue = CommitQueue(AdvisoryLocks(kit.database))
+        self._queue = CommitQueue(kit.locks)
         self._files = MetadataFiles(kit)
 
     async def commit(self, permit: Permit[CommitTable]) -> CommitTableResponse:

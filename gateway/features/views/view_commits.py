@@ -14,7 +14,6 @@ from gateway.access.door.permit import Permit
 from gateway.access.nouns.refs import ObjectType
 from gateway.access.nouns.resolved import ResolvedView
 from gateway.access.operations.views import CommitView
-from gateway.db.engine.advisory_locks import AdvisoryLocks
 from gateway.db.engine.database import Connection
 from gateway.db.resolver.resolver import reread_view
 from gateway.db.tables import pending_files, retired_locations, tables, views
@@ -49,7 +48,7 @@ class ViewCommits(UseCases):
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
         self._files = MetadataFiles(kit)
-        self._queue = CommitQueue(AdvisoryLocks(kit.database))
+        self._queue = CommitQueue(kit.locks)
         self._owners = ViewOwners(sole_provider=kit.sole_provider, protected=kit.protected_view_properties)
         self._documents = kit.documents
         self._chosen = ChosenLocations(kit)
