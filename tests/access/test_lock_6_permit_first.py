@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
+import gateway.api
 import gateway.features
 from gateway.access.door.door import Door
 from gateway.access.door.permit import Permit
@@ -154,26 +156,84 @@ def test_every_use_case_takes_a_permit_first() -> None:
     assert set(EXEMPT) - without == set(), "these entries of EXEMPT are unnecessary"
 
 
+_WAYS = frozenset({"use", "use_case"})
+"""Attributes of the context and of the services that return an instance of any class."""
+
+
+def _named_ways(source: str) -> tuple[set[str], int]:
+    """Return (the classes that a module of routes names in `serve`, `replay_by` and `ctx.use`, number of other ways).
+
+    A way counts as other if the class is not named by an import from the features.
+    """
+    tree = ast.parse(source)
+    homes = {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gateway.features")
+        for alias in node.names
+    }
+    found, named = set(), 0
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(attr="use"), args=[ast.Name(id=name)], keywords=[]) if name in homes:
+                found.add(homes[name])
+                named += 1
+            case ast.Call(func=ast.Name(id="serve" | "replay_by"), args=[_, ast.Attribute(value=ast.Name(id=name))]):
+                found.add(homes[name])
+                named += 1
+    ways = (
+        isinstance(node, ast.Attribute)
+        and node.attr in _WAYS
+        or isinstance(node, ast.Constant)
+        and node.value in _WAYS
+        or isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("serve", "replay_by")
+        for node in ast.walk(tree)
+    )
+    return {each.removeprefix("gateway.") for each in found}, sum(ways) - named
+
+
+def _routes() -> Iterator[Path]:
+    yield from sorted(Path(gateway.features.__path__[0]).rglob("*routes.py"))
+
+
 def _reachable() -> set[str]:
     """Return the classes that routes name in `serve`, `replay_by` and `ctx.use`."""
-    found = set()
-    for path in sorted(Path(gateway.features.__path__[0]).rglob("*routes.py")):
-        tree = ast.parse(path.read_text())
-        homes = {
-            alias.name: f"{node.module}.{alias.name}"
-            for node in ast.walk(tree)
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gateway.features")
-            for alias in node.names
-        }
-        for node in ast.walk(tree):
-            if not isinstance(node, ast.Call):
-                continue
-            match node.func, node.args:
-                case ast.Attribute(attr="use"), [ast.Name(id=name)]:
-                    found.add(homes[name])
-                case ast.Name(id="serve" | "replay_by"), [_, ast.Attribute(value=ast.Name(id=name))]:
-                    found.add(homes[name])
-    return {each.removeprefix("gateway.") for each in found}
+    return set().union(*(_named_ways(path.read_text())[0] for path in _routes()))
+
+
+def test_handlers_reach_a_use_case_only_by_naming_its_class() -> None:
+    """Otherwise the classes that routes can reach would not be known here."""
+    others = {str(path): other for path in _routes() if (other := _named_ways(path.read_text())[1])}
+    assert others == {}
+
+
+def test_only_the_context_asks_the_services_for_a_use_case() -> None:
+    api = sorted(Path(gateway.api.__path__[0]).rglob("*.py"))
+    asked = [
+        (path.name, *line.split()) for path in api for line in path.read_text().splitlines() if "use_case(" in line
+    ]
+    assert asked == [("context.py", "instance:", "UseCase", "=", "self.services.use_case(kind)")]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ctx.use(files.MetadataFiles)",
+        "ctx.use(chosen)",
+        "ctx.services.use_case(Tags)",
+        "reader = ctx.use",
+        "getattr(ctx, 'use')(Tags)",
+        "serve(operation, chosen)",
+    ],
+)
+def test_the_walk_recognizes_a_way_without_the_name_of_a_class(statement: str) -> None:
+    source = (
+        "from gateway.features.metadata import metadata_files as files\nfrom gateway.features.tags.tags import Tags\n"
+    )
+    assert _named_ways(source + "ctx.use(Tags)\n") == ({"features.tags.tags.Tags"}, 0)
+    assert _named_ways(source + statement)[1] == 1
 
 
 def test_the_walk_covers_every_use_case_that_handlers_can_reach() -> None:
