@@ -199,5 +199,5 @@ def test_gateway_refuses_an_unmigrated_database_with_the_remedy(world: World) ->
     finally:
         world.sql("update alembic_version set version_num = $1", version)
     assert refused.returncode == 1
-    assert "the database has schema 0001, but this version upgrades only from schema 0034 or later" in refused.stderr
+    assert "the database has schema 0001, but this version upgrades only from schema 0056 or later" in refused.stderr
     assert "Traceback" not in refused.stderr
