@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What use cases return beside the body of a response: its ETag, and whether a change restricts its caller."""
+"""Say what a response has beside its body: an ETag, and whether a change restricts its caller."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What use cases are made of: the components and settings of the process, as one value."""
+"""Hold what use cases are made of, the components and settings of the process, in one value."""
 
 from __future__ import annotations
 

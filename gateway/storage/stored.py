@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, ClassVar, TypeVar
@@ -64,9 +65,9 @@ class StoredProfile(
         """None: the gateway accesses the store with a stored credential only."""
         return None
 
+    @abstractmethod
     def base_location(self) -> BaseLocation:
         """Return the location that contains the whole warehouse."""
-        raise NotImplementedError
 
     def parse_location(self, text: str) -> Location:
         """Parse a location of the scheme, strictly below the base. Raises `InvalidLocation`."""

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests share: builders of values and components."""
+"""Build values and components that tests share."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What changes leave to do: tickets, events, tuple keys to deliver, idempotency keys, and switches of the model."""
+"""Define the tables of what changes leave to do: tickets, events, tuple keys, idempotency keys, model switches."""
 
 from __future__ import annotations
 
