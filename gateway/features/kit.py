@@ -19,6 +19,7 @@ from gateway.db.tables.documents import Documents
 from gateway.db.tables.pending_files import PendingFiles
 from gateway.db.tuples.delivery import TupleDelivery
 from gateway.db.warehouses.read_pool import ReadPool
+from gateway.features.paging import Page, Paged, Place, place_of
 from gateway.iceberg.limits import Limits
 from gateway.identity.delegated import DelegatedTokens
 from gateway.opa.bundle import SigningKey
@@ -105,6 +106,14 @@ class UseCases:
         self._delivery = kit.delivery
         self._reaches = kit.reaches
         self._page_size = kit.page_size
+
+    def _page_of(self, request: Paged, read: Callable[[str], Place], *, most: int | None = None) -> Page[Place]:
+        """Return the page that a request asks for; `read` reads its token. `most` replaces the largest size of pages.
+
+        Raise InvalidPaginationToken.
+        """
+        limit = self._page_size if most is None else most
+        return Page(place_of(request.page_token, read), min(request.page_size or limit, limit))
 
 
 def instances_of(kit: Kit) -> Callable[[type[Any]], Any]:

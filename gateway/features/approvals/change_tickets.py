@@ -30,7 +30,7 @@ from gateway.access.operations.change_tickets import (
 from gateway.db.warehouses import change_tickets
 from gateway.db.warehouses.change_tickets import TicketHead
 from gateway.features.kit import Kit, UseCases
-from gateway.iceberg.errors import InvalidPaginationToken
+from gateway.features.paging import place_of
 
 _ROWS_AT_ONCE: Final = 200
 _MOST_READ: Final = 2000
@@ -51,7 +51,7 @@ class ChangeTickets(UseCases):
         """
         operation = permit.operation
         size = min(operation.page_size or self._page_size, self._page_size)
-        after, kept, read = _uuid(operation.page_token), list[UUID](), 0
+        after, kept, read = place_of(operation.page_token, UUID), list[UUID](), 0
         while read < _MOST_READ:
             async with self._database.read() as connection:
                 rows = await change_tickets.page(
@@ -154,13 +154,3 @@ class ChangeTickets(UseCases):
             return [True] * len(rows)
         approves = await self._door.visible(permit, APPROVES, [row.on for row in rows]) if rows else []
         return [yes or row.principal == permit.actor.id for row, yes in zip(rows, approves, strict=True)]
-
-
-def _uuid(token: str | None) -> UUID | None:
-    try:
-        return UUID(token) if token else None
-    except ValueError:
-        raise InvalidPaginationToken(
-            "The page token is invalid: this server did not issue it. Send the request without a page token to get "
-            "the first page."
-        ) from None

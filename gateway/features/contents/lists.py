@@ -24,8 +24,8 @@ from gateway.access.operations.views import ListViews
 from gateway.db.engine import list_candidates, list_pages
 from gateway.db.pools.rows import AnyRow
 from gateway.db.tables import deleted
-from gateway.features.contents.pages import Position, visible_page
 from gateway.features.kit import UseCases
+from gateway.features.paging import named, place_of, visible_page
 from gateway.iceberg.wire import ListTablesResponse, TableIdentifierBody
 
 _MOST_NAMES = 10_000
@@ -70,8 +70,8 @@ class Lists(UseCases):
         return await visible_page(
             fetch,
             _keep_all if sees_all else self._visibility_filter(permit, type, reach),
-            lambda row: Position(row.name_key, row.id),
-            page_token=operation.page_token,
+            lambda row: (row.name_key, row.id),
+            after=place_of(operation.page_token, named),
             page_size=operation.page_size,
         )
 
@@ -144,8 +144,8 @@ class Lists(UseCases):
         return await visible_page(
             fetch,
             _keep_all if sees_all else self._visibility_filter(permit, ObjectType.NAMESPACE, reach),
-            lambda row: Position(row.path_key, row.id),
-            page_token=operation.page_token,
+            lambda row: (row.path_key, row.id),
+            after=place_of(operation.page_token, named),
             page_size=operation.page_size,
         )
 
@@ -176,8 +176,8 @@ class Lists(UseCases):
         return await visible_page(
             fetch,
             _keep_all if sees_all else is_visible,
-            lambda row: Position(row.name_key, row.id),
-            page_token=operation.page_token,
+            lambda row: (row.name_key, row.id),
+            after=place_of(operation.page_token, named),
             page_size=operation.page_size,
         )
 

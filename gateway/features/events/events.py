@@ -57,10 +57,10 @@ class EventDeliveries(UseCases):
     async def dead_letters(self, permit: Permit[ListEventDeadLetters]) -> EventDeadLetterList:
         """Return a page of dead letters. Raise InvalidPaginationToken."""
         operation = permit.operation
-        size = min(operation.page_size or self._page_size, self._page_size)
-        after, after_sink = _position(operation.page_token)
+        page = self._page_of(operation, _position)
+        after, after_sink = page.after or (0, "")
         found = await event_deliveries.dead_letters(
-            self._database, sink=operation.sink, after=after, after_sink=after_sink, limit=size + 1
+            self._database, sink=operation.sink, after=after, after_sink=after_sink, limit=page.limit
         )
         shown = [
             EventDeadLetter(
@@ -72,9 +72,9 @@ class EventDeliveries(UseCases):
                 refused_at=each.at,
                 reason=each.reason,
             )
-            for each in found[:size]
+            for each in page.rows(found)
         ]
-        more = f"{shown[-1].sequence}.{shown[-1].sink}" if len(found) > size else None
+        more = page.next_token(found, lambda each: f"{each.sequence}.{each.sink}")
         return EventDeadLetterList(dead_letters=shown, next_page_token=more)
 
     async def replay(self, permit: Permit[ReplayEvents]) -> None:
@@ -99,10 +99,8 @@ class EventDeliveries(UseCases):
         return name
 
 
-def _position(token: str | None) -> tuple[int, str]:
+def _position(token: str) -> tuple[int, str]:
     """Return (sequence, sink) of the last dead letter on the page before. Raise InvalidPaginationToken."""
-    if not token:
-        return 0, ""
     sequence, _, sink = token.partition(".")
     if not (sequence.isascii() and sequence.isdigit() and len(sequence) < 19) or "\0" in sink:
         raise InvalidPaginationToken("The page token is not one of this list. Begin again without a token.")

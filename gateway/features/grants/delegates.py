@@ -17,7 +17,6 @@ from gateway.access.operations.users import ListOwnDelegates
 from gateway.access.tuples import PrincipalType
 from gateway.db.grants import delegations
 from gateway.db.pools.rows import AnyRow
-from gateway.features.grants.grant_lists import page_token_id
 from gateway.features.kit import UseCases
 
 #: Maximum rows of one read.
@@ -52,21 +51,21 @@ class Delegates(UseCases):
         that the caller does not see. Raise DecisionUnavailable during an outage.
         """
         operation = permit.operation
-        limit = min(operation.page_size or self._page_size, self._page_size)
-        after, most = page_token_id(operation.page_token), min(limit + 1, _MOST_READ)
+        page = self._page_of(operation, UUID)
+        after, most = page.after, min(page.limit, _MOST_READ)
         found: list[_Included] = []
-        while len(found) <= limit:
+        while len(found) < page.limit:
             async with self._database.read() as connection:
                 rows = await delegations.all_grants(connection, project_id=permit.actor.within, after=after, limit=most)
             found += await self._shown(permit, rows)
             if len(rows) < most:
                 break
             after, most = rows[-1].id, min(4 * most, _MOST_READ)
-        page = found[:limit]
-        readable = await self._readable_roles(permit, page)
+        shown = page.rows(found)
+        readable = await self._readable_roles(permit, shown)
         return OwnDelegates(
-            delegates=[_answer(each, readable) for each in page],
-            next_page_token=str(page[-1].row.id) if len(found) > limit else None,
+            delegates=[_answer(each, readable) for each in shown],
+            next_page_token=page.next_token(found, lambda each: each.row.id),
         )
 
     async def _shown(self, permit: Permit[ListOwnDelegates], rows: Sequence[AnyRow]) -> list[_Included]:

@@ -46,7 +46,7 @@ from gateway.db.tables.excerpts import excerpts_of
 from gateway.features.grants.columns import columns_for, known_columns, object_of
 from gateway.features.grants.privilege_texts import privilege_answer, type_name
 from gateway.features.kit import UseCases
-from gateway.iceberg.errors import InvalidPaginationToken
+from gateway.features.paging import Page, number
 
 _KNOWN = frozenset(Privilege)
 
@@ -61,28 +61,27 @@ class GrantLists(UseCases):
         """Return the live grants on one object, oldest first; one entry per grantor."""
         operation = permit.operation
         row = _row(permit, operation.on)
-        limit = self._limit(operation.page_size)
+        page = self._page_of(operation, UUID)
         async with self._database.read() as connection:
             key = object_of(operation, row, await columns_for(connection, operation, row), dropped=True)
-            after = page_token_id(operation.page_token)
-            found = await grants.on_object(connection, key, of=operation.principal, after=after, limit=limit + 1)
+            found = await grants.on_object(connection, key, of=operation.principal, after=page.after, limit=page.limit)
             where = await _whereabouts(connection, [key])
-        return _grant_list(found, where, limit)
+        return _grant_list(found, where, page)
 
     async def on_columns(self, permit: Permit[ListTableColumnGrants]) -> GrantList:
         """Return the live grants on all columns of a table, oldest first; one entry per grantor."""
         operation = permit.operation
-        limit = self._limit(operation.page_size)
+        page = self._page_of(operation, UUID)
         async with self._database.read() as connection:
             found = await columns.granted_on(
                 connection,
                 operation.on.id,
                 of=operation.principal,
-                after=page_token_id(operation.page_token),
-                limit=limit + 1,
+                after=page.after,
+                limit=page.limit,
             )
             where = await _whereabouts(connection, [_object(row) for row in found])
-        return _grant_list(found, where, limit)
+        return _grant_list(found, where, page)
 
     async def of_principal(self, permit: Permit[ListPrincipalGrants]) -> GrantList:
         """Return the direct grants of a principal in the project and on the server, oldest first.
@@ -91,30 +90,29 @@ class GrantLists(UseCases):
         """
         operation = permit.operation
         about = operation.principal or own_principal(permit.actor)
-        limit = self._limit(operation.page_size)
+        page = self._page_of(operation, UUID)
         async with self._database.read() as connection:
             found = await grants.of_principal(
                 connection,
                 about,
                 project_id=operation.project.project_id,
-                after=page_token_id(operation.page_token),
-                limit=limit + 1,
+                after=page.after,
+                limit=page.limit,
             )
             where = await _whereabouts(connection, [_object(row) for row in found])
         other = operation.principal is not None and about.type is PrincipalType.USER
         servers = not other or permit.holds(Can.READ_ASSIGNMENTS, ServerRef())
-        return _grant_list(found, where, limit, servers=servers)
+        return _grant_list(found, where, page, servers=servers)
 
     async def history(self, permit: Permit[ListGrantHistory | ListColumnGrantHistory]) -> GrantHistory:
         """Return the ended grants on one object, latest end first."""
         operation = permit.operation
         row = _row(permit, operation.on)
-        limit = self._limit(operation.page_size)
+        page = self._page_of(operation, number(18))
         async with self._database.read() as connection:
             key = object_of(operation, row, await columns_for(connection, operation, row), dropped=True)
             where = await _whereabouts(connection, [key])
-        after = _number(operation.page_token)
-        read = partial(grants.history, on=key, principal=operation.principal, after=after, limit=limit + 1)
+        read = partial(grants.history, on=key, principal=operation.principal, after=page.after, limit=page.limit)
         found = await self._reads.run(read)
         return GrantHistory(
             grants=[
@@ -131,9 +129,9 @@ class GrantLists(UseCases):
                     ended_by=row.ended_by,
                     ended_because=row.ended_because,
                 )
-                for row in found[:limit]
+                for row in page.rows(found)
             ],
-            next_page_token=str(found[limit - 1].id) if len(found) > limit else None,
+            next_page_token=page.next_token(found, lambda row: row.id),
         )
 
     async def all_privileges(self, permit: Permit[ListAllPrivileges]) -> AllPrivileges:
@@ -161,9 +159,6 @@ class GrantLists(UseCases):
             ]
         )
 
-    def _limit(self, hypothetical: int | None) -> int:
-        return min(hypothetical or self._page_size, self._page_size)
-
 
 @dataclass(frozen=True, slots=True)
 class _Where:
@@ -189,7 +184,7 @@ async def _whereabouts(connection: Connection, keys: Sequence[ObjectKey]) -> _Wh
     return _Where(await object_locations(connection, keys), known)
 
 
-def _grant_list(rows: Any, where: _Where, limit: int, *, servers: bool = True) -> GrantList:
+def _grant_list(rows: Any, where: _Where, page: Page[UUID], *, servers: bool = True) -> GrantList:
     return GrantList(
         grants=[
             Grant(
@@ -203,10 +198,10 @@ def _grant_list(rows: Any, where: _Where, limit: int, *, servers: bool = True) -
                 expires_at=row.expires_at,
                 acts_for=limits_of_row(row),
             )
-            for row in rows[:limit]
+            for row in page.rows(rows)
             if servers or row.object_type != ObjectType.SERVER
         ],
-        next_page_token=str(rows[limit - 1].id) if len(rows) > limit else None,
+        next_page_token=page.next_token(rows, lambda row: row.id),
     )
 
 
@@ -251,27 +246,3 @@ def _row(permit: Permit[Operation], ref: Ref) -> Resolved:
     if row is None:
         raise LookupError(f"{type(permit.operation).__name__} was not admitted on {ref!r}")
     return row
-
-
-def page_token_id(token: str | None) -> UUID | None:
-    """Return the id after which the next page begins; None without a token. Raises InvalidPaginationToken."""
-    if not token:
-        return None
-    try:
-        return UUID(token)
-    except ValueError:
-        raise InvalidPaginationToken(
-            "The page token is invalid: this server did not issue it. Send the request without a page token to get "
-            "the first page."
-        ) from None
-
-
-def _number(token: str | None) -> int | None:
-    if not token:
-        return None
-    if not token.isascii() or not token.isdigit() or len(token) > 18:
-        raise InvalidPaginationToken(
-            "The page token is invalid: this server did not issue it. Send the request without a page token to get "
-            "the first page."
-        )
-    return int(token)

@@ -31,7 +31,7 @@ from gateway.db.credentials import live_credentials
 from gateway.db.credentials.live_credentials import Selection
 from gateway.db.engine.database import Connection, Database
 from gateway.features.kit import UseCases
-from gateway.iceberg.errors import InvalidPaginationToken
+from gateway.features.paging import Paged
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 
 Revoking = WriteAssignments | ChangeGrants | WriteColumnAssignments | ChangeColumnGrants | RemoveRoleMember
@@ -65,13 +65,13 @@ class LiveCredentials(UseCases):
         selection = Selection(
             warehouse_id=permit.warehouse(operation.on).id, table_id=operation.table_id, user=operation.user
         )
-        return await self._page(selection, operation.page_token, operation.page_size)
+        return await self._page(selection, operation)
 
     async def of_tabular(self, permit: Permit[ListTabularLiveCredentials]) -> LiveCredentialList:
         """Return the live credentials of a table or generic table."""
         operation = permit.operation
         selection = Selection(table_id=UUID(_row(permit, operation.on).key.id), user=operation.user)
-        return await self._page(selection, operation.page_token, operation.page_size)
+        return await self._page(selection, operation)
 
     async def of_principal(self, permit: Permit[ListPrincipalLiveCredentials]) -> LiveCredentialList:
         """Return the live credentials of a principal in a project.
@@ -88,7 +88,7 @@ class LiveCredentials(UseCases):
         else:
             own = {"user": about.id}
         selection = Selection(project_id=operation.project.project_id, **own)  # type: ignore[arg-type]  # of three shapes
-        return await self._page(selection, operation.page_token, operation.page_size)
+        return await self._page(selection, operation)
 
     async def after_revocation(self, permit: Permit[Revoking]) -> str | None:
         """Return the value of the header about credentials that the revocations of a change leave.
@@ -127,13 +127,13 @@ class LiveCredentials(UseCases):
         async with self._database.read() as connection:
             return Remaining(*await live_credentials.remaining(connection, row.key, project_id=project_id, users=users))
 
-    async def _page(self, selection: Selection, token: str | None, size: int | None) -> LiveCredentialList:
-        limit = min(size or self._page_size, self._page_size)
+    async def _page(self, selection: Selection, operation: Paged) -> LiveCredentialList:
+        page = self._page_of(operation, UUID)
         async with self._database.read() as connection:
-            rows = await live_credentials.page(connection, selection, after=_uuid(token), limit=limit + 1)
+            rows = await live_credentials.page(connection, selection, after=page.after, limit=page.limit)
         return LiveCredentialList(
-            live_credentials=list(rows[:limit]),
-            next_page_token=str(rows[limit - 1].id) if len(rows) > limit else None,
+            live_credentials=list(page.rows(rows)),
+            next_page_token=page.next_token(rows, lambda row: row.id),
         )
 
 
@@ -159,18 +159,6 @@ def _iso(moment: datetime) -> str:
     """Return the time in UTC in whole seconds, rounded up: the credentials have expired by then."""
     utc = moment.astimezone(UTC)
     return (utc.replace(microsecond=0) + timedelta(seconds=1 if utc.microsecond else 0)).isoformat()
-
-
-def _uuid(token: str | None) -> UUID | None:
-    if not token:
-        return None
-    try:
-        return UUID(token)
-    except ValueError:
-        raise InvalidPaginationToken(
-            "The page token is invalid: this server did not issue it. Send the request without a page token to get "
-            "the first page."
-        ) from None
 
 
 _AT_A_TIME: Final = 1000

@@ -43,9 +43,10 @@ from gateway.db.policies import data_policies, data_policy_bindings, tags
 from gateway.db.pools.rows import AnyRow
 from gateway.db.tuples.ownership import record_deleted, record_new_in_project
 from gateway.features.kit import UseCases
+from gateway.features.paging import number
 from gateway.features.policies.data_policy_columns import column_names, record_columns
 from gateway.features.policies.policy_effects import restricts_caller
-from gateway.iceberg.errors import CatalogError, InvalidPaginationToken
+from gateway.iceberg.errors import CatalogError
 from gateway.iceberg.identifiers import fold
 from gateway.obligations.data_policies import AppliesTo, Definition, tags_of, with_tags
 from gateway.obligations.validation import problems_of
@@ -84,15 +85,15 @@ class DataPolicies(UseCases):
     async def list(self, permit: Permit[ListDataPolicies]) -> DataPolicyList:
         """Return the data policies of the project in order of creation."""
         operation = permit.operation
-        limit = min(operation.page_size or self._page_size, self._page_size)
+        page = self._page_of(operation, UUID)
         async with self._database.read() as connection:
             rows = await data_policies.page(
-                connection, operation.project.project_id, after=page_start(operation.page_token), limit=limit + 1
+                connection, operation.project.project_id, after=page.after, limit=page.limit
             )
             names = await _tag_names(connection, rows)
         return DataPolicyList(
-            data_policies=[_wire(row, names) for row in rows[:limit]],
-            next_page_token=str(rows[limit - 1].id) if len(rows) > limit else None,
+            data_policies=[_wire(row, names) for row in page.rows(rows)],
+            next_page_token=page.next_token(rows, lambda row: row.id),
         )
 
     async def get(self, permit: Permit[GetDataPolicy]) -> DataPolicyAnswer:
@@ -107,14 +108,14 @@ class DataPolicies(UseCases):
     async def versions(self, permit: Permit[ListDataPolicyVersions]) -> DataPolicyVersionList:
         """Return the versions of a data policy, the newest first."""
         operation = permit.operation
-        limit = min(operation.page_size or self._page_size, self._page_size)
+        page = self._page_of(operation, number(9))
         async with self._database.read() as connection:
             rows = await data_policies.versions(
-                connection, operation.policy.policy_id, before=_version(operation.page_token), limit=limit + 1
+                connection, operation.policy.policy_id, before=page.after, limit=page.limit
             )
         return DataPolicyVersionList(
-            versions=[_version_answer(row) for row in rows[:limit]],
-            next_page_token=str(rows[limit - 1].version) if len(rows) > limit else None,
+            versions=[_version_answer(row) for row in page.rows(rows)],
+            next_page_token=page.next_token(rows, lambda row: row.version),
         )
 
     async def update(self, permit: Permit[UpdateDataPolicy]) -> Stated[DataPolicyAnswer]:
@@ -252,28 +253,3 @@ def _clash_error(clash: data_policies.DataPolicyClash, about: DataPolicyRef | Pr
             )
         case _:
             return not_found(about)
-
-
-def page_start(token: str | None) -> UUID | None:
-    """Return the id in a page token, None without a token. Raise InvalidPaginationToken."""
-    if not token:
-        return None
-    try:
-        return UUID(token)
-    except ValueError:
-        raise _invalid_token() from None
-
-
-def _version(token: str | None) -> int | None:
-    if not token:
-        return None
-    if not (token.isascii() and token.isdigit() and len(token) < 10):
-        raise _invalid_token()
-    return int(token)
-
-
-def _invalid_token() -> InvalidPaginationToken:
-    return InvalidPaginationToken(
-        "The page token is invalid: this server did not issue it. Send the request without a page token to get the "
-        "first page."
-    )

@@ -52,7 +52,7 @@ from gateway.db.policies.data_policy_bindings import MAX_NAMES, Bound, TooManyNa
 from gateway.db.policies.data_policy_revisions import lock, touch
 from gateway.db.pools.rows import AnyRow
 from gateway.features.kit import UseCases
-from gateway.features.policies.data_policies import page_start
+from gateway.features.paging import Page
 from gateway.features.policies.data_policy_columns import recorded_fields
 from gateway.features.policies.policy_effects import Effect, effects_on, restricts_caller
 from gateway.iceberg.errors import BadRequestException
@@ -75,14 +75,14 @@ class DataPolicyBindings(UseCases):
     async def list(self, permit: Permit[ListDataPolicyBindings]) -> BindingList:
         """Return the bindings in order of the objects' ids."""
         operation = permit.operation
-        limit = min(operation.page_size or _MOST_BINDINGS, _MOST_BINDINGS)
+        page = self._page_of(operation, UUID, most=_MOST_BINDINGS)
         async with self._database.read() as connection:
             rows = await data_policy_bindings.of_policy(
-                connection, operation.policy.policy_id, after=page_start(operation.page_token), limit=limit + 1
+                connection, operation.policy.policy_id, after=page.after, limit=page.limit
             )
         return BindingList(
-            bindings=[_binding(row) for row in rows[:limit]],
-            next_page_token=str(rows[limit - 1].object_id) if len(rows) > limit else None,
+            bindings=[_binding(row) for row in page.rows(rows)],
+            next_page_token=page.next_token(rows, lambda row: row.object_id),
         )
 
     async def change(self, permit: Permit[BindDataPolicy]) -> Restricts | None:
@@ -108,7 +108,9 @@ class DataPolicyBindings(UseCases):
         with suppress(_RolledBack):
             async with self._database.transaction() as connection:
                 applies_to = await self._apply(connection, permit)
-                found.append(await _affected_by(connection, policy.id, operation.page_token, operation.page_size))
+                found.append(
+                    await _affected_by(connection, policy.id, self._page_of(operation, UUID, most=_MOST_TABLES))
+                )
                 raise _RolledBack
         standing = await permit.policy_standing({str(policy.id): applies_to}, permit.resolution)
         return msgspec.structs.replace(found[0], restricts_caller=str(policy.id) in standing.restricting)
@@ -192,8 +194,7 @@ class DataPolicyBindings(UseCases):
             return await _affected_by(
                 connection,
                 operation.policy.policy_id,
-                operation.page_token,
-                operation.page_size,
+                self._page_of(operation, UUID, most=_MOST_TABLES),
                 without_effect=operation.without_effect,
             )
 
@@ -217,28 +218,29 @@ class DataPolicyBindings(UseCases):
 async def _affected_by(
     connection: Connection,
     id: UUID,
-    page_token: str | None,
-    page_size: int | None,
+    page: Page[UUID],
     *,
     without_effect: bool = False,
 ) -> AffectedList:
     """Return a page of the tables on which a policy has an effect. `without_effect` lists all that it covers."""
-    limit = min(page_size or _MOST_TABLES, _MOST_TABLES)
-    after = page_start(page_token)
-    found = await data_policy_bindings.covered(connection, id, after=after, limit=limit + 1)
-    names = await vacated_names.announced(connection, id, after=after, limit=limit + 1)
+    found = await data_policy_bindings.covered(connection, id, after=page.after, limit=page.limit)
+    names = await vacated_names.announced(connection, id, after=page.after, limit=page.limit)
     ids = sorted({row.id for row in found}.union(row.object_id for row in names))
-    covered = [row for row in found if row.id in ids[:limit]]
+    shown = page.rows(ids)
+    covered = [row for row in found if row.id in shown]
     effects = dict(await effects_on(connection, id, covered))
     if without_effect:
         effects = {row.id: Effect() for row in covered} | effects
     readers = await data_policy_bindings.readers(connection, id, list(effects))
     lost = {each.object_id: each for each in losses_of(names)}
     rows = {row.id: row for row in found}
-    page = [each for each in ids[:limit] if each in effects or each in lost]
     return AffectedList(
-        tables=[_affected(rows.get(each), effects.get(each), lost.get(each), readers) for each in page],
-        next_page_token=str(ids[limit - 1]) if len(ids) > limit else None,
+        tables=[
+            _affected(rows.get(each), effects.get(each), lost.get(each), readers)
+            for each in shown
+            if each in effects or each in lost
+        ],
+        next_page_token=page.next_token(ids, str),
     )
 
 

@@ -29,8 +29,8 @@ from gateway.db.policies.data_policy_revisions import touch
 from gateway.db.pools.rows import AnyRow
 from gateway.db.principals import roles, users
 from gateway.features.kit import UseCases
-from gateway.features.policies.data_policies import page_start
-from gateway.iceberg.errors import BadRequestException, InvalidPaginationToken
+from gateway.features.paging import principal
+from gateway.iceberg.errors import BadRequestException
 
 
 class MappingTables(UseCases):
@@ -58,14 +58,14 @@ class MappingTables(UseCases):
     async def list(self, permit: Permit[ListMappingTables]) -> MappingTableList:
         """Return the mapping tables of the project in order of creation."""
         operation = permit.operation
-        limit = min(operation.page_size or self._page_size, self._page_size)
+        page = self._page_of(operation, UUID)
         async with self._database.read() as connection:
             rows = await mapping_tables.page(
-                connection, operation.project.project_id, after=page_start(operation.page_token), limit=limit + 1
+                connection, operation.project.project_id, after=page.after, limit=page.limit
             )
         return MappingTableList(
-            mapping_tables=[_wire(row) for row in rows[:limit]],
-            next_page_token=str(rows[limit - 1].id) if len(rows) > limit else None,
+            mapping_tables=[_wire(row) for row in page.rows(rows)],
+            next_page_token=page.next_token(rows, lambda row: row.id),
         )
 
     async def get(self, permit: Permit[GetMappingTable]) -> MappingTableAnswer:
@@ -85,16 +85,13 @@ class MappingTables(UseCases):
     async def entries(self, permit: Permit[ListMappingEntries]) -> MappingEntryList:
         """Return the principals with their values. Raise MappingTableNotFound."""
         operation = permit.operation
-        limit = min(operation.page_size or self._page_size, self._page_size)
+        page = self._page_of(operation, principal)
         async with self._database.read() as connection:
             row = await _row(connection, operation.mapping_table_id, operation.project.project_id)
-            found = await mapping_tables.entries(
-                connection, row.id, after=_after(operation.page_token), limit=limit + 1
-            )
-        last = found[limit - 1] if len(found) > limit else None
+            found = await mapping_tables.entries(connection, row.id, after=page.after, limit=page.limit)
         return MappingEntryList(
-            entries=[_entry(each) for each in found[:limit]],
-            next_page_token=None if last is None else f"{last.principal_type}:{last.principal_id}",
+            entries=[_entry(each) for each in page.rows(found)],
+            next_page_token=page.next_token(found, lambda row: f"{row.principal_type}:{row.principal_id}"),
         )
 
     async def change(self, permit: Permit[ChangeMappingEntries]) -> None:
@@ -150,15 +147,3 @@ def _entry(row: AnyRow) -> MappingEntry:
     if row.principal_type == "user":
         return MappingEntry(principal=MappedPrincipal(user=row.principal_id), values=tuple(row.values))
     return MappingEntry(principal=MappedPrincipal(role=UUID(row.principal_id)), values=tuple(row.values))
-
-
-def _after(token: str | None) -> tuple[str, str] | None:
-    if not token:
-        return None
-    type, colon, id = token.partition(":")
-    if not colon or type not in ("user", "role"):
-        raise InvalidPaginationToken(
-            "The page token is invalid: this server did not issue it. Send the request without a page token to get "
-            "the first page."
-        )
-    return type, id

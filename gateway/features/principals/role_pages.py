@@ -15,16 +15,19 @@ from gateway.access.tuples import PrincipalType
 from gateway.db.engine.database import Connection
 from gateway.db.pools.rows import AnyRow
 from gateway.db.principals import roles, users
-from gateway.iceberg.errors import BadRequestException, InvalidPaginationToken
+from gateway.features.paging import Page, place_of
+from gateway.iceberg.errors import BadRequestException
 
 
-async def members_page(connection: Connection, rows: Sequence[AnyRow], limit: int, project_id: str) -> RoleMemberList:
-    """Return a page of at most `limit` members. One row more than `limit` means that there is another page.
+async def members_page(
+    connection: Connection, rows: Sequence[AnyRow], page: Page[tuple[str, str]], project_id: str
+) -> RoleMemberList:
+    """Return the page of members. `rows` are at most `page.limit` rows.
 
     Roles of other projects have no name: the caller may not be able to read them.
     """
-    last, page = rows[limit - 1] if len(rows) > limit else None, rows[:limit]
-    ids = {kind: [row.principal_id for row in page if row.principal_type == kind] for kind in PrincipalType}
+    shown = page.rows(rows)
+    ids = {kind: [row.principal_id for row in shown if row.principal_type == kind] for kind in PrincipalType}
     known_users = {row.id: row for row in await users.named(connection, ids[PrincipalType.USER])}
     known_roles = {
         str(row.id): row for row in await roles.named(connection, ids[PrincipalType.ROLE], project_id=project_id)
@@ -34,9 +37,9 @@ async def members_page(connection: Connection, rows: Sequence[AnyRow], limit: in
             _described_role(row.principal_id, known_roles.get(row.principal_id))
             if row.principal_type == PrincipalType.ROLE
             else _described_user(row.principal_id, known_users.get(row.principal_id))
-            for row in page
+            for row in shown
         ],
-        next_page_token=None if last is None else f"{last.principal_type}:{last.principal_id}",
+        next_page_token=page.next_token(rows, lambda row: f"{row.principal_type}:{row.principal_id}"),
     )
 
 
@@ -57,7 +60,7 @@ def roles_page(rows: Sequence[AnyRow], token: str | None, size: int) -> NamedRol
 
     The order is that of code points, whatever the collation of the database is. Raise InvalidPaginationToken.
     """
-    place = _place_of(token)
+    place = place_of(token, _read_place)
     left = sorted((row for row in rows if place is None or _place(row) > place), key=_place)
     page = [NamedRole(id=row.id, ident=ident_of(row), name=row.name) for row in left[:size]]
     if len(left) <= size:
@@ -70,16 +73,8 @@ def _place(row: AnyRow) -> tuple[str, str]:
     return row.name_key, str(row.id)
 
 
-def _place_of(token: str | None) -> tuple[str, str] | None:
-    if not token:
-        return None
-    try:
-        return msgspec.json.decode(base64.b64decode(token, altchars=b"-_", validate=True), type=tuple[str, str])
-    except (ValueError, msgspec.DecodeError):
-        raise InvalidPaginationToken(
-            "The page token is invalid: this server did not issue it. Send the request without a page token to get "
-            "the first page."
-        ) from None
+def _read_place(token: str) -> tuple[str, str]:
+    return msgspec.json.decode(base64.b64decode(token, altchars=b"-_", validate=True), type=tuple[str, str])
 
 
 def parse_member(type: str, id: str) -> tuple[PrincipalType, str]:
@@ -91,19 +86,6 @@ def parse_member(type: str, id: str) -> tuple[PrincipalType, str]:
         raise BadRequestException(
             "A member must be a user in the form `<provider>~<subject>`, or the UUID of a role."
         ) from None
-
-
-def member_after(token: str | None) -> tuple[str, str] | None:
-    """Return (type, id) of the last member of the page before. Raises InvalidPaginationToken."""
-    if not token:
-        return None
-    type, colon, id = token.partition(":")
-    if not colon or type not in list(PrincipalType):
-        raise InvalidPaginationToken(
-            "The page token is invalid: this server did not issue it. Send the request without a page token to get "
-            "the first page."
-        )
-    return type, id
 
 
 def ident_of(row: AnyRow) -> str:

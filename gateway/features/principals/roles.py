@@ -51,8 +51,9 @@ from gateway.db.tables import search
 from gateway.db.tuples.ownership import owner_of_new, record_deleted, record_new_in_project, record_principal_deleted
 from gateway.features.grants.role_guards import refuse_escalation, refuse_leaving
 from gateway.features.kit import UseCases
-from gateway.features.principals.role_pages import ident_of, member_after, members_page, roles_page
-from gateway.iceberg.errors import CatalogError, InvalidPaginationToken
+from gateway.features.paging import principal
+from gateway.features.principals.role_pages import ident_of, members_page, roles_page
+from gateway.iceberg.errors import CatalogError
 
 #: Maximum number of results of a search.
 MOST_FOUND = 10
@@ -93,7 +94,7 @@ class Roles(UseCases):
     async def list(self, permit: Permit[ListRoles]) -> RoleList:
         """Return the project's roles in order of creation."""
         operation = permit.operation
-        limit = min(operation.page_size or self._page_size, self._page_size)
+        page = self._page_of(operation, UUID)
         # Read from the primary: clients look up a role by its source id right after creating it.
         async with self._database.read() as connection:
             rows = await roles.page(
@@ -102,12 +103,12 @@ class Roles(UseCases):
                 ids=operation.ids,
                 source_ids=operation.source_ids,
                 provider_ids=operation.provider_ids,
-                after=_uuid(operation.page_token),
-                limit=limit + 1,
+                after=page.after,
+                limit=page.limit,
             )
         return RoleList(
-            roles=[_wire(row) for row in rows[:limit]],
-            next_page_token=str(rows[limit - 1].id) if len(rows) > limit else None,
+            roles=[_wire(row) for row in page.rows(rows)],
+            next_page_token=page.next_token(rows, lambda row: row.id),
         )
 
     async def search(self, permit: Permit[SearchRole]) -> RoleList:
@@ -215,16 +216,16 @@ class Roles(UseCases):
     async def members(self, permit: Permit[ListRoleMembers]) -> RoleMemberList:
         """Return the direct members by type and id. Owners are implicit members and are not listed."""
         operation = permit.operation
-        limit = min(operation.page_size or self._page_size, self._page_size)
+        page = self._page_of(operation, principal)
         async with self._database.read() as connection:
             rows = await roles.members(
                 connection,
                 operation.role.role_id,
                 type=operation.type,
-                after=member_after(operation.page_token),
-                limit=limit + 1,
+                after=page.after,
+                limit=page.limit,
             )
-            return await members_page(connection, rows, limit, permit.role(operation.role).project_id)
+            return await members_page(connection, rows, page, permit.role(operation.role).project_id)
 
     async def member_of(self, permit: Permit[ListRoleMemberOf]) -> NamedRoleList:
         """Return the roles of the same project that have this role as a direct member."""
@@ -240,16 +241,16 @@ class Roles(UseCases):
         Members of nested roles are included, because a change of the role's members passes its rights on to them too.
         """
         operation = permit.operation
-        limit = min(operation.page_size or self._page_size, self._page_size)
+        page = self._page_of(operation, principal)
         async with self._database.read() as connection:
             rows = await role_nesting.all_members(
                 connection,
                 str(operation.role.role_id),
                 type=operation.type,
-                after=member_after(operation.page_token),
-                limit=limit + 1,
+                after=page.after,
+                limit=page.limit,
             )
-            return await members_page(connection, rows, limit, permit.role(operation.role).project_id)
+            return await members_page(connection, rows, page, permit.role(operation.role).project_id)
 
     async def all_member_of(self, permit: Permit[ListAllRoleMemberOf]) -> NamedRoleList:
         """Return the roles of the same project that this role is a direct or indirect member of."""
@@ -324,15 +325,3 @@ def _wire(row: AnyRow) -> Role:
         description=row.description,
         updated_at=row.updated_at,
     )
-
-
-def _uuid(token: str | None) -> UUID | None:
-    if not token:
-        return None
-    try:
-        return UUID(token)
-    except ValueError:
-        raise InvalidPaginationToken(
-            "The page token is invalid: this server did not issue it. Send the request without a page token to get "
-            "the first page."
-        ) from None

@@ -237,15 +237,12 @@ class Users(UseCases):
     async def list(self, permit: Permit[ListUsers]) -> UserList:
         """Return users in the order of their ids."""
         operation = permit.operation
-        limit = min(operation.page_size or self._page_size, self._page_size)
-        find = partial(
-            users.page, name_contains=operation.name_contains, after=operation.page_token or None, limit=limit + 1
-        )
+        page = self._page_of(operation, str)
+        find = partial(users.page, name_contains=operation.name_contains, after=page.after, limit=page.limit)
         rows = await self._reads.run(find)
-        more = len(rows) > limit
         return UserList(
-            users=[_wire(user_from(row)) for row in rows[:limit]],
-            next_page_token=rows[limit - 1].id if more else None,
+            users=[_wire(user_from(row)) for row in page.rows(rows)],
+            next_page_token=page.next_token(rows, lambda row: row.id),
         )
 
 

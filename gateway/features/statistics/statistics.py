@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import itertools
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -34,7 +33,8 @@ from gateway.db.pools.rows import AnyRow
 from gateway.db.tables import reports, statistics
 from gateway.db.tables.statistics import Counted
 from gateway.features.kit import UseCases
-from gateway.iceberg.errors import BadRequestException, InvalidPaginationToken, PayloadTooLarge
+from gateway.features.paging import packed, token_place, unpacked
+from gateway.iceberg.errors import BadRequestException, PayloadTooLarge
 from gateway.telemetry.calls import Call, Calls
 
 #: Default length of the window.
@@ -84,9 +84,9 @@ class Statistics(UseCases):
     async def warehouse(self, permit: Permit[GetWarehouseStatistics]) -> WarehouseStatistics:
         """Return hourly numbers of tables and views. Raise InvalidPaginationToken."""
         operation = permit.operation
-        limit = min(operation.page_size or self._page_size, self._page_size)
+        page = self._page_of(operation, _hour)
         id = operation.warehouse.warehouse_id
-        find = partial(statistics.counts, warehouse_id=id, before=_hour(operation.page_token), limit=limit + 1)
+        find = partial(statistics.counts, warehouse_id=id, before=page.after, limit=page.limit)
         rows = await self._reads.run(find)
         return WarehouseStatistics(
             warehouse_ident=id,
@@ -97,17 +97,10 @@ class Statistics(UseCases):
                     number_of_views=int(row.views),
                     updated_at=row.updated_at,
                 )
-                for row in rows[:limit]
+                for row in page.rows(rows)
             ],
-            next_page_token=str(int(rows[limit - 1].hour.timestamp())) if len(rows) > limit else None,
+            next_page_token=page.next_token(rows, lambda row: int(row.hour.timestamp())),
         )
-
-
-class _Hours(msgspec.Struct, frozen=True, array_like=True):
-    """Contents of a page token: the end of the window (Unix time) and its length, in seconds."""
-
-    end: int
-    interval: int
 
 
 def hours_of(specifier: Window | PageOfHours | None) -> tuple[datetime, datetime]:
@@ -123,7 +116,7 @@ def hours_of(specifier: Window | PageOfHours | None) -> tuple[datetime, datetime
             _require_year(end)
             end = end.astimezone(UTC)
         case PageOfHours(token=token):
-            end, interval = _read_token(token)
+            end, interval = token_place(token, _window)
     if not timedelta() < interval <= LONGEST:
         raise BadRequestException(f"The interval of a window must be positive and at most {LONGEST.days} days.")
     _require_year(end)
@@ -136,31 +129,16 @@ def _require_year(end: datetime) -> None:
 
 
 def _token(end: datetime, interval: timedelta) -> str:
-    raw = msgspec.msgpack.encode(_Hours(int(end.timestamp()), int(interval.total_seconds())))
-    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+    return packed((int(end.timestamp()), int(interval.total_seconds())))
 
 
-def _read_token(token: str) -> tuple[datetime, timedelta]:
-    try:
-        hours = msgspec.msgpack.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)), type=_Hours)
-        return datetime.fromtimestamp(hours.end, UTC), timedelta(seconds=hours.interval)
-    except (ValueError, OverflowError, OSError, msgspec.MsgspecError):
-        raise InvalidPaginationToken(
-            "The page token is invalid: this server did not issue it. Send the request without a page token to get "
-            "the first page."
-        ) from None
+def _window(token: str) -> tuple[datetime, timedelta]:
+    end, interval = unpacked(token, tuple[int, int])
+    return datetime.fromtimestamp(end, UTC), timedelta(seconds=interval)
 
 
-def _hour(token: str | None) -> datetime | None:
-    if not token:
-        return None
-    try:
-        return datetime.fromtimestamp(int(token), UTC)
-    except (ValueError, OverflowError, OSError):
-        raise InvalidPaginationToken(
-            "The page token is invalid: this server did not issue it. Send the request without a page token to get "
-            "the first page."
-        ) from None
+def _hour(token: str) -> datetime:
+    return datetime.fromtimestamp(int(token), UTC)
 
 
 def _called(row: AnyRow) -> CalledEndpoint:

@@ -60,7 +60,6 @@ from gateway.features.kit import Kit, UseCases
 from gateway.features.policies.policy_effects import restricts_caller
 from gateway.features.tags.tag_rules import require_in_scope, require_value
 from gateway.features.tags.tag_suggestions import suggestions_for
-from gateway.iceberg.errors import InvalidPaginationToken
 from gateway.iceberg.identifiers import fold
 from gateway.obligations.columns import Columns
 
@@ -176,7 +175,7 @@ class TagAttachments(UseCases):
     async def of_tag(self, permit: Permit[ListTagAttachments]) -> TagAttachmentList:
         """Return the objects with a tag. Dropped tables are left out."""
         operation = permit.operation
-        limit = min(operation.page_size or self._page_size, self._page_size)
+        page = self._page_of(operation, _place)
         chosen = Filter(
             value=operation.value,
             type=None if operation.target is None else operation.target.replace("-", "_"),
@@ -186,11 +185,11 @@ class TagAttachments(UseCases):
         )
         async with self._database.read() as connection:
             found = await tag_attachments.of_tag(
-                connection, operation.tag.tag_id, chosen, after=_after(operation.page_token), limit=limit + 1
+                connection, operation.tag.tag_id, chosen, after=page.after, limit=page.limit
             )
         return TagAttachmentList(
-            attachments=[_attachment(row) for row in found[:limit]],
-            next_page_token=_token(found[limit - 1]) if len(found) > limit else None,
+            attachments=[_attachment(row) for row in page.rows(found)],
+            next_page_token=page.next_token(found, _token),
         )
 
     async def suggest(self, permit: Permit[ListTagSuggestions]) -> TagSuggestionList:
@@ -308,18 +307,8 @@ def _token(row: AnyRow) -> str:
     return f"{row.object_id}:{-1 if row.field_id is None else row.field_id}"
 
 
-def _after(token: str | None) -> tuple[UUID, int] | None:
-    """Return the place after which the next page begins. Raise InvalidPaginationToken."""
-    if not token:
-        return None
+def _place(token: str) -> tuple[UUID, int]:
     id, _, field = token.partition(":")
-    try:
-        found = UUID(id), int(field)
-    except ValueError:
-        found = None
-    if found is None or not -1 <= found[1] < 2**31:
-        raise InvalidPaginationToken(
-            "The page token is invalid: this server did not issue it. Send the request without a page token to get "
-            "the first page."
-        )
-    return found
+    if not -1 <= int(field) < 2**31:
+        raise ValueError(token)
+    return UUID(id), int(field)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from typing import get_args
+from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
@@ -25,7 +26,6 @@ from gateway.db.policies import tags
 from gateway.db.policies.data_policy_revisions import touch
 from gateway.db.pools.rows import AnyRow
 from gateway.db.tuples.ownership import record_deleted, record_new_in_project
-from gateway.features.grants.grant_lists import page_token_id
 from gateway.features.kit import UseCases
 from gateway.features.tags.tag_rules import require_name, require_values, widened, with_values
 from gateway.iceberg.errors import CatalogError
@@ -65,18 +65,18 @@ class Tags(UseCases):
     async def list(self, permit: Permit[ListTags]) -> TagDefinitionList:
         """Return the tags of the project in order of creation, without their allowed values."""
         operation = permit.operation
-        limit = min(operation.page_size or self._page_size, self._page_size)
+        page = self._page_of(operation, UUID)
         async with self._database.read() as connection:
             rows = await tags.page(
                 connection,
                 operation.project.project_id,
                 named=operation.named,
-                after=page_token_id(operation.page_token),
-                limit=limit + 1,
+                after=page.after,
+                limit=page.limit,
             )
         return TagDefinitionList(
-            tag_definitions=[_wire(row, listed=True) for row in rows[:limit]],
-            next_page_token=str(rows[limit - 1].id) if len(rows) > limit else None,
+            tag_definitions=[_wire(row, listed=True) for row in page.rows(rows)],
+            next_page_token=page.next_token(rows, lambda row: row.id),
         )
 
     async def get(self, permit: Permit[GetTag]) -> TagDefinition:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -51,6 +50,7 @@ from gateway.db.tasks import task_lists
 from gateway.db.tasks.task_lists import AlreadyActive, TaskFilter
 from gateway.db.tasks.tasks import Status
 from gateway.features.kit import UseCases
+from gateway.features.paging import FETCH, place_of, unpacked, visible_page
 from gateway.features.tasks.task_texts import (
     STATUSES,
     attempt_answers,
@@ -60,7 +60,7 @@ from gateway.features.tasks.task_texts import (
     project_task,
     warehouse_task,
 )
-from gateway.iceberg.errors import BadRequestException, InvalidPaginationToken
+from gateway.iceberg.errors import BadRequestException
 
 LONGEST_DELAY: Final = timedelta(days=365)
 """Longest delay that a client may give a task."""
@@ -70,13 +70,6 @@ AGAIN_IN_SECONDS: Final = 60.0
 
 _ROWS_AT_ONCE: Final = 1000
 _BY_DEFAULT: Final = 100
-
-
-class _Position(msgspec.Struct, frozen=True, array_like=True):
-    """Contents of a page token: creation time and id of the last task of a page."""
-
-    created_at: datetime
-    id: UUID
 
 
 class Tasks(UseCases):
@@ -214,21 +207,23 @@ class Tasks(UseCases):
 
         The rows are the tasks on whose object the caller has `relation`, or all tasks if it is None.
         """
-        size = min(request.page_size or _BY_DEFAULT, self._page_size)
-        after, kept, page_size = _read(request.page_token), list[AnyRow](), min(_ROWS_AT_ONCE, size + 1)
-        while True:
-            rows = await self._reads.run(partial(task_lists.page, filter=filter, after=after, limit=page_size))
-            seen: Sequence[bool] = [True] * len(rows)
-            if relation is not None:
-                seen = await self._related(permit, relation, [row.id for row in rows], {row.id: row for row in rows})
-            for row, yes in zip(rows, seen, strict=True):
-                if yes and len(kept) == size:
-                    return kept, _token(kept[-1])
-                if yes:
-                    kept.append(row)
-            if len(rows) < page_size:
-                return kept, None
-            after, page_size = (rows[-1].created_at, rows[-1].id), _ROWS_AT_ONCE
+
+        async def fetch(after: tuple[datetime, UUID] | None, limit: int) -> Sequence[AnyRow]:
+            return await self._reads.run(partial(task_lists.page, filter=filter, after=after, limit=limit))
+
+        async def is_seen(rows: Sequence[AnyRow]) -> Sequence[bool]:
+            if relation is None:
+                return [True] * len(rows)
+            return await self._related(permit, relation, [row.id for row in rows], {row.id: row for row in rows})
+
+        return await visible_page(
+            fetch,
+            is_seen,
+            lambda row: (row.created_at, row.id),
+            after=place_of(request.page_token, _place),
+            page_size=min(request.page_size or _BY_DEFAULT, self._page_size),
+            later_reads=FETCH,
+        )
 
     async def _holders(self, permit: Permit[ListTasks]) -> Holders | None:
         """Return the principals whose grants make tasks visible to the caller.
@@ -350,20 +345,6 @@ def _one(found: Mapping[UUID, AnyRow], id: UUID) -> AnyRow:
     return found[id]
 
 
-def _token(row: AnyRow) -> str:
-    position = _Position(row.created_at, row.id)
-    return base64.urlsafe_b64encode(msgspec.msgpack.encode(position)).decode().rstrip("=")
-
-
-def _read(token: str | None) -> tuple[datetime, UUID] | None:
-    if not token:
-        return None
-    try:
-        raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
-        position = msgspec.msgpack.decode(raw, type=_Position)
-        return position.created_at.astimezone(UTC), position.id
-    except (ValueError, OverflowError, msgspec.MsgspecError):
-        raise InvalidPaginationToken(
-            "The page token is invalid: this server did not issue it. Send the request without a page token to get "
-            "the first page."
-        ) from None
+def _place(token: str) -> tuple[datetime, UUID]:
+    created_at, id = unpacked(token, tuple[datetime, UUID])
+    return created_at.astimezone(UTC), id
