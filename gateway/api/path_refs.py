@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from dataclasses import fields
+from typing import Any, Final, TypeVar, cast, get_type_hints
 from urllib.parse import unquote
 from uuid import UUID
 
+from gateway.access.nouns.cards import CARDS
 from gateway.access.nouns.refs import (
     DataPolicyRef,
     GenericTable,
@@ -15,13 +17,12 @@ from gateway.access.nouns.refs import (
     NamespaceIdRef,
     NamespaceRef,
     ProjectRef,
+    Ref,
     RoleRef,
     ServerRef,
     Table,
     TableRef,
     TabularRef,
-    TagNameRef,
-    TagRef,
     UserRef,
     View,
     ViewRef,
@@ -88,6 +89,19 @@ def referenced_views(query: bytes, warehouse: UUID, longest: int) -> list[ViewRe
     return views
 
 
+def _fields(kind: type[Ref]) -> Callable[[PathParameters], Ref]:
+    """Return a function that reads the fields of a reference from the parameters `in_path`."""
+    hints = get_type_hints(kind)
+    # Every concrete reference is a dataclass, and the base class is none.
+    declared = fields(cast(Any, kind))
+    kinds = {name: hints[each.name] for each, name in zip(declared, kind.in_path, strict=True)}
+
+    def read(path: PathParameters) -> Ref:
+        return kind(*(uuid_of(path, name) if type is UUID else path[name] for name, type in kinds.items()))
+
+    return read
+
+
 def _warehouse(path: PathParameters) -> WarehouseRef:
     if "prefix" in path:
         return WarehouseRef(warehouse_of_prefix(path["prefix"]))
@@ -127,8 +141,7 @@ REFS: Final[Mapping[Any, Callable[[PathParameters], Any]]] = {
     GenericTableRef: _tabular(GenericTable, "table", "generic_table_id"),
     DataPolicyRef: lambda path: DataPolicyRef(uuid_of(path, "policy_id")),
     RoleRef: lambda path: RoleRef(uuid_of(path, "role_id")),
-    TagRef: lambda path: TagRef(uuid_of(path, "tag_id")),
-    TagNameRef: lambda path: TagNameRef(uuid_of(path, "warehouse_id"), path["tag_name"]),
     UserRef: lambda path: UserRef(principal_in_path(path["user_id"])),
+    **{ref: _fields(ref) for card in CARDS.values() for ref in card.refs if ref.in_path},
 }
 """Functions that read a reference from path parameters, by the type of the reference."""

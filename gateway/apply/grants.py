@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from gateway.access.delegation_limits import ActsFor, limits_text
-from gateway.access.nouns.privileges import GRANTABLE, Privilege
+from gateway.access.nouns.cards import GRANTABLE
+from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import ObjectType
 from gateway.apply.nouns import Collector, Noun, principal_of, stated
 from gateway.apply.session import Changing, Reading

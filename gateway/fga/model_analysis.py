@@ -17,7 +17,7 @@ import msgspec
 import structlog
 
 from gateway.access.door.list_visibility import TRAVERSE, Reach, Reaches
-from gateway.access.nouns.privileges import GRANTABLE
+from gateway.access.nouns.cards import GRANTABLE
 from gateway.access.nouns.refs import TABULARS, ObjectType
 from gateway.access.nouns.relations import Can
 from gateway.access.tuples import READ_COLUMNS

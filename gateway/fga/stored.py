@@ -14,7 +14,7 @@ from functools import cache
 from typing import Final
 from uuid import UUID
 
-from gateway.access.nouns.privileges import GRANTABLE
+from gateway.access.nouns.cards import CARDS, GRANTABLE
 from gateway.access.nouns.refs import ObjectKey, ObjectType, column_key
 from gateway.access.tuples import ALL_USERS, MANAGED_ACCESS, READ_COLUMNS, Principal, PrincipalType, TupleKey
 from gateway.fga.compiled import compiled_model, relations_of
@@ -30,7 +30,7 @@ _EDGES: Final[Mapping[tuple[ObjectType, str], tuple[ObjectType, ...]]] = {
     (ObjectType.WAREHOUSE, "project"): (ObjectType.PROJECT,),
     (ObjectType.ROLE, "project"): (ObjectType.PROJECT,),
     (ObjectType.DATA_POLICY, "project"): (ObjectType.PROJECT,),
-    (ObjectType.TAG, "project"): (ObjectType.PROJECT,),
+    **{(type, card.edge): card.parents for type, card in CARDS.items() if card.parents},
     (ObjectType.NAMESPACE, "parent"): (ObjectType.WAREHOUSE, ObjectType.NAMESPACE),
     (ObjectType.TABLE, "parent"): (ObjectType.NAMESPACE,),
     (ObjectType.COLUMN, "parent"): (ObjectType.TABLE,),

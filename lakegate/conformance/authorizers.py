@@ -18,8 +18,9 @@ import msgspec
 
 from gateway.access.actor import Actor, ActorKind
 from gateway.access.decisions.authorizers import Authorizer
+from gateway.access.nouns.cards import ACTIONS
 from gateway.access.nouns.refs import ObjectKey, ObjectType
-from gateway.access.nouns.relations import ACTIONS, Can
+from gateway.access.nouns.relations import Can
 from gateway.access.ports import Question
 from lakegate.conformance.rules import Rule, opened, require, run_kit
 

@@ -15,7 +15,8 @@ from typing import Any, cast
 
 from gateway.access.actor import Actor
 from gateway.access.door.permit import Permit
-from gateway.access.nouns.privileges import GRANTABLE, Privilege
+from gateway.access.nouns.cards import GRANTABLE
+from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import ObjectKey, UserRef, column_key
 from gateway.access.operation import Audience, Operation
 from gateway.access.operations.grants import Assignment

@@ -20,8 +20,8 @@ from gateway.access.dependency_errors import (
     DecisionEngineUnavailable,
     OutOfTime,
 )
+from gateway.access.nouns.cards import VISIBLE_BY
 from gateway.access.nouns.refs import ObjectType
-from gateway.access.nouns.relations import VISIBLE_BY
 from gateway.access.ports import Question
 from gateway.api.errors import send_error
 from gateway.iceberg.errors import CatalogError

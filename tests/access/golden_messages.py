@@ -15,6 +15,7 @@ from functools import cache
 from itertools import product
 from types import ModuleType
 
+from gateway.access.nouns.cards import CARDS
 from gateway.iceberg.errors import CatalogError
 from tests.access.golden_errors import Placeholder
 from tests.access.golden_source import VALUE, Scope, modules, scopes
@@ -40,6 +41,7 @@ def render() -> str:
     """Return the table."""
     making = filter(_knows_errors, modules())
     found = {line for module in making for scope in scopes(module) for line in _messages(scope) if line[1] != VALUE}
+    found |= {(error.type, error.message) for card in CARDS.values() for error in (card.absent(VALUE),)}
     return _HEAD + table(("type", "message"), sorted(found))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.access.nouns.privileges import GRANTABLE
+from gateway.access.nouns.cards import GRANTABLE
 from gateway.fga.compiled import actions_of, compiled_model
 from tests.access import golden_table
 from tests.access.golden_table import COLUMNS, OBJECTS, ROWS

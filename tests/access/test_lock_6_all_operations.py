@@ -12,8 +12,8 @@ import pytest
 
 from gateway.access.decisions.policy import PolicyAnswer, PolicyRequest
 from gateway.access.dependency_errors import DecisionEngineUnavailable
+from gateway.access.nouns.cards import VISIBLE_BY
 from gateway.access.nouns.refs import ObjectType
-from gateway.access.nouns.relations import VISIBLE_BY
 from gateway.access.operation import OPERATIONS, Durability, Operation
 from gateway.access.operations.generic_tables import LoadGenericTable
 from gateway.access.operations.tables import LoadTable

@@ -16,10 +16,11 @@ import pytest
 import gateway
 from gateway.access.decisions.policy import PolicyRequest
 from gateway.access.nouns import relations as relations_module
+from gateway.access.nouns.cards import ACTIONS, GRANTABLE, VISIBLE_BY
 from gateway.access.nouns.policy_operation_names import policy_operation_name
-from gateway.access.nouns.privileges import GRANTABLE, TRAVERSE_REASONS, Privilege, granting
+from gateway.access.nouns.privileges import TRAVERSE_REASONS, Privilege, granting
 from gateway.access.nouns.refs import TABULARS, ObjectType, Table, TabularRef, WarehouseRef
-from gateway.access.nouns.relations import ACTIONS, VISIBLE_BY, Can
+from gateway.access.nouns.relations import Can
 from gateway.access.operation import OPERATIONS, Operation
 from gateway.access.operations import checks
 from gateway.fga.compiled import actions_of, compiled_model, grantable_of

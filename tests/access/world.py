@@ -37,8 +37,6 @@ from gateway.access.nouns.refs import (
     ServerRef,
     Table,
     TabularRef,
-    TagNameRef,
-    TagRef,
     UserRef,
     View,
     WarehouseNameRef,
@@ -56,11 +54,11 @@ from gateway.access.nouns.resolved import (
     ResolvedRole,
     ResolvedServer,
     ResolvedTable,
-    ResolvedTag,
     ResolvedUser,
     ResolvedView,
     ResolvedWarehouse,
 )
+from gateway.access.nouns.tag import ResolvedTag, TagNameRef, TagRef
 from gateway.access.ports import Pin, Question
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 from gateway.obligations.data_policies import PolicyInputs

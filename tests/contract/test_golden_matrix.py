@@ -18,7 +18,8 @@ import httpx
 import pytest
 from botocore.exceptions import ClientError
 
-from gateway.access.nouns.privileges import GRANTABLE, Privilege
+from gateway.access.nouns.cards import GRANTABLE
+from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import ObjectType
 from tests.access.golden_table import COLUMNS, ROWS, Column, Row
 from tests.contract.world import SCHEMA, Person, Table, World, unique

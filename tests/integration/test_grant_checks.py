@@ -13,9 +13,9 @@ from uuid import UUID, uuid4
 import pytest
 
 from gateway.access.actor import Actor
-from gateway.access.nouns.privileges import GRANTABLE
+from gateway.access.nouns.cards import ACTIONS, GRANTABLE
 from gateway.access.nouns.refs import ObjectKey, ObjectType
-from gateway.access.nouns.relations import ACTIONS, Can
+from gateway.access.nouns.relations import Can
 from gateway.access.ports import Pin, Question
 from gateway.access.tuples import ALL_USERS, MANAGED_ACCESS, Principal, PrincipalType, TupleKey
 from gateway.fga.client import FgaClient

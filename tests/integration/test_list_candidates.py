@@ -21,7 +21,8 @@ from sqlalchemy import text
 
 from gateway.access.actor import Actor, ActorKind
 from gateway.access.door.list_visibility import Holders, Reach, holders_of
-from gateway.access.nouns.privileges import GRANTABLE, Privilege
+from gateway.access.nouns.cards import GRANTABLE
+from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import TABULARS as KINDS
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType

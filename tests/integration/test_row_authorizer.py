@@ -17,7 +17,8 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.actor import Actor, ActorKind
-from gateway.access.nouns.privileges import GRANTABLE, Privilege
+from gateway.access.nouns.cards import GRANTABLE
+from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import ObjectKey, ObjectType, column_key
 from gateway.access.nouns.relations import Can
 from gateway.access.ports import Question

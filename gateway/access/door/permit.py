@@ -23,14 +23,13 @@ from gateway.access.nouns.refs import (
     RoleRef,
     ServerRef,
     TableRef,
-    TagNameRef,
-    TagRef,
     UserRef,
     ViewRef,
     WarehouseNameRef,
     WarehouseRef,
 )
 from gateway.access.nouns.relations import Can
+from gateway.access.nouns.tag import ResolvedTag, TagNameRef, TagRef
 from gateway.access.operation import Operation
 from gateway.access.restrictions.policy_verdict import PolicyStanding, PolicyVerdict
 from gateway.obligations.data_policies import AppliesTo, roles_tested_by
@@ -244,9 +243,9 @@ class Permit(Generic[OpCo]):
         """Return the row of the data policy behind `ref`."""
         return self._row(ref, resolved.ResolvedDataPolicy)
 
-    def tag(self, ref: TagRef | TagNameRef) -> resolved.ResolvedTag:
+    def tag(self, ref: TagRef | TagNameRef) -> ResolvedTag:
         """Return the row of the tag behind `ref`."""
-        return self._row(ref, resolved.ResolvedTag)
+        return self._row(ref, ResolvedTag)
 
     def _row(self, ref: Ref, kind: type[Row]) -> Row:
         row = self._resolution.get(ref)

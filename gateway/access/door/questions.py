@@ -11,6 +11,7 @@ from uuid import UUID
 
 from gateway.access.decisions.decision import DemandAnswer
 from gateway.access.demand import Demand
+from gateway.access.nouns.cards import VISIBLE_BY
 from gateway.access.nouns.refs import (
     IN_A_WAREHOUSE,
     UNUSED_ID,
@@ -21,7 +22,6 @@ from gateway.access.nouns.refs import (
     Ref,
     TabularRef,
 )
-from gateway.access.nouns.relations import VISIBLE_BY
 from gateway.access.nouns.resolved import (
     Resolution,
     Resolved,

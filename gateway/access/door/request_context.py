@@ -14,7 +14,7 @@ from gateway.access.dependency_errors import OutOfTime
 from gateway.access.door.pending_audit import PendingAudit
 from gateway.access.idempotency import Claim, RecordedSuccess
 from gateway.access.nouns.refs import UNUSED_ID
-from gateway.access.nouns.resolved import Resolution, ResolvedRole, project_of, warehouse_of
+from gateway.access.nouns.resolved import Resolution, ResolvedRole, warehouse_of
 from gateway.access.operation import Operation
 from gateway.access.operations.steps import AssumeRole, ReadThroughView, RepeatAnswer
 
@@ -111,7 +111,7 @@ class RequestContext:
 
     def record_location(self, resolution: Resolution) -> None:
         """Record the project and the warehouse in which the objects of an operation are, or would be."""
-        projects = {project_of(row) for row in resolution.rows.values()} - {None}
+        projects = {row.in_project for row in resolution.rows.values()} - {None}
         projects |= {where.project_id for where in resolution.absent.values()}
         found = (warehouse_of(row) for row in resolution.rows.values())
         warehouses = {warehouse.id for warehouse in found if warehouse is not None}

@@ -41,7 +41,6 @@ from gateway.access.nouns.resolved import (
     ResolvedNamespace,
     ResolvedTable,
     ResolvedView,
-    project_of,
     warehouse_of,
 )
 from gateway.access.operation import ChangeOperation, Operation, SystemTask
@@ -291,7 +290,7 @@ def _of_row(row: Resolved) -> dict[str, str]:
 def _place(row: Resolved | None) -> dict[str, str]:
     """Return the attributes of the project, warehouse and namespace that a row is or is in."""
     warehouse = warehouse_of(row)
-    project = None if row is None else project_of(row)
+    project = None if row is None else row.in_project
     place = {"projectid": project or "", "warehouseid": "" if warehouse is None else str(warehouse.id)}
     place["prefix"] = place["warehouseid"]
     if isinstance(row, ResolvedNamespace):

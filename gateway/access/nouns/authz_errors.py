@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final, assert_never
+from typing import Final
 from uuid import UUID
 
 from gateway.access.actor import Actor
 from gateway.access.dependency_errors import AuditShareFull, AuditUnavailable
 from gateway.access.nouns import refs
+from gateway.access.nouns.cards import CARDS
 from gateway.access.nouns.relations import Can
 from gateway.iceberg.errors import (
     CatalogError,
@@ -88,10 +89,6 @@ class DataPolicyNotFound(CatalogError, code=404):
     """The data policy does not exist, or the caller may not see it."""
 
 
-class TagNotFound(CatalogError, code=404):
-    """The tag does not exist, or the caller may not see it."""
-
-
 class TaskNotFound(CatalogError, code=404):
     """The task does not exist, or the caller may not see it."""
 
@@ -144,10 +141,6 @@ class DataPolicyActionForbidden(ForbiddenException):
     """The caller may see a data policy, and may not take this action on it."""
 
 
-class TagActionForbidden(ForbiddenException):
-    """The caller may see a tag, and may not take this action on it."""
-
-
 _FORBIDDEN: dict[refs.ObjectType, type[ForbiddenException]] = {
     refs.ObjectType.SERVER: ServerActionForbidden,
     refs.ObjectType.PROJECT: ProjectActionForbidden,
@@ -159,7 +152,6 @@ _FORBIDDEN: dict[refs.ObjectType, type[ForbiddenException]] = {
     refs.ObjectType.USER: UserActionForbidden,
     refs.ObjectType.ROLE: RoleActionForbidden,
     refs.ObjectType.DATA_POLICY: DataPolicyActionForbidden,
-    refs.ObjectType.TAG: TagActionForbidden,
 }
 
 
@@ -170,7 +162,7 @@ _ABSENT_TABULARS: Final[Mapping[refs.ObjectType, tuple[type[CatalogError], str]]
 }
 
 
-def not_found(ref: refs.Ref) -> CatalogError:  # noqa: C901 - one short case for each type of reference
+def not_found(ref: refs.Ref) -> CatalogError:
     """Return the one answer for absent objects and for those that the caller may not see.
 
     It depends on the request alone, so it cannot distinguish the two.
@@ -195,17 +187,13 @@ def not_found(ref: refs.Ref) -> CatalogError:  # noqa: C901 - one short case for
             return RoleNotFound(f"Role does not exist: {role_id}")
         case refs.DataPolicyRef(policy_id=policy_id):
             return DataPolicyNotFound(f"Data policy does not exist: {policy_id}")
-        case refs.TagRef(tag_id=tag_id):
-            return TagNotFound(f"Tag does not exist: {tag_id}")
-        case refs.TagNameRef(name=name):
-            return TagNotFound(f"Tag does not exist: {name}")
         case refs.ServerRef():
             return ServerActionForbidden(
                 "The server is not bootstrapped, or the token is limited to one project. Bootstrap the server, or "
                 "send a token that is not limited to a project."
             )
         case _:
-            assert_never(ref)
+            return CARDS[ref.type].absent(ref.requested().name or "")
 
 
 def task_not_found(id: UUID) -> TaskNotFound:
@@ -221,13 +209,16 @@ def ticket_not_found(id: UUID) -> TicketNotFound:
 def forbidden(actor: Actor, operation: str, ref: refs.Ref | None, reasons: tuple[str, ...]) -> ForbiddenException:
     """Return the answer for an action that the caller may not take on a visible object, with the policies' reasons."""
     type = ref.type if ref is not None else refs.ObjectType.SERVER
+    error = CARDS[type].forbidden if type in CARDS else _FORBIDDEN[type]
     # Without reasons the text depends only on the type, so that it does not show why the request was refused.
     reason = f": {'; '.join(reasons)}" if reasons else f". If a privilege is missing, {_grantors(type)} can grant it."
-    return _FORBIDDEN[type](f"{operation} is not allowed for {_principal_text(actor)}{reason}")
+    return error(f"{operation} is not allowed for {_principal_text(actor)}{reason}")
 
 
 def _grantors(type: refs.ObjectType) -> str:
     """Return the principals that can grant privileges on objects of this type, as text for a message."""
+    if type in CARDS:
+        return CARDS[type].grantors
     match type:
         case refs.ObjectType.SERVER | refs.ObjectType.USER:
             return "an administrator of the server"
@@ -239,8 +230,6 @@ def _grantors(type: refs.ObjectType) -> str:
             return "the owner of the role or a security administrator of the project"
         case refs.ObjectType.DATA_POLICY:
             return "the owner of the data policy or a security administrator of the project"
-        case refs.ObjectType.TAG:
-            return "the owner of the tag or a security administrator of the project"
         case _:
             kind = type.value.replace("_", " ")
             return f"a principal with `manage_grants` on the {kind}, or (without managed access) its owner,"

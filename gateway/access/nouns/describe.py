@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from typing import assert_never
-
 from gateway.access.audit.audit_record import AuditedResource
 from gateway.access.decisions.policy import PolicyResource
 from gateway.access.nouns import refs
@@ -39,14 +37,14 @@ def describe_target(ref: refs.Ref, resolution: Resolution) -> PolicyResource:
     """Return one reference as policies receive it."""
     row = resolution.get(ref)
     warehouse = warehouse_of(row)
-    name, namespace, warehouse_id = _written(ref)
+    name, namespace, warehouse_id = ref.requested()
     inside = _namespace_of(row)
     own, above = _former_names(row)
     return PolicyResource(
         type=ref.type.value,
         id=None if row is None else row.key.id,
         name=_stored_name(row) or name,
-        namespace=_stored_levels(row) or namespace,
+        namespace=_stored_levels(row) or (None if namespace is None else list(namespace)),
         namespace_ids=None if inside is None else [str(id) for id in (*inside.ancestors, inside.id)],
         former_names=[list(levels) for levels in own.names],
         former_namespaces=[list(levels) for levels in above.names],
@@ -60,7 +58,7 @@ def describe_target(ref: refs.Ref, resolution: Resolution) -> PolicyResource:
 def describe_resource(ref: refs.Ref, resolution: Resolution) -> AuditedResource:
     """Return one reference as the audit records it."""
     row = resolution.get(ref)
-    name, namespace, warehouse_id = _written(ref)
+    name, namespace, warehouse_id = ref.requested()
     return AuditedResource(
         type=ref.type.value,
         id=None if row is None else row.key.id,
@@ -122,45 +120,3 @@ def _former_names(row: Resolved | None) -> tuple[FormerNames, FormerNames]:
             return own, above
         case _:
             return NO_FORMER_NAMES, above
-
-
-def _written(ref: refs.Ref) -> tuple[str | None, list[str] | None, str | None]:
-    """Return (name, namespace levels, warehouse id) as in the request."""
-    match ref:
-        case refs.TabularRef(warehouse_id=warehouse_id) if ref.named:
-            return ref.identifier.name, list(ref.identifier.namespace.levels), str(warehouse_id)
-        case refs.TabularRef(warehouse_id=warehouse_id):
-            return str(ref.id), None, str(warehouse_id)
-        case refs.NamespaceRef(warehouse_id=warehouse_id, namespace=namespace):
-            return namespace.dotted, list(namespace.levels), str(warehouse_id)
-        case refs.NamespaceIdRef(namespace_id=namespace_id, warehouse_id=within):
-            return str(namespace_id), None, None if within is None else str(within)
-        case refs.WarehouseRef(warehouse_id=warehouse_id):
-            return None, None, str(warehouse_id)
-        case refs.WarehouseNameRef(name=name):
-            return name, None, None
-        case refs.TagNameRef(warehouse_id=warehouse_id, name=name):
-            return name, None, str(warehouse_id)
-        case _:
-            return _id_outside(ref), None, None
-
-
-def _id_outside(
-    ref: refs.ProjectRef | refs.UserRef | refs.RoleRef | refs.DataPolicyRef | refs.TagRef | refs.ServerRef,
-) -> str | None:
-    """Return the id in a reference to an object outside of warehouses."""
-    match ref:
-        case refs.ProjectRef(project_id=project_id):
-            return project_id
-        case refs.UserRef(user_id=user_id):
-            return user_id
-        case refs.RoleRef(role_id=role_id):
-            return str(role_id)
-        case refs.TagRef(tag_id=tag_id):
-            return str(tag_id)
-        case refs.DataPolicyRef(policy_id=policy_id):
-            return str(policy_id)
-        case refs.ServerRef():
-            return None
-        case _:
-            assert_never(ref)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
+from gateway.access.nouns import tag
+from gateway.access.nouns.card import Card
 from gateway.access.nouns.refs import (
     DataPolicyRef,
     GenericTableRef,
@@ -19,7 +21,6 @@ from gateway.access.nouns.refs import (
     RoleRef,
     ServerRef,
     TableRef,
-    TagRef,
     ViewRef,
     WarehouseRef,
 )
@@ -43,6 +44,13 @@ class Target:
     on: Any
 
 
+def _target(card: Card) -> Target:
+    """Return the target of an object type outside of warehouses. Its first reference is by id."""
+    noun = card.words.title().replace(" ", "")
+    ref, marked = card.refs[0], cast(Any, InPath)
+    return Target(noun, f"a {card.words}", f"{card.in_bodies}/{{{ref.in_path[0]}}}", marked[ref])
+
+
 SERVER: Final = Target("Server", "the server", "server", InPath[ServerRef])
 DEFAULT_PROJECT: Final = Target("DefaultProject", "the project of the request", "project", OfRequest)
 PROJECT_OF_REQUEST: Final = replace(DEFAULT_PROJECT, noun="Project")
@@ -60,7 +68,7 @@ GENERIC_TABLE: Final = Target(
 )
 DATA_POLICY: Final = Target("DataPolicy", "a data policy", "data-policy/{policy_id}", InPath[DataPolicyRef])
 ROLE: Final = Target("Role", "a role", "role/{role_id}", InPath[RoleRef])
-TAG: Final = Target("Tag", "a tag", "tag-definition/{tag_id}", InPath[TagRef])
+TAG: Final = _target(tag.CARD)
 #: The permissions API has a shorter path.
 TAG_PERMISSIONS: Final = replace(TAG, path="tag/{tag_id}")
 

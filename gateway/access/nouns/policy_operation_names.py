@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from gateway.access.nouns.cards import CARDS
 from gateway.access.nouns.refs import ObjectType
 from gateway.access.nouns.relations import Can
 
@@ -99,10 +100,6 @@ _OPERATIONS: dict[tuple[ObjectType, Can], str] = {
     (ObjectType.PROJECT, Can.CREATE_DATA_POLICY): "create_data_policy",
     (ObjectType.PROJECT, Can.LIST_DATA_POLICIES): "list_data_policies",
     (ObjectType.PROJECT, Can.MANAGE_MAPPING_TABLES): "list_mapping_tables",
-    (ObjectType.TAG, Can.APPLY): "attach_table_tag",
-    (ObjectType.TAG, Can.READ): "get_tag",
-    (ObjectType.TAG, Can.READ_ATTACHMENTS): "list_tag_attachments",
-    (ObjectType.TAG, Can.REMOVE): "detach_table_tag",
     (ObjectType.VIEW, Can.CONTROL_TASKS): "control_tasks",
     (ObjectType.VIEW, Can.GET_METADATA): "load_view",
     (ObjectType.VIEW, Can.GET_TASKS): "list_tasks",
@@ -115,7 +112,7 @@ _OPERATIONS: dict[tuple[ObjectType, Can], str] = {
 
 def policy_operation_name(type: ObjectType, relation: Can) -> str:
     """Return the operation's name for policies: `drop_table`, `load_table`, `write_table_assignments`."""
-    named = _OPERATIONS.get((type, relation))
+    named = CARDS[type].policy_operations.get(relation) if type in CARDS else _OPERATIONS.get((type, relation))
     if named is not None:
         return named
     if relation is Can.BIND_DATA_POLICY:

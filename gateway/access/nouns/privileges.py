@@ -52,7 +52,7 @@ _BELOW_PROJECT = (
 )
 
 #: The privileges that can be granted on each type of object.
-GRANTABLE: dict[ObjectType, tuple[Privilege, ...]] = {
+OTHER_GRANTABLE: dict[ObjectType, tuple[Privilege, ...]] = {
     ObjectType.SERVER: (Privilege.ADMIN, Privilege.OPERATOR, Privilege.PROVISIONER, Privilege.POLICY_READER),
     ObjectType.PROJECT: (
         Privilege.PROJECT_ADMIN,
@@ -85,7 +85,6 @@ GRANTABLE: dict[ObjectType, tuple[Privilege, ...]] = {
     ObjectType.GENERIC_TABLE: (*_BELOW_PROJECT, Privilege.MODIFY),
     ObjectType.ROLE: (Privilege.ASSIGNEE, Privilege.OWNERSHIP),
     ObjectType.DATA_POLICY: (Privilege.OWNERSHIP, Privilege.SUBJECT, Privilege.EXEMPT),
-    ObjectType.TAG: (Privilege.OWNERSHIP, Privilege.APPLY, Privilege.REMOVE),
 }
 
 #: A live grant of one of these on an object makes the containers above it visible, by a derived `traverse` tuple. Every

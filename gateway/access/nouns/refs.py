@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar, Generic, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
 
-from gateway.iceberg.identifiers import Namespace, TableIdentifier
+from gateway.iceberg.identifiers import Namespace, TableIdentifier, fold
 
 
 class ObjectType(StrEnum):
@@ -32,54 +32,131 @@ class ObjectType(StrEnum):
     DATA_POLICY = "data_policy"
 
 
+class Requested(NamedTuple):
+    """The name, the levels of the namespace and the id of the warehouse, as far as a request states them."""
+
+    name: str | None = None
+    namespace: tuple[str, ...] | None = None
+    warehouse_id: str | None = None
+
+
+class Ref:
+    """A reference to one object. Concrete references are frozen dataclasses beside the card of their object type.
+
+    `in_path` names the path parameters with the values of its fields, in the order of the fields; empty for references
+    that are read in another way (`gateway.api.path_refs`).
+    """
+
+    __slots__ = ()
+    in_path: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def type(self) -> ObjectType:
+        """The type of the object."""
+        raise NotImplementedError
+
+    def requested(self) -> Requested:
+        """Return the names and ids as in the request."""
+        raise NotImplementedError
+
+    def lookup(self) -> dict[str, Any]:
+        """Return the values that identify the row, by the names of its columns (`gateway.db.resolver`)."""
+        raise NotImplementedError
+
+
+class IdRef(Ref):
+    """A reference by an id alone, outside of warehouses. Its only field has the name of its path parameter."""
+
+    __slots__ = ()
+
+    def requested(self) -> Requested:
+        return Requested(str(self.lookup()["id"]))
+
+    def lookup(self) -> dict[str, Any]:
+        return {"id": getattr(self, self.in_path[0])}
+
+
 @dataclass(frozen=True, slots=True)
-class ServerRef:
+class ServerRef(Ref):
     """The one server of this deployment."""
 
     type: ClassVar[ObjectType] = ObjectType.SERVER
 
+    def requested(self) -> Requested:
+        return Requested()
+
+    def lookup(self) -> dict[str, Any]:
+        return {}
+
 
 @dataclass(frozen=True, slots=True)
-class ProjectRef:
+class ProjectRef(IdRef):
     """A project by its id."""
 
     type: ClassVar[ObjectType] = ObjectType.PROJECT
+    in_path: ClassVar[tuple[str, ...]] = ("project_id",)
     project_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class WarehouseRef:
+class WarehouseRef(Ref):
     """A warehouse by its id, which is also the Iceberg prefix."""
 
     type: ClassVar[ObjectType] = ObjectType.WAREHOUSE
     warehouse_id: UUID
 
+    def requested(self) -> Requested:
+        return Requested(warehouse_id=str(self.warehouse_id))
+
+    def lookup(self) -> dict[str, Any]:
+        return {"id": self.warehouse_id}
+
 
 @dataclass(frozen=True, slots=True)
-class WarehouseNameRef:
+class WarehouseNameRef(Ref):
     """A warehouse by its name inside a project, as in `GET /v1/config`."""
 
     type: ClassVar[ObjectType] = ObjectType.WAREHOUSE
     project_id: str
     name: str
 
+    def requested(self) -> Requested:
+        return Requested(self.name)
+
+    def lookup(self) -> dict[str, Any]:
+        return {"project_id": self.project_id, "name_key": fold(self.name)}
+
 
 @dataclass(frozen=True, slots=True)
-class NamespaceRef:
+class NamespaceRef(Ref):
     """A namespace by its levels."""
 
     type: ClassVar[ObjectType] = ObjectType.NAMESPACE
     warehouse_id: UUID
     namespace: Namespace
 
+    def requested(self) -> Requested:
+        return Requested(self.namespace.dotted, self.namespace.levels, str(self.warehouse_id))
+
+    def lookup(self) -> dict[str, Any]:
+        return {"warehouse_id": self.warehouse_id, "path_key": self.namespace.key}
+
 
 @dataclass(frozen=True, slots=True)
-class NamespaceIdRef:
+class NamespaceIdRef(Ref):
     """A namespace by its id, as in the management API. With `warehouse_id`, only in that warehouse."""
 
     type: ClassVar[ObjectType] = ObjectType.NAMESPACE
     namespace_id: UUID
     warehouse_id: UUID | None = None
+
+    def requested(self) -> Requested:
+        return Requested(
+            str(self.namespace_id), warehouse_id=None if self.warehouse_id is None else str(self.warehouse_id)
+        )
+
+    def lookup(self) -> dict[str, Any]:
+        return {"id": self.namespace_id, "warehouse_id": self.warehouse_id}
 
 
 class Table:
@@ -104,7 +181,7 @@ TabularKind = TypeVar("TabularKind", Table, View, GenericTable)
 
 
 @dataclass(frozen=True, slots=True)
-class TabularRef(Generic[TabularKind]):
+class TabularRef(Ref, Generic[TabularKind]):
     """A table, view or generic table of a warehouse, by its name, or by its id as in the management API.
 
     With `dropped`, a dropped object is found too, as long as it can be restored.
@@ -139,6 +216,18 @@ class TabularRef(Generic[TabularKind]):
             raise LookupError(f"{self} is by name")
         return self.key
 
+    def requested(self) -> Requested:
+        warehouse = str(self.warehouse_id)
+        if isinstance(self.key, UUID):
+            return Requested(str(self.key), warehouse_id=warehouse)
+        return Requested(self.key.name, self.key.namespace.levels, warehouse)
+
+    def lookup(self) -> dict[str, Any]:
+        if isinstance(self.key, UUID):
+            return {"id": self.key, "warehouse_id": self.warehouse_id}
+        path, name = self.key.namespace.key, fold(self.key.name)
+        return {"warehouse_id": self.warehouse_id, "path_key": path, "name_key": name}
+
 
 TableRef: TypeAlias = TabularRef[Table]
 ViewRef: TypeAlias = TabularRef[View]
@@ -146,62 +235,30 @@ GenericTableRef: TypeAlias = TabularRef[GenericTable]
 
 
 @dataclass(frozen=True, slots=True)
-class UserRef:
+class UserRef(IdRef):
     """A user by its id `<idp>~<subject>`."""
 
     type: ClassVar[ObjectType] = ObjectType.USER
+    in_path: ClassVar[tuple[str, ...]] = ("user_id",)
     user_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class RoleRef:
+class RoleRef(IdRef):
     """A role by its id."""
 
     type: ClassVar[ObjectType] = ObjectType.ROLE
+    in_path: ClassVar[tuple[str, ...]] = ("role_id",)
     role_id: UUID
 
 
 @dataclass(frozen=True, slots=True)
-class TagRef:
-    """The definition of a tag by its id."""
-
-    type: ClassVar[ObjectType] = ObjectType.TAG
-    tag_id: UUID
-
-
-@dataclass(frozen=True, slots=True)
-class TagNameRef:
-    """The definition of a tag by its name, in the project of a warehouse."""
-
-    type: ClassVar[ObjectType] = ObjectType.TAG
-    warehouse_id: UUID
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class DataPolicyRef:
+class DataPolicyRef(IdRef):
     """A data policy by its id."""
 
     type: ClassVar[ObjectType] = ObjectType.DATA_POLICY
+    in_path: ClassVar[tuple[str, ...]] = ("policy_id",)
     policy_id: UUID
-
-
-Ref = (
-    ServerRef
-    | ProjectRef
-    | WarehouseRef
-    | WarehouseNameRef
-    | NamespaceRef
-    | NamespaceIdRef
-    | TableRef
-    | ViewRef
-    | GenericTableRef
-    | UserRef
-    | RoleRef
-    | DataPolicyRef
-    | TagRef
-    | TagNameRef
-)
 
 
 @dataclass(frozen=True, slots=True)

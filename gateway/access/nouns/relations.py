@@ -133,7 +133,7 @@ class Can(StrEnum):
 
 
 #: The relation that makes an object visible, by type. Servers have no entry: the existence of a server is no secret.
-VISIBLE_BY: dict[ObjectType, Can] = {
+OTHER_VISIBLE_BY: dict[ObjectType, Can] = {
     ObjectType.PROJECT: Can.GET_METADATA,
     ObjectType.WAREHOUSE: Can.GET_METADATA,
     ObjectType.NAMESPACE: Can.GET_METADATA,
@@ -143,7 +143,6 @@ VISIBLE_BY: dict[ObjectType, Can] = {
     ObjectType.GENERIC_TABLE: Can.GET_METADATA,
     ObjectType.ROLE: Can.READ,
     ObjectType.DATA_POLICY: Can.READ,
-    ObjectType.TAG: Can.READ,
 }
 
 _EVERYWHERE_BELOW_PROJECTS = frozenset(
@@ -177,7 +176,7 @@ _ON_LEAVES = _EVERYWHERE_BELOW_PROJECTS | {
 
 #: Every action that the relationship model decides, by type. Checks can be about these, and `serve` requires a model to
 #: have them. `tests/access/reserved_relations.txt` lists those that no operation demands yet.
-ACTIONS: dict[ObjectType, frozenset[Can]] = {
+OTHER_ACTIONS: dict[ObjectType, frozenset[Can]] = {
     ObjectType.SERVER: frozenset(
         {
             Can.CREATE_PROJECT,
@@ -318,21 +317,6 @@ ACTIONS: dict[ObjectType, frozenset[Can]] = {
             Can.READ_ROLE_ASSIGNMENTS,
             Can.UPDATE,
             Can.UPDATE_SOURCE_SYSTEM,
-        }
-    ),
-    ObjectType.TAG: frozenset(
-        {
-            Can.APPLY,
-            Can.CHANGE_OWNERSHIP,
-            Can.DELETE,
-            Can.GRANT_APPLY,
-            Can.GRANT_REMOVE,
-            Can.READ,
-            Can.READ_ASSIGNMENTS,
-            Can.READ_ATTACHMENTS,
-            Can.READ_GRANTS,
-            Can.REMOVE,
-            Can.UPDATE,
         }
     ),
     ObjectType.DATA_POLICY: frozenset(

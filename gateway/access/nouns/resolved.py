@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, assert_never
+from typing import Any, ClassVar
 from uuid import UUID
 
 import msgspec
@@ -17,33 +17,66 @@ from gateway.access.nouns.refs import ObjectKey, ObjectType, Ref
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 
 
-class ResolvedServer(msgspec.Struct, frozen=True, kw_only=True):
+class Resolved(msgspec.Struct, frozen=True, kw_only=True):
+    """The row of an object. `type` is its object type."""
+
+    type: ClassVar[ObjectType]
+    id: Any
+
+    @property
+    def key(self) -> ObjectKey:
+        """The key of the object in the relationship model."""
+        return ObjectKey(self.type, str(self.id))
+
+    @property
+    def in_project(self) -> str | None:
+        """The id of the project that the object is or is in; None for users and the server."""
+        # Without a project, a new type would be visible to tokens of every project.
+        raise NotImplementedError
+
+
+class ResolvedInProject(Resolved, frozen=True, kw_only=True):
+    """The row of an object that is in a project directly, and in no warehouse."""
+
+    id: UUID
+    project_id: str
+    name: str
+
+    @property
+    def in_project(self) -> str | None:
+        return self.project_id
+
+
+class ResolvedServer(Resolved, frozen=True, kw_only=True):
     """The server row."""
 
+    type: ClassVar[ObjectType] = ObjectType.SERVER
     id: UUID
     bootstrapped: bool
 
     @property
-    def key(self) -> ObjectKey:
-        return ObjectKey(ObjectType.SERVER, str(self.id))
+    def in_project(self) -> str | None:
+        return None
 
 
-class ResolvedProject(msgspec.Struct, frozen=True, kw_only=True):
+class ResolvedProject(Resolved, frozen=True, kw_only=True):
     """A project row."""
 
+    type: ClassVar[ObjectType] = ObjectType.PROJECT
     id: str
     name: str
 
     @property
-    def key(self) -> ObjectKey:
-        return ObjectKey(ObjectType.PROJECT, self.id)
+    def in_project(self) -> str | None:
+        return self.id
 
 
-class ResolvedWarehouse(msgspec.Struct, frozen=True, kw_only=True):
+class ResolvedWarehouse(Resolved, frozen=True, kw_only=True):
     """A warehouse row. `profile` is the stored storage profile (JSON); `credential_id` names its stored
     credential. `scope_verdict` is the canary's verdict for this profile version, None without one.
     """
 
+    type: ClassVar[ObjectType] = ObjectType.WAREHOUSE
     id: UUID
     project_id: str
     name: str
@@ -62,8 +95,8 @@ class ResolvedWarehouse(msgspec.Struct, frozen=True, kw_only=True):
     """None while no data policy can apply to a table of the warehouse. Changes whenever their set may have changed."""
 
     @property
-    def key(self) -> ObjectKey:
-        return ObjectKey(ObjectType.WAREHOUSE, str(self.id))
+    def in_project(self) -> str | None:
+        return self.project_id
 
     @property
     def new_table_format(self) -> int:
@@ -91,7 +124,7 @@ class FormerNames(msgspec.Struct, frozen=True, kw_only=True):
 NO_FORMER_NAMES = FormerNames()
 
 
-class ResolvedNamespace(msgspec.Struct, frozen=True, kw_only=True):
+class ResolvedNamespace(Resolved, frozen=True, kw_only=True):
     """A namespace row.
 
     `namespace` has the creator's spelling. `ancestors` are the ids from the top level down to the parent. `former` are
@@ -101,6 +134,7 @@ class ResolvedNamespace(msgspec.Struct, frozen=True, kw_only=True):
     later.
     """
 
+    type: ClassVar[ObjectType] = ObjectType.NAMESPACE
     id: UUID
     warehouse: ResolvedWarehouse
     namespace: Namespace
@@ -108,11 +142,11 @@ class ResolvedNamespace(msgspec.Struct, frozen=True, kw_only=True):
     former: FormerNames = NO_FORMER_NAMES
 
     @property
-    def key(self) -> ObjectKey:
-        return ObjectKey(ObjectType.NAMESPACE, str(self.id))
+    def in_project(self) -> str | None:
+        return self.warehouse.project_id
 
 
-class _ResolvedTabular(msgspec.Struct, frozen=True, kw_only=True):
+class _ResolvedTabular(Resolved, frozen=True, kw_only=True):
     """The fields that rows of tables, views and generic tables share."""
 
     id: UUID
@@ -125,6 +159,10 @@ class _ResolvedTabular(msgspec.Struct, frozen=True, kw_only=True):
     def warehouse(self) -> ResolvedWarehouse:
         return self.namespace.warehouse
 
+    @property
+    def in_project(self) -> str | None:
+        return self.namespace.warehouse.project_id
+
 
 class ResolvedTable(_ResolvedTabular, frozen=True, kw_only=True):
     """A table row; `version` counts its changes. Documents are read after the decision (`gateway.db.tables.documents`).
@@ -133,39 +171,31 @@ class ResolvedTable(_ResolvedTabular, frozen=True, kw_only=True):
     day, and empty afterwards.
     """
 
+    type: ClassVar[ObjectType] = ObjectType.TABLE
     metadata_location: str
     version: int
     purged_by: str | None = None
-
-    @property
-    def key(self) -> ObjectKey:
-        return ObjectKey(ObjectType.TABLE, str(self.id))
 
 
 class ResolvedView(_ResolvedTabular, frozen=True, kw_only=True):
     """A view row, with the fields of a table row."""
 
+    type: ClassVar[ObjectType] = ObjectType.VIEW
     metadata_location: str
     version: int
-
-    @property
-    def key(self) -> ObjectKey:
-        return ObjectKey(ObjectType.VIEW, str(self.id))
 
 
 class ResolvedGenericTable(_ResolvedTabular, frozen=True, kw_only=True):
     """A generic table row. Its other properties are read after the decision (`gateway.db.tables.documents`)."""
 
+    type: ClassVar[ObjectType] = ObjectType.GENERIC_TABLE
     format: str
 
-    @property
-    def key(self) -> ObjectKey:
-        return ObjectKey(ObjectType.GENERIC_TABLE, str(self.id))
 
-
-class ResolvedUser(msgspec.Struct, frozen=True, kw_only=True):
+class ResolvedUser(Resolved, frozen=True, kw_only=True):
     """A user row."""
 
+    type: ClassVar[ObjectType] = ObjectType.USER
     id: str
     name: str
     email: str | None
@@ -175,44 +205,20 @@ class ResolvedUser(msgspec.Struct, frozen=True, kw_only=True):
     last_updated_with: str
 
     @property
-    def key(self) -> ObjectKey:
-        return ObjectKey(ObjectType.USER, self.id)
+    def in_project(self) -> str | None:
+        return None
 
 
-class ResolvedRole(msgspec.Struct, frozen=True, kw_only=True):
+class ResolvedRole(ResolvedInProject, frozen=True, kw_only=True):
     """A role row."""
 
-    id: UUID
-    project_id: str
-    name: str
-
-    @property
-    def key(self) -> ObjectKey:
-        return ObjectKey(ObjectType.ROLE, str(self.id))
+    type: ClassVar[ObjectType] = ObjectType.ROLE
 
 
-class ResolvedDataPolicy(msgspec.Struct, frozen=True, kw_only=True):
+class ResolvedDataPolicy(ResolvedInProject, frozen=True, kw_only=True):
     """The row of a data policy, without its definition."""
 
-    id: UUID
-    project_id: str
-    name: str
-
-    @property
-    def key(self) -> ObjectKey:
-        return ObjectKey(ObjectType.DATA_POLICY, str(self.id))
-
-
-class ResolvedTag(msgspec.Struct, frozen=True, kw_only=True):
-    """The definition of a tag."""
-
-    id: UUID
-    project_id: str
-    name: str
-
-    @property
-    def key(self) -> ObjectKey:
-        return ObjectKey(ObjectType.TAG, str(self.id))
+    type: ClassVar[ObjectType] = ObjectType.DATA_POLICY
 
 
 class NewTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -241,21 +247,6 @@ class Excerpt(msgspec.Struct, frozen=True):
 
     metadata_location: str
     text: bytes
-
-
-Resolved = (
-    ResolvedServer
-    | ResolvedProject
-    | ResolvedWarehouse
-    | ResolvedNamespace
-    | ResolvedTable
-    | ResolvedView
-    | ResolvedGenericTable
-    | ResolvedUser
-    | ResolvedRole
-    | ResolvedDataPolicy
-    | ResolvedTag
-)
 
 
 class AbsentLocation(msgspec.Struct, frozen=True):
@@ -323,7 +314,7 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
         """
         if actor.within is None:
             return self
-        rows = {ref: row for ref, row in self.rows.items() if project_of(row) in (None, actor.within)}
+        rows = {ref: row for ref, row in self.rows.items() if row.in_project in (None, actor.within)}
         if actor.project_token:
             rows = {ref: row for ref, row in rows.items() if not isinstance(row, ResolvedServer)}
         absent = {ref: where for ref, where in self.absent.items() if where.project_id == actor.within}
@@ -340,22 +331,6 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
         """Return the data policy revision of each warehouse that contains one of the rows."""
         found = (warehouse_of(row) for row in self.rows.values())
         return {warehouse.id: warehouse.data_policy_revision for warehouse in found if warehouse is not None}
-
-
-def project_of(row: Resolved) -> str | None:
-    """Return the id of the project that a row is or is in; None for users and the server."""
-    match row:
-        case ResolvedTable() | ResolvedNamespace() | ResolvedView() | ResolvedGenericTable():
-            return row.warehouse.project_id
-        case ResolvedWarehouse() | ResolvedRole() | ResolvedTag() | ResolvedDataPolicy():
-            return row.project_id
-        case ResolvedProject():
-            return row.id
-        case ResolvedUser() | ResolvedServer():
-            return None
-        case _:
-            # Without a project, a new type would be visible to tokens of every project.
-            assert_never(row)
 
 
 def warehouse_of(row: Resolved | None) -> ResolvedWarehouse | None:

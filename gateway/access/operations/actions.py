@@ -10,6 +10,7 @@ from uuid import UUID
 
 from gateway.access.bodies import Answer, StrictRequest, UserId
 from gateway.access.demand import Demand, Facts
+from gateway.access.nouns.cards import CARDS, VISIBLE_BY
 from gateway.access.nouns.families import (
     DATA_POLICY,
     DEFAULT_PROJECT,
@@ -26,12 +27,13 @@ from gateway.access.nouns.families import (
     declare_for_each,
 )
 from gateway.access.nouns.refs import ObjectType, Ref, ServerRef, UserRef
-from gateway.access.nouns.relations import VISIBLE_BY, Can
+from gateway.access.nouns.relations import Can
 from gateway.access.operation import Audience, PublicAudience, ReadOperation
 from gateway.access.request import About, InPath
 
 #: The relation that callers need to check themselves. A member of a role may check its actions on the role.
-_QUERY_RELATION: dict[ObjectType, Can] = {
+_QUERY_RELATION: dict[ObjectType, Can | None] = {
+    **{type: card.queried_by or card.visible_by for type, card in CARDS.items()},
     ObjectType.PROJECT: Can.GET_METADATA,
     ObjectType.WAREHOUSE: Can.INCLUDE_IN_LIST,
     ObjectType.NAMESPACE: Can.INCLUDE_IN_LIST,
@@ -40,7 +42,6 @@ _QUERY_RELATION: dict[ObjectType, Can] = {
     ObjectType.GENERIC_TABLE: Can.INCLUDE_IN_LIST,
     ObjectType.ROLE: Can.READ_METADATA,
     ObjectType.DATA_POLICY: Can.READ,
-    ObjectType.TAG: Can.READ,
 }
 
 

@@ -12,8 +12,9 @@ import msgspec
 
 from gateway.access.bodies import Answer, Request
 from gateway.access.demand import Demand, Facts
+from gateway.access.nouns.cards import ACTIONS, VISIBLE_BY
 from gateway.access.nouns.refs import NamespaceRef, ProjectRef, Ref, TabularRef, WarehouseRef
-from gateway.access.nouns.relations import ACTIONS, VISIBLE_BY, Can
+from gateway.access.nouns.relations import Can
 from gateway.access.operation import Audience, PublicAudience, QuestionOperation
 from gateway.access.operations.actions import Identity
 from gateway.access.tuples import Principal

@@ -20,10 +20,10 @@ from gateway.access.nouns.refs import (
     Table,
     TableRef,
     TabularRef,
-    TagRef,
     WarehouseRef,
 )
 from gateway.access.nouns.relations import Can
+from gateway.access.nouns.tag import TagRef
 from gateway.access.operation import ChangeOperation, QuestionOperation, ReadOperation
 from gateway.access.operations.data_policy_bodies import (
     BindingTarget,

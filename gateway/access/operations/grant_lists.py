@@ -14,6 +14,7 @@ from uuid import UUID
 
 from gateway.access.demand import Demand, Facts
 from gateway.access.events.change_event import ChangeEvent, EventDeclaration
+from gateway.access.nouns.cards import VISIBLE_BY
 from gateway.access.nouns.families import (
     DATA_POLICY,
     KEPT_TABULARS,
@@ -27,7 +28,7 @@ from gateway.access.nouns.families import (
 )
 from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import Ref, RoleRef, ServerRef, TableRef
-from gateway.access.nouns.relations import VISIBLE_BY, Can
+from gateway.access.nouns.relations import Can
 from gateway.access.operation import Audience, ChangeOperation, PublicAudience, ReadOperation
 from gateway.access.operations.grants import ReadingGrants, WritingGrants
 from gateway.access.request import About, InPath, InPathDropped, OfPrincipal, OfRequest, PageSize, PageToken

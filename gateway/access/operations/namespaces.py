@@ -10,9 +10,10 @@ from uuid import UUID
 from gateway.access.bodies import Answer, Request
 from gateway.access.demand import Demand, Facts
 from gateway.access.events.change_event import ChangeEvent, EventDeclaration
+from gateway.access.nouns.cards import VISIBLE_BY
 from gateway.access.nouns.families import NAMESPACE, WAREHOUSE, declare_for_each
 from gateway.access.nouns.refs import NamespaceIdRef, NamespaceRef, Ref, WarehouseRef
-from gateway.access.nouns.relations import VISIBLE_BY, Can
+from gateway.access.nouns.relations import Can
 from gateway.access.operation import ChangeOperation, ReadOperation
 from gateway.access.operations.actions import ManagedAccessRequest
 from gateway.access.request import Body, InBody, InPath, PageSize, PageToken, Query

@@ -26,8 +26,9 @@ from gateway.access.nouns.families import (
     Target,
     declare_for_each,
 )
-from gateway.access.nouns.refs import Ref, TableRef, TagNameRef, TagRef
+from gateway.access.nouns.refs import Ref, TableRef
 from gateway.access.nouns.relations import Can
+from gateway.access.nouns.tag import TagNameRef, TagRef
 from gateway.access.operation import ChangeOperation, ReadOperation
 from gateway.access.operations.tags import SetTagRequest, TagTarget
 from gateway.access.request import Body, InPath, PageSize, PageToken, Query

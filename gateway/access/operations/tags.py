@@ -13,8 +13,8 @@ import msgspec
 from gateway.access.bodies import Answer, Name, StrictRequest
 from gateway.access.demand import Demand, Facts
 from gateway.access.events.change_event import ChangeEvent, EventDeclaration
-from gateway.access.nouns.refs import TagRef
 from gateway.access.nouns.relations import Can
+from gateway.access.nouns.tag import TagRef
 from gateway.access.operation import ChangeOperation, ReadOperation
 from gateway.access.operations.roles import Description
 from gateway.access.request import InBody, InPath, OfRequest, PageSize, PageToken, Query

@@ -25,25 +25,9 @@ from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db.grants.grant_ends import Ended, end
 from gateway.db.pools.rows import AnyRow, columns_of
 from gateway.db.schema.grants import grant_history, grants
-from gateway.db.schema.policies import data_policies, tags
-from gateway.db.schema.principals import roles
-from gateway.db.schema.tables import namespaces, tables
-from gateway.db.schema.warehouses import projects, server, warehouses
-
-_TABLES = {
-    ObjectType.SERVER: server,
-    ObjectType.PROJECT: projects,
-    ObjectType.WAREHOUSE: warehouses,
-    ObjectType.NAMESPACE: namespaces,
-    ObjectType.TABLE: tables,
-    ObjectType.COLUMN: tables,
-    ObjectType.VIEW: tables,
-    ObjectType.GENERIC_TABLE: tables,
-    ObjectType.ROLE: roles,
-    ObjectType.DATA_POLICY: data_policies,
-    ObjectType.TAG: tags,
-}
-
+from gateway.db.schema.objects import TABLES
+from gateway.db.schema.tables import tables
+from gateway.db.schema.warehouses import projects
 
 #: Limit of the rows of one statement: PostgreSQL accepts 32,767 parameters.
 _AT_ONCE = 1_000
@@ -115,7 +99,7 @@ async def lock_object_shared(connection: AsyncConnection, on: ObjectKey, *, kept
 
 @cache
 def _hold(type: ObjectType, kept: bool) -> Select[Any]:
-    table = _TABLES[type]
+    table = TABLES[type]
     held = select(table.c.id).where(table.c.id == bindparam("object")).with_for_update(read=True, key_share=True)
     return held.where(tables.c.deleted_at.is_(None)) if table is tables and not kept else held
 

@@ -17,6 +17,7 @@ from gateway.access.actor import Actor
 from gateway.access.delegate_grants import delegate_grants
 from gateway.access.engine_probes import EngineProbes, ProbeRules, probe_states
 from gateway.access.nouns import refs
+from gateway.access.nouns.cards import CARDS
 from gateway.access.nouns.resolved import (
     AbsentLocation,
     Excerpt,
@@ -29,9 +30,7 @@ from gateway.access.nouns.resolved import (
     ResolvedRole,
     ResolvedServer,
     ResolvedTable,
-    ResolvedTag,
     ResolvedView,
-    project_of,
     warehouse_of,
 )
 from gateway.db.engine.database import Database
@@ -218,7 +217,7 @@ def _in_question(
     if not by_group:
         return ()
     pairs = [(id, project) for id, _, project in (each.partition(BETWEEN) for each in by_group)]
-    projects = {project_of(row) for row in found.values()} | {where.project_id for where in absent.values()}
+    projects = {row.in_project for row in found.values()} | {where.project_id for where in absent.values()}
     if known := projects - {None}:
         return tuple(pair for pair in pairs if pair[1] in known)
     return tuple(pairs) if len(found) == len(set(requested)) else ()
@@ -259,7 +258,7 @@ def _absent(ref: refs.Ref, row: AnyRow) -> dict[refs.Ref, AbsentLocation]:
 
 
 def _resolved(ref: refs.Ref, row: AnyRow) -> Resolved | None:
-    if getattr(row, _KEY_COLUMN[ref.type]) is None:
+    if getattr(row, _KEY_COLUMN.get(ref.type, "id")) is None:
         return None
     match ref.type:
         case refs.ObjectType.TABLE:
@@ -283,14 +282,14 @@ def _resolved_outside(type: refs.ObjectType, row: AnyRow) -> Resolved | None:
             return ResolvedProject(id=row.id, name=row.name)
         case refs.ObjectType.ROLE:
             return ResolvedRole(id=row.id, project_id=row.project_id, name=row.name)
-        case refs.ObjectType.TAG:
-            return ResolvedTag(id=row.id, project_id=row.project_id, name=row.name)
         case refs.ObjectType.USER:
             return user_from(row)
         case refs.ObjectType.DATA_POLICY:
             return ResolvedDataPolicy(id=row.id, project_id=row.project_id, name=row.name)
         case refs.ObjectType.SERVER:
             return ResolvedServer(id=row.id, bootstrapped=row.bootstrapped_at is not None)
+        case _ if (card := CARDS.get(type)) is not None:
+            return card.row(**{name: getattr(row, name) for name in card.row.__struct_fields__})
         case _:
             return None
 
@@ -304,7 +303,6 @@ _KEY_COLUMN = {
     refs.ObjectType.PROJECT: "id",
     refs.ObjectType.ROLE: "id",
     refs.ObjectType.DATA_POLICY: "id",
-    refs.ObjectType.TAG: "id",
     refs.ObjectType.USER: "id",
     refs.ObjectType.SERVER: "id",
 }

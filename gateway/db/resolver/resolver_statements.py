@@ -3,22 +3,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from typing import Any, TypeVar
-from uuid import UUID
 
 from sqlalchemy import Boolean, Column, ColumnElement, Select, Text, any_, bindparam, case, func, literal_column, select
 from sqlalchemy.dialects.postgresql import JSONB
 
 from gateway.access.nouns import refs
+from gateway.access.nouns.card import Card
+from gateway.access.nouns.cards import CARDS
 from gateway.db.pools.compiled_reads import DirectRead
 from gateway.db.resolver.caller import BETWEEN, with_database_time, word
-from gateway.db.schema.policies import data_policies, tags
+from gateway.db.schema.objects import TABLES
+from gateway.db.schema.policies import data_policies
 from gateway.db.schema.principals import roles, users
 from gateway.db.schema.tables import namespaces, tables
 from gateway.db.schema.warehouses import projects, server, warehouses
 from gateway.db.tables.former_names import former_names_of_namespace, former_names_of_table
-from gateway.iceberg.identifiers import Namespace, fold
+from gateway.iceberg.identifiers import Namespace
 
 Read = TypeVar("Read")
 
@@ -104,8 +107,6 @@ _PROJECTS = select(projects.c.id, projects.c.name)
 _USERS = select(users)
 _DATA_POLICIES = select(data_policies.c.id, data_policies.c.project_id, data_policies.c.name)
 _ROLES = select(roles.c.id, roles.c.project_id, roles.c.name)
-_TAGS = select(tags.c.id, tags.c.project_id, tags.c.name)
-_TAGS_OF_WAREHOUSES = _TAGS.join_from(tags, warehouses, warehouses.c.project_id == tags.c.project_id)
 
 
 def table_columns(kind: str = "table") -> Select[Any]:
@@ -158,6 +159,27 @@ def _tabular_statement(kind: str, key: str) -> DirectRead:
     return _located_direct(_by_id(kind, kept=key == "kept"), "t_id")
 
 
+def _plain_lookups(card: Card) -> Iterator[tuple[type[refs.Ref], tuple[Select[Any], dict[str, Column[Any]]]]]:
+    """Yield (type of references, (select, lookup columns by parameter)) of objects with the row `card.row`.
+
+    They are looked up by their id, or by their name in the project of a warehouse.
+    """
+    table = TABLES[card.type]
+    query = select(*(table.c[name] for name in card.row.__struct_fields__))
+    for ref in card.refs:
+        if issubclass(ref, refs.IdRef):
+            yield ref, (query, {"id": table.c.id})
+        else:
+            of_warehouses = query.join_from(table, warehouses, warehouses.c.project_id == table.c.project_id)
+            yield ref, (of_warehouses, {"warehouse_id": warehouses.c.id, "name_key": table.c.name_key})
+
+
+def _matching(query: Select[Any], columns: Mapping[str, Column[Any]]) -> Select[Any]:
+    return query.where(*(column == bindparam(name) for name, column in columns.items()))
+
+
+_PLAIN = dict(chain.from_iterable(map(_plain_lookups, CARDS.values())))
+
 #: One statement for each lookup, built once, because building one takes longer than executing it.
 STATEMENTS: dict[Lookup, DirectRead] = {
     **_tabulars(_tabular_statement),
@@ -190,13 +212,7 @@ STATEMENTS: dict[Lookup, DirectRead] = {
     refs.UserRef: _direct(_USERS.where(users.c.id == bindparam("id"))),
     refs.RoleRef: _direct(_ROLES.where(roles.c.id == bindparam("id"))),
     refs.DataPolicyRef: _direct(_DATA_POLICIES.where(data_policies.c.id == bindparam("id"))),
-    refs.TagRef: _direct(_TAGS.where(tags.c.id == bindparam("id"))),
-    refs.TagNameRef: _direct(
-        _TAGS_OF_WAREHOUSES.where(
-            warehouses.c.id == bindparam("warehouse_id"),
-            tags.c.name_key == bindparam("name_key"),
-        )
-    ),
+    **{ref: _direct(_matching(query, columns)) for ref, (query, columns) in _PLAIN.items()},
     refs.ServerRef: _direct(select(server.c.id, server.c.bootstrapped_at)),
 }
 _KEYS_OF_TABULAR = (namespaces.c.warehouse_id, namespaces.c.path_key, tables.c.name_key)
@@ -219,60 +235,22 @@ SEVERAL: dict[Lookup, tuple[Select[Any], tuple[Column[Any], ...]]] = {
     refs.UserRef: (_USERS, (users.c.id,)),
     refs.RoleRef: (_ROLES, (roles.c.id,)),
     refs.DataPolicyRef: (_DATA_POLICIES, (data_policies.c.id,)),
-    refs.TagRef: (_TAGS, (tags.c.id,)),
-    refs.TagNameRef: (_TAGS_OF_WAREHOUSES, (warehouses.c.id, tags.c.name_key)),
+    **{ref: (query, tuple(columns.values())) for ref, (query, columns) in _PLAIN.items()},
 }
 
 
 def parameters_of(ref: refs.Ref) -> dict[str, Any]:
     """Return the parameters of the statement for `ref`. The first are the values of its lookup columns in `SEVERAL`."""
     match ref:
-        case refs.TabularRef(key=UUID()):
-            return {"id": ref.id, "warehouse_id": ref.warehouse_id}
-        case refs.TabularRef():
-            identifier = ref.identifier
-            named = {"path_key": identifier.namespace.key, "name_key": fold(identifier.name)}
-            return {"warehouse_id": ref.warehouse_id, **named, "above_keys": _keys_above(identifier.namespace)}
+        case refs.TabularRef() if ref.named:
+            return {**ref.lookup(), "above_keys": _keys_above(ref.identifier.namespace)}
         case refs.NamespaceRef():
-            above = _keys_above(ref.namespace.parent)
-            return {"warehouse_id": ref.warehouse_id, "path_key": ref.namespace.key, "above_keys": above}
-        case refs.NamespaceIdRef():
-            return {"id": ref.namespace_id, "warehouse_id": ref.warehouse_id}
-        case refs.WarehouseNameRef():
-            return {"project_id": ref.project_id, "name_key": fold(ref.name)}
-        case refs.TagNameRef():
-            return {"warehouse_id": ref.warehouse_id, "name_key": fold(ref.name)}
+            return {**ref.lookup(), "above_keys": _keys_above(ref.namespace.parent)}
         case _:
-            return _parameters_above(ref)
+            return ref.lookup()
 
 
 def _keys_above(namespace: Namespace | None) -> str:
     """Return the keys of a namespace and of all namespaces above it, as one text."""
     levels = () if namespace is None else namespace.levels
     return BETWEEN.join(Namespace(levels[: depth + 1]).key for depth in range(len(levels)))
-
-
-def _parameters_above(
-    ref: refs.WarehouseRef
-    | refs.ProjectRef
-    | refs.UserRef
-    | refs.RoleRef
-    | refs.DataPolicyRef
-    | refs.TagRef
-    | refs.ServerRef,
-) -> dict[str, Any]:
-    match ref:
-        case refs.WarehouseRef():
-            return {"id": ref.warehouse_id}
-        case refs.ProjectRef():
-            return {"id": ref.project_id}
-        case refs.UserRef():
-            return {"id": ref.user_id}
-        case refs.RoleRef():
-            return {"id": ref.role_id}
-        case refs.DataPolicyRef():
-            return {"id": ref.policy_id}
-        case refs.TagRef():
-            return {"id": ref.tag_id}
-        case refs.ServerRef():
-            return {}

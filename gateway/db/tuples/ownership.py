@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.actor import Actor
 from gateway.access.events.unrequested_events import ExpiredGrant
+from gateway.access.nouns.cards import CARDS
 from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
@@ -77,11 +78,11 @@ async def record_new_in_project(
 
 
 _EDGE_TO_PARENT = {
+    **{type: card.edge for type, card in CARDS.items()},
     ObjectType.PROJECT: "server",
     ObjectType.WAREHOUSE: "project",
     ObjectType.ROLE: "project",
     ObjectType.DATA_POLICY: "project",
-    ObjectType.TAG: "project",
 }
 """The relation to the parent, if it is not `parent`."""
 

@@ -13,8 +13,9 @@ from gateway.access.decisions.hypothetical_evaluation import HypotheticalCheck
 from gateway.access.door.permit import Permit
 from gateway.access.management_errors import CannotInspectPermissions
 from gateway.access.nouns.authz_errors import not_found
+from gateway.access.nouns.cards import VISIBLE_BY
 from gateway.access.nouns.refs import ObjectKey, ObjectType, ProjectRef, Ref, WarehouseRef
-from gateway.access.nouns.relations import VISIBLE_BY, Can
+from gateway.access.nouns.relations import Can
 from gateway.access.nouns.resolved import Excerpt, Resolution, ResolvedTable, ResolvedView
 from gateway.access.operations.checks import (
     BatchCheck,

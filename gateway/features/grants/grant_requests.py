@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from ipaddress import ip_network
 
 from gateway.access.management_errors import InvalidGrantExpiry, InvalidGrantPrivilege, SelfAssignment, TooManyEntries
-from gateway.access.nouns.privileges import GRANTABLE, Privilege
+from gateway.access.nouns.cards import GRANTABLE
+from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import ObjectType, Ref, RoleRef
 from gateway.access.operations.actions import Identity
 from gateway.access.operations.grants import MAX_ENTRIES, Assignment, AssignmentEntry, GrantDelete, GrantWrite

@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from gateway.access.nouns.cards import VISIBLE_BY
 from gateway.access.nouns.refs import ObjectType, Ref
-from gateway.access.nouns.relations import VISIBLE_BY, Can
+from gateway.access.nouns.relations import Can
 from gateway.access.operations.checks import Check, ColumnMask, EngineRestrictions
 from gateway.access.restrictions.policy_verdict import PolicyVerdict
 from gateway.obligations.binding_columns import unambiguous_names

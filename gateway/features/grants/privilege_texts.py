@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from gateway.access.nouns.cards import CARDS
 from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import ObjectType
 from gateway.access.operations.grants import PrivilegeInfo
@@ -97,7 +98,7 @@ _TEXTS: dict[Privilege, tuple[str, str, str]] = {
 
 def type_name(type: ObjectType) -> str:
     """Return the object type as request and response bodies spell it, for example `generic-table`."""
-    return "tag-definition" if type is ObjectType.TAG else type.value.replace("_", "-")
+    return CARDS[type].in_bodies if type in CARDS else type.value.replace("_", "-")
 
 
 def privilege_answer(privilege: Privilege, type: ObjectType) -> PrivilegeInfo:

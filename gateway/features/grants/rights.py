@@ -10,8 +10,9 @@ from gateway.access.actor import Actor
 from gateway.access.decisions.hypothetical_evaluation import HypotheticalCheck
 from gateway.access.door.permit import Permit
 from gateway.access.nouns.authz_errors import not_found
+from gateway.access.nouns.cards import ACTIONS
 from gateway.access.nouns.refs import TABULARS, ObjectType, Ref, ServerRef
-from gateway.access.nouns.relations import ACTIONS, Can
+from gateway.access.nouns.relations import Can
 from gateway.access.operations.actions import (
     ActionsAnswer,
     AllowedAction,

@@ -19,9 +19,9 @@ from gateway.access.nouns.resolved import (
     ResolvedGenericTable,
     ResolvedNamespace,
     ResolvedTable,
-    ResolvedTag,
     ResolvedWarehouse,
 )
+from gateway.access.nouns.tag import ResolvedTag
 from gateway.access.operations.data_policies import (
     BindDataPolicy,
     ListDataPolicyAffected,

@@ -18,7 +18,7 @@ from uuid import UUID
 
 from gateway.access.actor import Actor, ActorKind
 from gateway.access.events.unrequested_events import MODEL_ACTIVATED, MODEL_RECORDED, ModelData, event_of_model
-from gateway.access.nouns.relations import ACTIONS
+from gateway.access.nouns.cards import ACTIONS
 from gateway.access.ports import Question
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db.engine.database import Connection, Database

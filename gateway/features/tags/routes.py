@@ -8,7 +8,7 @@ from uuid import UUID
 from litestar import Response
 
 from gateway.access.idempotency import RecordedSuccess
-from gateway.access.nouns.refs import TagRef
+from gateway.access.nouns.tag import TagRef
 from gateway.access.operations.tag_attachments import (
     ATTACH_TAG,
     DETACH_TAG,

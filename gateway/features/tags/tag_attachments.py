@@ -10,7 +10,7 @@ from uuid import UUID
 
 from gateway.access.door.permit import Permit
 from gateway.access.management_errors import ColumnNotFound, TagSuggestionsDisabled
-from gateway.access.nouns.authz_errors import TagActionForbidden, not_found
+from gateway.access.nouns.authz_errors import not_found
 from gateway.access.nouns.refs import ObjectKey, ObjectType, Ref, TableRef
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.resolved import (
@@ -22,6 +22,7 @@ from gateway.access.nouns.resolved import (
     ResolvedView,
     warehouse_of,
 )
+from gateway.access.nouns.tag import TagActionForbidden
 from gateway.access.operations.tag_attachments import (
     AttachColumnTag,
     AttachTag,

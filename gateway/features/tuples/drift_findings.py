@@ -10,7 +10,8 @@ from enum import StrEnum
 
 from gateway.access.events.change_event import FurtherChanges, FurtherEvent
 from gateway.access.events.unrequested_events import ChangedGrant
-from gateway.access.nouns.privileges import GRANTABLE, Privilege
+from gateway.access.nouns.cards import GRANTABLE
+from gateway.access.nouns.privileges import Privilege
 from gateway.access.tuples import Principal, TupleKey
 from gateway.db.engine.database import Connection
 from gateway.db.tuples.desired_tuples import Containers, containers_of

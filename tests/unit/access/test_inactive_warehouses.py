@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from gateway.access.nouns.authz_errors import WarehouseNotActive
+from gateway.access.nouns.cards import VISIBLE_BY
 from gateway.access.nouns.refs import Table, TabularRef
-from gateway.access.nouns.relations import VISIBLE_BY
 from gateway.access.nouns.resolved import ResolvedNamespace, ResolvedTable, ResolvedWarehouse
 from gateway.access.operation import Operation
 from gateway.access.operations.credentials import VendCredentials

@@ -14,8 +14,9 @@ from gateway.access.decisions.decision import Decision as Verdict
 from gateway.access.decisions.decision import DeterminedBy, Failure, Outcome, all_of, undecided
 from gateway.access.decisions.policy import PolicyAnswer, PolicyRequest, Reason
 from gateway.access.nouns.authz_errors import TaskNotFound
+from gateway.access.nouns.cards import VISIBLE_BY
 from gateway.access.nouns.refs import ObjectType, Table, TableRef, TabularRef, View, ViewRef
-from gateway.access.nouns.relations import VISIBLE_BY, Can
+from gateway.access.nouns.relations import Can
 from gateway.access.operations.tables import MAX_TABLES, CommitTable, CommitTransaction
 from gateway.access.operations.task_bodies import ControlTasksRequest
 from gateway.access.operations.task_control import ControlTasks, FoundTask

@@ -10,7 +10,8 @@ from typing import Any, cast
 import pytest
 
 from gateway.access.door.list_visibility import TRAVERSE, Reaches, all_by_grants
-from gateway.access.nouns.privileges import GRANTABLE, TRAVERSE_REASONS
+from gateway.access.nouns.cards import GRANTABLE
+from gateway.access.nouns.privileges import TRAVERSE_REASONS
 from gateway.access.nouns.refs import ObjectType
 from gateway.access.nouns.relations import Can
 from gateway.access.tuples import READ_COLUMNS

@@ -10,8 +10,9 @@ from uuid import uuid4
 
 import pytest
 
+from gateway.access.nouns.cards import ACTIONS
 from gateway.access.nouns.refs import ObjectType, Ref, Table, TabularRef
-from gateway.access.nouns.relations import ACTIONS, Can
+from gateway.access.nouns.relations import Can
 from gateway.access.nouns.resolved import AbsentLocation
 from gateway.access.operations.checks import BatchCheck, Check
 from gateway.access.ports import Question

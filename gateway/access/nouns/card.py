@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The declaration of an object type. `cards.py` has those of all types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import msgspec
+
+from gateway.access.nouns.privileges import Privilege
+from gateway.access.nouns.refs import ObjectType, Ref
+from gateway.access.nouns.relations import Can
+from gateway.access.nouns.resolved import Resolved
+from gateway.iceberg.errors import CatalogError, ForbiddenException
+
+# Inside of the class, `type` is a field.
+_Row: TypeAlias = type[Resolved]
+_Reference: TypeAlias = type[Ref]
+_Error: TypeAlias = type[CatalogError]
+_Forbidden: TypeAlias = type[ForbiddenException]
+
+
+class Card(msgspec.Struct, frozen=True, kw_only=True):
+    """One object type.
+
+    - `row` and `refs`: the type of its rows, and the types of references to it.
+    - `parents`: the types of objects that contain it. `edge` is the relation to them in the relationship model.
+    - `not_found`: the error for absent objects and for those that the caller may not see.
+    - `forbidden`: the error for an action that the caller may not take on a visible object.
+    - `grantors`: the principals that can grant privileges on it, as text for a message.
+    - `visible_by`: the relation that makes an object visible. The existence of a server or user is no secret.
+    - `queried_by`: the relation that callers need to query their own actions, if it is not `visible_by`.
+    - `actions`: every action that the relationship model decides.
+    - `privileges`: those that can be granted.
+    - `policy_operations`: names of operations for policies that do not follow from the action and the type.
+    - `body_name`: the type in request and response bodies, if it is not the type with hyphens.
+    """
+
+    type: ObjectType
+    row: _Row
+    refs: tuple[_Reference, ...]
+    parents: tuple[ObjectType, ...] = ()
+    edge: str = "parent"
+    not_found: _Error
+    forbidden: _Forbidden
+    grantors: str
+    visible_by: Can | None = None
+    queried_by: Can | None = None
+    actions: frozenset[Can] = frozenset()
+    privileges: tuple[Privilege, ...] = ()
+    policy_operations: Mapping[Can, str] = {}
+    body_name: str = ""
+
+    @property
+    def words(self) -> str:
+        """The type in messages: `data policy`."""
+        return self.type.value.replace("_", " ")
+
+    @property
+    def in_bodies(self) -> str:
+        """The type in paths and in request and response bodies: `data-policy`, `tag-definition`."""
+        return self.body_name or self.type.value.replace("_", "-")
+
+    def absent(self, name: str) -> CatalogError:
+        """Return the one answer for an absent object and for one that the caller may not see. `name` is as in the
+        request.
+        """
+        return self.not_found(f"{self.words.capitalize()} does not exist: {name}")
