@@ -18,7 +18,7 @@ from gateway.access.actor import Actor, ActorKind
 from gateway.access.door.door import Door
 from gateway.access.door.request_context import RequestContext
 from gateway.access.nouns.authz_errors import DecisionUnavailable, InvalidAssumeRoleId, unavailable
-from gateway.access.nouns.refs import RoleRef
+from gateway.access.nouns.role import RoleRef
 from gateway.access.operation import HttpOperation
 from gateway.api.binding import Inputs
 from gateway.api.context import Ctx, enter

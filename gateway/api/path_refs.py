@@ -11,14 +11,12 @@ from uuid import UUID
 
 from gateway.access.nouns.cards import CARDS
 from gateway.access.nouns.refs import (
-    DataPolicyRef,
     GenericTable,
     GenericTableRef,
     NamespaceIdRef,
     NamespaceRef,
     ProjectRef,
     Ref,
-    RoleRef,
     ServerRef,
     Table,
     TableRef,
@@ -139,8 +137,6 @@ REFS: Final[Mapping[Any, Callable[[PathParameters], Any]]] = {
     TableRef: _tabular(Table, "table", "table_id"),
     ViewRef: _tabular(View, "view", "view_id"),
     GenericTableRef: _tabular(GenericTable, "table", "generic_table_id"),
-    DataPolicyRef: lambda path: DataPolicyRef(uuid_of(path, "policy_id")),
-    RoleRef: lambda path: RoleRef(uuid_of(path, "role_id")),
     UserRef: lambda path: UserRef(principal_in_path(path["user_id"])),
     **{ref: _fields(ref) for card in CARDS.values() for ref in card.refs if ref.in_path},
 }

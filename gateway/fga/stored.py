@@ -28,8 +28,6 @@ TRAVERSE: Final = "traverse"
 _EDGES: Final[Mapping[tuple[ObjectType, str], tuple[ObjectType, ...]]] = {
     (ObjectType.PROJECT, "server"): (ObjectType.SERVER,),
     (ObjectType.WAREHOUSE, "project"): (ObjectType.PROJECT,),
-    (ObjectType.ROLE, "project"): (ObjectType.PROJECT,),
-    (ObjectType.DATA_POLICY, "project"): (ObjectType.PROJECT,),
     **{(type, card.edge): card.parents for type, card in CARDS.items() if card.parents},
     (ObjectType.NAMESPACE, "parent"): (ObjectType.WAREHOUSE, ObjectType.NAMESPACE),
     (ObjectType.TABLE, "parent"): (ObjectType.NAMESPACE,),

@@ -25,15 +25,14 @@ from gateway.access.dependency_errors import AuditUnavailable
 from gateway.access.door.door import Door
 from gateway.access.door.request_context import RequestContext
 from gateway.access.engine_probes import EngineProbes
+from gateway.access.nouns.data_policy import DataPolicyRef, ResolvedDataPolicy
 from gateway.access.nouns.refs import (
-    DataPolicyRef,
     GenericTable,
     NamespaceIdRef,
     NamespaceRef,
     ObjectType,
     ProjectRef,
     Ref,
-    RoleRef,
     ServerRef,
     Table,
     TabularRef,
@@ -46,18 +45,17 @@ from gateway.access.nouns.resolved import (
     Excerpt,
     Governed,
     Resolution,
-    Resolved,
-    ResolvedDataPolicy,
     ResolvedGenericTable,
     ResolvedNamespace,
     ResolvedProject,
-    ResolvedRole,
     ResolvedServer,
     ResolvedTable,
     ResolvedUser,
     ResolvedView,
     ResolvedWarehouse,
 )
+from gateway.access.nouns.role import ResolvedRole, RoleRef
+from gateway.access.nouns.row import Resolved
 from gateway.access.nouns.tag import ResolvedTag, TagNameRef, TagRef
 from gateway.access.ports import Pin, Question
 from gateway.iceberg.identifiers import Namespace, TableIdentifier

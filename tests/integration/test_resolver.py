@@ -15,6 +15,7 @@ from sqlalchemy import event
 from gateway.access.actor import Actor
 from gateway.access.nouns import refs
 from gateway.access.nouns.resolved import AbsentLocation, ResolvedNamespace
+from gateway.access.nouns.role import RoleRef
 from gateway.db.engine.database import Database
 from gateway.db.resolver.absent import is_in_a_warehouse
 from gateway.db.resolver.resolver import DatabaseResolver
@@ -64,7 +65,7 @@ def _all_refs(rows: Rows, generic: UUID) -> list[refs.Ref]:
     requested += [refs.WarehouseNameRef(rows.project, name) for name in ("w0", "W1", "w2")]
     requested += [refs.WarehouseNameRef("none", "w0")]
     requested += [refs.UserRef(user) for user in (*rows.users, "oidc~nobody")]
-    requested += [refs.RoleRef(id) for id in (rows.role, rows.role_above, uuid4())]
+    requested += [RoleRef(id) for id in (rows.role, rows.role_above, uuid4())]
     return requested
 
 

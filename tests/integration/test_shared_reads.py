@@ -23,6 +23,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.access.actor import Actor
 from gateway.access.dependency_errors import DatabaseUnavailable
 from gateway.access.nouns import refs
+from gateway.access.nouns.role import RoleRef
 from gateway.db.engine.database import Database
 from gateway.db.engine.list_pages import children, in_namespace
 from gateway.db.pools.compiled_reads import DirectRead
@@ -149,7 +150,7 @@ def _references(rows: Rows, roles: Sequence[UUID]) -> list[refs.Ref]:
     found += [refs.NamespaceIdRef(rows.inner), refs.NamespaceIdRef(uuid4())]
     found += [refs.WarehouseNameRef(rows.project, name) for name in ("w0", "W1", "none")]
     found += [refs.UserRef(user) for user in (*rows.users, "oidc~nobody")]
-    return found + [refs.RoleRef(id) for id in (*roles, uuid4())]
+    return found + [RoleRef(id) for id in (*roles, uuid4())]
 
 
 @pytest.mark.generated

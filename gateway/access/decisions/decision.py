@@ -11,7 +11,7 @@ from gateway.access.decisions.policy import PolicyAnswer
 from gateway.access.demand import Demand
 from gateway.access.nouns.refs import Ref
 from gateway.access.nouns.relations import Can
-from gateway.access.nouns.resolved import Resolved
+from gateway.access.nouns.row import Resolved
 from gateway.access.restrictions.policy_verdict import PolicyVerdict
 from gateway.obligations.application import EnforcementPoint, unenforced
 from gateway.obligations.kinds import ReadableColumns

@@ -41,15 +41,14 @@ from gateway.access.nouns.authz_errors import (
     MAX_GROUP_ROLES,
     AssumeRoleForbidden,
     InvalidAssumeRoleId,
-    RoleActionForbidden,
-    RoleNotFound,
     audit_unavailable,
     expiring_right,
     unavailable,
 )
-from gateway.access.nouns.refs import ObjectKey, Ref, RoleRef, ViewRef
+from gateway.access.nouns.refs import ObjectKey, Ref, ViewRef
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.resolved import Resolution, ResolvedView
+from gateway.access.nouns.role import RoleActionForbidden, RoleNotFound, RoleRef
 from gateway.access.operation import Durability, Operation
 from gateway.access.operations.steps import AssumeRole, ReadThroughView
 from gateway.access.ports import AuditSink, Observer, Policies, Relationships, Resolver

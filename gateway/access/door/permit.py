@@ -12,15 +12,14 @@ from gateway.access.door.pending_audit import PendingAudit
 from gateway.access.door.request_context import Deadline, DefinerView
 from gateway.access.idempotency import Claim
 from gateway.access.nouns import resolved
+from gateway.access.nouns.data_policy import DataPolicyRef, ResolvedDataPolicy
 from gateway.access.nouns.refs import (
-    DataPolicyRef,
     GenericTableRef,
     NamespaceIdRef,
     NamespaceRef,
     ObjectType,
     ProjectRef,
     Ref,
-    RoleRef,
     ServerRef,
     TableRef,
     UserRef,
@@ -29,6 +28,8 @@ from gateway.access.nouns.refs import (
     WarehouseRef,
 )
 from gateway.access.nouns.relations import Can
+from gateway.access.nouns.role import ResolvedRole, RoleRef
+from gateway.access.nouns.row import Resolved
 from gateway.access.nouns.tag import ResolvedTag, TagNameRef, TagRef
 from gateway.access.operation import Operation
 from gateway.access.restrictions.policy_verdict import PolicyStanding, PolicyVerdict
@@ -37,7 +38,7 @@ from gateway.obligations.kinds import ReadableColumns
 from gateway.obligations.merging import NO_OBLIGATIONS, Obligations
 
 OpCo = TypeVar("OpCo", bound=Operation, covariant=True)
-Row = TypeVar("Row", bound=resolved.Resolved)
+Row = TypeVar("Row", bound=Resolved)
 
 
 DecideAgain = Callable[[], Awaitable[resolved.Resolution]]
@@ -235,13 +236,13 @@ class Permit(Generic[OpCo]):
         """Return the user row behind `ref`."""
         return self._row(ref, resolved.ResolvedUser)
 
-    def role(self, ref: RoleRef) -> resolved.ResolvedRole:
+    def role(self, ref: RoleRef) -> ResolvedRole:
         """Return the role row behind `ref`."""
-        return self._row(ref, resolved.ResolvedRole)
+        return self._row(ref, ResolvedRole)
 
-    def data_policy(self, ref: DataPolicyRef) -> resolved.ResolvedDataPolicy:
+    def data_policy(self, ref: DataPolicyRef) -> ResolvedDataPolicy:
         """Return the row of the data policy behind `ref`."""
-        return self._row(ref, resolved.ResolvedDataPolicy)
+        return self._row(ref, ResolvedDataPolicy)
 
     def tag(self, ref: TagRef | TagNameRef) -> ResolvedTag:
         """Return the row of the tag behind `ref`."""

@@ -24,7 +24,6 @@ from gateway.access.nouns.refs import (
 )
 from gateway.access.nouns.resolved import (
     Resolution,
-    Resolved,
     ResolvedGenericTable,
     ResolvedNamespace,
     ResolvedTable,
@@ -32,6 +31,7 @@ from gateway.access.nouns.resolved import (
     ResolvedWarehouse,
     warehouse_of,
 )
+from gateway.access.nouns.row import Resolved
 from gateway.access.operation import Operation
 from gateway.access.ports import Pin, Question
 

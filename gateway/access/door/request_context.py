@@ -14,7 +14,8 @@ from gateway.access.dependency_errors import OutOfTime
 from gateway.access.door.pending_audit import PendingAudit
 from gateway.access.idempotency import Claim, RecordedSuccess
 from gateway.access.nouns.refs import UNUSED_ID
-from gateway.access.nouns.resolved import Resolution, ResolvedRole, warehouse_of
+from gateway.access.nouns.resolved import Resolution, warehouse_of
+from gateway.access.nouns.role import ResolvedRole
 from gateway.access.operation import Operation
 from gateway.access.operations.steps import AssumeRole, ReadThroughView, RepeatAnswer
 

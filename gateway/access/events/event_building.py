@@ -36,13 +36,13 @@ from gateway.access.events.change_event import (
 from gateway.access.events.event_redaction import without_secrets
 from gateway.access.nouns.resolved import (
     Resolution,
-    Resolved,
     ResolvedGenericTable,
     ResolvedNamespace,
     ResolvedTable,
     ResolvedView,
     warehouse_of,
 )
+from gateway.access.nouns.row import Resolved
 from gateway.access.operation import ChangeOperation, Operation, SystemTask
 from gateway.iceberg.identifiers import Namespace
 from gateway.iceberg.wire import RenameRequest, TableIdentifierBody

@@ -81,14 +81,6 @@ class UserNotFound(CatalogError, code=404):
     """The user does not exist, or the caller may not see it."""
 
 
-class RoleNotFound(CatalogError, code=404, type="RoleIdNotFound"):
-    """The role does not exist, or the caller may not see it."""
-
-
-class DataPolicyNotFound(CatalogError, code=404):
-    """The data policy does not exist, or the caller may not see it."""
-
-
 class TaskNotFound(CatalogError, code=404):
     """The task does not exist, or the caller may not see it."""
 
@@ -133,14 +125,6 @@ class UserActionForbidden(ForbiddenException):
     """The caller may see a user, and may not take this action on it."""
 
 
-class RoleActionForbidden(ForbiddenException):
-    """The caller may see a role, and may not take this action on it."""
-
-
-class DataPolicyActionForbidden(ForbiddenException):
-    """The caller may see a data policy, and may not take this action on it."""
-
-
 _FORBIDDEN: dict[refs.ObjectType, type[ForbiddenException]] = {
     refs.ObjectType.SERVER: ServerActionForbidden,
     refs.ObjectType.PROJECT: ProjectActionForbidden,
@@ -150,8 +134,6 @@ _FORBIDDEN: dict[refs.ObjectType, type[ForbiddenException]] = {
     refs.ObjectType.VIEW: ViewActionForbidden,
     refs.ObjectType.GENERIC_TABLE: GenericTableActionForbidden,
     refs.ObjectType.USER: UserActionForbidden,
-    refs.ObjectType.ROLE: RoleActionForbidden,
-    refs.ObjectType.DATA_POLICY: DataPolicyActionForbidden,
 }
 
 
@@ -183,10 +165,6 @@ def not_found(ref: refs.Ref) -> CatalogError:
             return ProjectNotFound(f"Project does not exist: {project_id}")
         case refs.UserRef(user_id=user_id):
             return UserNotFound(f"User does not exist: {user_id}")
-        case refs.RoleRef(role_id=role_id):
-            return RoleNotFound(f"Role does not exist: {role_id}")
-        case refs.DataPolicyRef(policy_id=policy_id):
-            return DataPolicyNotFound(f"Data policy does not exist: {policy_id}")
         case refs.ServerRef():
             return ServerActionForbidden(
                 "The server is not bootstrapped, or the token is limited to one project. Bootstrap the server, or "
@@ -226,10 +204,6 @@ def _grantors(type: refs.ObjectType) -> str:
             return "a security administrator or an administrator of the project"
         case refs.ObjectType.WAREHOUSE:
             return "a security administrator of the project"
-        case refs.ObjectType.ROLE:
-            return "the owner of the role or a security administrator of the project"
-        case refs.ObjectType.DATA_POLICY:
-            return "the owner of the data policy or a security administrator of the project"
         case _:
             kind = type.value.replace("_", " ")
             return f"a principal with `manage_grants` on the {kind}, or (without managed access) its owner,"

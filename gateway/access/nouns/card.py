@@ -11,7 +11,7 @@ import msgspec
 from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import ObjectType, Ref
 from gateway.access.nouns.relations import Can
-from gateway.access.nouns.resolved import Resolved
+from gateway.access.nouns.row import Resolved
 from gateway.iceberg.errors import CatalogError, ForbiddenException
 
 # Inside of the class, `type` is a field.

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from gateway.access.nouns import tag
+from gateway.access.nouns import data_policy, role, tag
 from gateway.access.nouns.card import Card
 from gateway.access.nouns.privileges import OTHER_GRANTABLE, Privilege
 from gateway.access.nouns.refs import ObjectType
 from gateway.access.nouns.relations import OTHER_ACTIONS, OTHER_VISIBLE_BY, Can
 
-CARDS: Final[Mapping[ObjectType, Card]] = {each.type: each for each in (tag.CARD,)}
+CARDS: Final[Mapping[ObjectType, Card]] = {each.type: each for each in (role.CARD, data_policy.CARD, tag.CARD)}
 
 #: The relation that makes an object visible, by type. Servers have no entry: the existence of a server is no secret.
 VISIBLE_BY: Final[Mapping[ObjectType, Can]] = {

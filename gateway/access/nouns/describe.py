@@ -10,16 +10,16 @@ from gateway.access.nouns.resolved import (
     NO_FORMER_NAMES,
     FormerNames,
     Resolution,
-    Resolved,
     ResolvedGenericTable,
     ResolvedNamespace,
     ResolvedProject,
-    ResolvedRole,
     ResolvedTable,
     ResolvedView,
     ResolvedWarehouse,
     warehouse_of,
 )
+from gateway.access.nouns.role import ResolvedRole
+from gateway.access.nouns.row import Resolved
 from gateway.access.operation import Operation
 
 _MAX_NAME_CHARACTERS = 2048

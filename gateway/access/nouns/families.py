@@ -11,14 +11,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar, cast
 
-from gateway.access.nouns import tag
+from gateway.access.nouns import data_policy, role, tag
 from gateway.access.nouns.card import Card
 from gateway.access.nouns.refs import (
-    DataPolicyRef,
     GenericTableRef,
     NamespaceIdRef,
     ProjectRef,
-    RoleRef,
     ServerRef,
     TableRef,
     ViewRef,
@@ -66,8 +64,8 @@ GENERIC_TABLE: Final = Target(
     f"{WAREHOUSE.path}/generic-table/{{generic_table_id}}",
     InPath[GenericTableRef],
 )
-DATA_POLICY: Final = Target("DataPolicy", "a data policy", "data-policy/{policy_id}", InPath[DataPolicyRef])
-ROLE: Final = Target("Role", "a role", "role/{role_id}", InPath[RoleRef])
+DATA_POLICY: Final = _target(data_policy.CARD)
+ROLE: Final = _target(role.CARD)
 TAG: Final = _target(tag.CARD)
 #: The permissions API has a shorter path.
 TAG_PERMISSIONS: Final = replace(TAG, path="tag/{tag_id}")

@@ -83,8 +83,6 @@ OTHER_GRANTABLE: dict[ObjectType, tuple[Privilege, ...]] = {
     ObjectType.COLUMN: (Privilege.SELECT,),
     ObjectType.VIEW: (*_BELOW_PROJECT, Privilege.MODIFY),
     ObjectType.GENERIC_TABLE: (*_BELOW_PROJECT, Privilege.MODIFY),
-    ObjectType.ROLE: (Privilege.ASSIGNEE, Privilege.OWNERSHIP),
-    ObjectType.DATA_POLICY: (Privilege.OWNERSHIP, Privilege.SUBJECT, Privilege.EXEMPT),
 }
 
 #: A live grant of one of these on an object makes the containers above it visible, by a derived `traverse` tuple. Every

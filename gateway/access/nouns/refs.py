@@ -244,24 +244,6 @@ class UserRef(IdRef):
 
 
 @dataclass(frozen=True, slots=True)
-class RoleRef(IdRef):
-    """A role by its id."""
-
-    type: ClassVar[ObjectType] = ObjectType.ROLE
-    in_path: ClassVar[tuple[str, ...]] = ("role_id",)
-    role_id: UUID
-
-
-@dataclass(frozen=True, slots=True)
-class DataPolicyRef(IdRef):
-    """A data policy by its id."""
-
-    type: ClassVar[ObjectType] = ObjectType.DATA_POLICY
-    in_path: ClassVar[tuple[str, ...]] = ("policy_id",)
-    policy_id: UUID
-
-
-@dataclass(frozen=True, slots=True)
 class ObjectKey:
     """One object of the relationship model: its type and the id its tuples carry."""
 

@@ -141,8 +141,6 @@ OTHER_VISIBLE_BY: dict[ObjectType, Can] = {
     ObjectType.TABLE: Can.INCLUDE_IN_LIST,
     ObjectType.VIEW: Can.GET_METADATA,
     ObjectType.GENERIC_TABLE: Can.GET_METADATA,
-    ObjectType.ROLE: Can.READ,
-    ObjectType.DATA_POLICY: Can.READ,
 }
 
 _EVERYWHERE_BELOW_PROJECTS = frozenset(
@@ -304,37 +302,5 @@ OTHER_ACTIONS: dict[ObjectType, frozenset[Can]] = {
     ObjectType.COLUMN: frozenset({Can.READ_DATA}),
     ObjectType.VIEW: _ON_LEAVES | {Can.SELECT},
     ObjectType.GENERIC_TABLE: _ON_LEAVES - {Can.COMMIT} | {Can.READ_DATA, Can.WRITE_DATA},
-    ObjectType.ROLE: frozenset(
-        {
-            Can.ASSUME,
-            Can.CHANGE_OWNERSHIP,
-            Can.DELETE,
-            Can.GRANT_ASSIGNEE,
-            Can.MANAGE_ROLE_ASSIGNMENTS,
-            Can.READ,
-            Can.READ_ASSIGNMENTS,
-            Can.READ_METADATA,
-            Can.READ_ROLE_ASSIGNMENTS,
-            Can.UPDATE,
-            Can.UPDATE_SOURCE_SYSTEM,
-        }
-    ),
-    ObjectType.DATA_POLICY: frozenset(
-        {
-            Can.BE_SUBJECT,
-            Can.BIND,
-            Can.CHANGE_OWNERSHIP,
-            Can.DELETE,
-            Can.GRANT_EXEMPT,
-            Can.GRANT_SUBJECT,
-            Can.READ,
-            Can.READ_AFFECTED,
-            Can.READ_ASSIGNMENTS,
-            Can.READ_GRANTS,
-            Can.RELEASE,
-            Can.SKIP_POLICY,
-            Can.UPDATE,
-        }
-    ),
     ObjectType.USER: frozenset(),
 }

@@ -13,38 +13,9 @@ import msgspec
 from gateway.access.actor import Actor
 from gateway.access.delegate_grants import DelegateGrant
 from gateway.access.engine_probes import EngineProbes
-from gateway.access.nouns.refs import ObjectKey, ObjectType, Ref
+from gateway.access.nouns.refs import ObjectType, Ref
+from gateway.access.nouns.row import Resolved
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
-
-
-class Resolved(msgspec.Struct, frozen=True, kw_only=True):
-    """The row of an object. `type` is its object type."""
-
-    type: ClassVar[ObjectType]
-    id: Any
-
-    @property
-    def key(self) -> ObjectKey:
-        """The key of the object in the relationship model."""
-        return ObjectKey(self.type, str(self.id))
-
-    @property
-    def in_project(self) -> str | None:
-        """The id of the project that the object is or is in; None for users and the server."""
-        # Without a project, a new type would be visible to tokens of every project.
-        raise NotImplementedError
-
-
-class ResolvedInProject(Resolved, frozen=True, kw_only=True):
-    """The row of an object that is in a project directly, and in no warehouse."""
-
-    id: UUID
-    project_id: str
-    name: str
-
-    @property
-    def in_project(self) -> str | None:
-        return self.project_id
 
 
 class ResolvedServer(Resolved, frozen=True, kw_only=True):
@@ -207,18 +178,6 @@ class ResolvedUser(Resolved, frozen=True, kw_only=True):
     @property
     def in_project(self) -> str | None:
         return None
-
-
-class ResolvedRole(ResolvedInProject, frozen=True, kw_only=True):
-    """A role row."""
-
-    type: ClassVar[ObjectType] = ObjectType.ROLE
-
-
-class ResolvedDataPolicy(ResolvedInProject, frozen=True, kw_only=True):
-    """The row of a data policy, without its definition."""
-
-    type: ClassVar[ObjectType] = ObjectType.DATA_POLICY
 
 
 class NewTable(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from gateway.access.nouns.card import Card
 from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import IdRef, ObjectType, Ref, Requested
 from gateway.access.nouns.relations import Can
-from gateway.access.nouns.resolved import ResolvedInProject
+from gateway.access.nouns.row import ResolvedInProject
 from gateway.iceberg.errors import CatalogError, ForbiddenException
 from gateway.iceberg.identifiers import fold
 

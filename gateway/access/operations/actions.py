@@ -40,8 +40,6 @@ _QUERY_RELATION: dict[ObjectType, Can | None] = {
     ObjectType.TABLE: Can.INCLUDE_IN_LIST,
     ObjectType.VIEW: Can.INCLUDE_IN_LIST,
     ObjectType.GENERIC_TABLE: Can.INCLUDE_IN_LIST,
-    ObjectType.ROLE: Can.READ_METADATA,
-    ObjectType.DATA_POLICY: Can.READ,
 }
 
 

@@ -9,9 +9,9 @@ from uuid import UUID
 
 from gateway.access.demand import Demand, Facts
 from gateway.access.events.change_event import ChangeEvent, EventDeclaration
+from gateway.access.nouns.data_policy import DataPolicyRef
 from gateway.access.nouns.families import TABLE
 from gateway.access.nouns.refs import (
-    DataPolicyRef,
     GenericTable,
     NamespaceIdRef,
     NamespaceRef,

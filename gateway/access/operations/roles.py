@@ -13,8 +13,9 @@ import msgspec
 from gateway.access.bodies import Answer, Name, ProjectId, Request, StrictRequest
 from gateway.access.demand import Demand, Facts
 from gateway.access.events.change_event import ChangeEvent, EventDeclaration
-from gateway.access.nouns.refs import ProjectRef, RoleRef
+from gateway.access.nouns.refs import ProjectRef
 from gateway.access.nouns.relations import Can
+from gateway.access.nouns.role import RoleRef
 from gateway.access.operation import ChangeOperation, QuestionOperation, ReadOperation
 from gateway.access.operations.grants import WritingGrants
 from gateway.access.operations.search import SearchRequest

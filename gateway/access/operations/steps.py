@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from gateway.access.demand import Demand, Facts
-from gateway.access.nouns.refs import RoleRef, ViewRef
+from gateway.access.nouns.refs import ViewRef
 from gateway.access.nouns.relations import Can
+from gateway.access.nouns.role import RoleRef
 from gateway.access.operation import Step
 from gateway.obligations.application import EnforcementPoint
 

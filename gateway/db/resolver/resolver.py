@@ -23,16 +23,14 @@ from gateway.access.nouns.resolved import (
     Excerpt,
     Governed,
     Resolution,
-    Resolved,
-    ResolvedDataPolicy,
     ResolvedNamespace,
     ResolvedProject,
-    ResolvedRole,
     ResolvedServer,
     ResolvedTable,
     ResolvedView,
     warehouse_of,
 )
+from gateway.access.nouns.row import Resolved
 from gateway.db.engine.database import Database
 from gateway.db.policies.policy_inputs import PolicyRows
 from gateway.db.pools.compiled_reads import DirectRead
@@ -280,12 +278,8 @@ def _resolved_outside(type: refs.ObjectType, row: AnyRow) -> Resolved | None:
     match type:
         case refs.ObjectType.PROJECT:
             return ResolvedProject(id=row.id, name=row.name)
-        case refs.ObjectType.ROLE:
-            return ResolvedRole(id=row.id, project_id=row.project_id, name=row.name)
         case refs.ObjectType.USER:
             return user_from(row)
-        case refs.ObjectType.DATA_POLICY:
-            return ResolvedDataPolicy(id=row.id, project_id=row.project_id, name=row.name)
         case refs.ObjectType.SERVER:
             return ResolvedServer(id=row.id, bootstrapped=row.bootstrapped_at is not None)
         case _ if (card := CARDS.get(type)) is not None:
@@ -301,8 +295,6 @@ _KEY_COLUMN = {
     refs.ObjectType.NAMESPACE: "n_id",
     refs.ObjectType.WAREHOUSE: "w_id",
     refs.ObjectType.PROJECT: "id",
-    refs.ObjectType.ROLE: "id",
-    refs.ObjectType.DATA_POLICY: "id",
     refs.ObjectType.USER: "id",
     refs.ObjectType.SERVER: "id",
 }

@@ -16,8 +16,7 @@ from gateway.access.nouns.cards import CARDS
 from gateway.db.pools.compiled_reads import DirectRead
 from gateway.db.resolver.caller import BETWEEN, with_database_time, word
 from gateway.db.schema.objects import TABLES
-from gateway.db.schema.policies import data_policies
-from gateway.db.schema.principals import roles, users
+from gateway.db.schema.principals import users
 from gateway.db.schema.tables import namespaces, tables
 from gateway.db.schema.warehouses import projects, server, warehouses
 from gateway.db.tables.former_names import former_names_of_namespace, former_names_of_table
@@ -105,8 +104,6 @@ _NAMESPACES = select(*_WAREHOUSE, *_NAMESPACE).join_from(
 )
 _PROJECTS = select(projects.c.id, projects.c.name)
 _USERS = select(users)
-_DATA_POLICIES = select(data_policies.c.id, data_policies.c.project_id, data_policies.c.name)
-_ROLES = select(roles.c.id, roles.c.project_id, roles.c.name)
 
 
 def table_columns(kind: str = "table") -> Select[Any]:
@@ -210,8 +207,6 @@ STATEMENTS: dict[Lookup, DirectRead] = {
     ),
     refs.ProjectRef: _direct(_PROJECTS.where(projects.c.id == bindparam("id"))),
     refs.UserRef: _direct(_USERS.where(users.c.id == bindparam("id"))),
-    refs.RoleRef: _direct(_ROLES.where(roles.c.id == bindparam("id"))),
-    refs.DataPolicyRef: _direct(_DATA_POLICIES.where(data_policies.c.id == bindparam("id"))),
     **{ref: _direct(_matching(query, columns)) for ref, (query, columns) in _PLAIN.items()},
     refs.ServerRef: _direct(select(server.c.id, server.c.bootstrapped_at)),
 }
@@ -233,8 +228,6 @@ SEVERAL: dict[Lookup, tuple[Select[Any], tuple[Column[Any], ...]]] = {
     refs.WarehouseNameRef: (_WAREHOUSES, (warehouses.c.project_id, warehouses.c.name_key)),
     refs.ProjectRef: (_PROJECTS, (projects.c.id,)),
     refs.UserRef: (_USERS, (users.c.id,)),
-    refs.RoleRef: (_ROLES, (roles.c.id,)),
-    refs.DataPolicyRef: (_DATA_POLICIES, (data_policies.c.id,)),
     **{ref: (query, tuple(columns.values())) for ref, (query, columns) in _PLAIN.items()},
 }
 

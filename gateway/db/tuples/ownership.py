@@ -81,8 +81,6 @@ _EDGE_TO_PARENT = {
     **{type: card.edge for type, card in CARDS.items()},
     ObjectType.PROJECT: "server",
     ObjectType.WAREHOUSE: "project",
-    ObjectType.ROLE: "project",
-    ObjectType.DATA_POLICY: "project",
 }
 """The relation to the parent, if it is not `parent`."""
 

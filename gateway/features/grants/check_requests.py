@@ -17,7 +17,6 @@ from gateway.access.nouns.refs import (
     ObjectType,
     ProjectRef,
     Ref,
-    RoleRef,
     ServerRef,
     Table,
     TabularRef,
@@ -25,6 +24,7 @@ from gateway.access.nouns.refs import (
     WarehouseRef,
 )
 from gateway.access.nouns.relations import Can
+from gateway.access.nouns.role import RoleRef
 from gateway.access.operations.actions import Identity
 from gateway.access.operations.checks import (
     MAX_CHECKS,

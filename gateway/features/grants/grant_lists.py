@@ -16,7 +16,7 @@ from gateway.access.nouns.cards import GRANTABLE
 from gateway.access.nouns.privileges import Privilege, granting
 from gateway.access.nouns.refs import ObjectKey, ObjectType, Ref, ServerRef, field_of, table_of
 from gateway.access.nouns.relations import Can
-from gateway.access.nouns.resolved import Resolved
+from gateway.access.nouns.row import Resolved
 from gateway.access.operation import Operation
 from gateway.access.operations.grant_lists import (
     ListAllPrivileges,

@@ -10,7 +10,8 @@ from ipaddress import ip_network
 from gateway.access.management_errors import InvalidGrantExpiry, InvalidGrantPrivilege, SelfAssignment, TooManyEntries
 from gateway.access.nouns.cards import GRANTABLE
 from gateway.access.nouns.privileges import Privilege
-from gateway.access.nouns.refs import ObjectType, Ref, RoleRef
+from gateway.access.nouns.refs import ObjectType, Ref
+from gateway.access.nouns.role import RoleRef
 from gateway.access.operations.actions import Identity
 from gateway.access.operations.grants import MAX_ENTRIES, Assignment, AssignmentEntry, GrantDelete, GrantWrite
 from gateway.access.principals import principal_of

@@ -23,7 +23,6 @@ from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import ObjectKey, ObjectType, Ref, field_of
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.resolved import (
-    Resolved,
     ResolvedGenericTable,
     ResolvedNamespace,
     ResolvedProject,
@@ -31,6 +30,7 @@ from gateway.access.nouns.resolved import (
     ResolvedView,
     ResolvedWarehouse,
 )
+from gateway.access.nouns.row import Resolved
 from gateway.access.operation import Operation
 from gateway.access.operations.grant_lists import (
     ChangeColumnGrants,

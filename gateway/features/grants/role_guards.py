@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 
 from gateway.access.actor import Actor
-from gateway.access.nouns.authz_errors import RoleActionForbidden
 from gateway.access.nouns.privileges import granting
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.nouns.relations import Can
+from gateway.access.nouns.role import RoleActionForbidden
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.db.engine.database import Connection
 from gateway.db.principals.role_nesting import Restriction, admin_privileges, restricted_until

@@ -8,7 +8,7 @@ from uuid import UUID
 from litestar import Response
 
 from gateway.access.idempotency import RecordedSuccess
-from gateway.access.nouns.refs import DataPolicyRef
+from gateway.access.nouns.data_policy import DataPolicyRef
 from gateway.access.operations.data_policies import (
     BindDataPolicy,
     CreateDataPolicy,

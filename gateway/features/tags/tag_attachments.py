@@ -15,13 +15,13 @@ from gateway.access.nouns.refs import ObjectKey, ObjectType, Ref, TableRef
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.resolved import (
     Resolution,
-    Resolved,
     ResolvedGenericTable,
     ResolvedNamespace,
     ResolvedTable,
     ResolvedView,
     warehouse_of,
 )
+from gateway.access.nouns.row import Resolved
 from gateway.access.nouns.tag import TagActionForbidden
 from gateway.access.operations.tag_attachments import (
     AttachColumnTag,

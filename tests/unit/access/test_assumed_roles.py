@@ -12,7 +12,7 @@ import pytest
 from gateway.access.actor import Actor
 from gateway.access.nouns.authz_errors import AssumeRoleForbidden, InvalidAssumeRoleId
 from gateway.access.nouns.relations import Can
-from gateway.access.nouns.resolved import ResolvedRole
+from gateway.access.nouns.role import ResolvedRole
 from gateway.access.operations.credentials import VendCredentials
 from gateway.access.operations.steps import AssumeRole
 from gateway.access.operations.tables import LoadTable

@@ -12,8 +12,8 @@ import pytest
 
 from gateway.access.actor import Actor
 from gateway.access.nouns.authz_errors import DelegationForbidden, ServerActionForbidden
-from gateway.access.nouns.refs import RoleRef
 from gateway.access.nouns.relations import Can
+from gateway.access.nouns.role import RoleRef
 from gateway.access.operation import OPERATIONS
 from gateway.access.operations.credentials import VendCredentials
 from gateway.access.operations.server import GetServerInfo

@@ -12,7 +12,8 @@ import httpx
 import pytest
 from litestar import post
 
-from gateway.access.nouns.refs import RoleRef, TableRef, WarehouseRef
+from gateway.access.nouns.refs import TableRef, WarehouseRef
+from gateway.access.nouns.role import RoleRef
 from gateway.access.operation import OPERATIONS, Audience, PublicAudience, QuestionOperation
 from gateway.access.request import Body, Header, InBody, InPath, OfRequest, PageSize, PageToken, Path, Query
 from gateway.api.binding import bind, inputs_of, require_named

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Roles: groups of users and roles that hold privileges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+from uuid import UUID
+
+from gateway.access.nouns.card import Card
+from gateway.access.nouns.privileges import Privilege
+from gateway.access.nouns.refs import IdRef, ObjectType
+from gateway.access.nouns.relations import Can
+from gateway.access.nouns.row import ResolvedInProject
+from gateway.iceberg.errors import CatalogError, ForbiddenException
+
+
+@dataclass(frozen=True, slots=True)
+class RoleRef(IdRef):
+    """A role by its id."""
+
+    type: ClassVar[ObjectType] = ObjectType.ROLE
+    in_path: ClassVar[tuple[str, ...]] = ("role_id",)
+    role_id: UUID
+
+
+class ResolvedRole(ResolvedInProject, frozen=True, kw_only=True):
+    """A role row."""
+
+    type: ClassVar[ObjectType] = ObjectType.ROLE
+
+
+class RoleNotFound(CatalogError, code=404, type="RoleIdNotFound"):
+    """The role does not exist, or the caller may not see it."""
+
+
+class RoleActionForbidden(ForbiddenException):
+    """The caller may see a role, and may not take this action on it."""
+
+
+CARD = Card(
+    type=ObjectType.ROLE,
+    row=ResolvedRole,
+    refs=(RoleRef,),
+    parents=(ObjectType.PROJECT,),
+    edge="project",
+    not_found=RoleNotFound,
+    forbidden=RoleActionForbidden,
+    grantors="the owner of the role or a security administrator of the project",
+    visible_by=Can.READ,
+    queried_by=Can.READ_METADATA,
+    actions=frozenset(
+        {
+            Can.ASSUME,
+            Can.CHANGE_OWNERSHIP,
+            Can.DELETE,
+            Can.GRANT_ASSIGNEE,
+            Can.MANAGE_ROLE_ASSIGNMENTS,
+            Can.READ,
+            Can.READ_ASSIGNMENTS,
+            Can.READ_METADATA,
+            Can.READ_ROLE_ASSIGNMENTS,
+            Can.UPDATE,
+            Can.UPDATE_SOURCE_SYSTEM,
+        }
+    ),
+    privileges=(Privilege.ASSIGNEE, Privilege.OWNERSHIP),
+    policy_operations={
+        Can.MANAGE_ROLE_ASSIGNMENTS: "add_role_members",
+        Can.READ: "get_role",
+        Can.READ_METADATA: "get_role_metadata",
+        Can.READ_ROLE_ASSIGNMENTS: "list_role_members",
+        Can.UPDATE_SOURCE_SYSTEM: "update_role_source_system",
+    },
+)
