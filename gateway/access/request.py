@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypeVar
 
-from gateway.access.nouns.refs import ProjectRef
+from gateway.access.nouns.project import ProjectRef
 from gateway.access.tuples import Principal
 
 Field = TypeVar("Field")

@@ -16,7 +16,8 @@ from gateway.access.door.permit import Permit
 from gateway.access.door.request_context import RequestContext
 from gateway.access.idempotency import Claim, RecordedSuccess, RepeatableRequest
 from gateway.access.management_errors import ProjectIdMissing
-from gateway.access.nouns.refs import ProjectRef, WarehouseRef
+from gateway.access.nouns.project import ProjectRef
+from gateway.access.nouns.refs import WarehouseRef
 from gateway.access.operation import HttpOperation, Operation
 from gateway.access.operations.actions import Identity
 from gateway.access.principals import other_principal, principal_of

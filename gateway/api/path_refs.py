@@ -15,17 +15,15 @@ from gateway.access.nouns.refs import (
     GenericTableRef,
     NamespaceIdRef,
     NamespaceRef,
-    ProjectRef,
     Ref,
-    ServerRef,
     Table,
     TableRef,
     TabularRef,
-    UserRef,
     View,
     ViewRef,
     WarehouseRef,
 )
+from gateway.access.nouns.user import UserRef
 from gateway.api.principal_ids import principal_in_path
 from gateway.iceberg.errors import BadRequestException, PrefixIsNotWarehouseID, ReferencedByDepthExceeded
 from gateway.iceberg.identifiers import SEPARATOR, Namespace, TableIdentifier
@@ -129,8 +127,7 @@ def _tabular(kind: type[Kind], name: str, id: str) -> Callable[[PathParameters],
 
 
 REFS: Final[Mapping[Any, Callable[[PathParameters], Any]]] = {
-    ServerRef: lambda path: ServerRef(),
-    ProjectRef: lambda path: ProjectRef(path["project_id"]),
+    **{ref: _fields(ref) for card in CARDS.values() for ref in card.refs if ref.in_path or not fields(cast(Any, ref))},
     WarehouseRef: _warehouse,
     NamespaceRef: _namespace,
     NamespaceIdRef: _namespace_id,
@@ -138,6 +135,5 @@ REFS: Final[Mapping[Any, Callable[[PathParameters], Any]]] = {
     ViewRef: _tabular(View, "view", "view_id"),
     GenericTableRef: _tabular(GenericTable, "table", "generic_table_id"),
     UserRef: lambda path: UserRef(principal_in_path(path["user_id"])),
-    **{ref: _fields(ref) for card in CARDS.values() for ref in card.refs if ref.in_path},
 }
 """Functions that read a reference from path parameters, by the type of the reference."""

@@ -18,21 +18,10 @@ from uuid import UUID
 from cachetools import LRUCache
 
 from gateway.access.actor import Actor
-from gateway.access.nouns.refs import ObjectKey, ObjectType
+from gateway.access.nouns.cards import OUTSIDE
+from gateway.access.nouns.refs import ObjectKey
 from gateway.access.nouns.relations import Can
 from gateway.access.ports import Pin, Question, Relationships
-
-# Types of objects outside of warehouses: every change that can revoke an allow on them changes the server's revision.
-_OUTSIDE = frozenset(
-    {
-        ObjectType.SERVER,
-        ObjectType.PROJECT,
-        ObjectType.ROLE,
-        ObjectType.TAG,
-        ObjectType.USER,
-        ObjectType.DATA_POLICY,
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,4 +128,5 @@ class CachedRelationships:
 
 
 def _is_cacheable(question: Question) -> bool:
-    return question.within is not None or question.object.type in _OUTSIDE
+    # Every change that can revoke an allow on an object outside of warehouses changes the revision of the server.
+    return question.within is not None or question.object.type in OUTSIDE

@@ -10,22 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from gateway.access.nouns.cards import LEVELS
+from gateway.access.nouns.refs import ObjectType
+
 Model = Mapping[str, Any]
 
 #: The level of each type in the hierarchy. A step to a type with a larger number goes down.
-HEIGHT: Final[Mapping[str, int]] = {
-    "server": 0,
-    "project": 1,
-    "warehouse": 2,
-    "role": 2,
-    "tag": 2,
-    "data_policy": 2,
-    "namespace": 3,
-    "table": 4,
-    "column": 5,
-    "view": 4,
-    "generic_table": 4,
-}
+HEIGHT: Final[Mapping[str, int]] = {type.value: level for type, level in LEVELS.items() if type is not ObjectType.USER}
 
 #: The only relation that accepts a wildcard subject: a flag of an object, which grants nothing.
 _FLAG: Final = "managed_access"

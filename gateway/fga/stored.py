@@ -26,14 +26,7 @@ TRAVERSE: Final = "traverse"
 
 #: The types of the parents of an object, by its type and the relation of the edge.
 _EDGES: Final[Mapping[tuple[ObjectType, str], tuple[ObjectType, ...]]] = {
-    (ObjectType.PROJECT, "server"): (ObjectType.SERVER,),
-    (ObjectType.WAREHOUSE, "project"): (ObjectType.PROJECT,),
-    **{(type, card.edge): card.parents for type, card in CARDS.items() if card.parents},
-    (ObjectType.NAMESPACE, "parent"): (ObjectType.WAREHOUSE, ObjectType.NAMESPACE),
-    (ObjectType.TABLE, "parent"): (ObjectType.NAMESPACE,),
-    (ObjectType.COLUMN, "parent"): (ObjectType.TABLE,),
-    (ObjectType.VIEW, "parent"): (ObjectType.NAMESPACE,),
-    (ObjectType.GENERIC_TABLE, "parent"): (ObjectType.NAMESPACE,),
+    (type, card.edge): card.parents for type, card in CARDS.items() if card.parents
 }
 _TRAVERSED: Final = frozenset({ObjectType.PROJECT, ObjectType.WAREHOUSE, ObjectType.NAMESPACE})
 _FLAGGED: Final = frozenset({ObjectType.WAREHOUSE, ObjectType.NAMESPACE})

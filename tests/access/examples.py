@@ -17,8 +17,9 @@ from uuid import UUID
 import gateway.features.all_routes  # noqa: F401 - the import declares every operation
 from gateway.access.nouns.cards import GRANTABLE
 from gateway.access.nouns.privileges import Privilege
-from gateway.access.nouns.refs import GenericTable, NamespaceIdRef, ObjectType, Ref, Table, TabularRef, UserRef, View
+from gateway.access.nouns.refs import GenericTable, NamespaceIdRef, ObjectType, Ref, Table, TabularRef, View
 from gateway.access.nouns.relations import Can
+from gateway.access.nouns.user import UserRef
 from gateway.access.operation import OPERATIONS, HttpOperation
 from gateway.access.operations import (
     actions,

@@ -41,7 +41,7 @@ def render() -> str:
     """Return the table."""
     making = filter(_knows_errors, modules())
     found = {line for module in making for scope in scopes(module) for line in _messages(scope) if line[1] != VALUE}
-    found |= {(error.type, error.message) for card in CARDS.values() for error in (card.absent(VALUE),)}
+    found |= {(error.type, error.message) for card in CARDS.values() if card.refs for error in (card.absent(VALUE),)}
     return _HEAD + table(("type", "message"), sorted(found))
 
 

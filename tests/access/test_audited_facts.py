@@ -19,7 +19,8 @@ from gateway.access.audit.audit_facts import MAX_FACTS_BYTES, facts_of, record_o
 from gateway.access.audit.audit_record import AuditRecord
 from gateway.access.events.event_redaction import REDACTED, is_secret_name
 from gateway.access.nouns.privileges import Privilege
-from gateway.access.nouns.refs import ProjectRef, TabularRef, WarehouseRef
+from gateway.access.nouns.project import ProjectRef
+from gateway.access.nouns.refs import TabularRef, WarehouseRef
 from gateway.access.operation import OPERATIONS, UNROUTED, Operation
 from gateway.access.operations import tasks  # noqa: F401 - the import declares the tasks
 from gateway.access.operations.grants import WRITE_ASSIGNMENTS, Assignment

@@ -26,17 +26,15 @@ from gateway.access.door.door import Door
 from gateway.access.door.request_context import RequestContext
 from gateway.access.engine_probes import EngineProbes
 from gateway.access.nouns.data_policy import DataPolicyRef, ResolvedDataPolicy
+from gateway.access.nouns.project import ProjectRef, ResolvedProject
 from gateway.access.nouns.refs import (
     GenericTable,
     NamespaceIdRef,
     NamespaceRef,
     ObjectType,
-    ProjectRef,
     Ref,
-    ServerRef,
     Table,
     TabularRef,
-    UserRef,
     View,
     WarehouseNameRef,
     WarehouseRef,
@@ -47,16 +45,15 @@ from gateway.access.nouns.resolved import (
     Resolution,
     ResolvedGenericTable,
     ResolvedNamespace,
-    ResolvedProject,
-    ResolvedServer,
     ResolvedTable,
-    ResolvedUser,
     ResolvedView,
     ResolvedWarehouse,
 )
 from gateway.access.nouns.role import ResolvedRole, RoleRef
 from gateway.access.nouns.row import Resolved
+from gateway.access.nouns.server import ResolvedServer, ServerRef
 from gateway.access.nouns.tag import ResolvedTag, TagNameRef, TagRef
+from gateway.access.nouns.user import ResolvedUser, UserRef
 from gateway.access.ports import Pin, Question
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 from gateway.obligations.data_policies import PolicyInputs

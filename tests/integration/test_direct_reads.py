@@ -30,7 +30,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from gateway.access.actor import Actor
 from gateway.access.dependency_errors import DatabaseUnavailable
-from gateway.access.nouns import refs
+from gateway.access.nouns.server import ServerRef
 from gateway.db.engine.database import Database
 from gateway.db.pools.compiled_reads import DirectRead
 from gateway.db.pools.driver_pool import DriverPool, connect_like
@@ -165,8 +165,8 @@ async def test_stale_connections_after_a_restart_fail_no_request(url: str) -> No
             await asyncio.to_thread(between.become, "well")
             resolver = DatabaseResolver(database)
             for _ in range(3):
-                resolution = await resolver.resolve([refs.ServerRef()], Actor.user("oidc~somebody"))
-                assert refs.ServerRef() in resolution.rows
+                resolution = await resolver.resolve([ServerRef()], Actor.user("oidc~somebody"))
+                assert ServerRef() in resolution.rows
     finally:
         await asyncio.to_thread(between.close)
 

@@ -14,8 +14,11 @@ from sqlalchemy import event
 
 from gateway.access.actor import Actor
 from gateway.access.nouns import refs
+from gateway.access.nouns.project import ProjectRef
 from gateway.access.nouns.resolved import AbsentLocation, ResolvedNamespace
 from gateway.access.nouns.role import RoleRef
+from gateway.access.nouns.server import ServerRef
+from gateway.access.nouns.user import UserRef
 from gateway.db.engine.database import Database
 from gateway.db.resolver.absent import is_in_a_warehouse
 from gateway.db.resolver.resolver import DatabaseResolver
@@ -41,7 +44,7 @@ def _all_refs(rows: Rows, generic: UUID) -> list[refs.Ref]:
     """Return at least two references of each kind: existing, missing, and with a parent that is not theirs."""
     first, second = rows.warehouses
     outer, other = Namespace((str(rows.outer),)), Namespace((str(rows.other),))
-    requested: list[refs.Ref] = [refs.ServerRef(), refs.ProjectRef(rows.project), refs.ProjectRef("none")]
+    requested: list[refs.Ref] = [ServerRef(), ProjectRef(rows.project), ProjectRef("none")]
     for warehouse in (first, second, uuid4()):
         requested += [
             refs.WarehouseRef(warehouse),
@@ -64,7 +67,7 @@ def _all_refs(rows: Rows, generic: UUID) -> list[refs.Ref]:
     requested += [refs.NamespaceIdRef(rows.inner), refs.NamespaceIdRef(uuid4())]
     requested += [refs.WarehouseNameRef(rows.project, name) for name in ("w0", "W1", "w2")]
     requested += [refs.WarehouseNameRef("none", "w0")]
-    requested += [refs.UserRef(user) for user in (*rows.users, "oidc~nobody")]
+    requested += [UserRef(user) for user in (*rows.users, "oidc~nobody")]
     requested += [RoleRef(id) for id in (rows.role, rows.role_above, uuid4())]
     return requested
 

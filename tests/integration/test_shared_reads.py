@@ -23,7 +23,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.access.actor import Actor
 from gateway.access.dependency_errors import DatabaseUnavailable
 from gateway.access.nouns import refs
+from gateway.access.nouns.project import ProjectRef
 from gateway.access.nouns.role import RoleRef
+from gateway.access.nouns.server import ServerRef
+from gateway.access.nouns.user import UserRef
 from gateway.db.engine.database import Database
 from gateway.db.engine.list_pages import children, in_namespace
 from gateway.db.pools.compiled_reads import DirectRead
@@ -37,7 +40,7 @@ from tests.integration.parts import Rows, add_role, running_parts
 from tests.integration.test_direct_reads import wait_for_sleeping
 from tests.integration.toxic import Toxic
 
-_SERVER = [refs.ServerRef()]
+_SERVER = [ServerRef()]
 _WORD = DirectRead(select(func.upper(bindparam("word", type_=Text)).label("word"), func.now().label("at")))
 
 
@@ -139,7 +142,7 @@ def _changed(actor: Actor, **changed: Any) -> Actor:
 def _references(rows: Rows, roles: Sequence[UUID]) -> list[refs.Ref]:
     first, second = rows.warehouses
     outer, inner = Namespace((str(rows.outer),)), Namespace((str(rows.outer), str(rows.inner)))
-    found: list[refs.Ref] = [refs.ServerRef(), refs.ProjectRef(rows.project), refs.ProjectRef("none")]
+    found: list[refs.Ref] = [ServerRef(), ProjectRef(rows.project), ProjectRef("none")]
     for warehouse in (first, second, uuid4()):
         found += [refs.WarehouseRef(warehouse), refs.NamespaceRef(warehouse, outer)]
         found += [refs.NamespaceRef(warehouse, inner), refs.NamespaceIdRef(rows.inner, warehouse)]
@@ -149,7 +152,7 @@ def _references(rows: Rows, roles: Sequence[UUID]) -> list[refs.Ref]:
                 found += [refs.TabularRef(refs.GenericTable, warehouse, key)]
     found += [refs.NamespaceIdRef(rows.inner), refs.NamespaceIdRef(uuid4())]
     found += [refs.WarehouseNameRef(rows.project, name) for name in ("w0", "W1", "none")]
-    found += [refs.UserRef(user) for user in (*rows.users, "oidc~nobody")]
+    found += [UserRef(user) for user in (*rows.users, "oidc~nobody")]
     return found + [RoleRef(id) for id in (*roles, uuid4())]
 
 

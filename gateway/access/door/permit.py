@@ -13,16 +13,14 @@ from gateway.access.door.request_context import Deadline, DefinerView
 from gateway.access.idempotency import Claim
 from gateway.access.nouns import resolved
 from gateway.access.nouns.data_policy import DataPolicyRef, ResolvedDataPolicy
+from gateway.access.nouns.project import ProjectRef, ResolvedProject
 from gateway.access.nouns.refs import (
     GenericTableRef,
     NamespaceIdRef,
     NamespaceRef,
     ObjectType,
-    ProjectRef,
     Ref,
-    ServerRef,
     TableRef,
-    UserRef,
     ViewRef,
     WarehouseNameRef,
     WarehouseRef,
@@ -30,7 +28,9 @@ from gateway.access.nouns.refs import (
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.role import ResolvedRole, RoleRef
 from gateway.access.nouns.row import Resolved
+from gateway.access.nouns.server import ResolvedServer, ServerRef
 from gateway.access.nouns.tag import ResolvedTag, TagNameRef, TagRef
+from gateway.access.nouns.user import ResolvedUser, UserRef
 from gateway.access.operation import Operation
 from gateway.access.restrictions.policy_verdict import PolicyStanding, PolicyVerdict
 from gateway.obligations.data_policies import AppliesTo, roles_tested_by
@@ -224,17 +224,17 @@ class Permit(Generic[OpCo]):
         """Return the warehouse row behind `ref`."""
         return self._row(ref, resolved.ResolvedWarehouse)
 
-    def project(self, ref: ProjectRef) -> resolved.ResolvedProject:
+    def project(self, ref: ProjectRef) -> ResolvedProject:
         """Return the project row behind `ref`."""
-        return self._row(ref, resolved.ResolvedProject)
+        return self._row(ref, ResolvedProject)
 
-    def server(self, ref: ServerRef) -> resolved.ResolvedServer:
+    def server(self, ref: ServerRef) -> ResolvedServer:
         """Return the server row."""
-        return self._row(ref, resolved.ResolvedServer)
+        return self._row(ref, ResolvedServer)
 
-    def user(self, ref: UserRef) -> resolved.ResolvedUser:
+    def user(self, ref: UserRef) -> ResolvedUser:
         """Return the user row behind `ref`."""
-        return self._row(ref, resolved.ResolvedUser)
+        return self._row(ref, ResolvedUser)
 
     def role(self, ref: RoleRef) -> ResolvedRole:
         """Return the role row behind `ref`."""

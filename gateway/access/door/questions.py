@@ -11,17 +11,8 @@ from uuid import UUID
 
 from gateway.access.decisions.decision import DemandAnswer
 from gateway.access.demand import Demand
-from gateway.access.nouns.cards import VISIBLE_BY
-from gateway.access.nouns.refs import (
-    IN_A_WAREHOUSE,
-    UNUSED_ID,
-    NamespaceIdRef,
-    NamespaceRef,
-    ObjectKey,
-    ObjectType,
-    Ref,
-    TabularRef,
-)
+from gateway.access.nouns.cards import IN_A_WAREHOUSE, VISIBLE_BY
+from gateway.access.nouns.refs import UNUSED_ID, NamespaceIdRef, NamespaceRef, ObjectKey, ObjectType, Ref, TabularRef
 from gateway.access.nouns.resolved import (
     Resolution,
     ResolvedGenericTable,

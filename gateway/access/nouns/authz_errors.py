@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Final
 from uuid import UUID
 
 from gateway.access.actor import Actor
@@ -16,18 +15,8 @@ from gateway.access.nouns.relations import Can
 from gateway.iceberg.errors import (
     CatalogError,
     ForbiddenException,
-    GenericTableActionForbidden,
-    NamespaceActionForbidden,
-    NoSuchGenericTableException,
-    NoSuchNamespaceException,
-    NoSuchTableException,
-    NoSuchViewException,
-    NoSuchWarehouseException,
     ServiceUnavailableException,
-    TableActionForbidden,
     TooManyRequests,
-    ViewActionForbidden,
-    WarehouseActionForbidden,
 )
 
 #: Maximum number of roles by groups of a token in one check: OpenFGA's limit of contextual tuples.
@@ -69,16 +58,8 @@ class NotKeptInMaintenance(CatalogError, code=400, type="MaintenanceMode"):
     """As InMaintenance, for a request that clients must not retry."""
 
 
-class ProjectNotFound(CatalogError, code=404):
-    """The project does not exist, or the caller may not see it."""
-
-
 class WarehouseNotActive(CatalogError, code=404):
     """The warehouse is deactivated, and the caller sees the object."""
-
-
-class UserNotFound(CatalogError, code=404):
-    """The user does not exist, or the caller may not see it."""
 
 
 class TaskNotFound(CatalogError, code=404):
@@ -113,65 +94,12 @@ class UserDeactivated(ForbiddenException):
     """The provider's directory (SCIM) deactivated the caller or the engine that acts for it."""
 
 
-class ServerActionForbidden(ForbiddenException):
-    """The caller may not take this action on the server."""
-
-
-class ProjectActionForbidden(ForbiddenException):
-    """The caller may see a project, and may not take this action on it."""
-
-
-class UserActionForbidden(ForbiddenException):
-    """The caller may see a user, and may not take this action on it."""
-
-
-_FORBIDDEN: dict[refs.ObjectType, type[ForbiddenException]] = {
-    refs.ObjectType.SERVER: ServerActionForbidden,
-    refs.ObjectType.PROJECT: ProjectActionForbidden,
-    refs.ObjectType.WAREHOUSE: WarehouseActionForbidden,
-    refs.ObjectType.NAMESPACE: NamespaceActionForbidden,
-    refs.ObjectType.TABLE: TableActionForbidden,
-    refs.ObjectType.VIEW: ViewActionForbidden,
-    refs.ObjectType.GENERIC_TABLE: GenericTableActionForbidden,
-    refs.ObjectType.USER: UserActionForbidden,
-}
-
-
-_ABSENT_TABULARS: Final[Mapping[refs.ObjectType, tuple[type[CatalogError], str]]] = {
-    refs.ObjectType.TABLE: (NoSuchTableException, "Table"),
-    refs.ObjectType.VIEW: (NoSuchViewException, "View"),
-    refs.ObjectType.GENERIC_TABLE: (NoSuchGenericTableException, "Generic table"),
-}
-
-
 def not_found(ref: refs.Ref) -> CatalogError:
     """Return the one answer for absent objects and for those that the caller may not see.
 
     It depends on the request alone, so it cannot distinguish the two.
     """
-    match ref:
-        case refs.TabularRef():
-            error, words = _ABSENT_TABULARS[ref.type]
-            return error(f"{words} does not exist: {ref.identifier.dotted if ref.named else ref.id}")
-        case refs.NamespaceRef(namespace=namespace):
-            return NoSuchNamespaceException(f"Namespace does not exist: {namespace.dotted}")
-        case refs.NamespaceIdRef(namespace_id=namespace_id):
-            return NoSuchNamespaceException(f"Namespace does not exist: {namespace_id}")
-        case refs.WarehouseRef(warehouse_id=warehouse_id):
-            return NoSuchWarehouseException(f"Warehouse does not exist: {warehouse_id}")
-        case refs.WarehouseNameRef(name=name):
-            return NoSuchWarehouseException(f"Warehouse does not exist: {name}")
-        case refs.ProjectRef(project_id=project_id):
-            return ProjectNotFound(f"Project does not exist: {project_id}")
-        case refs.UserRef(user_id=user_id):
-            return UserNotFound(f"User does not exist: {user_id}")
-        case refs.ServerRef():
-            return ServerActionForbidden(
-                "The server is not bootstrapped, or the token is limited to one project. Bootstrap the server, or "
-                "send a token that is not limited to a project."
-            )
-        case _:
-            return CARDS[ref.type].absent(ref.requested().name or "")
+    return CARDS[ref.type].absent(ref.full_name or ref.requested().warehouse_id or "")
 
 
 def task_not_found(id: UUID) -> TaskNotFound:
@@ -187,26 +115,10 @@ def ticket_not_found(id: UUID) -> TicketNotFound:
 def forbidden(actor: Actor, operation: str, ref: refs.Ref | None, reasons: tuple[str, ...]) -> ForbiddenException:
     """Return the answer for an action that the caller may not take on a visible object, with the policies' reasons."""
     type = ref.type if ref is not None else refs.ObjectType.SERVER
-    error = CARDS[type].forbidden if type in CARDS else _FORBIDDEN[type]
+    card = CARDS[type]
     # Without reasons the text depends only on the type, so that it does not show why the request was refused.
-    reason = f": {'; '.join(reasons)}" if reasons else f". If a privilege is missing, {_grantors(type)} can grant it."
-    return error(f"{operation} is not allowed for {_principal_text(actor)}{reason}")
-
-
-def _grantors(type: refs.ObjectType) -> str:
-    """Return the principals that can grant privileges on objects of this type, as text for a message."""
-    if type in CARDS:
-        return CARDS[type].grantors
-    match type:
-        case refs.ObjectType.SERVER | refs.ObjectType.USER:
-            return "an administrator of the server"
-        case refs.ObjectType.PROJECT:
-            return "a security administrator or an administrator of the project"
-        case refs.ObjectType.WAREHOUSE:
-            return "a security administrator of the project"
-        case _:
-            kind = type.value.replace("_", " ")
-            return f"a principal with `manage_grants` on the {kind}, or (without managed access) its owner,"
+    reason = f": {'; '.join(reasons)}" if reasons else f". If a privilege is missing, {card.granted_by} can grant it."
+    return card.forbidden(f"{operation} is not allowed for {_principal_text(actor)}{reason}")
 
 
 def expiring_right(actor: Actor, operation: str, ref: refs.Ref, relation: Can, ends: datetime) -> ForbiddenException:

@@ -27,8 +27,9 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     - `row` and `refs`: the type of its rows, and the types of references to it.
     - `parents`: the types of objects that contain it. `edge` is the relation to them in the relationship model.
     - `not_found`: the error for absent objects and for those that the caller may not see.
+      `absent_text` is its message, if it is not that the object does not exist.
     - `forbidden`: the error for an action that the caller may not take on a visible object.
-    - `grantors`: the principals that can grant privileges on it, as text for a message.
+    - `grantors`: the principals that can grant privileges on it, if they are not its owner and grant managers.
     - `visible_by`: the relation that makes an object visible. The existence of a server or user is no secret.
     - `queried_by`: the relation that callers need to query their own actions, if it is not `visible_by`.
     - `actions`: every action that the relationship model decides.
@@ -43,8 +44,9 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     parents: tuple[ObjectType, ...] = ()
     edge: str = "parent"
     not_found: _Error
+    absent_text: str = ""
     forbidden: _Forbidden
-    grantors: str
+    grantors: str = ""
     visible_by: Can | None = None
     queried_by: Can | None = None
     actions: frozenset[Can] = frozenset()
@@ -58,6 +60,14 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
         return self.type.value.replace("_", " ")
 
     @property
+    def granted_by(self) -> str:
+        """The principals that can grant privileges on an object, as text for a message."""
+        return (
+            self.grantors
+            or f"a principal with `manage_grants` on the {self.words}, or (without managed access) its owner,"
+        )
+
+    @property
     def in_bodies(self) -> str:
         """The type in paths and in request and response bodies: `data-policy`, `tag-definition`."""
         return self.body_name or self.type.value.replace("_", "-")
@@ -66,4 +76,4 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
         """Return the one answer for an absent object and for one that the caller may not see. `name` is as in the
         request.
         """
-        return self.not_found(f"{self.words.capitalize()} does not exist: {name}")
+        return self.not_found(self.absent_text or f"{self.words.capitalize()} does not exist: {name}")

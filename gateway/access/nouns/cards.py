@@ -6,29 +6,57 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from gateway.access.nouns import data_policy, role, tag
+from gateway.access.nouns import data_policy, namespace, project, role, server, tabulars, tag, user, warehouse
 from gateway.access.nouns.card import Card
-from gateway.access.nouns.privileges import OTHER_GRANTABLE, Privilege
+from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import ObjectType
-from gateway.access.nouns.relations import OTHER_ACTIONS, OTHER_VISIBLE_BY, Can
+from gateway.access.nouns.relations import Can
 
-CARDS: Final[Mapping[ObjectType, Card]] = {each.type: each for each in (role.CARD, data_policy.CARD, tag.CARD)}
+CARDS: Final[Mapping[ObjectType, Card]] = {
+    each.type: each
+    for each in (
+        server.CARD,
+        project.CARD,
+        warehouse.CARD,
+        namespace.CARD,
+        tabulars.TABLE,
+        tabulars.COLUMN,
+        tabulars.VIEW,
+        tabulars.GENERIC_TABLE,
+        role.CARD,
+        data_policy.CARD,
+        tag.CARD,
+        user.CARD,
+    )
+}
+"""By type, in the order in which lists of privileges have them."""
 
 #: The relation that makes an object visible, by type. Servers have no entry: the existence of a server is no secret.
 VISIBLE_BY: Final[Mapping[ObjectType, Can]] = {
-    **OTHER_VISIBLE_BY,
-    **{type: card.visible_by for type, card in CARDS.items() if card.visible_by is not None},
+    type: card.visible_by for type, card in CARDS.items() if card.visible_by is not None
 }
 
 #: Every action that the relationship model decides, by type. Checks can be about these, and `serve` requires a model to
 #: have them. `tests/access/reserved_relations.txt` lists those that no operation demands yet.
-ACTIONS: Final[Mapping[ObjectType, frozenset[Can]]] = {
-    **OTHER_ACTIONS,
-    **{type: card.actions for type, card in CARDS.items()},
-}
+ACTIONS: Final[Mapping[ObjectType, frozenset[Can]]] = {type: card.actions for type, card in CARDS.items()}
 
 #: The privileges that can be granted on each type of object.
 GRANTABLE: Final[Mapping[ObjectType, tuple[Privilege, ...]]] = {
-    **OTHER_GRANTABLE,
-    **{type: card.privileges for type, card in CARDS.items() if card.privileges},
+    type: card.privileges for type, card in CARDS.items() if card.privileges
 }
+
+
+def _above(type: ObjectType) -> frozenset[ObjectType]:
+    """Return the types of all containers of objects of this type."""
+    parents = [each for each in CARDS[type].parents if each is not type]
+    return frozenset(parents).union(*map(_above, parents))
+
+
+#: The level of each type in the hierarchy: the number of types above it.
+LEVELS: Final[Mapping[ObjectType, int]] = {type: len(_above(type)) for type in CARDS}
+
+#: Object types inside of a warehouse. Cached answers about them are keyed by its revision.
+IN_A_WAREHOUSE: Final = frozenset(type for type in CARDS if ObjectType.WAREHOUSE in _above(type))
+
+#: Object types outside of warehouses.
+OUTSIDE: Final = frozenset(CARDS) - IN_A_WAREHOUSE - {ObjectType.WAREHOUSE}

@@ -68,8 +68,6 @@ CARD = Card(
     privileges=(Privilege.OWNERSHIP, Privilege.SUBJECT, Privilege.EXEMPT),
     policy_operations={
         Can.BE_SUBJECT: "load_table",
-        Can.BIND: "bind_data_policy",
-        Can.READ: "get_data_policy",
         Can.READ_AFFECTED: "list_data_policy_affected",
         Can.RELEASE: "release_data_policy_column",
         Can.SKIP_POLICY: "load_table",

@@ -6,13 +6,13 @@ from __future__ import annotations
 from gateway.access.audit.audit_record import AuditedResource
 from gateway.access.decisions.policy import PolicyResource
 from gateway.access.nouns import refs
+from gateway.access.nouns.project import ResolvedProject
 from gateway.access.nouns.resolved import (
     NO_FORMER_NAMES,
     FormerNames,
     Resolution,
     ResolvedGenericTable,
     ResolvedNamespace,
-    ResolvedProject,
     ResolvedTable,
     ResolvedView,
     ResolvedWarehouse,
@@ -58,14 +58,11 @@ def describe_target(ref: refs.Ref, resolution: Resolution) -> PolicyResource:
 def describe_resource(ref: refs.Ref, resolution: Resolution) -> AuditedResource:
     """Return one reference as the audit records it."""
     row = resolution.get(ref)
-    name, namespace, warehouse_id = ref.requested()
     return AuditedResource(
         type=ref.type.value,
         id=None if row is None else row.key.id,
-        name=_cut(
-            name if namespace is None or ref.type is refs.ObjectType.NAMESPACE else ".".join([*namespace, name or ""])
-        ),
-        warehouse_id=warehouse_id,
+        name=_cut(ref.full_name),
+        warehouse_id=ref.requested().warehouse_id,
     )
 
 

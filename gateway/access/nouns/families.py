@@ -11,17 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar, cast
 
-from gateway.access.nouns import data_policy, role, tag
+from gateway.access.nouns import data_policy, project, role, tag
 from gateway.access.nouns.card import Card
-from gateway.access.nouns.refs import (
-    GenericTableRef,
-    NamespaceIdRef,
-    ProjectRef,
-    ServerRef,
-    TableRef,
-    ViewRef,
-    WarehouseRef,
-)
+from gateway.access.nouns.refs import GenericTableRef, NamespaceIdRef, TableRef, ViewRef, WarehouseRef
+from gateway.access.nouns.server import ServerRef
 from gateway.access.operation import Operation
 from gateway.access.request import InPath, InPathDropped, OfRequest
 
@@ -52,7 +45,7 @@ def _target(card: Card) -> Target:
 SERVER: Final = Target("Server", "the server", "server", InPath[ServerRef])
 DEFAULT_PROJECT: Final = Target("DefaultProject", "the project of the request", "project", OfRequest)
 PROJECT_OF_REQUEST: Final = replace(DEFAULT_PROJECT, noun="Project")
-PROJECT: Final = Target("Project", "a project", "project/{project_id}", InPath[ProjectRef])
+PROJECT: Final = _target(project.CARD)
 WAREHOUSE: Final = Target("Warehouse", "a warehouse", "warehouse/{warehouse_id}", InPath[WarehouseRef])
 NAMESPACE: Final = Target("Namespace", "a namespace", "namespace/{namespace_id}", InPath[NamespaceIdRef])
 NAMESPACE_IN_WAREHOUSE: Final = replace(NAMESPACE, path=f"{WAREHOUSE.path}/{NAMESPACE.path}")

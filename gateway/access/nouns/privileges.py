@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The privileges of each object type, and the right that granting each one needs."""
+"""The privileges, and the right that granting each one needs."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 
-from gateway.access.nouns.refs import ObjectType
 from gateway.access.nouns.relations import Can
 
 
@@ -40,50 +39,6 @@ class Privilege(StrEnum):
     APPLY = "apply"
     REMOVE = "remove"
 
-
-_BELOW_PROJECT = (
-    Privilege.OWNERSHIP,
-    Privilege.PASS_GRANTS,
-    Privilege.MANAGE_GRANTS,
-    Privilege.MANAGE_TAGS,
-    Privilege.APPROVE_CHANGES,
-    Privilege.DESCRIBE,
-    Privilege.SELECT,
-)
-
-#: The privileges that can be granted on each type of object.
-OTHER_GRANTABLE: dict[ObjectType, tuple[Privilege, ...]] = {
-    ObjectType.SERVER: (Privilege.ADMIN, Privilege.OPERATOR, Privilege.PROVISIONER, Privilege.POLICY_READER),
-    ObjectType.PROJECT: (
-        Privilege.PROJECT_ADMIN,
-        Privilege.SECURITY_ADMIN,
-        Privilege.DATA_ADMIN,
-        Privilege.ROLE_CREATOR,
-        Privilege.TAG_CREATOR,
-        Privilege.DELEGATE,
-        Privilege.ENFORCER,
-        Privilege.INSPECTOR,
-        Privilege.APPROVE_CHANGES,
-        Privilege.DESCRIBE,
-        Privilege.SELECT,
-        Privilege.CREATE,
-        Privilege.MODIFY,
-    ),
-    ObjectType.WAREHOUSE: (
-        *_BELOW_PROJECT,
-        Privilege.CREATE,
-        Privilege.MODIFY,
-        Privilege.DELEGATE,
-        Privilege.ENFORCER,
-        Privilege.INSPECTOR,
-        Privilege.MANAGE_STORAGE,
-    ),
-    ObjectType.NAMESPACE: (*_BELOW_PROJECT, Privilege.CREATE, Privilege.MODIFY, Privilege.ENFORCER),
-    ObjectType.TABLE: (*_BELOW_PROJECT, Privilege.MODIFY, Privilege.ENFORCER),
-    ObjectType.COLUMN: (Privilege.SELECT,),
-    ObjectType.VIEW: (*_BELOW_PROJECT, Privilege.MODIFY),
-    ObjectType.GENERIC_TABLE: (*_BELOW_PROJECT, Privilege.MODIFY),
-}
 
 #: A live grant of one of these on an object makes the containers above it visible, by a derived `traverse` tuple. Every
 #: privilege that makes its object visible is one: `manage_storage` shows the warehouse, so it shows the project too.

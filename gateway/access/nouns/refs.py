@@ -59,6 +59,14 @@ class Ref:
         """Return the names and ids as in the request."""
         raise NotImplementedError
 
+    @property
+    def full_name(self) -> str | None:
+        """The name with the levels of its namespace, or the id, as in the request; None without both."""
+        name, levels, _ = self.requested()
+        if levels is None or self.type is ObjectType.NAMESPACE:
+            return name
+        return ".".join([*levels, name or ""])
+
     def lookup(self) -> dict[str, Any]:
         """Return the values that identify the row, by the names of its columns (`gateway.db.resolver`)."""
         raise NotImplementedError
@@ -74,28 +82,6 @@ class IdRef(Ref):
 
     def lookup(self) -> dict[str, Any]:
         return {"id": getattr(self, self.in_path[0])}
-
-
-@dataclass(frozen=True, slots=True)
-class ServerRef(Ref):
-    """The one server of this deployment."""
-
-    type: ClassVar[ObjectType] = ObjectType.SERVER
-
-    def requested(self) -> Requested:
-        return Requested()
-
-    def lookup(self) -> dict[str, Any]:
-        return {}
-
-
-@dataclass(frozen=True, slots=True)
-class ProjectRef(IdRef):
-    """A project by its id."""
-
-    type: ClassVar[ObjectType] = ObjectType.PROJECT
-    in_path: ClassVar[tuple[str, ...]] = ("project_id",)
-    project_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,15 +221,6 @@ GenericTableRef: TypeAlias = TabularRef[GenericTable]
 
 
 @dataclass(frozen=True, slots=True)
-class UserRef(IdRef):
-    """A user by its id `<idp>~<subject>`."""
-
-    type: ClassVar[ObjectType] = ObjectType.USER
-    in_path: ClassVar[tuple[str, ...]] = ("user_id",)
-    user_id: str
-
-
-@dataclass(frozen=True, slots=True)
 class ObjectKey:
     """One object of the relationship model: its type and the id its tuples carry."""
 
@@ -265,11 +242,6 @@ def field_of(column: ObjectKey) -> int:
     """Return the field id of a column."""
     return int(column.id.partition(".")[2])
 
-
-#: Object types inside of a warehouse. Cached answers about them are keyed by its revision.
-IN_A_WAREHOUSE = frozenset(
-    {ObjectType.NAMESPACE, ObjectType.TABLE, ObjectType.COLUMN, ObjectType.VIEW, ObjectType.GENERIC_TABLE}
-)
 
 #: Object types inside of a namespace. They share the names of one namespace. The rows of `tables` have these as their
 #: kinds.

@@ -18,30 +18,6 @@ from gateway.access.nouns.row import Resolved
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 
 
-class ResolvedServer(Resolved, frozen=True, kw_only=True):
-    """The server row."""
-
-    type: ClassVar[ObjectType] = ObjectType.SERVER
-    id: UUID
-    bootstrapped: bool
-
-    @property
-    def in_project(self) -> str | None:
-        return None
-
-
-class ResolvedProject(Resolved, frozen=True, kw_only=True):
-    """A project row."""
-
-    type: ClassVar[ObjectType] = ObjectType.PROJECT
-    id: str
-    name: str
-
-    @property
-    def in_project(self) -> str | None:
-        return self.id
-
-
 class ResolvedWarehouse(Resolved, frozen=True, kw_only=True):
     """A warehouse row. `profile` is the stored storage profile (JSON); `credential_id` names its stored
     credential. `scope_verdict` is the canary's verdict for this profile version, None without one.
@@ -163,23 +139,6 @@ class ResolvedGenericTable(_ResolvedTabular, frozen=True, kw_only=True):
     format: str
 
 
-class ResolvedUser(Resolved, frozen=True, kw_only=True):
-    """A user row."""
-
-    type: ClassVar[ObjectType] = ObjectType.USER
-    id: str
-    name: str
-    email: str | None
-    user_type: str
-    created_at: datetime
-    updated_at: datetime | None
-    last_updated_with: str
-
-    @property
-    def in_project(self) -> str | None:
-        return None
-
-
 class NewTable(msgspec.Struct, frozen=True, kw_only=True):
     """A table or generic table that a request creates. Decisions on it are answers about its namespace, so it has the
     namespace's id.
@@ -275,7 +234,7 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
             return self
         rows = {ref: row for ref, row in self.rows.items() if row.in_project in (None, actor.within)}
         if actor.project_token:
-            rows = {ref: row for ref, row in rows.items() if not isinstance(row, ResolvedServer)}
+            rows = {ref: row for ref, row in rows.items() if row.type is not ObjectType.SERVER}
         absent = {ref: where for ref, where in self.absent.items() if where.project_id == actor.within}
         held = tuple(sorted({*self.caller_roles, *roles}))
         by_group = tuple(pair for pair in self.group_roles if pair[1] == actor.within)

@@ -67,9 +67,7 @@ CARD = Card(
     privileges=(Privilege.ASSIGNEE, Privilege.OWNERSHIP),
     policy_operations={
         Can.MANAGE_ROLE_ASSIGNMENTS: "add_role_members",
-        Can.READ: "get_role",
         Can.READ_METADATA: "get_role_metadata",
         Can.READ_ROLE_ASSIGNMENTS: "list_role_members",
-        Can.UPDATE_SOURCE_SYSTEM: "update_role_source_system",
     },
 )

@@ -83,7 +83,6 @@ CARD = Card(
     privileges=(Privilege.OWNERSHIP, Privilege.APPLY, Privilege.REMOVE),
     policy_operations={
         Can.APPLY: "attach_table_tag",
-        Can.READ: "get_tag",
         Can.READ_ATTACHMENTS: "list_tag_attachments",
         Can.REMOVE: "detach_table_tag",
     },

@@ -26,21 +26,15 @@ from gateway.access.nouns.families import (
     WAREHOUSE,
     declare_for_each,
 )
-from gateway.access.nouns.refs import ObjectType, Ref, ServerRef, UserRef
+from gateway.access.nouns.refs import Ref
 from gateway.access.nouns.relations import Can
+from gateway.access.nouns.server import ServerRef
+from gateway.access.nouns.user import UserRef
 from gateway.access.operation import Audience, PublicAudience, ReadOperation
 from gateway.access.request import About, InPath
 
 #: The relation that callers need to check themselves. A member of a role may check its actions on the role.
-_QUERY_RELATION: dict[ObjectType, Can | None] = {
-    **{type: card.queried_by or card.visible_by for type, card in CARDS.items()},
-    ObjectType.PROJECT: Can.GET_METADATA,
-    ObjectType.WAREHOUSE: Can.INCLUDE_IN_LIST,
-    ObjectType.NAMESPACE: Can.INCLUDE_IN_LIST,
-    ObjectType.TABLE: Can.INCLUDE_IN_LIST,
-    ObjectType.VIEW: Can.INCLUDE_IN_LIST,
-    ObjectType.GENERIC_TABLE: Can.INCLUDE_IN_LIST,
-}
+_QUERY_RELATION = {type: card.queried_by or card.visible_by for type, card in CARDS.items()}
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ import msgspec
 from gateway.access.bodies import Answer, Request
 from gateway.access.demand import Demand, Facts
 from gateway.access.nouns.cards import ACTIONS, VISIBLE_BY
-from gateway.access.nouns.refs import NamespaceRef, ProjectRef, Ref, TabularRef, WarehouseRef
+from gateway.access.nouns.project import ProjectRef
+from gateway.access.nouns.refs import NamespaceRef, Ref, TabularRef, WarehouseRef
 from gateway.access.nouns.relations import Can
 from gateway.access.operation import Audience, PublicAudience, QuestionOperation
 from gateway.access.operations.actions import Identity

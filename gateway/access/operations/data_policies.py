@@ -11,11 +11,11 @@ from gateway.access.demand import Demand, Facts
 from gateway.access.events.change_event import ChangeEvent, EventDeclaration
 from gateway.access.nouns.data_policy import DataPolicyRef
 from gateway.access.nouns.families import TABLE
+from gateway.access.nouns.project import ProjectRef
 from gateway.access.nouns.refs import (
     GenericTable,
     NamespaceIdRef,
     NamespaceRef,
-    ProjectRef,
     Ref,
     Table,
     TableRef,

@@ -16,8 +16,8 @@ import msgspec
 from gateway.access.bodies import Answer, Name, StrictRequest
 from gateway.access.demand import Demand, Facts
 from gateway.access.events.change_event import EventDeclaration, NoEvent
-from gateway.access.nouns.refs import ServerRef
 from gateway.access.nouns.relations import Can
+from gateway.access.nouns.server import ServerRef
 from gateway.access.operation import ChangeOperation, ReadOperation
 from gateway.access.request import InBody, PageSize, PageToken, Query
 

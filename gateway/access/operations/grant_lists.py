@@ -27,9 +27,10 @@ from gateway.access.nouns.families import (
     declare_for_each,
 )
 from gateway.access.nouns.privileges import Privilege
-from gateway.access.nouns.refs import Ref, ServerRef, TableRef
+from gateway.access.nouns.refs import Ref, TableRef
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.role import RoleRef
+from gateway.access.nouns.server import ServerRef
 from gateway.access.operation import Audience, ChangeOperation, PublicAudience, ReadOperation
 from gateway.access.operations.grants import ReadingGrants, WritingGrants
 from gateway.access.request import About, InPath, InPathDropped, OfPrincipal, OfRequest, PageSize, PageToken

@@ -9,8 +9,8 @@ from typing import Annotated, ClassVar
 from gateway.access.bodies import Answer, Name, ProjectId, Request
 from gateway.access.demand import Demand, Facts
 from gateway.access.events.change_event import ChangeEvent, EventDeclaration
-from gateway.access.nouns.refs import ServerRef
 from gateway.access.nouns.relations import Can
+from gateway.access.nouns.server import ServerRef
 from gateway.access.operation import Audience, ChangeOperation, PublicAudience, ReadOperation
 from gateway.access.request import Body, OfRequest
 

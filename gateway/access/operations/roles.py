@@ -13,7 +13,7 @@ import msgspec
 from gateway.access.bodies import Answer, Name, ProjectId, Request, StrictRequest
 from gateway.access.demand import Demand, Facts
 from gateway.access.events.change_event import ChangeEvent, EventDeclaration
-from gateway.access.nouns.refs import ProjectRef
+from gateway.access.nouns.project import ProjectRef
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.role import RoleRef
 from gateway.access.operation import ChangeOperation, QuestionOperation, ReadOperation

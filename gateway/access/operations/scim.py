@@ -10,8 +10,10 @@ from uuid import UUID
 
 from gateway.access.demand import Demand, Facts
 from gateway.access.events.change_event import ChangeEvent, EventDeclaration
-from gateway.access.nouns.refs import ProjectRef, Ref, ServerRef
+from gateway.access.nouns.project import ProjectRef
+from gateway.access.nouns.refs import Ref
 from gateway.access.nouns.relations import Can
+from gateway.access.nouns.server import ServerRef
 from gateway.access.operation import ChangeOperation, ReadOperation
 from gateway.access.request import Header, OfRequest
 from gateway.scim.reading import Group, User

@@ -12,8 +12,9 @@ import msgspec
 from gateway.access.bodies import Answer, Name, StrictRequest, UserType
 from gateway.access.demand import Demand, Facts
 from gateway.access.events.change_event import EventDeclaration, EventPerFurtherChange
-from gateway.access.nouns.refs import ServerRef, WarehouseNameRef
+from gateway.access.nouns.refs import WarehouseNameRef
 from gateway.access.nouns.relations import Can
+from gateway.access.nouns.server import ServerRef
 from gateway.access.operation import Audience, ChangeOperation, PublicAudience, ReadOperation
 from gateway.access.request import InBody, InPath
 

@@ -14,7 +14,8 @@ from uuid import UUID
 
 from gateway.access.demand import Facts
 from gateway.access.events.change_event import ChangeEvent, EventDeclaration, EventPerFurtherChange
-from gateway.access.nouns.refs import ProjectRef, Ref, WarehouseRef
+from gateway.access.nouns.project import ProjectRef
+from gateway.access.nouns.refs import Ref, WarehouseRef
 from gateway.access.operation import Durability, SystemTask
 
 

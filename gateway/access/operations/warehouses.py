@@ -9,7 +9,8 @@ from typing import Annotated, ClassVar
 
 from gateway.access.demand import Demand, Facts
 from gateway.access.events.change_event import ChangeEvent, EventDeclaration, NoEvent
-from gateway.access.nouns.refs import ProjectRef, WarehouseRef
+from gateway.access.nouns.project import ProjectRef
+from gateway.access.nouns.refs import WarehouseRef
 from gateway.access.nouns.relations import Can
 from gateway.access.operation import ChangeOperation, QuestionOperation, ReadOperation
 from gateway.access.operations.deletion import SetProtectionRequest

@@ -18,19 +18,19 @@ from gateway.access.delegate_grants import delegate_grants
 from gateway.access.engine_probes import EngineProbes, ProbeRules, probe_states
 from gateway.access.nouns import refs
 from gateway.access.nouns.cards import CARDS
+from gateway.access.nouns.project import ProjectRef
 from gateway.access.nouns.resolved import (
     AbsentLocation,
     Excerpt,
     Governed,
     Resolution,
     ResolvedNamespace,
-    ResolvedProject,
-    ResolvedServer,
     ResolvedTable,
     ResolvedView,
     warehouse_of,
 )
 from gateway.access.nouns.row import Resolved
+from gateway.access.nouns.server import ServerRef
 from gateway.db.engine.database import Database
 from gateway.db.policies.policy_inputs import PolicyRows
 from gateway.db.pools.compiled_reads import DirectRead
@@ -49,8 +49,8 @@ from gateway.db.resolver.resolver_statements import SEVERAL, STATEMENTS, Lookup,
 from gateway.db.resolver.row_mapping import (
     generic_table_from,
     namespace_from,
+    row_from,
     table_from,
-    user_from,
     view_from,
     warehouse_from,
 )
@@ -191,8 +191,8 @@ def frequent_reads() -> list[tuple[DirectRead, dict[str, Any]]]:
         refs.WarehouseNameRef("-", "-"),
         refs.WarehouseRef(warehouse),
         refs.NamespaceRef(warehouse, namespace),
-        refs.ProjectRef("-"),
-        refs.ServerRef(),
+        ProjectRef("-"),
+        ServerRef(),
     ]
     named = TableIdentifier(namespace, "-")
     requested += [refs.TabularRef(refs.Table, warehouse, named), refs.TabularRef(refs.View, warehouse, named)]
@@ -270,34 +270,15 @@ def _resolved(ref: refs.Ref, row: AnyRow) -> Resolved | None:
         case refs.ObjectType.WAREHOUSE:
             return warehouse_from(row)
         case _:
-            return _resolved_outside(ref.type, row)
-
-
-def _resolved_outside(type: refs.ObjectType, row: AnyRow) -> Resolved | None:
-    """Return an object outside of warehouses. Columns have no rows: their grants are found by the table."""
-    match type:
-        case refs.ObjectType.PROJECT:
-            return ResolvedProject(id=row.id, name=row.name)
-        case refs.ObjectType.USER:
-            return user_from(row)
-        case refs.ObjectType.SERVER:
-            return ResolvedServer(id=row.id, bootstrapped=row.bootstrapped_at is not None)
-        case _ if (card := CARDS.get(type)) is not None:
-            return card.row(**{name: getattr(row, name) for name in card.row.__struct_fields__})
-        case _:
-            return None
+            return row_from(CARDS[ref.type].row, row)
 
 
 _KEY_COLUMN = {
-    refs.ObjectType.TABLE: "t_id",
-    refs.ObjectType.VIEW: "t_id",
-    refs.ObjectType.GENERIC_TABLE: "t_id",
+    **dict.fromkeys(refs.TABULARS, "t_id"),
     refs.ObjectType.NAMESPACE: "n_id",
     refs.ObjectType.WAREHOUSE: "w_id",
-    refs.ObjectType.PROJECT: "id",
-    refs.ObjectType.USER: "id",
-    refs.ObjectType.SERVER: "id",
 }
+"""The column with the id, if it is not `id`."""
 
 
 async def reread_table(connection: AsyncConnection, table_id: UUID) -> ResolvedTable | None:

@@ -12,13 +12,12 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from gateway.access.nouns import refs
 from gateway.access.nouns.card import Card
-from gateway.access.nouns.cards import CARDS
+from gateway.access.nouns.cards import CARDS, OUTSIDE
 from gateway.db.pools.compiled_reads import DirectRead
 from gateway.db.resolver.caller import BETWEEN, with_database_time, word
 from gateway.db.schema.objects import TABLES
-from gateway.db.schema.principals import users
 from gateway.db.schema.tables import namespaces, tables
-from gateway.db.schema.warehouses import projects, server, warehouses
+from gateway.db.schema.warehouses import server, warehouses
 from gateway.db.tables.former_names import former_names_of_namespace, former_names_of_table
 from gateway.iceberg.identifiers import Namespace
 
@@ -102,8 +101,6 @@ _WAREHOUSES = select(*_WAREHOUSE)
 _NAMESPACES = select(*_WAREHOUSE, *_NAMESPACE).join_from(
     namespaces, warehouses, warehouses.c.id == namespaces.c.warehouse_id
 )
-_PROJECTS = select(projects.c.id, projects.c.name)
-_USERS = select(users)
 
 
 def table_columns(kind: str = "table") -> Select[Any]:
@@ -156,26 +153,32 @@ def _tabular_statement(kind: str, key: str) -> DirectRead:
     return _located_direct(_by_id(kind, kept=key == "kept"), "t_id")
 
 
-def _plain_lookups(card: Card) -> Iterator[tuple[type[refs.Ref], tuple[Select[Any], dict[str, Column[Any]]]]]:
-    """Yield (type of references, (select, lookup columns by parameter)) of objects with the row `card.row`.
+def _outside(card: Card) -> Iterator[tuple[type[refs.Ref], tuple[Select[Any], dict[str, Column[Any]]]]]:
+    """Yield (type of references, (select, lookup columns by parameter)) of an object type outside of warehouses.
 
-    They are looked up by their id, or by their name in the project of a warehouse.
+    Objects are looked up by their id, or by their name in the project of a warehouse. There is one server.
     """
     table = TABLES[card.type]
-    query = select(*(table.c[name] for name in card.row.__struct_fields__))
+    columns: Mapping[str, ColumnElement[Any]] = {**table.c, "bootstrapped": _BOOTSTRAPPED}
+    query = select(*(columns[name] for name in card.row.__struct_fields__))
     for ref in card.refs:
-        if issubclass(ref, refs.IdRef):
+        if card.type is refs.ObjectType.SERVER:
+            yield ref, (query, {})
+        elif issubclass(ref, refs.IdRef):
             yield ref, (query, {"id": table.c.id})
         else:
             of_warehouses = query.join_from(table, warehouses, warehouses.c.project_id == table.c.project_id)
             yield ref, (of_warehouses, {"warehouse_id": warehouses.c.id, "name_key": table.c.name_key})
 
 
+_BOOTSTRAPPED = server.c.bootstrapped_at.is_not(None).label("bootstrapped")
+
+
 def _matching(query: Select[Any], columns: Mapping[str, Column[Any]]) -> Select[Any]:
     return query.where(*(column == bindparam(name) for name, column in columns.items()))
 
 
-_PLAIN = dict(chain.from_iterable(map(_plain_lookups, CARDS.values())))
+_OUTSIDE = dict(chain.from_iterable(_outside(CARDS[type]) for type in OUTSIDE))
 
 #: One statement for each lookup, built once, because building one takes longer than executing it.
 STATEMENTS: dict[Lookup, DirectRead] = {
@@ -205,10 +208,7 @@ STATEMENTS: dict[Lookup, DirectRead] = {
             warehouses.c.name_key == bindparam("name_key"),
         )
     ),
-    refs.ProjectRef: _direct(_PROJECTS.where(projects.c.id == bindparam("id"))),
-    refs.UserRef: _direct(_USERS.where(users.c.id == bindparam("id"))),
-    **{ref: _direct(_matching(query, columns)) for ref, (query, columns) in _PLAIN.items()},
-    refs.ServerRef: _direct(select(server.c.id, server.c.bootstrapped_at)),
+    **{ref: _direct(_matching(query, columns)) for ref, (query, columns) in _OUTSIDE.items()},
 }
 _KEYS_OF_TABULAR = (namespaces.c.warehouse_id, namespaces.c.path_key, tables.c.name_key)
 _ID_OF_TABULAR = (tables.c.id, tables.c.warehouse_id)
@@ -226,9 +226,7 @@ SEVERAL: dict[Lookup, tuple[Select[Any], tuple[Column[Any], ...]]] = {
     refs.NamespaceIdRef: (_NAMESPACES, (namespaces.c.id,)),
     refs.WarehouseRef: (_WAREHOUSES, (warehouses.c.id,)),
     refs.WarehouseNameRef: (_WAREHOUSES, (warehouses.c.project_id, warehouses.c.name_key)),
-    refs.ProjectRef: (_PROJECTS, (projects.c.id,)),
-    refs.UserRef: (_USERS, (users.c.id,)),
-    **{ref: (query, tuple(columns.values())) for ref, (query, columns) in _PLAIN.items()},
+    **{ref: (query, tuple(columns.values())) for ref, (query, columns) in _OUTSIDE.items() if columns},
 }
 
 

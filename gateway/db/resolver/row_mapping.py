@@ -3,17 +3,26 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from gateway.access.nouns.resolved import (
     ResolvedGenericTable,
     ResolvedNamespace,
     ResolvedTable,
-    ResolvedUser,
     ResolvedView,
     ResolvedWarehouse,
 )
+from gateway.access.nouns.row import Resolved
 from gateway.db.pools.rows import AnyRow
 from gateway.db.tables.former_names import former_from
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
+
+Row = TypeVar("Row", bound=Resolved)
+
+
+def row_from(kind: type[Row], row: AnyRow) -> Row:
+    """Return the object of a row that has the fields of its type as columns."""
+    return kind(**{name: getattr(row, name) for name in kind.__struct_fields__})
 
 
 def warehouse_from(row: AnyRow) -> ResolvedWarehouse:
@@ -86,17 +95,4 @@ def generic_table_from(row: AnyRow) -> ResolvedGenericTable:
         location=row.t_location,
         format=row.t_format,
         former=former_from(row.t_former),
-    )
-
-
-def user_from(row: AnyRow) -> ResolvedUser:
-    """Return the user of a row of the table `users`."""
-    return ResolvedUser(
-        id=row.id,
-        name=row.name,
-        email=row.email,
-        user_type=row.user_type,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        last_updated_with=row.last_updated_with,
     )

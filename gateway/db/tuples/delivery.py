@@ -28,8 +28,9 @@ from gateway.access.dependency_errors import (
     DecisionEngineUnavailable,
     WriteOutcomeUnknown,
 )
+from gateway.access.nouns.cards import IN_A_WAREHOUSE
 from gateway.access.nouns.privileges import Privilege
-from gateway.access.nouns.refs import IN_A_WAREHOUSE, ObjectType
+from gateway.access.nouns.refs import ObjectType
 from gateway.access.tuples import MANAGED_ACCESS, TupleKey
 from gateway.db.engine.database import Database
 from gateway.db.tuples import outbox

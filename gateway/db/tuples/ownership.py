@@ -71,18 +71,10 @@ async def record_new_in_project(
     owner = owner_of_new(actor)
     await grants.grant(connection, privilege=Privilege.OWNERSHIP, principal=owner, on=created, by=actor.id)
     keys = [
-        TupleKey(project, _EDGE_TO_PARENT[created.type], created),
+        TupleKey(project, CARDS[created.type].edge, created),
         TupleKey(owner, Privilege.OWNERSHIP.value, created),
     ]
     return await outbox.enqueue(connection, keys, takes_away=False)
-
-
-_EDGE_TO_PARENT = {
-    **{type: card.edge for type, card in CARDS.items()},
-    ObjectType.PROJECT: "server",
-    ObjectType.WAREHOUSE: "project",
-}
-"""The relation to the parent, if it is not `parent`."""
 
 
 async def record_deleted(
@@ -99,7 +91,7 @@ async def record_deleted(
     `by` is the principal that deleted it, for the history. The grants that a deleted role holds are ended by
     `record_principal_deleted`.
     """
-    keys = [TupleKey(parent, _EDGE_TO_PARENT.get(gone.type, "parent"), gone)]
+    keys = [TupleKey(parent, CARDS[gone.type].edge, gone)]
     if gone.type in managed_access.FLAGGED:
         keys.extend(managed_access.keys(gone))
     for row in await grant_ends.sweep(connection, [gone], by=by):

@@ -10,14 +10,13 @@ from uuid import UUID
 from gateway.access.actor import Actor
 from gateway.access.demand import Fact, Facts
 from gateway.access.management_errors import TooManyChecks
+from gateway.access.nouns.project import ProjectRef
 from gateway.access.nouns.refs import (
     GenericTable,
     NamespaceIdRef,
     NamespaceRef,
     ObjectType,
-    ProjectRef,
     Ref,
-    ServerRef,
     Table,
     TabularRef,
     View,
@@ -25,6 +24,7 @@ from gateway.access.nouns.refs import (
 )
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.role import RoleRef
+from gateway.access.nouns.server import ServerRef
 from gateway.access.operations.actions import Identity
 from gateway.access.operations.checks import (
     MAX_CHECKS,

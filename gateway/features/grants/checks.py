@@ -14,7 +14,8 @@ from gateway.access.door.permit import Permit
 from gateway.access.management_errors import CannotInspectPermissions
 from gateway.access.nouns.authz_errors import not_found
 from gateway.access.nouns.cards import VISIBLE_BY
-from gateway.access.nouns.refs import ObjectKey, ObjectType, ProjectRef, Ref, WarehouseRef
+from gateway.access.nouns.project import ProjectRef
+from gateway.access.nouns.refs import ObjectKey, ObjectType, Ref, WarehouseRef
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.resolved import Excerpt, Resolution, ResolvedTable, ResolvedView
 from gateway.access.operations.checks import (

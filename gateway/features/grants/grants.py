@@ -20,12 +20,12 @@ from gateway.access.management_errors import (
 )
 from gateway.access.nouns.authz_errors import not_found
 from gateway.access.nouns.privileges import Privilege
+from gateway.access.nouns.project import ResolvedProject
 from gateway.access.nouns.refs import ObjectKey, ObjectType, Ref, field_of
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.resolved import (
     ResolvedGenericTable,
     ResolvedNamespace,
-    ResolvedProject,
     ResolvedTable,
     ResolvedView,
     ResolvedWarehouse,

@@ -98,7 +98,7 @@ _TEXTS: dict[Privilege, tuple[str, str, str]] = {
 
 def type_name(type: ObjectType) -> str:
     """Return the object type as request and response bodies spell it, for example `generic-table`."""
-    return CARDS[type].in_bodies if type in CARDS else type.value.replace("_", "-")
+    return CARDS[type].in_bodies
 
 
 def privilege_answer(privilege: Privilege, type: ObjectType) -> PrivilegeInfo:

@@ -11,8 +11,9 @@ from gateway.access.decisions.hypothetical_evaluation import HypotheticalCheck
 from gateway.access.door.permit import Permit
 from gateway.access.nouns.authz_errors import not_found
 from gateway.access.nouns.cards import ACTIONS
-from gateway.access.nouns.refs import TABULARS, ObjectType, Ref, ServerRef
+from gateway.access.nouns.refs import TABULARS, ObjectType, Ref
 from gateway.access.nouns.relations import Can
+from gateway.access.nouns.server import ServerRef
 from gateway.access.operations.actions import (
     ActionsAnswer,
     AllowedAction,

@@ -20,7 +20,8 @@ from gateway.access.management_errors import (
 )
 from gateway.access.nouns.authz_errors import not_found
 from gateway.access.nouns.data_policy import DataPolicyRef
-from gateway.access.nouns.refs import ObjectKey, ObjectType, ProjectRef
+from gateway.access.nouns.project import ProjectRef
+from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.operations.data_policies import (
     CreateDataPolicy,
     DeleteDataPolicy,

@@ -19,7 +19,8 @@ from gateway.access.management_errors import (
     require_remaining_admin,
 )
 from gateway.access.nouns.authz_errors import not_found
-from gateway.access.nouns.refs import ObjectKey, ObjectType, ProjectRef
+from gateway.access.nouns.project import ProjectRef
+from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.nouns.role import RoleRef
 from gateway.access.operations.roles import (
     OWN_PROVIDER,

@@ -9,8 +9,8 @@ from litestar import Response
 
 from gateway.access.idempotency import RecordedSuccess
 from gateway.access.nouns.privileges import Privilege
-from gateway.access.nouns.refs import UserRef
 from gateway.access.nouns.role import RoleRef
+from gateway.access.nouns.user import UserRef
 from gateway.access.operations.grants import Assignment
 from gateway.access.operations.roles import (
     AddRoleMembers,

@@ -21,7 +21,8 @@ from uuid_utils.compat import uuid7
 from gateway.access.door.permit import Permit
 from gateway.access.management_errors import pending_during_outage, require_remaining_admin
 from gateway.access.nouns.privileges import Privilege
-from gateway.access.nouns.refs import ObjectKey, ObjectType, ProjectRef
+from gateway.access.nouns.project import ProjectRef
+from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.operation import Operation
 from gateway.access.operations.scim import (
     CreateScimGroup,

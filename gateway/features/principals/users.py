@@ -14,8 +14,8 @@ from gateway.access.management_errors import (
     pending_during_outage,
     require_remaining_admin,
 )
-from gateway.access.nouns.authz_errors import UserNotFound, not_found
-from gateway.access.nouns.resolved import ResolvedUser
+from gateway.access.nouns.authz_errors import not_found
+from gateway.access.nouns.user import ResolvedUser, UserNotFound
 from gateway.access.operations.roles import NamedRoleList
 from gateway.access.operations.users import (
     DeleteSelf,
@@ -43,7 +43,7 @@ from gateway.db.engine.database import Connection
 from gateway.db.pools.rows import AnyRow
 from gateway.db.principals import role_nesting, roles, scim_users, users
 from gateway.db.principals.last_admin_guard import guard_last_admin
-from gateway.db.resolver.row_mapping import user_from
+from gateway.db.resolver.row_mapping import row_from
 from gateway.db.tables import search
 from gateway.db.tuples import user_deletion_cleanup
 from gateway.features.kit import UseCases
@@ -60,7 +60,7 @@ class Users(UseCases):
             row = await users.get(connection, permit.actor.id)
         if row is None:
             raise UserNotFound(f"User does not exist: {permit.actor.id}")
-        found = _wire(user_from(row))
+        found = _wire(row_from(ResolvedUser, row))
         return WhoAmIAnswer(
             id=found.id,
             name=found.name,
@@ -95,7 +95,7 @@ class Users(UseCases):
             )
             row = await _with_address(connection, actor, row)
             permit.pending_audit.add_details(created=str(created).lower())
-        return _wire(user_from(row)), created
+        return _wire(row_from(ResolvedUser, row)), created
 
     async def provision(self, permit: Permit[ProvisionUser]) -> tuple[User, bool]:
         """Create a user's record before the first sign-in. Return (record, True if it was created)."""
@@ -114,7 +114,7 @@ class Users(UseCases):
                 update_if_exists=operation.update_if_exists,
             )
             permit.pending_audit.add_details(created=str(created).lower())
-        return _wire(user_from(row)), created
+        return _wire(row_from(ResolvedUser, row)), created
 
     async def get(self, permit: Permit[GetUser]) -> User:
         """Return one record. Raise UserNotFound."""
@@ -158,7 +158,7 @@ class Users(UseCases):
                 raise not_found(operation.user)
             if isinstance(operation, UpdateSelf):
                 row = await _with_address(connection, permit.actor, row)
-        return _wire(user_from(row))
+        return _wire(row_from(ResolvedUser, row))
 
     async def delete(self, permit: Permit[DeleteSelf | DeleteUser]) -> None:
         """Delete the record and every grant to the user. Return when all those rights are revoked everywhere.
@@ -241,7 +241,7 @@ class Users(UseCases):
         find = partial(users.page, name_contains=operation.name_contains, after=page.after, limit=page.limit)
         rows = await self._reads.run(find)
         return UserList(
-            users=[_wire(user_from(row)) for row in page.rows(rows)],
+            users=[_wire(row_from(ResolvedUser, row)) for row in page.rows(rows)],
             next_page_token=page.next_token(rows, lambda row: row.id),
         )
 

@@ -11,7 +11,8 @@ from uuid_utils.compat import uuid7
 from gateway.access.door.permit import Permit
 from gateway.access.management_errors import TagDefinitionInUse, TagNameAlreadyExists, pending_during_outage
 from gateway.access.nouns.authz_errors import not_found
-from gateway.access.nouns.refs import ObjectKey, ObjectType, ProjectRef
+from gateway.access.nouns.project import ProjectRef
+from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.nouns.tag import TagRef
 from gateway.access.operations.tags import (
     CreateTag,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Final
 
 from gateway.access.door.door import Door
-from gateway.access.nouns.refs import ProjectRef
+from gateway.access.nouns.project import ProjectRef
 from gateway.access.operations.tasks import CleanTaskLog
 from gateway.db.engine.database import Database
 from gateway.db.tasks import task_queues, task_runs

@@ -6,7 +6,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from gateway.access.idempotency import RecordedSuccess
-from gateway.access.nouns.refs import ProjectRef, WarehouseRef
+from gateway.access.nouns.project import ProjectRef
+from gateway.access.nouns.refs import WarehouseRef
 from gateway.access.operations.deletion import ProtectionAnswer
 from gateway.access.operations.projects import (
     CreatedProject,

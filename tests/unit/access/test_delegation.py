@@ -11,9 +11,10 @@ from uuid import uuid4
 import pytest
 
 from gateway.access.actor import Actor
-from gateway.access.nouns.authz_errors import DelegationForbidden, ServerActionForbidden
+from gateway.access.nouns.authz_errors import DelegationForbidden
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.role import RoleRef
+from gateway.access.nouns.server import ServerActionForbidden
 from gateway.access.operation import OPERATIONS
 from gateway.access.operations.credentials import VendCredentials
 from gateway.access.operations.server import GetServerInfo

@@ -22,7 +22,8 @@ from gateway.access.dependency_errors import (
     DecisionEngineUnavailable,
 )
 from gateway.access.management_errors import RevocationPending
-from gateway.access.nouns.authz_errors import NotAuthenticated, UserNotFound, unavailable
+from gateway.access.nouns.authz_errors import NotAuthenticated, unavailable
+from gateway.access.nouns.user import UserNotFound
 from gateway.api.errors import body_of, catalog_error
 from gateway.iceberg.errors import (
     CatalogError,

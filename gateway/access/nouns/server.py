@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The server: the one object above all projects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+from uuid import UUID
+
+from gateway.access.nouns.card import Card
+from gateway.access.nouns.privileges import Privilege
+from gateway.access.nouns.refs import ObjectType, Ref, Requested
+from gateway.access.nouns.relations import Can
+from gateway.access.nouns.row import Resolved
+from gateway.iceberg.errors import ForbiddenException
+
+
+@dataclass(frozen=True, slots=True)
+class ServerRef(Ref):
+    """The one server of this deployment."""
+
+    type: ClassVar[ObjectType] = ObjectType.SERVER
+
+    def requested(self) -> Requested:
+        return Requested()
+
+    def lookup(self) -> dict[str, Any]:
+        return {}
+
+
+class ResolvedServer(Resolved, frozen=True, kw_only=True):
+    """The server row."""
+
+    type: ClassVar[ObjectType] = ObjectType.SERVER
+    id: UUID
+    bootstrapped: bool
+
+    @property
+    def in_project(self) -> str | None:
+        return None
+
+
+class ServerActionForbidden(ForbiddenException):
+    """The caller may not take this action on the server."""
+
+
+CARD = Card(
+    type=ObjectType.SERVER,
+    row=ResolvedServer,
+    refs=(ServerRef,),
+    not_found=ServerActionForbidden,
+    absent_text="The server is not bootstrapped, or the token is limited to one project. Bootstrap the server, or send "
+    "a token that is not limited to a project.",
+    forbidden=ServerActionForbidden,
+    grantors="an administrator of the server",
+    actions=frozenset(
+        {
+            Can.CREATE_PROJECT,
+            Can.DELETE_USERS,
+            Can.GRANT_ADMIN,
+            Can.GRANT_OPERATOR,
+            Can.GRANT_POLICY_READER,
+            Can.GRANT_PROVISIONER,
+            Can.LIST_ALL_PROJECTS,
+            Can.LIST_USERS,
+            Can.MANAGE_EVENTS,
+            Can.PROVISION_USERS,
+            Can.READ_ASSIGNMENTS,
+            Can.READ_EVENTS,
+            Can.READ_GRANTS,
+            Can.READ_POLICIES,
+            Can.SYNCHRONIZE_IDENTITIES,
+            Can.UPDATE_USERS,
+        }
+    ),
+    privileges=(Privilege.ADMIN, Privilege.OPERATOR, Privilege.PROVISIONER, Privilege.POLICY_READER),
+    policy_operations={
+        Can.DELETE_USERS: "delete_user",
+        Can.LIST_ALL_PROJECTS: "list_projects",
+        Can.MANAGE_EVENTS: "replay_events",
+        Can.PROVISION_USERS: "provision_user",
+        Can.READ_EVENTS: "list_event_sinks",
+        Can.READ_POLICIES: "get_policy_bundle",
+        Can.SYNCHRONIZE_IDENTITIES: "list_scim_users",
+        Can.UPDATE_USERS: "update_user",
+    },
+)
