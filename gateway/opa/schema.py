@@ -22,8 +22,7 @@ import msgspec
 
 from gateway.access.actor import ActorKind
 from gateway.access.decisions.policy import PolicyRequest, Reason
-from gateway.access.nouns.cards import ACTIONS
-from gateway.access.nouns.policy_operation_names import policy_operation_name
+from gateway.access.nouns.cards import ACTIONS, policy_operation_name
 from gateway.access.nouns.refs import ObjectType
 from gateway.access.operation import OPERATIONS, UNROUTED
 from gateway.iceberg.codec import plain_descriptions

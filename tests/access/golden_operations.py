@@ -20,7 +20,7 @@ from gateway.access.audit.audit_record import AUDIT_FORMAT, AuditRecord
 from gateway.access.demand import Demand, Fact
 from gateway.access.door.request_context import RequestContext
 from gateway.access.idempotency import RecordedSuccess
-from gateway.access.nouns.policy_operation_names import policy_operation_name
+from gateway.access.nouns.cards import policy_operation_name
 from gateway.access.nouns.refs import ObjectType
 from gateway.access.nouns.relations import Can
 from gateway.access.operation import UNROUTED, Audience, ChangeOperation, HttpOperation, Operation, Step, SystemTask

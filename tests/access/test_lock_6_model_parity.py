@@ -16,8 +16,7 @@ import pytest
 import gateway
 from gateway.access.decisions.policy import PolicyRequest
 from gateway.access.nouns import relations as relations_module
-from gateway.access.nouns.cards import ACTIONS, GRANTABLE, VISIBLE_BY
-from gateway.access.nouns.policy_operation_names import policy_operation_name
+from gateway.access.nouns.cards import ACTIONS, GRANTABLE, VISIBLE_BY, policy_operation_name
 from gateway.access.nouns.privileges import TRAVERSE_REASONS, Privilege, granting
 from gateway.access.nouns.refs import TABULARS, ObjectType, Table, TabularRef, WarehouseRef
 from gateway.access.nouns.relations import Can

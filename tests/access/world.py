@@ -25,6 +25,7 @@ from gateway.access.dependency_errors import AuditUnavailable
 from gateway.access.door.door import Door
 from gateway.access.door.request_context import RequestContext
 from gateway.access.engine_probes import EngineProbes
+from gateway.access.nouns.card import Resolved
 from gateway.access.nouns.data_policy import DataPolicyRef, ResolvedDataPolicy
 from gateway.access.nouns.project import ProjectRef, ResolvedProject
 from gateway.access.nouns.refs import (
@@ -50,7 +51,6 @@ from gateway.access.nouns.resolved import (
     ResolvedWarehouse,
 )
 from gateway.access.nouns.role import ResolvedRole, RoleRef
-from gateway.access.nouns.row import Resolved
 from gateway.access.nouns.server import ResolvedServer, ServerRef
 from gateway.access.nouns.tag import ResolvedTag, TagNameRef, TagRef
 from gateway.access.nouns.user import ResolvedUser, UserRef

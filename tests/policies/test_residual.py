@@ -11,7 +11,7 @@ import pytest
 
 import gateway.access.operations  # noqa: F401 - declares the operations
 from gateway.access.nouns import refs
-from gateway.access.nouns.policy_operation_names import policy_operation_name
+from gateway.access.nouns.cards import policy_operation_name
 from gateway.access.nouns.refs import ObjectType
 from gateway.access.nouns.relations import Can
 from gateway.access.operation import OPERATIONS, UNROUTED

@@ -76,7 +76,7 @@ def test_change_that_touches_more_files_than_allowed_is_found(tree: Path) -> Non
 def test_rows_for_special_cases_do_not_count_as_files_of_a_change() -> None:
     files = house.files_of_changes()["A new operation"]
     assert "gateway/access/operations/<noun>.py" in files
-    assert "gateway/access/nouns/policy_operation_names.py" not in files
+    assert "gateway/access/nouns/cards.py" not in files
 
 
 def test_minutes_and_functions_are_read_from_the_records_of_runs(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from enum import StrEnum
 
 from gateway.access.decisions.policy import PolicyAnswer
 from gateway.access.demand import Demand
+from gateway.access.nouns.card import Resolved
 from gateway.access.nouns.refs import Ref
 from gateway.access.nouns.relations import Can
-from gateway.access.nouns.row import Resolved
 from gateway.access.restrictions.policy_verdict import PolicyVerdict
 from gateway.obligations.application import EnforcementPoint, unenforced
 from gateway.obligations.kinds import ReadableColumns

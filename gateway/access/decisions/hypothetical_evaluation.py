@@ -20,8 +20,8 @@ from gateway.access.demand import Facts
 from gateway.access.dependency_errors import first_of
 from gateway.access.door.engines import Engines
 from gateway.access.door.questions import above_of, inside_of, key_of, pin_of
+from gateway.access.nouns.cards import policy_operation_name
 from gateway.access.nouns.describe import describe_target
-from gateway.access.nouns.policy_operation_names import policy_operation_name
 from gateway.access.nouns.refs import ObjectType, Ref
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.resolved import Resolution, ResolvedTable, warehouse_of

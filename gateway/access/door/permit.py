@@ -12,6 +12,7 @@ from gateway.access.door.pending_audit import PendingAudit
 from gateway.access.door.request_context import Deadline, DefinerView
 from gateway.access.idempotency import Claim
 from gateway.access.nouns import resolved
+from gateway.access.nouns.card import Resolved
 from gateway.access.nouns.data_policy import DataPolicyRef, ResolvedDataPolicy
 from gateway.access.nouns.project import ProjectRef, ResolvedProject
 from gateway.access.nouns.refs import (
@@ -27,7 +28,6 @@ from gateway.access.nouns.refs import (
 )
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.role import ResolvedRole, RoleRef
-from gateway.access.nouns.row import Resolved
 from gateway.access.nouns.server import ResolvedServer, ServerRef
 from gateway.access.nouns.tag import ResolvedTag, TagNameRef, TagRef
 from gateway.access.nouns.user import ResolvedUser, UserRef

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from gateway.access.decisions.decision import DemandAnswer
 from gateway.access.demand import Demand
+from gateway.access.nouns.card import Resolved
 from gateway.access.nouns.cards import IN_A_WAREHOUSE, VISIBLE_BY
 from gateway.access.nouns.refs import UNUSED_ID, NamespaceIdRef, NamespaceRef, ObjectKey, ObjectType, Ref, TabularRef
 from gateway.access.nouns.resolved import (
@@ -22,7 +23,6 @@ from gateway.access.nouns.resolved import (
     ResolvedWarehouse,
     warehouse_of,
 )
-from gateway.access.nouns.row import Resolved
 from gateway.access.operation import Operation
 from gateway.access.ports import Pin, Question
 

@@ -34,6 +34,7 @@ from gateway.access.events.change_event import (
     type_of,
 )
 from gateway.access.events.event_redaction import without_secrets
+from gateway.access.nouns.card import Resolved
 from gateway.access.nouns.resolved import (
     Resolution,
     ResolvedGenericTable,
@@ -42,7 +43,6 @@ from gateway.access.nouns.resolved import (
     ResolvedView,
     warehouse_of,
 )
-from gateway.access.nouns.row import Resolved
 from gateway.access.operation import ChangeOperation, Operation, SystemTask
 from gateway.iceberg.identifiers import Namespace
 from gateway.iceberg.wire import RenameRequest, TableIdentifierBody

@@ -6,6 +6,7 @@ from __future__ import annotations
 from gateway.access.audit.audit_record import AuditedResource
 from gateway.access.decisions.policy import PolicyResource
 from gateway.access.nouns import refs
+from gateway.access.nouns.card import Resolved
 from gateway.access.nouns.project import ResolvedProject
 from gateway.access.nouns.resolved import (
     NO_FORMER_NAMES,
@@ -19,7 +20,6 @@ from gateway.access.nouns.resolved import (
     warehouse_of,
 )
 from gateway.access.nouns.role import ResolvedRole
-from gateway.access.nouns.row import Resolved
 from gateway.access.operation import Operation
 
 _MAX_NAME_CHARACTERS = 2048

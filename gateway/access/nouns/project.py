@@ -6,11 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gateway.access.nouns.card import Card
+from gateway.access.nouns.card import Card, Resolved
 from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import IdRef, ObjectType
 from gateway.access.nouns.relations import Can
-from gateway.access.nouns.row import Resolved
 from gateway.iceberg.errors import CatalogError, ForbiddenException
 
 

@@ -13,8 +13,8 @@ import msgspec
 from gateway.access.actor import Actor
 from gateway.access.delegate_grants import DelegateGrant
 from gateway.access.engine_probes import EngineProbes
+from gateway.access.nouns.card import Resolved
 from gateway.access.nouns.refs import ObjectType, Ref
-from gateway.access.nouns.row import Resolved
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 
 

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
-from gateway.access.nouns.card import Card
+from gateway.access.nouns.card import Card, ResolvedInProject
 from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import IdRef, ObjectType
 from gateway.access.nouns.relations import Can
-from gateway.access.nouns.row import ResolvedInProject
 from gateway.iceberg.errors import CatalogError, ForbiddenException
 
 

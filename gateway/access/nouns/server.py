@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 from uuid import UUID
 
-from gateway.access.nouns.card import Card
+from gateway.access.nouns.card import Card, Resolved
 from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import ObjectType, Ref, Requested
 from gateway.access.nouns.relations import Can
-from gateway.access.nouns.row import Resolved
 from gateway.iceberg.errors import ForbiddenException
 
 

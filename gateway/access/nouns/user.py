@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
-from gateway.access.nouns.card import Card
+from gateway.access.nouns.card import Card, Resolved
 from gateway.access.nouns.refs import IdRef, ObjectType
-from gateway.access.nouns.row import Resolved
 from gateway.iceberg.errors import CatalogError, ForbiddenException
 
 

@@ -17,6 +17,7 @@ from gateway.access.actor import Actor
 from gateway.access.delegate_grants import delegate_grants
 from gateway.access.engine_probes import EngineProbes, ProbeRules, probe_states
 from gateway.access.nouns import refs
+from gateway.access.nouns.card import Resolved
 from gateway.access.nouns.cards import CARDS
 from gateway.access.nouns.project import ProjectRef
 from gateway.access.nouns.resolved import (
@@ -29,7 +30,6 @@ from gateway.access.nouns.resolved import (
     ResolvedView,
     warehouse_of,
 )
-from gateway.access.nouns.row import Resolved
 from gateway.access.nouns.server import ServerRef
 from gateway.db.engine.database import Database
 from gateway.db.policies.policy_inputs import PolicyRows

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from gateway.access.nouns.card import Resolved
 from gateway.access.nouns.resolved import (
     ResolvedGenericTable,
     ResolvedNamespace,
@@ -12,7 +13,6 @@ from gateway.access.nouns.resolved import (
     ResolvedView,
     ResolvedWarehouse,
 )
-from gateway.access.nouns.row import Resolved
 from gateway.db.pools.rows import AnyRow
 from gateway.db.tables.former_names import former_from
 from gateway.iceberg.identifiers import Namespace, TableIdentifier

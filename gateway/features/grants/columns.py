@@ -7,9 +7,9 @@ import re
 from typing import Final
 
 from gateway.access.management_errors import AmbiguousColumn, ColumnNotFound
+from gateway.access.nouns.card import Resolved
 from gateway.access.nouns.refs import ObjectKey, column_key, field_of
 from gateway.access.nouns.resolved import Excerpt, ResolvedTable
-from gateway.access.nouns.row import Resolved
 from gateway.access.operation import Operation
 from gateway.access.operations.grant_lists import OfColumn
 from gateway.access.operations.grants import Assignment

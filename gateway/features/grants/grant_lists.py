@@ -12,11 +12,11 @@ from uuid import UUID
 from gateway.access.decisions.hypothetical_evaluation import HypotheticalCheck
 from gateway.access.delegation_limits import ActsFor, limits_of
 from gateway.access.door.permit import Permit
+from gateway.access.nouns.card import Resolved
 from gateway.access.nouns.cards import GRANTABLE
 from gateway.access.nouns.privileges import Privilege, granting
 from gateway.access.nouns.refs import ObjectKey, ObjectType, Ref, field_of, table_of
 from gateway.access.nouns.relations import Can
-from gateway.access.nouns.row import Resolved
 from gateway.access.nouns.server import ServerRef
 from gateway.access.operation import Operation
 from gateway.access.operations.grant_lists import (

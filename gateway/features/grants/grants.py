@@ -19,6 +19,7 @@ from gateway.access.management_errors import (
     require_remaining_admin,
 )
 from gateway.access.nouns.authz_errors import not_found
+from gateway.access.nouns.card import Resolved
 from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.project import ResolvedProject
 from gateway.access.nouns.refs import ObjectKey, ObjectType, Ref, field_of
@@ -30,7 +31,6 @@ from gateway.access.nouns.resolved import (
     ResolvedView,
     ResolvedWarehouse,
 )
-from gateway.access.nouns.row import Resolved
 from gateway.access.operation import Operation
 from gateway.access.operations.grant_lists import (
     ChangeColumnGrants,

@@ -11,13 +11,13 @@ from uuid import UUID
 import structlog
 
 from gateway.access.door.permit import Permit
+from gateway.access.nouns.card import Resolved
 from gateway.access.nouns.data_policy import ResolvedDataPolicy
 from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import ObjectKey, ObjectType, Ref
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.resolved import ResolvedView
 from gateway.access.nouns.role import ResolvedRole
-from gateway.access.nouns.row import Resolved
 from gateway.access.operation import Operation
 from gateway.access.operations.grant_lists import ChangeColumnGrants, ChangeGrants, WriteColumnAssignments
 from gateway.access.operations.grants import WriteAssignments

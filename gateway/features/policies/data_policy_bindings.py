@@ -12,10 +12,10 @@ import msgspec
 
 from gateway.access.door.permit import Permit
 from gateway.access.nouns.authz_errors import forbidden, not_found
+from gateway.access.nouns.card import Resolved
 from gateway.access.nouns.refs import WarehouseRef
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.resolved import ResolvedGenericTable, ResolvedNamespace, ResolvedTable, ResolvedWarehouse
-from gateway.access.nouns.row import Resolved
 from gateway.access.nouns.tag import ResolvedTag
 from gateway.access.operations.data_policies import (
     BindDataPolicy,

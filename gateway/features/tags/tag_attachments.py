@@ -11,6 +11,7 @@ from uuid import UUID
 from gateway.access.door.permit import Permit
 from gateway.access.management_errors import ColumnNotFound, TagSuggestionsDisabled
 from gateway.access.nouns.authz_errors import not_found
+from gateway.access.nouns.card import Resolved
 from gateway.access.nouns.refs import ObjectKey, ObjectType, Ref, TableRef
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.resolved import (
@@ -21,7 +22,6 @@ from gateway.access.nouns.resolved import (
     ResolvedView,
     warehouse_of,
 )
-from gateway.access.nouns.row import Resolved
 from gateway.access.nouns.tag import TagActionForbidden
 from gateway.access.operations.tag_attachments import (
     AttachColumnTag,

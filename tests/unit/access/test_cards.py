@@ -8,15 +8,13 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from gateway.access.nouns.card import Card
-from gateway.access.nouns.cards import CARDS, IN_A_WAREHOUSE, LEVELS, OUTSIDE
+from gateway.access.nouns.card import Card, Resolved
+from gateway.access.nouns.cards import CARDS, IN_A_WAREHOUSE, LEVELS, OUTSIDE, policy_operation_name
 from gateway.access.nouns.data_policy import DataPolicyRef
-from gateway.access.nouns.policy_operation_names import policy_operation_name
 from gateway.access.nouns.project import ProjectRef
 from gateway.access.nouns.refs import ObjectType, Ref
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.role import RoleRef
-from gateway.access.nouns.row import Resolved
 from gateway.access.nouns.tag import TagNameRef, TagRef
 from gateway.api.path_refs import REFS, read_path
 from gateway.db.resolver.resolver_statements import STATEMENTS, lookup_of
@@ -110,7 +108,7 @@ def test_names_on_cards_follow_from_no_rule() -> None:
         without: dict[ObjectType, Card] = {**CARDS, type: msgspec.structs.replace(card, policy_operations={})}
         for relation, name in card.policy_operations.items():
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("gateway.access.nouns.policy_operation_names.CARDS", without)
+                patch.setattr("gateway.access.nouns.cards.CARDS", without)
                 assert policy_operation_name(type, relation) != name, (type, relation)
 
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from uuid import UUID
 
+from gateway.access.nouns.card import Resolved
 from gateway.access.nouns.describe import describe_target
 from gateway.access.nouns.refs import NamespaceRef, Table, TabularRef
 from gateway.access.nouns.resolved import FormerNames, Resolution, ResolvedNamespace, ResolvedTable, ResolvedWarehouse
-from gateway.access.nouns.row import Resolved
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 
 W, TOP, DEEP, T = (UUID(int=number) for number in range(1, 5))

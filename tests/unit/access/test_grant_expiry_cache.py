@@ -18,9 +18,9 @@ from gateway.access.actor import Actor
 from gateway.access.decisions.grant_expiry import ExpiryCache
 from gateway.access.door.door import Door
 from gateway.access.door.permit import Permit
+from gateway.access.nouns.card import Resolved
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.resolved import Resolution
-from gateway.access.nouns.row import Resolved
 from gateway.access.operations.credentials import VendCredentials
 from gateway.access.ports import Pin, Question
 from tests.access import world
