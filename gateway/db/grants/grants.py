@@ -25,7 +25,7 @@ from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db.grants.grant_ends import Ended, end
 from gateway.db.pools.rows import AnyRow, columns_of
 from gateway.db.schema.grants import grant_history, grants
-from gateway.db.schema.objects import TABLES
+from gateway.db.schema.objects import IN_PROJECTS, TABLES
 from gateway.db.schema.tables import tables
 from gateway.db.schema.warehouses import projects
 
@@ -259,12 +259,15 @@ _HELD = text(
 )
 
 
+_IN_PROJECTS = " ".join(
+    f"left join {table.name} on {table.name}.id = case g.object_type when '{type.value}' then g.object_id::uuid end"
+    for type, table in IN_PROJECTS.items()
+)
+_PROJECT_IDS = ", ".join(f"{table.name}.project_id" for table in IN_PROJECTS.values())
 _OF_PRINCIPAL = text(
     f"""
     select {columns_of(grants, "g")} from grants g
-    left join roles r on r.id = case g.object_type when 'role' then g.object_id::uuid end
-    left join data_policies p on p.id = case g.object_type when 'data_policy' then g.object_id::uuid end
-    left join tags d on d.id = case g.object_type when 'tag' then g.object_id::uuid end
+    {_IN_PROJECTS}
     left join tables t
         on t.id = case when g.object_type in ('table', 'view', 'generic_table') then g.object_id::uuid
             when g.object_type = 'column' then split_part(g.object_id, '.', 1)::uuid end
@@ -276,7 +279,7 @@ _OF_PRINCIPAL = text(
         and (g.expires_at is null or g.expires_at > clock_timestamp())
         and case g.object_type when 'server' then true
             when 'project' then g.object_id = :project_id
-            else coalesce(w.project_id, r.project_id, p.project_id, d.project_id) = :project_id end
+            else coalesce(w.project_id, {_PROJECT_IDS}) = :project_id end
     order by g.id limit :limit
     """  # noqa: S608 - composed of names of the schema; every value is a bound parameter
 )

@@ -8,6 +8,8 @@ from typing import Final
 
 from sqlalchemy import Table
 
+from gateway.access.nouns.card import ResolvedInProject
+from gateway.access.nouns.cards import CARDS
 from gateway.access.nouns.refs import ObjectType
 from gateway.db.schema.policies import data_policies, tags
 from gateway.db.schema.principals import roles, users
@@ -29,3 +31,8 @@ TABLES: Final[Mapping[ObjectType, Table]] = {
     ObjectType.TAG: tags,
 }
 """Columns are in the rows of their tables."""
+
+IN_PROJECTS: Final[Mapping[ObjectType, Table]] = {
+    type: TABLES[type] for type, card in CARDS.items() if issubclass(card.row, ResolvedInProject)
+}
+"""Object types that are in a project directly, and in no warehouse. Their tables have a `project_id`."""

@@ -23,6 +23,7 @@ from gateway.access.nouns.privileges import TRAVERSE_REASONS
 from gateway.access.nouns.refs import ObjectKey, ObjectType, table_of
 from gateway.access.tuples import ALL_USERS, MANAGED_ACCESS, READ_COLUMNS, Principal, PrincipalType, TupleKey
 from gateway.db.engine.database import Database
+from gateway.db.schema.objects import IN_PROJECTS
 from gateway.db.tuples.outbox import STRUCTURAL, key_arrays
 
 TRAVERSE = "traverse"
@@ -108,19 +109,20 @@ _ACTIVE = """
         select 1 from scim_users u where u.user_id = a.subject_id and not u.active))
 """
 
-_EDGES = """
+_OF_PROJECTS = " ".join(
+    f"when '{type.value}' then a.relation = 'project' and a.subject_type = 'project' "  # noqa: S608 - names of the schema
+    f"and exists (select 1 from {table.name} o where o.id = a.object_id::uuid and o.project_id = a.subject_id)"
+    for type, table in IN_PROJECTS.items()
+)
+
+_EDGES = f"""
     select a.ord, null::timestamptz as until from edges a where case a.object_type
         when 'project' then a.relation = 'server' and a.subject_type = 'server'
             and exists (select 1 from projects p where p.id = a.object_id)
             and exists (select 1 from server s where s.id = a.subject_id::uuid)
         when 'warehouse' then a.relation = 'project' and a.subject_type = 'project'
             and exists (select 1 from warehouses w where w.id = a.object_id::uuid and w.project_id = a.subject_id)
-        when 'role' then a.relation = 'project' and a.subject_type = 'project'
-            and exists (select 1 from roles r where r.id = a.object_id::uuid and r.project_id = a.subject_id)
-        when 'data_policy' then a.relation = 'project' and a.subject_type = 'project'
-            and exists (select 1 from data_policies p where p.id = a.object_id::uuid and p.project_id = a.subject_id)
-        when 'tag' then a.relation = 'project' and a.subject_type = 'project'
-            and exists (select 1 from tags d where d.id = a.object_id::uuid and d.project_id = a.subject_id)
+        {_OF_PROJECTS}
         when 'namespace' then a.relation = 'parent' and exists (
             select 1 from namespaces n where n.id = a.object_id::uuid and case a.subject_type
                 when 'warehouse' then n.parent_id is null and n.warehouse_id = a.subject_id::uuid
@@ -137,7 +139,7 @@ _EDGES = """
             select 1 from tables t where t.id = a.object_id::uuid and t.namespace_id = a.subject_id::uuid
                 and t.kind = 'generic_table')
         else false end
-"""
+"""  # noqa: S608 - composed of names of the schema
 
 _GRANTED = f"""
     select a.ord, case when bool_and(g.expires_at is not null) then max(g.expires_at) end as until

@@ -17,6 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.access.nouns.refs import ObjectKey, ObjectType, table_of
 from gateway.access.tuples import ALL_USERS, MANAGED_ACCESS, Principal, PrincipalType, TupleKey
 from gateway.db.engine.database import Database
+from gateway.db.schema.objects import IN_PROJECTS
 from gateway.db.tuples.desired_tuples import Containers, containers_of, following
 
 # Roles are followed through every relation, so that the model alone decides which relations make members. Expired
@@ -40,13 +41,11 @@ _PROJECTS: Final = text(
     "select p.id, s.id::text as server_id from projects p cross join server s where p.id = any(cast(:ids as text[]))"
 )
 _OF_PROJECTS: Final = text(
-    """
-    select 'role' as type, id::text, project_id from roles where id::text = any(cast(:ids as text[]))
-    union all
-    select 'data_policy', id::text, project_id from data_policies where id::text = any(cast(:ids as text[]))
-    union all
-    select 'tag', id::text, project_id from tags where id::text = any(cast(:ids as text[]))
-    """
+    " union all ".join(
+        f"select '{type.value}' as type, id::text, project_id from {table.name} "  # noqa: S608 - names of the schema
+        "where id::text = any(cast(:ids as text[]))"
+        for type, table in IN_PROJECTS.items()
+    )
 )
 _MANAGED: Final = text(
     """
@@ -110,7 +109,7 @@ async def _edges(
     """Return the edges from the objects up to the server, and the flags of their containers."""
     found: list[TupleKey] = []
     projects: set[str] = set()
-    ids = [key.id for key in objects if key.type in (ObjectType.ROLE, ObjectType.DATA_POLICY, ObjectType.TAG)]
+    ids = [key.id for key in objects if key.type in IN_PROJECTS]
     for row in await connection.execute(_OF_PROJECTS, {"ids": ids}) if ids else ():
         project = ObjectKey(ObjectType.PROJECT, row.project_id)
         found.append(TupleKey(project, "project", ObjectKey(ObjectType(row.type), row.id)))

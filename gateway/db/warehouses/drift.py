@@ -27,6 +27,7 @@ from gateway.db.pools.compiled_reads import DirectRead
 from gateway.db.pools.rows import AnyRow, columns_of
 from gateway.db.schema.changes import drift_watch
 from gateway.db.schema.grants import grants as grants_table
+from gateway.db.schema.objects import IN_PROJECTS
 from gateway.db.schema.warehouses import server, warehouses
 from gateway.db.tables import tables
 from gateway.db.tuples import managed_access
@@ -248,21 +249,15 @@ _EDGE_ROWS: Final = {
                managed_access
         from warehouses where (cast(:after as text) is null or id > cast(:after as uuid)) order by id limit :limit
     """,
-    Source.ROLES: """
-        select id, 'role' as object_type, 'project' as relation, 'project' as parent_type, project_id as parent_id,
-               false as managed_access
-        from roles where (cast(:after as text) is null or id > cast(:after as uuid)) order by id limit :limit
-    """,
-    Source.DATA_POLICIES: """
-        select id, 'data_policy' as object_type, 'project' as relation, 'project' as parent_type,
-               project_id as parent_id, false as managed_access
-        from data_policies where (cast(:after as text) is null or id > cast(:after as uuid)) order by id limit :limit
-    """,
-    Source.TAGS: """
-        select id, 'tag' as object_type, 'project' as relation, 'project' as parent_type, project_id as parent_id,
-               false as managed_access
-        from tags where (cast(:after as text) is null or id > cast(:after as uuid)) order by id limit :limit
-    """,
+    **{
+        Source(table.name): f"""
+            select id, '{type.value}' as object_type, 'project' as relation, 'project' as parent_type,
+                   project_id as parent_id, false as managed_access
+            from {table.name} where (cast(:after as text) is null or id > cast(:after as uuid))
+            order by id limit :limit
+        """  # noqa: S608 - composed of names of the schema
+        for type, table in IN_PROJECTS.items()
+    },
     Source.NAMESPACES: """
         select id, 'namespace' as object_type, 'parent' as relation,
                case when parent_id is null then 'warehouse' else 'namespace' end as parent_type,

@@ -11,8 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.db.pools.rows import AnyRow
-from gateway.db.schema.policies import data_policies, tags
-from gateway.db.schema.principals import roles
+from gateway.db.schema.objects import IN_PROJECTS
 from gateway.db.schema.warehouses import projects, warehouses
 from gateway.iceberg.identifiers import fold
 
@@ -57,7 +56,7 @@ async def delete_if_empty(connection: AsyncConnection, id: str) -> bool | None:
     locked = select(projects.c.id).where(projects.c.id == id).with_for_update()
     if (await connection.execute(locked)).one_or_none() is None:
         return None
-    contents = (warehouses, roles, tags, data_policies)
+    contents = (warehouses, *IN_PROJECTS.values())
     inside = select(or_(*(exists().where(each.c.project_id == id) for each in contents)))
     if (await connection.execute(inside)).scalar_one() is True:
         return False
