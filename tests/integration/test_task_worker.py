@@ -27,7 +27,7 @@ from gateway.db.migrate import run_migrations
 from gateway.db.tasks import task_lists, task_queues, task_runs, tasks
 from gateway.db.tasks.task_queues import QueueSettings
 from gateway.db.tasks.task_runs import Task
-from gateway.db.tasks.tasks import Queue, Status
+from gateway.db.tasks.tasks import Payload, PurgedLocation, Queue, Status
 from gateway.features.tasks.worker import Handler, Worker, report
 from gateway.storage.errors import StorageUnavailable
 from gateway.worker_processes import die_with_parent
@@ -72,7 +72,7 @@ class WorkerStack:
             result = await connection.execute(text(statement), values)
             return list(result.all()) if result.returns_rows else []
 
-    async def add(self, queue: Queue = Queue.TABULAR_PURGE, **payload: str) -> UUID:
+    async def add(self, queue: Queue = Queue.TABULAR_PURGE, payload: Payload | None = None) -> UUID:
         async with self.database.transaction() as connection:
             added = await tasks.add(
                 connection, queue, warehouse_id=self.rows.warehouses[0], entity_id=uuid4(), payload=payload
@@ -132,7 +132,7 @@ async def test_failing_queue_does_not_block_slots_of_other_queues(stack: WorkerS
 
     async def purge(task: Task) -> None:
         nonlocal at_once, most
-        if "broken" in task.payload:
+        if task.stored_payload:
             raise ZeroDivisionError("of the test")
         at_once += 1
         most = max(most, at_once)
@@ -146,7 +146,7 @@ async def test_failing_queue_does_not_block_slots_of_other_queues(stack: WorkerS
     async def quick(task: Task) -> None:
         await stack.done(task)
 
-    broken = await stack.add(broken="yes")
+    broken = await stack.add(payload=PurgedLocation("s3://broken/", "broken"))
     others = [await stack.add() for _ in range(5)]
     swift = await stack.add(Queue.SOFT_DELETION)
 

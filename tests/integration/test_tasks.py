@@ -14,7 +14,7 @@ from sqlalchemy import text
 from gateway.db.engine.database import Database
 from gateway.db.tasks import task_runs, tasks
 from gateway.db.tasks.task_runs import Task, TaskLost
-from gateway.db.tasks.tasks import Cancellation, Queue, Status
+from gateway.db.tasks.tasks import Cancellation, FileDisposal, Files, PurgedLocation, Queue, Status
 from tests.contract.world import Loop
 from tests.integration.parts import Parts, Rows, running_parts
 
@@ -60,7 +60,7 @@ class Tasks:
             queue,
             warehouse_id=self.rows.warehouses[0],
             entity_id=entity or uuid4(),
-            payload={"location": "s3://b/t/"},
+            payload=PurgedLocation("s3://b/t/", "//b/t/"),
             **named,
         )
         assert isinstance(added, UUID)
@@ -105,10 +105,30 @@ def test_a_task_is_taken_by_one_worker_and_only_when_it_is_due(there: Tasks) -> 
     assert there.take() is None
 
 
+@pytest.mark.parametrize(
+    ("payload", "stored"),
+    [
+        (FileDisposal(Files.PURGE), '{"files": "purge"}'),
+        (FileDisposal(Files.LAST, "s3://b/t/m.json"), '{"files": "last", "last_file": "s3://b/t/m.json"}'),
+        (PurgedLocation("s3://b/t/", "b/t/"), '{"location": "s3://b/t/", "location_key": "b/t/"}'),
+        (None, "{}"),
+    ],
+)
+def test_a_payload_is_stored_and_read_as_earlier_versions_did(
+    there: Tasks, payload: FileDisposal | PurgedLocation | None, stored: str
+) -> None:
+    entity = {"warehouse_id": there.rows.warehouses[0], "entity_id": uuid4()}
+    id = there.do(tasks.add, Queue.SOFT_DELETION, payload=payload, **entity)
+    assert there.sql("select payload::text from tasks where id = :id", id=id)[0].payload == stored
+    there.sql("update tasks set payload = cast(:stored as jsonb) where id = :id", id=id, stored=stored)
+    task = taken(there.take())
+    assert payload is None or task.payload(type(payload)) == payload
+
+
 def test_an_entity_has_one_active_task_of_a_queue(there: Tasks) -> None:
     table = uuid4()
     there.add(entity=table)
-    again = {"warehouse_id": there.rows.warehouses[0], "entity_id": table, "payload": {}}
+    again = {"warehouse_id": there.rows.warehouses[0], "entity_id": table}
     assert there.do(tasks.add, Queue.TABULAR_PURGE, **again) is None
     there.do(task_runs.finish, taken(there.take()))
     assert there.do(tasks.add, Queue.TABULAR_PURGE, **again) is not None

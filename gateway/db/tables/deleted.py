@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from uuid import UUID
 
 from sqlalchemy import delete, func, select, text, tuple_, update
@@ -16,7 +16,7 @@ from gateway.db.pools.rows import AnyRow
 from gateway.db.schema.tables import namespaces, tables
 from gateway.db.tables import pending_files, retired_locations
 from gateway.db.tables.tables import clashes, schedule_purge
-from gateway.db.tasks.tasks import ACTIVE, Queue, cancel_all
+from gateway.db.tasks.tasks import ACTIVE, FileDisposal, Files, Queue, cancel_all
 
 
 async def mark(connection: AsyncConnection, id: UUID, *, by: str) -> None:
@@ -92,7 +92,7 @@ async def cancel_end(connection: AsyncConnection, ids: Sequence[UUID], *, reason
 async def dispose_files(
     connection: AsyncConnection,
     id: UUID,
-    then: Mapping[str, str],
+    then: FileDisposal,
     *,
     kind: ObjectType,
     warehouse_id: UUID,
@@ -101,11 +101,11 @@ async def dispose_files(
     parent: UUID | None = None,
     purge_in_seconds: float = 0.0,
 ) -> None:
-    """Handle the files of a deleted row according to `then` (`gateway.features.deletion.drops.Files`, and `last_file`).
+    """Handle the files of a deleted row according to `then`.
 
     A purge begins after `purge_in_seconds`. `parent` is the task that deletes the row.
     """
-    if then["files"] == "purge":
+    if then.files is Files.PURGE:
         await schedule_purge(
             connection,
             id,
@@ -116,8 +116,8 @@ async def dispose_files(
             parent=parent,
             in_seconds=purge_in_seconds,
         )
-    elif "last_file" in then:
-        await pending_files.add(connection, warehouse_id, [then["last_file"]])
+    elif then.last_file is not None:
+        await pending_files.add(connection, warehouse_id, [then.last_file])
 
 
 _DELETED = """

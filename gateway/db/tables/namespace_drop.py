@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+import msgspec
 from sqlalchemy import ARRAY, Column, ColumnElement, any_, cast, delete, func, text, update
 from sqlalchemy.dialects.postgresql import UUID as PostgresUUID
 from sqlalchemy.dialects.postgresql import insert
@@ -27,7 +28,7 @@ from gateway.db.schema.tables import namespaces, retired_locations, tables
 from gateway.db.schema.tasks import tasks
 from gateway.db.tables import namespace_move, pending_files
 from gateway.db.tables import namespaces as spaces
-from gateway.db.tasks.tasks import ACTIVE, Queue, Status
+from gateway.db.tasks.tasks import ACTIVE, Files, PurgedLocation, Queue, Status
 from gateway.db.tuples import managed_access, outbox
 from gateway.db.tuples.desired_tuples import following, path_above
 from gateway.db.tuples.outbox import Pending
@@ -97,7 +98,7 @@ async def remove(connection: AsyncConnection, tree: Tree, *, purged: Sequence[An
     """
     ids = [row.id for row in tree.tabulars]
     cancelled = await _cancel_tasks(connection, ids)
-    to_purge = {row.id for row in purged} | {row.entity_id for row in cancelled if row.files == "purge"}
+    to_purge = {row.id for row in purged} | {row.entity_id for row in cancelled if row.files == Files.PURGE}
     await _schedule_purges(connection, tree, [row for row in tree.tabulars if row.id in to_purge])
     last = [row.last_file for row in cancelled if row.last_file is not None and row.entity_id not in to_purge]
     for start in range(0, len(last), _FILES_AT_ONCE):
@@ -159,7 +160,7 @@ async def _schedule_purges(connection: AsyncConnection, tree: Tree, rows: Sequen
                 "entity_type": row.kind,
                 "entity_id": row.id,
                 "entity_name": [*levels[row.namespace_id], row.name],
-                "payload": {"location": row.location, "location_key": row.location_key},
+                "payload": msgspec.to_builtins(PurgedLocation(row.location, row.location_key)),
             }
             for row in rows
         ],

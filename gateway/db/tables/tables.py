@@ -22,7 +22,7 @@ from gateway.db.schema.warehouses import warehouses
 from gateway.db.tables import retired_locations
 from gateway.db.tables.excerpts import document_values
 from gateway.db.tables.retired_locations import REACHABLE, overlaps
-from gateway.db.tasks.tasks import ACTIVE, Queue
+from gateway.db.tasks.tasks import ACTIVE, PurgedLocation, Queue
 from gateway.db.tasks.tasks import add as add_task
 from gateway.db.tuples.desired_tuples import path_above
 from gateway.iceberg.identifiers import fold
@@ -168,7 +168,7 @@ async def schedule_purge(
         warehouse_id=warehouse_id,
         entity_id=id,
         entity_type=kind,
-        payload={"location": location, "location_key": location_key},
+        payload=PurgedLocation(location, location_key),
         parent=parent,
         in_seconds=in_seconds,
     )

@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 from uuid import UUID
 
+import msgspec
 from sqlalchemy import ColumnElement, Float, and_, case, cast, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.db.pools.rows import AnyRow
 from gateway.db.schema.tasks import ACTIVE_TASKS, task_queue_configs, tasks
-from gateway.db.tasks.tasks import BEGUN, Queue, Status, interval, log_attempt, over
+from gateway.db.tasks.tasks import BEGUN, Payload, Queue, Status, interval, log_attempt, over
+
+_P = TypeVar("_P", bound=Payload)
 
 MAX_ATTEMPTS: Final = 5
 """Limit of the failing attempts of a task."""
@@ -54,7 +57,11 @@ class Task:
     attempt: int
     tries: int
     stale_seconds: float
-    payload: Mapping[str, str]
+    stored_payload: object
+
+    def payload(self, kind: type[_P]) -> _P:
+        """Return the payload, whose kind is that of the queue. Raises msgspec.ValidationError for another kind."""
+        return msgspec.convert(self.stored_payload, kind)
 
     @property
     def warehouse_id(self) -> UUID:
@@ -258,7 +265,7 @@ def _task(row: AnyRow) -> Task:
         attempt=row.attempt + 1,
         tries=row.attempt + 1 - row.interruptions,
         stale_seconds=row.stale_seconds,
-        payload=row.payload,
+        stored_payload=row.payload,
     )
 
 

@@ -6,12 +6,13 @@ This module schedules, delays and cancels tasks, in the transaction of the chang
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 from uuid import UUID
 
+import msgspec
 from sqlalchemy import ARRAY, ColumnElement, Function, Text, cast, func, literal, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -61,13 +62,40 @@ class Cancellation(StrEnum):
     """A worker runs the task, so it continues."""
 
 
+class Payload(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a task needs to know besides its entity. It is stored as JSON; most tasks need nothing."""
+
+
+class Files(StrEnum):
+    """The handling of a table's files after its permanent deletion."""
+
+    PURGE = "purge"
+    KEEP = "keep"
+    LAST = "last"
+    """Delete the last metadata file after the cleanup window. Until then it can be registered again."""
+
+
+class FileDisposal(Payload, frozen=True):
+    """The payload of `SOFT_DELETION`: what the drop requested for the files, and the last metadata file to delete."""
+
+    files: Files
+    last_file: str | None = None
+
+
+class PurgedLocation(Payload, frozen=True):
+    """The payload of `TABULAR_PURGE`."""
+
+    location: str
+    location_key: str
+
+
 async def add(
     connection: AsyncConnection,
     queue: Queue,
     *,
     warehouse_id: UUID,
     entity_id: UUID,
-    payload: Mapping[str, str],
+    payload: Payload | None = None,
     entity_type: str = "table",
     entity_name: Sequence[str] = (),
     in_seconds: float = 0.0,
@@ -90,7 +118,7 @@ async def add(
             entity_id=entity_id,
             entity_name=list(entity_name) if entity_name else _known_name(entity_id, parent),
             parent_task_id=parent,
-            payload=dict(payload),
+            payload={} if payload is None else msgspec.to_builtins(payload),
             scheduled_for=func.clock_timestamp() + interval(in_seconds) if at is None else at,
         )
         .on_conflict_do_nothing()

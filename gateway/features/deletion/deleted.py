@@ -18,7 +18,7 @@ from gateway.db.tables import deleted, namespaces, tables
 from gateway.db.tables.documents import Document
 from gateway.db.tasks import task_runs
 from gateway.db.tasks.task_runs import Task
-from gateway.db.tasks.tasks import Queue
+from gateway.db.tasks.tasks import FileDisposal, Queue
 from gateway.db.tuples.delivery import TupleDelivery
 from gateway.db.tuples.outbox import Pending
 from gateway.db.tuples.ownership import record_deleted
@@ -148,11 +148,11 @@ class SoftDeletion:
         self, connection: Connection, permit: Permit[ExpireDeleted], task: Task, row: AnyRow
     ) -> list[Pending]:
         above = await tables.containers(connection, row.id)
-        kind = ObjectType(row.kind)
+        kind, then = ObjectType(row.kind), task.payload(FileDisposal)
         await deleted.dispose_files(
             connection,
             row.id,
-            task.payload,
+            then,
             kind=kind,
             warehouse_id=task.warehouse_id,
             location=row.location,
@@ -161,7 +161,7 @@ class SoftDeletion:
         )
         await deleted.remove(connection, [row.id])
         permit.pending_audit.add_details(
-            table_id=str(row.id), kind=row.kind, location=row.location, files=task.payload["files"]
+            table_id=str(row.id), kind=row.kind, location=row.location, files=then.files.value
         )
         return await record_deleted(
             connection,

@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
 from typing import Final
 
 from gateway.access.dependency_errors import DatabaseUnavailable
@@ -16,7 +14,7 @@ from gateway.access.operation import Operation
 from gateway.db.engine.database import Connection
 from gateway.db.tables import deleted, namespaces, tables
 from gateway.db.tasks import tasks
-from gateway.db.tasks.tasks import Queue
+from gateway.db.tasks.tasks import FileDisposal, Files, Queue
 from gateway.db.tuples.outbox import Pending
 from gateway.db.tuples.ownership import record_deleted
 from gateway.features.approvals.change_approval import UNCONDITIONAL, Approval
@@ -31,15 +29,6 @@ from gateway.iceberg.errors import (
 )
 from gateway.iceberg.identifiers import TableIdentifier
 from gateway.storage.registry import parse_location
-
-
-class Files(StrEnum):
-    """The handling of a table's files after its permanent deletion."""
-
-    PURGE = "purge"
-    KEEP = "keep"
-    LAST = "last"
-    """Delete the last metadata file after the cleanup window. Until then it can be registered again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +98,7 @@ async def drop_tabular(
         files = Files.KEEP
     location = parse_location(now.location)
     last = own_files(location, [now.metadata_location]) if files is Files.LAST else []
-    payload: Mapping[str, str] = {"files": files.value, **({"last_file": last[0]} if last else {})}
+    then = FileDisposal(files, last[0] if last else None)
     warehouse = dropped.warehouse
     if now.keep_seconds is not None and not force:
         await deleted.mark(connection, dropped.id, by=permit.actor.id)
@@ -119,7 +108,7 @@ async def drop_tabular(
             warehouse_id=warehouse.id,
             entity_id=dropped.id,
             entity_type=dropped.key.type.value,
-            payload=payload,
+            payload=then,
             in_seconds=float(now.keep_seconds),
         )
         if task is None:
@@ -130,7 +119,7 @@ async def drop_tabular(
     await deleted.dispose_files(
         connection,
         dropped.id,
-        payload,
+        then,
         kind=dropped.key.type,
         warehouse_id=warehouse.id,
         location=now.location,

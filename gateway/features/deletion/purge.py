@@ -18,7 +18,7 @@ from gateway.db.engine.database import Database
 from gateway.db.tables import retired_locations, tables
 from gateway.db.tasks import task_runs
 from gateway.db.tasks.task_runs import Task
-from gateway.db.tasks.tasks import Queue, Status
+from gateway.db.tasks.tasks import PurgedLocation, Queue, Status
 from gateway.features.system_admission import admitted
 from gateway.features.tasks.worker import report
 from gateway.scope.credential import Credential
@@ -53,7 +53,7 @@ class Purge:
 
     async def __call__(self, task: Task) -> None:
         """Delete page by page. An interrupted run is repeated."""
-        operation = PurgeTable(WarehouseRef(task.warehouse_id), task.entity_id, task.payload["location"])
+        operation = PurgeTable(WarehouseRef(task.warehouse_id), task.entity_id, task.payload(PurgedLocation).location)
         async with admitted(self._door, Queue.TABULAR_PURGE.value, str(task.id), operation) as permit:
             location = parse_location(operation.location)
             permit.pending_audit.add_details(location=location.text, table_id=str(operation.table_id))

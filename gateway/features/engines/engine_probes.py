@@ -37,7 +37,7 @@ from gateway.access.operations.engine_probes import (
 from gateway.db.engine.database import Connection
 from gateway.db.grants import engine_probes
 from gateway.db.pools.rows import AnyRow
-from gateway.features.engines.probe_challenges import Challenge, ProbeResult, judge, judge_read, new_rows
+from gateway.features.engines.probe_challenges import Challenge, LastProbe, ProbeResult, judge, judge_read, new_rows
 from gateway.features.kit import Kit, UseCases
 from gateway.verification.engine_reads import EngineAddress, EngineNotReached
 
@@ -114,9 +114,7 @@ class EngineProbes(UseCases):
         operation, warehouse_id = permit.operation, permit.operation.warehouse.warehouse_id
         async with self._database.read() as connection:
             rows = await engine_probes.in_warehouse(connection, warehouse_id)
-            row = next(
-                (each for each in rows if each.challenge and each.challenge["id"] == str(operation.probe_id)), None
-            )
+            row = next((each for each in rows if _has_probe(each, operation.probe_id)), None)
             challenge = _open(row)
             engine: str = "" if row is None else row.engine
             _require_opener(permit.actor.id, challenge, engine)
@@ -238,7 +236,7 @@ class EngineProbes(UseCases):
         async with self._database.read() as connection:
             rows = await engine_probes.in_warehouse(connection, operation.warehouse.warehouse_id)
         for row in rows:
-            if row.challenge is not None and row.challenge["id"] == str(operation.probe_id):
+            if _has_probe(row, operation.probe_id):
                 await _repeated(permit)
                 return self._answer(row)
         raise _not_open()
@@ -282,6 +280,10 @@ async def _repeated(
 ) -> None:
     permit.pending_audit.add_details(repeated="true")
     await permit.pending_audit.commit()
+
+
+def _has_probe(row: AnyRow, id: UUID) -> bool:
+    return row.challenge is not None and msgspec.convert(row.challenge, LastProbe).id == id
 
 
 def _challenge(row: AnyRow) -> Challenge | None:

@@ -22,10 +22,15 @@ _FRAGMENT: Final = 10
 """An output with this many successive characters of a hidden value shows the value. Clients may cut or wrap values."""
 
 
-class Challenge(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
-    """An open probe as it is stored. `table` is the name of the canary."""
+class LastProbe(msgspec.Struct, frozen=True):
+    """What is stored of every probe, also after its end."""
 
     id: UUID
+
+
+class Challenge(LastProbe, frozen=True, kw_only=True, rename="kebab"):
+    """An open probe as it is stored. `table` is the name of the canary."""
+
     table: str
     rows: tuple[CanaryRow, ...]
     created_by: str

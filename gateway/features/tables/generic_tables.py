@@ -26,10 +26,11 @@ from gateway.access.operations.generic_tables import (
     VendGenericTableCredentials,
 )
 from gateway.db.tables import retired_locations, tables, tabular_writes
+from gateway.db.tasks.tasks import Files
 from gateway.features.approvals.change_approval import Approval
 from gateway.features.approvals.change_proposals import creation_update
 from gateway.features.credentials.credentials import VendResult, require_vendable
-from gateway.features.deletion.drops import Files, drop_tabular
+from gateway.features.deletion.drops import drop_tabular
 from gateway.features.tables.table_collection import TableCollection
 from gateway.features.tables.tabular_creation import (
     creation_transaction,

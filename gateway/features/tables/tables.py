@@ -20,11 +20,11 @@ from gateway.access.results import Tagged
 from gateway.db.tables import tables, tabular_writes
 from gateway.db.tables.documents import Document
 from gateway.db.tasks import tasks
-from gateway.db.tasks.tasks import Queue
+from gateway.db.tasks.tasks import Files, Queue
 from gateway.db.tuples.outbox import Pending
 from gateway.features.approvals.change_approval import UNCONDITIONAL, Approval
 from gateway.features.credentials.credentials import VendResult, require_vendable
-from gateway.features.deletion.drops import Files, drop_tabular
+from gateway.features.deletion.drops import drop_tabular
 from gateway.features.kit import Kit
 from gateway.features.tables.labels import Labels
 from gateway.features.tables.loads import (
@@ -298,7 +298,6 @@ class Tables(TableCollection):
                     Queue.EXPIRE_STAGED_TABLE,
                     warehouse_id=warehouse.id,
                     entity_id=id,
-                    payload={},
                     in_seconds=STAGED_SECONDS,
                 )
         await self._delivery.deliver_or_defer(pending)

@@ -20,9 +20,10 @@ from gateway.access.operations.views import CreateView, DropView, ListViews, Loa
 from gateway.access.tuples import Principal
 from gateway.db.engine.database import Connection
 from gateway.db.tables import tabular_writes
+from gateway.db.tasks.tasks import Files
 from gateway.features.approvals.change_approval import Approval, ChangeApproval
 from gateway.features.contents.lists import Lists
-from gateway.features.deletion.drops import Files, drop_tabular
+from gateway.features.deletion.drops import drop_tabular
 from gateway.features.kit import Kit, UseCases
 from gateway.features.metadata.metadata_files import MetadataFiles
 from gateway.features.tables.chosen_locations import ChosenLocations
