@@ -47,7 +47,7 @@ from gateway.assembly.door import build_door
 from gateway.assembly.events import start_events
 from gateway.assembly.identity import Identity, open_identity
 from gateway.assembly.secret_stores import open_secret_stores, watch_secret_stores
-from gateway.assembly.tracing import open_tracer, traced_application, traced_observer
+from gateway.assembly.tracing import open_tracer, traced_application
 from gateway.assembly.use_cases import build_services, open_kit
 from gateway.assembly.verifiers import open_verifiers
 from gateway.db.credentials.credentials import StorageCredentials
@@ -110,7 +110,7 @@ def create_app(settings: Settings | None = None, *, cannot_start: Callable[[str]
 
     application, _ = build_api(
         assemble,
-        observer=traced_observer(metrics, tracer),
+        observer=metrics,
         calls=calls,
         max_body_bytes=settings.max_request_body_size,
         max_seconds=settings.max_request_time,
@@ -148,12 +148,12 @@ async def _assemble(
 ) -> Services:
     """Create all components of one process. `stack` closes them in reverse order."""
     trust = trusted(*certificate_sources())
-    database = await open_database(settings, trust, stack, tracer=tracer)
+    database = await open_database(settings, trust, stack, traced=tracer is not None)
     async with database.transaction() as connection:
         server_id = await servers.ensure(connection, settings.server_id)
     reads = open_read_pool(settings, trust, database, server_id, stack)
-    fga = await open_openfga(settings, trust, database, stack, tracer)
-    opa = open_opa(settings, trust, stack, tracer)
+    fga = await open_openfga(settings, trust, database, stack, traced=tracer is not None)
+    opa = open_opa(settings, trust, stack, traced=tracer is not None)
     audit = await open_audit(settings, metrics, database, stack)
     refused = count_refused_logins(settings, audit, stack)
     identity = await open_identity(settings, trust, metrics, stack)
@@ -167,7 +167,7 @@ async def _assemble(
     reaches = FollowedReaches(fga)
     await reaches()
     narrowed = open_authorizers(settings.authorizers, database, fga, stack)
-    door = build_door(settings, database, fga, reaches, server_id, policies, audit, metrics, tracer, narrowed)
+    door = build_door(settings, database, fga, reaches, server_id, policies, audit, metrics, narrowed)
     delivery = tuple_delivery(settings, database, fga, metrics, tracer)
     # Also in read-only maintenance: acknowledged changes must take effect, and drift may give rights without a grant.
     stack.callback(asyncio.create_task(run_delivery(delivery, database), name="outbox").cancel)
@@ -176,7 +176,7 @@ async def _assemble(
     health = await _health(settings, database, fga, opa, identity, stack)
     sealer = await open_sealer(settings, database)
     secret_stores = open_secret_stores(settings, trust, database, sealer, stack)
-    stores = open_stores(settings, trust, metrics, database, sealer, secret_stores, stack, tracer)
+    stores = open_stores(settings, trust, metrics, database, sealer, secret_stores, stack)
     await stores.storage.check()
     watch_secret_stores(health, secret_stores)
     start_events(settings, trust, metrics, database, health, stack, tracer)

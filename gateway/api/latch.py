@@ -28,6 +28,7 @@ from gateway.api.errors import RequestTooSlow, body_of, catalog_error, is_catalo
 from gateway.api.request_encoding import decoded_body
 from gateway.api.serves import OPERATIONS_OF
 from gateway.iceberg.errors import InternalServerError
+from gateway.spans import complete_request
 from gateway.telemetry.calls import Call, Calls
 from gateway.telemetry.logs import request_context
 
@@ -115,9 +116,11 @@ class Latch(ASGIMiddleware):
                     await next_app(scope, decoded_body(scope, body.receive, body.charge), watched)
             finally:
                 location = _release(state, status)
+                operation = _name(operations)
+                complete_request(operation or "unmatched", status)
                 self._observer.request_answered(
                     method=method,
-                    operation=_name(operations),
+                    operation=operation,
                     status=status,
                     seconds=self._clock() - started,
                 )

@@ -18,8 +18,8 @@ from uuid import UUID
 from gateway.access.audit.audit_record import AuditRecord
 from gateway.access.audit.issued_credential import IssuedCredential
 from gateway.access.tuples import TupleKey
-from gateway.assembly.traced_adapters import TracedDatabase, call_hooks, traced_client
 from gateway.assembly.traced_tasks import TracedDelivery
+from gateway.assembly.tracing import call_hooks
 from gateway.audit.sink import BufferedAudit
 from gateway.db.audit import audit_log
 from gateway.db.credentials.credentials import StorageCredentials
@@ -28,6 +28,7 @@ from gateway.db.credentials.signing_keys import SigningKeys
 from gateway.db.engine.database import Database
 from gateway.db.engine.event_outbox import EventOutbox
 from gateway.db.migrate import require_current_schema
+from gateway.db.pools.statement_hooks import watch_statements
 from gateway.db.resolver.resolver import frequent_reads
 from gateway.db.tuples.delivery import TupleDelivery
 from gateway.db.tuples.new_tuple_delivery import NewTuples
@@ -76,7 +77,7 @@ async def open_database(
     stack: AsyncExitStack,
     *,
     accept_moved_database: bool = False,
-    tracer: Tracer | None = None,
+    traced: bool = False,
 ) -> Database:
     """Open the primary database.
 
@@ -86,8 +87,7 @@ async def open_database(
     url = asyncpg_url(settings.write_url())
     tls = for_postgres(settings.postgres_tls_mode(), trust, settings.pg_ssl_root_cert)
     await require_current_schema(url, tls=tls)
-    kind = Database if tracer is None else partial(TracedDatabase, tracer)
-    database = kind(
+    database = Database(
         url,
         pool_size=settings.pg_write_pool_connections,
         acquire_timeout=settings.pg_acquire_timeout,
@@ -96,6 +96,8 @@ async def open_database(
         unshared_reads=settings.pg_unshared_reads,
         event_outbox=event_outbox(settings),
     )
+    if traced:
+        watch_statements(database.engine)
     stack.push_async_callback(database.close)
     await database.prepare(frequent_reads())
     if not accept_moved_database:
@@ -125,7 +127,7 @@ def open_read_pool(
 
 
 async def open_openfga(
-    settings: Settings, trust: Trust, database: Database, stack: AsyncExitStack, tracer: Tracer | None = None
+    settings: Settings, trust: Trust, database: Database, stack: AsyncExitStack, *, traced: bool = False
 ) -> FgaClient:
     """Open a client of OpenFGA that uses the active model, and start a task that follows changes of it.
 
@@ -158,7 +160,7 @@ async def open_openfga(
         timeout_s=at.timeout,
         max_batch=at.max_batch_check_size,
         tls=trust.context,
-        hooks=call_hooks(tracer, "openfga"),
+        hooks=call_hooks("openfga") if traced else (),
     )
     stack.push_async_callback(client.aclose)
     watch = ModelWatch(database, client, require_model=require_model)
@@ -181,10 +183,10 @@ def tuple_delivery(
     return kind(database, write_tuples, metrics, settle_seconds=settle_seconds, new_tuples=new_tuples)
 
 
-def open_opa(settings: Settings, trust: Trust, stack: AsyncExitStack, tracer: Tracer | None = None) -> OpaDecider:
+def open_opa(settings: Settings, trust: Trust, stack: AsyncExitStack, *, traced: bool = False) -> OpaDecider:
     """Create the client of OPA."""
     token = settings.opa.token.reveal() if settings.opa.token else None
-    hooks = call_hooks(tracer, "opa")
+    hooks = call_hooks("opa") if traced else ()
     opa = OpaDecider(settings.opa.url, token, timeout_s=settings.opa.timeout, tls=trust.context, hooks=hooks)
     stack.push_async_callback(opa.aclose)
     return opa
@@ -242,7 +244,6 @@ def open_stores(
     sealer: Sealer,
     secret_stores: SecretStores,
     stack: AsyncExitStack,
-    tracer: Tracer | None = None,
 ) -> Stores:
     """Create the components for access to object stores. The caller must await `storage.check()`."""
     rules = settings.storage_rules()
@@ -260,8 +261,6 @@ def open_stores(
         )
     )
     stack.callback(clients.close)
-    if tracer is not None:
-        clients = clients.wrapped(partial(traced_client, tracer))
     return Stores(
         storage=StorageCredentials(database, secret_stores),
         clients=clients,

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from uuid import UUID
 
 from gateway.access.decisions.grant_expiry import ExpiryCache
@@ -11,7 +10,6 @@ from gateway.access.door.door import Door
 from gateway.access.ports import Policies, Relationships
 from gateway.assembly.authorizers import WITHOUT_AUTHORIZERS, Authorizers
 from gateway.assembly.engines import probe_rules
-from gateway.assembly.traced_door import TracedDoor
 from gateway.audit.sink import BufferedAudit
 from gateway.db.engine.database import Database
 from gateway.db.policies.policy_alerts import PolicyAlerts
@@ -29,7 +27,6 @@ from gateway.fga.revocation_checks import RevocationAwareRelationships
 from gateway.fga.row_authorizer import FollowedModel, RowAuthorizer
 from gateway.settings import Settings
 from gateway.telemetry.metrics import Metrics
-from gateway.telemetry.tracing import Tracer
 
 
 def build_door(
@@ -41,15 +38,13 @@ def build_door(
     policies: Policies,
     audit: BufferedAudit,
     metrics: Metrics,
-    tracer: Tracer | None = None,
     authorizers: Authorizers = WITHOUT_AUTHORIZERS,
 ) -> Door:
     """Return the door, with its ports in the order of their layers. Without `server_id`, it is that of a command.
 
     `authorizers` can only refuse what OpenFGA allows.
     """
-    kind = Door if tracer is None else partial(TracedDoor, tracer)
-    return kind(
+    return Door(
         resolver=DatabaseResolver(database, probe_rules=probe_rules(settings.engine_probes)),
         relationships=authorizers.narrow(_relationships(settings, database, fga, reaches, server_id, metrics)),
         policies=policies,

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
-from gateway.db.engine.database import Database
 from gateway.db.tasks.task_runs import Task
 from gateway.db.tasks.tasks import Queue
-from gateway.db.tuples.delivery import DeliveryObserver, TupleDelivery
-from gateway.db.tuples.new_tuple_delivery import NewTuples, WriteTuples
+from gateway.db.tuples.delivery import TupleDelivery
 from gateway.events.port import Event, EventSink
 from gateway.features.tasks.worker import Handler
 from gateway.telemetry.tracing import Tracer
@@ -36,17 +35,8 @@ def _traced_handler(handler: Handler, tracer: Tracer) -> Handler:
 class TracedDelivery(TupleDelivery):
     """Delivery of tuples with a span for each batch of the background task. Deliveries of requests have their spans."""
 
-    def __init__(
-        self,
-        tracer: Tracer,
-        database: Database,
-        write: WriteTuples,
-        observer: DeliveryObserver,
-        *,
-        settle_seconds: float,
-        new_tuples: NewTuples,
-    ) -> None:
-        super().__init__(database, write, observer, settle_seconds=settle_seconds, new_tuples=new_tuples)
+    def __init__(self, tracer: Tracer, *parameters: Any, **options: Any) -> None:
+        super().__init__(*parameters, **options)
         self._tracer = tracer
 
     async def deliver_due(self) -> int:

@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traces of requests: the tracer by the settings, and wrappers of the application and of its observer."""
+"""Traces of requests: the tracer by the settings, and the wrapper of the application."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gateway.api.build import Application
-from gateway.api.latch import RequestObserver
 from gateway.settings import Settings, certificate_sources
 from gateway.settings.tracing import headers_of
+from gateway.spans import annotate, is_recording
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.otlp_client import PROTOBUF, OtlpClient
 from gateway.telemetry.tracing import Tracer
 from gateway.tls import trusted
+
+if TYPE_CHECKING:
+    import aiohttp
 
 #: Maximum length of a `traceparent` or `tracestate`; longer ones are ignored. W3C Trace Context requires 512.
 _MAX_HEADER = 512
@@ -48,9 +51,11 @@ def traced_application(app: Application, tracer: Tracer | None) -> Application:
     return app if tracer is None else TracedApplication(app, tracer)
 
 
-def traced_observer(observer: RequestObserver, tracer: Tracer | None) -> RequestObserver:
-    """Return `observer`, which also completes the span of each request if there is a tracer."""
-    return observer if tracer is None else TracedObserver(observer, tracer)
+def call_hooks(system: str) -> Sequence[aiohttp.TraceConfig]:
+    """Return the hooks for the HTTP session of a client of `system`, which record its calls."""
+    from gateway.telemetry.client_spans import client_spans
+
+    return (client_spans(system),)
 
 
 class TracedApplication:
@@ -73,10 +78,10 @@ class TracedApplication:
             try:
                 await self._app(scope, receive, send)
             finally:
-                if self._tracer.is_recording():
+                if is_recording():
                     # The router sets the template. It names the parameters of the path, not their values.
                     route = scope.get("path_template") or ""
-                    self._tracer.annotate({"http.route": route, "url.scheme": scope.get("scheme", "http")})
+                    annotate({"http.route": route, "url.scheme": scope.get("scheme", "http")})
 
 
 def _trace_headers(headers: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
@@ -91,16 +96,3 @@ def _trace_headers(headers: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
         for name, value in given
         if names.count(name) == 1 and len(value) <= _MAX_HEADER
     }
-
-
-class TracedObserver:
-    """Observer of requests that also sets the operation and the status on the span of the request."""
-
-    def __init__(self, observer: RequestObserver, tracer: Tracer) -> None:
-        self._observer = observer
-        self._tracer = tracer
-
-    def request_answered(self, *, method: str, operation: str | None, status: int, seconds: float) -> None:
-        """Record one response."""
-        self._tracer.complete_request(operation or "unmatched", status)
-        self._observer.request_answered(method=method, operation=operation, status=status, seconds=seconds)

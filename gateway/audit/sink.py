@@ -17,6 +17,7 @@ import structlog
 from gateway.access.audit.audit_record import AuditRecord
 from gateway.access.audit.issued_credential import IssuedCredential
 from gateway.access.dependency_errors import AuditShareFull, AuditUnavailable, DatabaseUnavailable
+from gateway.spans import spanned
 
 _log = structlog.get_logger("audit.sink")
 
@@ -101,6 +102,7 @@ class BufferedAudit:
         else:
             self._wake_later()
 
+    @spanned("audit.commit")
     async def commit(self, record: AuditRecord, issued: IssuedCredential | None = None) -> None:
         """Return when the record and the register entry `issued` are durable.
 

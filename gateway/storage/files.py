@@ -11,6 +11,7 @@ from gateway.scope.credential import Credential
 from gateway.scope.errors import InvalidLocation
 from gateway.scope.location import BaseLocation, Location
 from gateway.scope.profile import StorageProfile
+from gateway.spans import Attributes, span
 from gateway.storage.provider import StorageClients
 
 __all__ = ["Files"]
@@ -28,19 +29,23 @@ class Files:
     async def write(self, profile: StorageProfile, credential: Credential, location_text: str, data: bytes) -> None:
         """Write a new file. Raises `FileExists` if it exists, where the store supports conditional writes."""
         key = _key(profile, location_text)
-        await self._clients.of(profile).files.put(profile, credential, key, data)
+        with span("store.put", {**_of(profile), "lakegate.bytes": len(data)}):
+            await self._clients.of(profile).files.put(profile, credential, key, data)
 
     async def read(
         self, profile: StorageProfile, credential: Credential, location_text: str, *, max_bytes: int
     ) -> bytes:
         """Return the whole file. Raises `FileMissing`, and `FileTooLarge` as soon as more than `max_bytes` are read."""
         key = _key(profile, location_text)
-        return await self._clients.of(profile).files.get(profile, credential, key, max_bytes)
+        with span("store.get", _of(profile)) as recorded:
+            data = await self._clients.of(profile).files.get(profile, credential, key, max_bytes)
+            recorded.set_attribute("lakegate.bytes", len(data))
+            return data
 
     async def delete(self, profile: StorageProfile, credential: Credential, location_texts: Sequence[str]) -> None:
         """Delete the files. Missing files count as deleted."""
         keys = [_key(profile, text) for text in location_texts]
-        await self._clients.of(profile).files.delete(profile, credential, keys)
+        await self._delete(profile, credential, keys)
 
     async def delete_below(
         self, profile: StorageProfile, credential: Credential, location: Location, keys: Sequence[str]
@@ -52,18 +57,28 @@ class Files:
         for key in keys:
             if not key.startswith(location.key_prefix):
                 raise InvalidLocation("An object to delete is outside of the location. Nothing was deleted.")
-        await self._clients.of(profile).files.delete(profile, credential, list(keys))
+        await self._delete(profile, credential, list(keys))
 
     async def list_keys(
         self, profile: StorageProfile, credential: Credential, location: BaseLocation, limit: int
     ) -> list[str]:
         """Return at most `limit` keys below the location, in the store's order."""
         _require_inside(profile, location)
-        return await self._clients.of(profile).files.list(profile, credential, location.key_prefix, limit)
+        with span("store.list", {**_of(profile), "lakegate.limit": limit}):
+            return await self._clients.of(profile).files.list(profile, credential, location.key_prefix, limit)
 
     async def is_empty(self, profile: StorageProfile, credential: Credential, location: Location) -> bool:
         """Return True if there is no file below the location."""
         return not await self.list_keys(profile, credential, location, 1)
+
+    async def _delete(self, profile: StorageProfile, credential: Credential, keys: Sequence[str]) -> None:
+        with span("store.delete", {**_of(profile), "lakegate.files": len(keys)}):
+            await self._clients.of(profile).files.delete(profile, credential, keys)
+
+
+def _of(profile: StorageProfile) -> Attributes:
+    """Return the attributes of spans. They contain no keys: these are names that users choose."""
+    return {"lakegate.store": profile.provider}
 
 
 def _key(profile: StorageProfile, text: str) -> str:

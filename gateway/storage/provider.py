@@ -142,10 +142,6 @@ class StorageClients:
             )
         return client
 
-    def wrapped(self, wrap: Callable[[StorageClient], StorageClient]) -> StorageClients:
-        """Return the same clients, each as `wrap` returns it."""
-        return StorageClients({provider: wrap(client) for provider, client in self._clients.items()})
-
     def close(self) -> None:
         """Close every client."""
         for client in self._clients.values():

@@ -21,8 +21,8 @@ import msgspec
 import structlog
 from structlog.types import FilteringBoundLogger, Processor
 
+from gateway.spans import current_trace_id
 from gateway.telemetry.redaction import redact_fields
-from gateway.telemetry.spans import current_trace_id
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 

@@ -20,7 +20,7 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Status
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
-from gateway.telemetry.spans import Attributes, Span
+from gateway.spans import Attributes, Span
 
 _TRACE_ID: Final = b"\x0a\x10"  # field 1 of a span, 16 bytes
 _SPAN_ID: Final = b"\x12\x08"  # field 2, 8 bytes

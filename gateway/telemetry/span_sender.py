@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Final
 
+from gateway.spans import Span
 from gateway.telemetry.otlp_client import CollectorUnavailable
-from gateway.telemetry.spans import Span
 
 if TYPE_CHECKING:
     from gateway.telemetry.span_encoding import SpanEncoding

@@ -8,24 +8,13 @@ contain ids, counts and names of operations, never tokens, bodies, queries or lo
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 from contextvars import Token
 from time import time_ns
-from types import TracebackType
 from typing import Any, Final
 
+from gateway.spans import CURRENT, INTERNAL, SERVER, Attributes, Recording, Span, Trace, new_span_id, new_trace_id
 from gateway.telemetry.span_sender import Client, Count, SpanSender
-from gateway.telemetry.spans import (
-    CLIENT,
-    CURRENT,
-    INTERNAL,
-    SERVER,
-    Attributes,
-    Span,
-    Trace,
-    new_span_id,
-    new_trace_id,
-)
 
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _SIXTY_FOUR_BITS: Final = 2**64 - 1
@@ -34,60 +23,6 @@ _ABSENT: Final[Mapping[str, str]] = {}
 
 def _uncounted(_outcome: str, _number: int) -> None:
     return None
-
-
-class NotRecorded:
-    """Context manager that records nothing. All spans of requests that are not recorded are the same one."""
-
-    __slots__ = ()
-
-    def __enter__(self) -> NotRecorded:
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
-        return None
-
-    def set_attribute(self, name: str, value: str | int | bool) -> None:
-        """Do nothing."""
-
-
-_NOT_RECORDED: Final = NotRecorded()
-
-
-class Recording:
-    """Context manager that makes a span the current one, and adds it to the queue at its end.
-
-    An exception sets only its type, never its text. One of the types `refusals` is an answer, not a failure.
-    """
-
-    __slots__ = ("_refusals", "_sender", "_span", "_token")
-
-    def __init__(self, sender: SpanSender, span: Span, refusals: tuple[type[BaseException], ...] = ()) -> None:
-        self._sender = sender
-        self._span = span
-        self._refusals = refusals
-        self._token: Token[Span | Trace | None] | None = None
-
-    def __enter__(self) -> Recording:
-        self._token = CURRENT.set(self._span)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
-        if self._token is not None:
-            CURRENT.reset(self._token)
-        if kind is not None:
-            if issubclass(kind, self._refusals):
-                self.set_attribute("lakegate.refusal", kind.__name__)
-            else:
-                _fail(self._span, kind.__name__)
-        self._span.ended = time_ns()
-        self._sender.add(self._span)
-
-    def set_attribute(self, name: str, value: str | int | bool) -> None:
-        """Set an attribute of the span."""
-        self._span.attributes = {**self._span.attributes, name: value}
 
 
 class Unrecorded:
@@ -148,19 +83,6 @@ class Tracer:
         """Start to send spans, inside the event loop."""
         self._sender.start()
 
-    def span(
-        self, name: str, attributes: Attributes = _ABSENT, *, refusals: tuple[type[BaseException], ...] = ()
-    ) -> Recording | NotRecorded:
-        """Return a context manager that records a span below the current one.
-
-        It records nothing outside of a request or task, or if that is not recorded. `refusals` are types of exceptions
-        that are answers, not failures.
-        """
-        parent = CURRENT.get()
-        if type(parent) is not Span:
-            return _NOT_RECORDED
-        return Recording(self._sender, _below(parent, name, INTERNAL, attributes), refusals)
-
     def server_span(self, method: str, headers: Mapping[str, str]) -> Recording | Unrecorded:
         """Return a context manager that records the span of a request, if the request is in the sample.
 
@@ -170,7 +92,7 @@ class Tracer:
         if headers:
             given = self._context_of(self._propagator.extract(headers)).get_span_context()
             if given.is_valid:
-                trace = Trace(given.trace_id, given.trace_state.to_header(), True)
+                trace = Trace(given.trace_id, given.trace_state.to_header(), True, self._sender.add)
                 # The id of the trace is the client's too, so it cannot decide either.
                 if not (given.trace_flags.sampled if self._trust_clients else self._is_in_sample(new_trace_id())):
                     return Unrecorded(trace)
@@ -182,7 +104,7 @@ class Tracer:
         return self._sampled(name, INTERNAL, attributes)
 
     def _sampled(self, name: str, kind: int, attributes: Attributes) -> Recording | Unrecorded:
-        trace = Trace(new_trace_id())
+        trace = Trace(new_trace_id(), keep=self._sender.add)
         if not self._is_in_sample(trace.id):
             return Unrecorded(trace)
         return self._root(trace, name, kind, attributes, 0)
@@ -191,83 +113,8 @@ class Tracer:
         return id & _SIXTY_FOUR_BITS < self._bound
 
     def _root(self, trace: Trace, name: str, kind: int, attributes: Attributes, parent: int) -> Recording:
-        span = Span(trace, new_span_id(), parent, name, kind, time_ns(), attributes, parent != 0)
-        return Recording(self._sender, span)
-
-    def complete_request(self, operation: str, status: int) -> None:
-        """Set the operation and the status of the response on the current span, that of a request."""
-        span = CURRENT.get()
-        if type(span) is Span:
-            span.name = operation
-            span.attributes = {
-                **span.attributes,
-                "lakegate.operation": operation,
-                "http.response.status_code": status,
-            }
-            if status >= 500:
-                _fail(span, str(status))
-
-    def annotate(self, attributes: Attributes) -> None:
-        """Set attributes on the current span."""
-        span = CURRENT.get()
-        if type(span) is Span:
-            span.attributes = {**span.attributes, **attributes}
-
-    def is_recording(self) -> bool:
-        """Return True if the current request or task is recorded."""
-        return type(CURRENT.get()) is Span
-
-    def mark(self, event: str) -> None:
-        """Record on the current span that `event` happened now."""
-        span = CURRENT.get()
-        if type(span) is Span:
-            span.events = (*span.events, (event, time_ns()))
-
-    def begin(self, name: str, attributes: Attributes) -> Span | None:
-        """Return a span of a call to another system, below the current span; None if that is not recorded.
-
-        It does not become the current span, and the caller must pass it to `end`.
-        """
-        parent = CURRENT.get()
-        return _below(parent, name, CLIENT, attributes) if type(parent) is Span else None
-
-    def end(self, span: Span | None, *, error: str | None = None, attributes: Attributes = _ABSENT) -> None:
-        """End a span of `begin`. `error` is the type of an error. None as `span` is allowed."""
-        if span is None:
-            return
-        if attributes:
-            span.attributes = {**span.attributes, **attributes}
-        if error is not None:
-            _fail(span, error)
-        span.ended = time_ns()
-        self._sender.add(span)
-
-    def propagate(self, span: Span | None, headers: MutableMapping[str, str]) -> None:
-        """Set `traceparent` and `tracestate` in the headers of a call to another system.
-
-        They are those of `span`. If it is None, they are those of the request, which is not recorded then: the other
-        system does not record it either. Outside of a request, no header is set.
-        """
-        current = span or CURRENT.get()
-        if current is None:
-            return
-        if type(current) is Span:
-            trace, id, flag = current.trace, current.id, "01"
-        else:
-            trace, id, flag = current, new_span_id(), "00"  # type: ignore[assignment]  # no span, so it is a trace
-        headers["traceparent"] = f"00-{trace.id:032x}-{id:016x}-{flag}"
-        if trace.state:
-            headers["tracestate"] = trace.state
+        return Recording(Span(trace, new_span_id(), parent, name, kind, time_ns(), attributes, parent != 0))
 
     async def close(self) -> None:
         """Send the recorded spans. Return after 3 seconds at the latest; the rest is lost."""
         await self._sender.close()
-
-
-def _below(parent: Span, name: str, kind: int, attributes: Attributes) -> Span:
-    return Span(parent.trace, new_span_id(), parent.id, name, kind, time_ns(), attributes)
-
-
-def _fail(span: Span, kind: str) -> None:
-    span.attributes = {**span.attributes, "error.type": kind}
-    span.error = True

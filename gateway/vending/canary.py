@@ -23,6 +23,7 @@ from gateway.iceberg.errors import CatalogError
 from gateway.scope.credential import Credential, TemporaryCredential
 from gateway.scope.level import AccessLevel
 from gateway.scope.profile import NoVending, StorageProfile
+from gateway.spans import span
 from gateway.storage.errors import FileMissing, StorageCheckFailed
 from gateway.storage.files import Files
 from gateway.storage.provider import StorageClients
@@ -132,16 +133,20 @@ class Canary:
         await self._files.delete_below(self._profile, self._own(), self._folder, keys)
         if self._outside_base:
             # Only a store that let a credential escape has such an object. The names are of this run.
-            client, keys = self._clients.of(self._profile), sorted(self._outside_base)
             try:
-                await client.files.delete(self._profile, self._own(), keys)
+                await self._delete_outside(self._own())
             except CatalogError:
                 # The gateway's own credential may have no right there. The one that escaped has.
-                await client.files.delete(self._profile, self._sessions[-1].temporary, keys)
+                await self._delete_outside(self._sessions[-1].temporary)
         if not await self._files.is_empty(self._profile, self._own(), self._folder):
             raise StorageCheckFailed(
                 f"Test objects below {self._folder.prefix_text!r} could not be removed; remove them by hand"
             )
+
+    async def _delete_outside(self, credential: Credential) -> None:
+        keys = sorted(self._outside_base)
+        with span("store.delete", {"lakegate.store": self._profile.provider, "lakegate.files": len(keys)}):
+            await self._clients.of(self._profile).files.delete(self._profile, credential, keys)
 
     # -- stages of one credential --------------------------------------------------------------------------------------
 
@@ -195,7 +200,8 @@ class Canary:
             level=session.level, attempt="assume-role", place="session-service", text="assume the role again"
         )
         try:
-            await sessions.require_confined(self._profile, session.temporary)
+            with span("store.require_confined", {"lakegate.store": self._profile.provider}):
+                await sessions.require_confined(self._profile, session.temporary)
         except StorageCheckFailed as escaped:
             session.reached.append(
                 Finding(level=session.level, attempt=finding.attempt, place=finding.place, text=escaped.message)

@@ -18,6 +18,7 @@ from gateway.scope.credential import Credential, TemporaryCredential
 from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
 from gateway.scope.profile import NoVending, StorageProfile
+from gateway.spans import span
 from gateway.storage.provider import StorageClients
 from gateway.vending.cache import CredentialCache, VendKey, uncached
 from gateway.vending.errors import BelowCredentialFloor, LocationOutsideWarehouse
@@ -134,9 +135,10 @@ class Vendor:
         async def make() -> _Made:
             # A cached credential of this key has this policy: profile, location and level determine it.
             policy = downscoping.policy(location, level)
-            temporary = await sessions.make(
-                profile=profile, credential=credential, policy=policy, session_name=name, seconds=life
-            )
+            with span("store.session", {"lakegate.store": profile.provider, "lakegate.seconds": life}):
+                temporary = await sessions.make(
+                    profile=profile, credential=credential, policy=policy, session_name=name, seconds=life
+                )
             return _Made(uuid7(), temporary, hashlib.sha256(policy.encode()).hexdigest())
 
         made = await self._cache(key, make, just_before)

@@ -57,12 +57,16 @@ from gateway.access.restrictions.data_restrictions import DataRestrictions
 from gateway.access.restrictions.granted_columns import GrantedColumns
 from gateway.iceberg.errors import CatalogError, ForbiddenException
 from gateway.obligations.binding import PolicyProblem
+from gateway.spans import annotate, known_trace_id, spanned
 
 Op = TypeVar("Op", bound=Operation)
 Extra = TypeVar("Extra", bound=Operation)
 
 #: Later than the end of any grant (`gateway.features.grants.grant_requests.LAST_END`).
 _FOR_EVER = datetime(9000, 1, 1, tzinfo=UTC)
+
+#: Errors that are answers of the door, not failures.
+_REFUSALS = (CatalogError,)
 
 _DURABILITY_ORDER = (Durability.BUFFERED, Durability.BEFORE_ANSWER, Durability.WITH_CHANGE)
 
@@ -115,6 +119,9 @@ class Door:
         permit, _ = await self.admit_with(context, operation, None)
         return permit
 
+    @spanned(
+        "door.admit", lambda _self, _context, operation, _: {"lakegate.operation": operation.name()}, refusals=_REFUSALS
+    )
     async def admit_with(
         self, context: RequestContext, operation: Op, extra: Extra | None
     ) -> tuple[Permit[Op], Permit[Extra] | None]:
@@ -123,6 +130,7 @@ class Door:
         Both are decided in one round. A refusal of `operation` is raised as in `admit`. A refusal of `extra` raises
         nothing: its permit is None.
         """
+        context.trace_id = known_trace_id()
         operations: tuple[Operation, ...] = (operation,) if extra is None else (operation, extra)
         self._preconditions.require(context, operations)
         resolution, decisions, groups = await self._judge(context, operations)
@@ -256,6 +264,7 @@ class Door:
         decisions = [group[0][1] if len(group) == 1 else all_of([one for _, one in group]) for group in groups]
         self._observer.decision_took("total", time.perf_counter() - started)
         for each, decision in zip(operations, decisions, strict=True):
+            annotate({"lakegate.outcome": decision.outcome, "lakegate.determined_by": decision.determined_by})
             self._observer.decided(
                 operation=each.name(), outcome=decision.outcome, determined_by=decision.determined_by
             )

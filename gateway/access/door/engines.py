@@ -24,6 +24,7 @@ from gateway.access.nouns.resolved import Resolution
 from gateway.access.operation import Operation
 from gateway.access.ports import Observer, Pin, Policies, Question, Relationships
 from gateway.iceberg.errors import CatalogError
+from gateway.spans import spanned
 
 
 class Engines:
@@ -34,6 +35,7 @@ class Engines:
         self._policies = policies
         self._observer = observer
 
+    @spanned("openfga.check", lambda _self, _actor, questions, *_, **__: {"lakegate.questions": len(questions)})
     async def check(
         self, actor: Actor, questions: Sequence[Question], now: datetime, pin: Pin | None, *, paced: bool = True
     ) -> list[bool]:
@@ -43,6 +45,7 @@ class Engines:
             raise DecisionEngineUnavailable("OpenFGA returned another number of answers than questions were sent")
         return [answer is True for answer in answers]
 
+    @spanned("opa.decide")
     async def allowed(self, request: PolicyRequest) -> tuple[PolicyAnswer, ...]:
         """Return the answers of OPA alone. Raises DecisionEngineUnavailable."""
         answers = await self._policies.decide(request)

@@ -88,7 +88,7 @@ class RequestContext:
     """The request id that the client sent. It is recorded beside the gateway's own id, and never used to join records.
     """
     trace_id: str | None = None
-    """The id of the trace, for audit records. A door with a tracer sets it."""
+    """The id of the trace, for audit records. The door sets it."""
     user_agent: str | None = None
     client_address: str | None = None
     admitted: set[type[Operation]] = field(default_factory=set)

@@ -25,6 +25,8 @@ from gateway.db.pools.compiled_reads import DirectRead
 from gateway.db.pools.driver_pool import DriverPool, connect_like
 from gateway.db.pools.rows import AnyRow
 from gateway.db.pools.shared_reads import SharedReads
+from gateway.db.pools.statement_hooks import named, summary_of
+from gateway.spans import span, spanned
 
 Answer = TypeVar("Answer")
 
@@ -135,6 +137,7 @@ class Database:
         (row,) = await self.read_all(read, parameters)
         return row
 
+    @spanned("postgresql.statement", lambda _self, read, *_: named(summary_of(read)))
     def read_all(self, read: DirectRead, parameters: Mapping[str, Any]) -> Awaitable[Sequence[AnyRow]]:
         """Return the rows of a read of one statement.
 
@@ -218,7 +221,7 @@ class Database:
         operation = permit.operation
         if not operation.changes():
             raise TypeError(f"{type(operation).__name__} says it changes nothing")
-        with outages():
+        with span("postgresql.transaction", {"db.system.name": "postgresql"}), outages():
             async with self._engine.connect() as connection:
                 await connection.begin()
                 yield connection

@@ -18,6 +18,8 @@ from typing import Any, Final
 from gateway.access.dependency_errors import DatabaseUnavailable
 from gateway.db.pools.compiled_reads import DirectRead
 from gateway.db.pools.driver_pool import DriverPool
+from gateway.db.pools.statement_hooks import named, summary_of
+from gateway.spans import spanned
 
 _LARGEST: Final = 32
 """Limit of the members of a statement: its slowest member delays all others."""
@@ -80,6 +82,10 @@ class SharedReads:
         """Return True if the next read waits, and may then share its statement."""
         return self._in_flight >= self._unshared
 
+    @spanned(
+        "postgresql.statement",
+        lambda self, read, *_: {**named(summary_of(read)), "lakegate.waits_for_slot": self.is_busy},
+    )
     async def one(self, read: DirectRead, parameters: Mapping[str, Any], principal: str) -> Any:
         """Return the row of a read that always has exactly one. Raises DatabaseUnavailable."""
         # Nothing waits while a slot is free.

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any
 
@@ -13,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.db.pools.compiled_reads import DirectRead
 from gateway.db.schema.whole import whole_schema
+from gateway.spans import Attributes, begin, end, is_recording, mark
 
 _CHANGE = re.compile(r"\b(insert)\s+into\s+(\w+)|\b(update)\s+(\w+)|\b(delete)\s+from\s+(\w+)", re.IGNORECASE)
 _READ = re.compile(r"\b(?:from|join)\s+(\w+)", re.IGNORECASE)
@@ -48,31 +48,25 @@ def summary_of(read: DirectRead) -> str:
     return summary(str(read.statement))
 
 
-def watch_statements(
-    engine: AsyncEngine,
-    *,
-    begin: Callable[[str], Any],
-    end: Callable[[Any, str | None], None],
-    committing: Callable[[], None],
-) -> None:
-    """Call `begin` with the text of each statement of this engine, and `end` with its result and the error's type.
+def named(statement: str) -> Attributes:
+    """Return the attributes of the span of a statement with this summary. They never contain its values."""
+    return {"db.system.name": "postgresql", "db.query.summary": statement}
 
-    `committing` is called before each COMMIT.
-    """
+
+def watch_statements(engine: AsyncEngine) -> None:
+    """Record a span for each statement of this engine in a recorded request, and mark each COMMIT."""
     sync = engine.sync_engine
 
     def before(_connection: Any, _cursor: Any, statement: str, _parameters: Any, context: Any, _many: bool) -> None:
-        context.watched = begin(statement)
+        context.watched = begin("postgresql.statement", named(summary(statement))) if is_recording() else None
 
     def after(_connection: Any, _cursor: Any, _statement: str, _parameters: Any, context: Any, _many: bool) -> None:
-        end(context.watched, None)
+        end(context.watched)
 
     def failed(error: Any) -> None:
-        watched = getattr(error.execution_context, "watched", None)
-        if watched is not None:
-            end(watched, type(error.original_exception).__name__)
+        end(getattr(error.execution_context, "watched", None), error=type(error.original_exception).__name__)
 
     event.listen(sync, "before_cursor_execute", before)
     event.listen(sync, "after_cursor_execute", after)
     event.listen(sync, "handle_error", failed)
-    event.listen(sync, "commit", lambda _connection: committing())
+    event.listen(sync, "commit", lambda _connection: mark("commit"))

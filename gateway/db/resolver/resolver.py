@@ -58,6 +58,7 @@ from gateway.db.schema.tables import tables
 from gateway.db.tables.excerpts import EXCERPTS, current_excerpts, excerpts_of
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 from gateway.obligations.data_policies import PolicyInputs
+from gateway.spans import spanned
 
 
 class DatabaseResolver:
@@ -71,6 +72,7 @@ class DatabaseResolver:
         self._policies = PolicyRows(database)
         self._probe_rules = probe_rules or ProbeRules()
 
+    @spanned("postgresql.resolve", lambda _self, requested, *_: {"lakegate.references": len(requested)})
     async def resolve(self, requested: Sequence[refs.Ref], caller: Actor) -> Resolution:
         """Return the rows of `requested`, the time of the database, and the caller's roles. Absent objects have no row.
 
@@ -142,6 +144,7 @@ class DatabaseResolver:
         places = BETWEEN.join(sorted({*map(str, warehouses), *warehouses.values()}))
         return await self._database.read_shared(ENGINE_CLOCK, {**caller_of(engine), "places": places}, principal)
 
+    @spanned("postgresql.columns", lambda _self, _caller, table_ids: {"lakegate.tables": len(table_ids)})
     async def columns(self, caller: Actor, table_ids: Sequence[UUID]) -> Mapping[UUID, frozenset[int]]:
         """Return the field ids of the columns of these tables on which the caller, or one of its roles, has live
         grants.
@@ -153,6 +156,7 @@ class DatabaseResolver:
             found.setdefault(UUID(refs.table_of(key).id), set()).add(refs.field_of(key))
         return {id: frozenset(fields) for id, fields in found.items()}
 
+    @spanned("postgresql.excerpts", lambda _self, ids: {"lakegate.objects": len(ids)})
     async def excerpts(self, ids: Sequence[UUID]) -> Mapping[UUID, Excerpt]:
         """Read `excerpts_of` on the primary."""
         if not ids:
@@ -164,21 +168,25 @@ class DatabaseResolver:
                 found |= await excerpts_of(connection, [row.id for row in rows if row.id not in found])
         return found
 
+    @spanned("postgresql.grant_expiries")
     async def grant_expiries(self, caller: Actor, *, after: datetime, until: datetime) -> Sequence[datetime]:
         """Return the expiries, in order, of grants to the caller or its roles after `after` and up to `until`."""
         parameters = {**caller_of(caller), "after": after, "until": until}
         return [row.expires_at.astimezone(UTC) for row in await self._database.read_all(GRANT_EXPIRIES, parameters)]
 
+    @spanned("postgresql.policy_inputs", lambda _self, rows: {"lakegate.objects": len(rows)})
     async def policy_inputs(self, rows: Sequence[Governed]) -> Mapping[UUID, PolicyInputs | None]:
         """Return the data policies bound to each row (`PolicyRows.inputs`)."""
         return await self._policies.inputs(rows)
 
+    @spanned("postgresql.mapped_values", lambda _self, _project, names, *_: {"lakegate.tables": len(names)})
     async def mapped_values(
         self, project_id: str, names: Sequence[str], user: str, roles: Sequence[str]
     ) -> Sequence[tuple[str, tuple[str, ...]]]:
         """Return the values of mapping tables for a principal (`PolicyRows.mapped`)."""
         return await self._policies.mapped(project_id, names, user, roles)
 
+    @spanned("postgresql.subjects_by_group", lambda _self, policy_ids, _: {"lakegate.objects": len(policy_ids)})
     async def subjects_by_group(self, policy_ids: Sequence[str], provider: str) -> frozenset[str]:
         """Return the data policies with subjects by groups of the provider (`PolicyRows.subjects_by_group`)."""
         return await self._policies.subjects_by_group(policy_ids, provider)

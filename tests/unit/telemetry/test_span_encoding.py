@@ -11,9 +11,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 from opentelemetry.sdk.trace.sampling import Decision, TraceIdRatioBased
 
+from gateway.spans import CLIENT, INTERNAL, SERVER, Recording, Span, Trace, new_trace_id
 from gateway.telemetry.span_encoding import SpanEncoding
-from gateway.telemetry.spans import CLIENT, INTERNAL, SERVER, Span, Trace, new_trace_id
-from gateway.telemetry.tracing import Recording, Tracer
+from gateway.telemetry.tracing import Tracer
 from tests.otlp import attributes
 from tests.unit.telemetry.test_tracing import Kept
 

@@ -9,12 +9,13 @@ from typing import Any, cast
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
+from gateway import spans
 from gateway.assembly.traced_tasks import TracedDelivery, traced_export, traced_handlers, traced_sink
 from gateway.db.tasks.task_runs import Task
 from gateway.db.tasks.tasks import Queue
 from gateway.db.tuples.delivery import TupleDelivery
 from gateway.events.port import Event, EventSink, SinkUnavailable
-from gateway.telemetry.spans import known_trace_id
+from gateway.spans import known_trace_id
 from gateway.telemetry.tracing import Tracer
 from tests.otlp import attributes
 from tests.unit.telemetry.test_tracing import Kept
@@ -50,7 +51,7 @@ async def test_a_run_of_a_task_is_a_trace_with_its_calls_below_it() -> None:
 
     async def purge(_task: Task) -> None:
         seen.append(known_trace_id())
-        with tracer.span("store.delete"):
+        with spans.span("store.delete"):
             pass
 
     handlers = traced_handlers({Queue.TABULAR_PURGE: purge}, tracer)
@@ -108,7 +109,7 @@ async def test_deliveries_and_exports_are_spans_with_their_sizes(monkeypatch: py
 async def test_a_task_outside_of_the_sample_records_nothing() -> None:
     kept = Kept()
     tracer = _tracer(kept, ratio=0.0)
-    with tracer.task_span("task.audit_export"), tracer.span("postgresql.statement"):
+    with tracer.task_span("task.audit_export"), spans.span("postgresql.statement"):
         assert known_trace_id() is None
     await tracer.close()
     assert kept.spans == []

@@ -8,11 +8,13 @@ import io
 import json
 import logging
 import os
+import re
 import socket
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Self
 
 import aiohttp
@@ -27,15 +29,16 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
-from gateway.assembly.tracing import TracedApplication, TracedObserver, open_tracer
+from gateway import spans
+from gateway.assembly.tracing import TracedApplication, open_tracer
 from gateway.settings import SettingsError, load
+from gateway.spans import Recording, known_trace_id
 from gateway.telemetry.client_spans import client_spans
 from gateway.telemetry.logs import configure_logging, get_logger
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.otlp_client import PROTOBUF, OtlpClient
 from gateway.telemetry.span_sender import BATCH_SPANS, QUEUE_SPANS, Client
-from gateway.telemetry.spans import known_trace_id
-from gateway.telemetry.tracing import Recording, Tracer
+from gateway.telemetry.tracing import Tracer
 from tests.otlp import attributes
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -60,16 +63,6 @@ class Kept:
         return b""
 
 
-class Counted:
-    """Observer that keeps the statuses of responses."""
-
-    def __init__(self) -> None:
-        self.statuses: list[int] = []
-
-    def request_answered(self, *, method: str, operation: str | None, status: int, seconds: float) -> None:
-        self.statuses.append(status)
-
-
 def _tracer(
     client: Client, counts: Counter[str] | None = None, ratio: float = 1.0, *, trust_clients: bool = False
 ) -> Tracer:
@@ -85,20 +78,19 @@ def _tracer(
 
 async def _request(headers: list[tuple[bytes, bytes]], *, status: int = 200, fails: bool = False) -> dict[str, Any]:
     """Return the spans of one request by name. With `fails`, the request has a span that an exception ends."""
-    kept, counted = Kept(), Counted()
+    kept = Kept()
     tracer = _tracer(kept)
-    observer = TracedObserver(counted, tracer)
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
             return
         try:
-            with tracer.span("openfga.check", {"lakegate.questions": 2}):
+            with spans.span("openfga.check", {"lakegate.questions": 2}):
                 if fails:
                     raise ValueError("secret text")
         except ValueError:
             pass
-        observer.request_answered(method="GET", operation="load_table", status=status, seconds=0.1)
+        spans.complete_request("load_table", status)
 
     traced = TracedApplication(app, tracer)
 
@@ -111,17 +103,16 @@ async def _request(headers: list[tuple[bytes, bytes]], *, status: int = 200, fai
     await traced(scope, unused, unused)
     lifespan: Any = {"type": "lifespan"}
     await traced(lifespan, unused, unused)
-    assert counted.statuses == [status]
     return {span.name: span for span in kept.spans}
 
 
 async def test_a_span_below_a_request_has_the_request_as_parent_and_is_sent_at_the_shutdown() -> None:
-    spans = await _request([])
-    assert set(spans) == {"load_table", "openfga.check"}
-    assert spans["load_table"].parent_span_id == b""
-    assert spans["openfga.check"].parent_span_id == spans["load_table"].span_id
-    assert attributes(spans["openfga.check"]) == {"lakegate.questions": 2}
-    assert attributes(spans["load_table"]) == {
+    named = await _request([])
+    assert set(named) == {"load_table", "openfga.check"}
+    assert named["load_table"].parent_span_id == b""
+    assert named["openfga.check"].parent_span_id == named["load_table"].span_id
+    assert attributes(named["openfga.check"]) == {"lakegate.questions": 2}
+    assert attributes(named["load_table"]) == {
         "http.request.method": "GET",
         "http.response.status_code": 200,
         "http.route": "/v1/{prefix}",
@@ -131,12 +122,12 @@ async def test_a_span_below_a_request_has_the_request_as_parent_and_is_sent_at_t
 
 
 async def test_the_trace_of_the_client_is_continued() -> None:
-    spans = await _request([(b"traceparent", PARENT.encode()), (b"tracestate", b"a=b")])
-    assert spans["load_table"].trace_id.hex() == spans["openfga.check"].trace_id.hex() == PARENT.split("-")[1]
-    assert spans["load_table"].parent_span_id.hex() == PARENT.split("-")[2]
-    assert spans["load_table"].trace_state == "a=b"
+    named = await _request([(b"traceparent", PARENT.encode()), (b"tracestate", b"a=b")])
+    assert named["load_table"].trace_id.hex() == named["openfga.check"].trace_id.hex() == PARENT.split("-")[1]
+    assert named["load_table"].parent_span_id.hex() == PARENT.split("-")[2]
+    assert named["load_table"].trace_state == "a=b"
     # OTLP: bit 8 says that the next one is known, bit 9 that the parent is in another process.
-    assert (spans["load_table"].flags >> 8, spans["openfga.check"].flags >> 8) == (3, 1)
+    assert (named["load_table"].flags >> 8, named["openfga.check"].flags >> 8) == (3, 1)
 
 
 @pytest.mark.parametrize(
@@ -155,9 +146,9 @@ async def test_a_malformed_long_or_repeated_parent_starts_a_new_trace(headers: l
 @pytest.mark.parametrize("state", [b"!!! text of a client", b",".join(b"k%d=v" % number for number in range(40))])
 async def test_a_malformed_state_is_left_out_and_not_logged(state: bytes, caplog: pytest.LogCaptureFixture) -> None:
     """The header precedes the login: anybody could write a line of the log with each request."""
-    spans = await _request([(b"traceparent", PARENT.encode()), (b"tracestate", state)])
-    assert spans["load_table"].trace_id.hex() == PARENT[3:35]
-    assert spans["load_table"].trace_state == ""
+    named = await _request([(b"traceparent", PARENT.encode()), (b"tracestate", state)])
+    assert named["load_table"].trace_id.hex() == PARENT[3:35]
+    assert named["load_table"].trace_state == ""
     assert caplog.records == []
 
 
@@ -166,6 +157,47 @@ async def test_a_failed_span_has_the_type_of_the_error_and_not_its_text() -> Non
     assert attributes(span)["error.type"] == "ValueError"
     assert span.status.code == Status.STATUS_CODE_ERROR
     assert "secret" not in str(span)
+
+
+class Port:
+    """Object with a method that records a span of each call."""
+
+    @spans.spanned("openfga.check", lambda _self, asked, **_: {"lakegate.questions": asked}, refusals=(LookupError,))
+    async def check(self, asked: int, *, error: Exception | None = None) -> int:
+        if error is not None:
+            raise error
+        return asked
+
+
+async def test_a_decorated_method_records_its_attributes_and_refusals_in_a_recorded_request_only() -> None:
+    kept = Kept()
+    tracer = _tracer(kept)
+    assert await Port().check(1) == 1
+    with tracer.server_span("GET", {}):
+        assert await Port().check(2) == 2
+        with pytest.raises(KeyError):
+            await Port().check(3, error=KeyError("secret text"))
+        with pytest.raises(ValueError):
+            await Port().check(4, error=ValueError("secret text"))
+    await tracer.close()
+    *calls, request = kept.spans
+    assert [attributes(span) for span in calls] == [
+        {"lakegate.questions": 2},
+        {"lakegate.questions": 3, "lakegate.refusal": "KeyError"},
+        {"lakegate.questions": 4, "error.type": "ValueError"},
+    ]
+    assert [span.status.code for span in calls] == [0, 0, Status.STATUS_CODE_ERROR]
+    assert {(span.name, span.parent_span_id) for span in calls} == {("openfga.check", request.span_id)}
+
+
+def test_every_span_of_the_code_is_documented_and_every_documented_one_exists() -> None:
+    """Dashboards select spans by these names."""
+    root = Path(__file__).parents[3]
+    texts = [path.read_text() for path in (root / "gateway").rglob("*.py")]
+    code = {name for text in texts for name in re.findall(r'(?:span|spanned|begin)\(\s*"([a-z_]+\.[a-z_]+)"', text)}
+    rows = [line for line in (root / "docs/telemetry.md").read_text().splitlines() if line.startswith("| `")]
+    documented = {name for row in rows for name in re.findall(r"`([a-z_]+\.[a-z_]+)`", row.split("|")[1])}
+    assert code == documented - {"task.tabular_purge"}
 
 
 async def test_only_a_failure_of_the_server_is_an_error() -> None:
@@ -186,7 +218,7 @@ async def test_neither_spans_nor_the_shutdown_wait_for_a_collector_that_does_not
         for _ in range(2):
             with tracer.server_span("GET", {}):
                 for _ in range(QUEUE_SPANS):
-                    with tracer.span("openfga.check"):
+                    with spans.span("openfga.check"):
                         pass
             await asyncio.sleep(0.1)
         await tracer.close()
@@ -213,7 +245,7 @@ async def test_sent_and_refused_spans_are_counted() -> None:
         pass
     while not counts:
         await asyncio.sleep(0.01)
-    with tracer.server_span("GET", {}), tracer.span("openfga.check"), tracer.span("opa.decide"):
+    with tracer.server_span("GET", {}), spans.span("openfga.check"), spans.span("opa.decide"):
         pass
     await tracer.close()
     assert counts == {"failed": 2, "sent": 2}
@@ -223,12 +255,12 @@ async def test_no_span_is_recorded_outside_of_a_request_or_of_the_sample() -> No
     """Background tasks use the same ports: each of their calls would be a trace of its own."""
     kept = Kept()
     tracer = _tracer(kept)
-    with tracer.span("openfga.check"):
+    with spans.span("openfga.check"):
         pass
-    assert tracer.begin("openfga.http check", {}) is None
-    tracer.end(None)
+    assert spans.begin("openfga.http check", {}) is None
+    spans.end(None)
     tracer = _tracer(kept, trust_clients=True)
-    with tracer.server_span("GET", {"traceparent": PARENT[:-2] + "00"}), tracer.span("openfga.check"):
+    with tracer.server_span("GET", {"traceparent": PARENT[:-2] + "00"}), spans.span("openfga.check"):
         pass
     await tracer.close()
     assert kept.spans == []
@@ -270,11 +302,11 @@ async def test_a_call_to_an_engine_is_a_span_and_carries_its_id() -> None:
 
     app = web.Application()
     app.router.add_post("/stores/some/batch-check", answer)
-    async with TestServer(app) as server, aiohttp.ClientSession(trace_configs=[client_spans(tracer, "fga")]) as session:
+    async with TestServer(app) as server, aiohttp.ClientSession(trace_configs=[client_spans("fga")]) as session:
         url = server.make_url("/stores/some/batch-check")
         async with session.post(url):
             pass
-        with tracer.server_span("GET", {}), tracer.span("openfga.check"):
+        with tracer.server_span("GET", {}), spans.span("openfga.check"):
             async with session.post(url):
                 pass
         with tracer.server_span("GET", {"traceparent": PARENT[:-2] + "00"}):
