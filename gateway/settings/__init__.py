@@ -26,7 +26,7 @@ from gateway.settings.change_tickets import ChangeTickets
 from gateway.settings.engine_probes import EngineProbes
 from gateway.settings.engines import REMOVED, ReferencedBy, TrustedEngine, Ui, owners_of_several_providers
 from gateway.settings.env import PREFIX as PREFIX
-from gateway.settings.env import SECONDS, SettingRow, read, rows_of
+from gateway.settings.env import SECONDS, PositiveSeconds, SettingRow, read, rows_of
 from gateway.settings.env import Secret as Secret
 from gateway.settings.env import SettingsError as SettingsError
 from gateway.settings.events import Events
@@ -64,213 +64,109 @@ from gateway.settings.verifiers import VerifierSettings, verifier_problems
 class Settings(StoreSettings, frozen=True, kw_only=True):
     """All settings of one process, read once at its start."""
 
-    base_uri: Annotated[
-        str | None,
-        Meta(
-            description="Address that clients use, without `/catalog`. If it is not set, the gateway sends clients no "
-            "address."
-        ),
-    ] = None
-    bind_ip: Annotated[str, Meta(description="Address to listen on.")] = "127.0.0.1"
-    listen_port: Annotated[Port, Meta(description="Port of the catalog and management APIs.")] = 8181
-    workers: Annotated[Count, Meta(description="Number of worker processes.")] = 2
-    max_connections: Annotated[
-        Count,
-        Meta(
-            description="Maximum number of open connections of a worker process, idle ones included. Further ones wait "
-            "until another is closed."
-        ),
-    ] = 4096
-    log_level: Annotated[
-        typing.Literal["debug", "info", "warning", "error"],
-        Meta(description="Minimum severity of log events. Events below it are not written."),
-    ] = "info"
-    settings_directory: Annotated[
-        str | None,
-        Meta(
-            description="Directory with one file for each further setting, such as mounted secrets. The name of a file "
-            "is that of the variable without `LAKEGATE__`. White space around the value is removed."
-        ),
-    ] = None
-    server_id: Annotated[
-        uuid.UUID | None,
-        Meta(description="Id of this server. By default `migrate` creates one and stores it in the database."),
-    ] = None
+    base_uri: str | None = None
+    """Address that clients use, without `/catalog`. If it is not set, the gateway sends clients no address."""
+    bind_ip: str = "127.0.0.1"
+    """Address to listen on."""
+    listen_port: Port = 8181
+    """Port of the catalog and management APIs."""
+    workers: Count = 2
+    """Number of worker processes."""
+    max_connections: Count = 4096
+    """Maximum number of open connections of a worker process, idle ones included. Further ones wait until another is
+    closed.
+    """
+    log_level: typing.Literal["debug", "info", "warning", "error"] = "info"
+    """Minimum severity of log events. Events below it are not written."""
+    settings_directory: str | None = None
+    """Directory with one file for each further setting, such as mounted secrets. The name of a file is that of the
+    variable without `LAKEGATE__`. White space around the value is removed.
+    """
+    server_id: uuid.UUID | None = None
+    """Id of this server. By default `migrate` creates one and stores it in the database."""
 
-    enable_default_project: Annotated[
-        bool, Meta(description="Create a default project, and use it for requests that name no project.")
-    ] = True
-    default_project_id: Annotated[str, Meta(min_length=1, description="Id of the default project.")] = (
-        "00000000-0000-0000-0000-000000000000"
-    )
-    instance_admins: Annotated[
-        tuple[Annotated[str, Meta(pattern=r"^[a-z0-9-]+~.+$")], ...],
-        Meta(
-            description="Users `<provider>~<subject>`. Only they can change warehouses that are managed by "
-            "`instance-admin`; the setting gives no other right."
-        ),
+    enable_default_project: bool = True
+    """Create a default project, and use it for requests that name no project."""
+    default_project_id: Annotated[str, Meta(min_length=1)] = "00000000-0000-0000-0000-000000000000"
+    """Id of the default project."""
+    instance_admins: tuple[Annotated[str, Meta(pattern="^[a-z0-9-]+~.+$")], ...] = ()
+    """Users `<provider>~<subject>`. Only they can change warehouses that are managed by `instance-admin`; the setting
+    gives no other right.
+    """
+    authorizers: tuple[str, ...] = ()
+    """Authorizers that decide in addition to OpenFGA: `rows` (the same model over the rows of PostgreSQL), or names of
+    installed packages. Each is asked on every request, and can only refuse.
+    """
+    reserved_namespaces: tuple[str, ...] = ("system", "examples", "information_schema")
+    """Names of top-level namespaces that no principal can create."""
+    max_request_body_size: Count = 33_554_432
+    """Maximum size of a request body in bytes, also after decompression. Larger bodies get 413."""
+    compress_responses: bool = True
+    """Compress responses of at least 2 KiB with zstd or gzip for clients that accept it. Responses with credentials,
+    tokens or signatures are never compressed.
+    """
+    allow_origin: tuple[
+        Annotated[str, Meta(pattern=r"^(\*|https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?)$")], ...
     ] = ()
-    authorizers: Annotated[
-        tuple[str, ...],
-        Meta(
-            description="Authorizers that decide in addition to OpenFGA: `rows` (the same model over the rows of "
-            "PostgreSQL), or names of installed packages. Each is asked on every request, and can only refuse."
-        ),
-    ] = ()
-    reserved_namespaces: Annotated[
-        tuple[str, ...], Meta(description="Names of top-level namespaces that no principal can create.")
-    ] = ("system", "examples", "information_schema")
-    max_request_body_size: Annotated[
-        Count,
-        Meta(description="Maximum size of a request body in bytes, also after decompression. Larger bodies get 413."),
-    ] = 33_554_432
-    compress_responses: Annotated[
-        bool,
-        Meta(
-            description="Compress responses of at least 2 KiB with zstd or gzip for clients that accept it. Responses "
-            "with credentials, tokens or signatures are never compressed."
-        ),
-    ] = True
-    allow_origin: Annotated[
-        tuple[
-            Annotated[str, Meta(pattern=r"^(\*|https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?)$")],
-            ...,
-        ],
-        Meta(
-            description="Origins whose pages may call the gateway from a browser (CORS), as "
-            "`https://console.example.com`; `*` for all. By default none. Cookies and other credentials of the browser "
-            "are never allowed; pages send a token."
-        ),
-    ] = ()
-    max_request_time: Annotated[
-        float,
-        Meta(
-            gt=0,
-            description="Timeout in seconds of a request. After it, a request that has committed nothing gets 429 "
-            "(changes of the catalog) or 503 (all others).",
-            extra=SECONDS,
-        ),
-    ] = 30.0
-    max_request_silence: Annotated[
-        float,
-        Meta(
-            gt=0,
-            description="Timeout in seconds without any byte of an announced request body. After it, the request gets "
-            "408 and the connection is closed.",
-            extra=SECONDS,
-        ),
-    ] = 10.0
-    max_header_time: Annotated[
-        float,
-        Meta(
-            gt=0,
-            description="Timeout in seconds for the headers of a request. After it, the connection is closed.",
-            extra=SECONDS,
-        ),
-    ] = 15.0
-    maintenance_mode: Annotated[
-        typing.Literal["off", "read-only"],
-        Meta(description="`read-only` rejects changes with 429 (catalog) or 503 (all others) and still serves reads."),
-    ] = "off"
-    serve_swagger_ui: Annotated[
-        bool, Meta(description="Serve the OpenAPI documents and the page `/swagger-ui/`, which needs no token.")
-    ] = True
-    tag_suggestions: Annotated[
-        bool, Meta(description="Suggest tags for the columns of tables, by their names and types. Attaches nothing.")
-    ] = False
-    tag_labels: Annotated[
-        bool,
-        Meta(description="Send tags as `labels` of loaded tables and views. Each load then has one more statement."),
-    ] = False
-    pagination_size_default: Annotated[
-        Count, Meta(description="Number of items on a page if the request states none.")
-    ] = 100
-    pagination_size_max: Annotated[
-        Count, Meta(description="Maximum number of items on a page. Larger requested sizes are reduced to it.")
-    ] = 1000
-    metadata_cleanup_window: Annotated[
-        float,
-        Meta(
-            ge=1,
-            description="Time in seconds after which a metadata file without any reference is deleted. A change that "
-            "takes longer fails.",
-            extra=SECONDS,
-        ),
-    ] = 3600.0
-    task_poll_interval: Annotated[
-        float,
-        Meta(
-            gt=0,
-            description="Mean interval in seconds between two queries for background tasks that are due.",
-            extra=SECONDS,
-        ),
-    ] = 2.0
-    task_soft_deletion_workers: Annotated[
-        int,
-        Meta(
-            ge=0,
-            description="Maximum number of dropped tables and views that a worker process deletes concurrently when "
-            "their soft deletion expires. 0: it deletes none.",
-        ),
-    ] = 2
-    task_tabular_purge_workers: Annotated[
-        int,
-        Meta(
-            ge=0,
-            description="Maximum number of tables and views whose files a worker process deletes concurrently. 0: it "
-            "deletes none.",
-        ),
-    ] = 2
-    task_log_cleanup_workers: Annotated[
-        int,
-        Meta(
-            ge=0,
-            description="Maximum number of projects whose ended tasks a worker process deletes concurrently. 0: it "
-            "deletes none.",
-        ),
-    ] = 2
-    task_expire_staged_table_workers: Annotated[
-        int,
-        Meta(
-            ge=0,
-            description="Maximum number of expired staged tables that a worker process deletes "
-            "concurrently. 0: it deletes none.",
-        ),
-    ] = 1
-    health_check_frequency_seconds: Annotated[
-        float, Meta(gt=0, description="Interval in seconds between two health checks of each dependency.")
-    ] = 10.0
+    """Origins whose pages may call the gateway from a browser (CORS), as `https://console.example.com`; `*` for all. By
+    default none. Cookies and other credentials of the browser are never allowed; pages send a token.
+    """
+    max_request_time: PositiveSeconds = 30.0
+    """Timeout in seconds of a request. After it, a request that has committed nothing gets 429 (changes of the catalog)
+    or 503 (all others).
+    """
+    max_request_silence: PositiveSeconds = 10.0
+    """Timeout in seconds without any byte of an announced request body. After it, the request gets 408 and the
+    connection is closed.
+    """
+    max_header_time: PositiveSeconds = 15.0
+    """Timeout in seconds for the headers of a request. After it, the connection is closed."""
+    maintenance_mode: typing.Literal["off", "read-only"] = "off"
+    """`read-only` rejects changes with 429 (catalog) or 503 (all others) and still serves reads."""
+    serve_swagger_ui: bool = True
+    """Serve the OpenAPI documents and the page `/swagger-ui/`, which needs no token."""
+    tag_suggestions: bool = False
+    """Suggest tags for the columns of tables, by their names and types. Attaches nothing."""
+    tag_labels: bool = False
+    """Send tags as `labels` of loaded tables and views. Each load then has one more statement."""
+    pagination_size_default: Count = 100
+    """Number of items on a page if the request states none."""
+    pagination_size_max: Count = 1000
+    """Maximum number of items on a page. Larger requested sizes are reduced to it."""
+    metadata_cleanup_window: Annotated[float, Meta(ge=1, extra=SECONDS)] = 3600.0
+    """Time in seconds after which a metadata file without any reference is deleted. A change that takes longer fails.
+    """
+    task_poll_interval: PositiveSeconds = 2.0
+    """Mean interval in seconds between two queries for background tasks that are due."""
+    task_soft_deletion_workers: Annotated[int, Meta(ge=0)] = 2
+    """Maximum number of dropped tables and views that a worker process deletes concurrently when their soft deletion
+    expires. 0: it deletes none.
+    """
+    task_tabular_purge_workers: Annotated[int, Meta(ge=0)] = 2
+    """Maximum number of tables and views whose files a worker process deletes concurrently. 0: it deletes none."""
+    task_log_cleanup_workers: Annotated[int, Meta(ge=0)] = 2
+    """Maximum number of projects whose ended tasks a worker process deletes concurrently. 0: it deletes none."""
+    task_expire_staged_table_workers: Annotated[int, Meta(ge=0)] = 1
+    """Maximum number of expired staged tables that a worker process deletes concurrently. 0: it deletes none."""
+    health_check_frequency_seconds: Annotated[float, Meta(gt=0)] = 10.0
+    """Interval in seconds between two health checks of each dependency."""
 
-    policy_directory: Annotated[
-        str | None,
-        Meta(
-            description="Policy repository whose policies the gateway serves as bundles for OPA. It needs the program "
-            "OPA (`EMBEDDED__OPA_BIN`), which checks the rules. By default, it serves the policies of the package."
-        ),
-    ] = None
-    policy_complete: Annotated[
-        bool,
-        Meta(
-            description="Accept a directory of policies that contains `gateway/main.rego`, and so replaces the rules "
-            "of the package. Its authors decide about each request. It never replaces `system.authz`."
-        ),
-    ] = False
-    policy_signing_key_file: Annotated[
-        str | None,
-        Meta(description="File with the private key (PEM), or for HS256 the secret, that signs these bundles."),
-    ] = None
-    policy_signing_algorithm: Annotated[
-        typing.Literal["RS256", "ES256", "HS256"], Meta(description="Algorithm of these signatures.")
-    ] = "RS256"
-    endpoint_stat_flush_interval: Annotated[
-        float,
-        Meta(
-            gt=0,
-            description="Interval in seconds between two writes of the call counts to the database. A process that is "
-            "killed loses the counts since the last write.",
-            extra=SECONDS,
-        ),
-    ] = 30.0
+    policy_directory: str | None = None
+    """Policy repository whose policies the gateway serves as bundles for OPA. It needs the program OPA
+    (`EMBEDDED__OPA_BIN`), which checks the rules. By default, it serves the policies of the package.
+    """
+    policy_complete: bool = False
+    """Accept a directory of policies that contains `gateway/main.rego`, and so replaces the rules of the package. Its
+    authors decide about each request. It never replaces `system.authz`.
+    """
+    policy_signing_key_file: str | None = None
+    """File with the private key (PEM), or for HS256 the secret, that signs these bundles."""
+    policy_signing_algorithm: typing.Literal["RS256", "ES256", "HS256"] = "RS256"
+    """Algorithm of these signatures."""
+    endpoint_stat_flush_interval: PositiveSeconds = 30.0
+    """Interval in seconds between two writes of the call counts to the database. A process that is killed loses the
+    counts since the last write.
+    """
     trusted_engines: Mapping[str, TrustedEngine] = MappingProxyType({})
     verifiers: Mapping[str, VerifierSettings] = MappingProxyType({})
     referenced_by: ReferencedBy = ReferencedBy()

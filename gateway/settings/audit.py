@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated
 from urllib.parse import urlsplit
 
 import msgspec
-from msgspec import Meta
 
-from gateway.settings.env import PREFIX, SECONDS, Secret
+from gateway.settings.env import PREFIX, PositiveSeconds, Seconds, SecondsOrZero, Secret
 from gateway.settings.sections import Count
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -19,17 +17,14 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 class AuditOtlp(msgspec.Struct, frozen=True, kw_only=True):
     """The continuous export of sealed audit records as OTLP logs."""
 
-    endpoint: Annotated[
-        str | None,
-        Meta(
-            description="Address of the collector that receives sealed audit records as OTLP logs, without `/v1/logs`. "
-            "It needs `LAKEGATE__AUDIT__SEAL_INTERVAL`. Without it, nothing is exported."
-        ),
-    ] = None
-    token: Annotated[Secret | None, Meta(description="Bearer token sent to the collector.")] = None
-    timeout: Annotated[
-        float, Meta(gt=0, description="Timeout in seconds of one request to the collector.", extra=SECONDS)
-    ] = 10.0
+    endpoint: str | None = None
+    """Address of the collector that receives sealed audit records as OTLP logs, without `/v1/logs`. It needs
+    `LAKEGATE__AUDIT__SEAL_INTERVAL`. Without it, nothing is exported.
+    """
+    token: Secret | None = None
+    """Bearer token sent to the collector."""
+    timeout: PositiveSeconds = 10.0
+    """Timeout in seconds of one request to the collector."""
 
 
 class Audit(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,58 +33,33 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     Only records of reads and refusals are buffered. All other records are durable before the response.
     """
 
-    buffer_size: Annotated[
-        Count,
-        Meta(
-            description="Maximum number of records of reads and refusals that wait to be written. When the buffer is "
-            "full, requests fail with 503, or 429 for a change of the catalog."
-        ),
-    ] = 10_000
-    principal_share: Annotated[
-        Count,
-        Meta(
-            description="Maximum number of such records of one principal, at most a quarter of `BUFFER_SIZE`. Further "
-            "requests of the principal get 429."
-        ),
-    ] = 2_500
-    flush_interval: Annotated[
-        float, Meta(description="Maximum time in seconds for which such a record waits to be written.", extra=SECONDS)
-    ] = 0.2
-    seal_interval: Annotated[
-        float,
-        Meta(
-            ge=0,
-            description="Time in seconds between two runs that seal audit records into a chain of blocks, which "
-            "`lakegate audit verify` checks. 0: records are not sealed.",
-            extra=SECONDS,
-        ),
-    ] = 0.0
-    seal_key: Annotated[
-        Secret | None,
-        Meta(
-            description="Key of the chain. With it, an administrator of the database cannot compute valid blocks. All "
-            "gateways and `lakegate audit verify` need the same key; it can be set only before the first block."
-        ),
-    ] = None
+    buffer_size: Count = 10_000
+    """Maximum number of records of reads and refusals that wait to be written. When the buffer is full, requests fail
+    with 503, or 429 for a change of the catalog.
+    """
+    principal_share: Count = 2_500
+    """Maximum number of such records of one principal, at most a quarter of `BUFFER_SIZE`. Further requests of the
+    principal get 429.
+    """
+    flush_interval: Seconds = 0.2
+    """Maximum time in seconds for which such a record waits to be written."""
+    seal_interval: SecondsOrZero = 0.0
+    """Time in seconds between two runs that seal audit records into a chain of blocks, which `lakegate audit verify`
+    checks. 0: records are not sealed.
+    """
+    seal_key: Secret | None = None
+    """Key of the chain. With it, an administrator of the database cannot compute valid blocks. All gateways and
+    `lakegate audit verify` need the same key; it can be set only before the first block.
+    """
 
-    retention: Annotated[
-        float,
-        Meta(
-            ge=0,
-            description="Time in seconds for which audit records are kept, for example 34128000 (395 days). The "
-            "records of a month are removed together, when all of them are older. 0: they are kept for ever.",
-            extra=SECONDS,
-        ),
-    ] = 0.0
-    refused_logins: Annotated[
-        float,
-        Meta(
-            ge=0,
-            description="Time in seconds for which refused logins (401) are counted by client address and reason. Each "
-            "count then becomes one audit record. 0: refused logins are not recorded.",
-            extra=SECONDS,
-        ),
-    ] = 0.0
+    retention: SecondsOrZero = 0.0
+    """Time in seconds for which audit records are kept, for example 34128000 (395 days). The records of a month are
+    removed together, when all of them are older. 0: they are kept for ever.
+    """
+    refused_logins: SecondsOrZero = 0.0
+    """Time in seconds for which refused logins (401) are counted by client address and reason. Each count then becomes
+    one audit record. 0: refused logins are not recorded.
+    """
 
     otlp: AuditOtlp = AuditOtlp()
 

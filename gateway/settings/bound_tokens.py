@@ -19,31 +19,20 @@ _VARIABLE = f"{PREFIX}BOUND_TOKENS__"
 class BoundTokens(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens with the claim `cnf`. Without these settings they are refused."""
 
-    certificate_header: Annotated[
-        Annotated[str, Meta(pattern=r"^[A-Za-z0-9-]+$")] | None,
-        Meta(
-            description="Header in which a proxy for mutual TLS sends the client certificate, such as `Client-Cert`. "
-            "It proves tokens with `cnf.x5t#S256` (RFC 8705). Without it, such tokens are refused."
-        ),
-    ] = None
-    certificate_format: Annotated[
-        typing.Literal["rfc9440", "pem"],
-        Meta(
-            description="Format of this header: `rfc9440` (DER in base64 between colons), or `pem` (URL-encoded PEM, "
-            "as nginx's `$ssl_client_escaped_cert`)."
-        ),
-    ] = "rfc9440"
-    proxy_networks: Annotated[
-        tuple[str, ...],
-        Meta(description="Networks (CIDR) of these proxies. The header is ignored in requests from other addresses."),
-    ] = ()
-    required_for: Annotated[
-        tuple[str, ...],
-        Meta(
-            description="Users whose tokens must be bound, such as machine identities: user ids, or `<provider>~*` for "
-            "all users of an OpenID provider."
-        ),
-    ] = ()
+    certificate_header: Annotated[str, Meta(pattern="^[A-Za-z0-9-]+$")] | None = None
+    """Header in which a proxy for mutual TLS sends the client certificate, such as `Client-Cert`. It proves tokens with
+    `cnf.x5t#S256` (RFC 8705). Without it, such tokens are refused.
+    """
+    certificate_format: typing.Literal["rfc9440", "pem"] = "rfc9440"
+    """Format of this header: `rfc9440` (DER in base64 between colons), or `pem` (URL-encoded PEM, as nginx's
+    `$ssl_client_escaped_cert`).
+    """
+    proxy_networks: tuple[str, ...] = ()
+    """Networks (CIDR) of these proxies. The header is ignored in requests from other addresses."""
+    required_for: tuple[str, ...] = ()
+    """Users whose tokens must be bound, such as machine identities: user ids, or `<provider>~*` for all users of an
+    OpenID provider.
+    """
 
     def networks(self) -> tuple[IPv4Network | IPv6Network, ...]:
         """Return the networks of the proxies. Raises ValueError."""

@@ -14,13 +14,7 @@ from gateway.settings.env import SECONDS
 class ChangeTickets(msgspec.Struct, frozen=True, kw_only=True):
     """Tickets of changes that a verifier of this catalog wants to have approved."""
 
-    lifetime: Annotated[
-        float,
-        Meta(
-            ge=1,
-            le=31_536_000,
-            description="Time in seconds for which a ticket waits for a decision. An approval or a rejection holds for "
-            "the same time. After it, the statement gets a new ticket.",
-            extra=SECONDS,
-        ),
-    ] = 604_800.0
+    lifetime: Annotated[float, Meta(ge=1, le=31536000, extra=SECONDS)] = 604_800.0
+    """Time in seconds for which a ticket waits for a decision. An approval or a rejection holds for the same time.
+    After it, the statement gets a new ticket.
+    """

@@ -17,22 +17,17 @@ from msgspec import Meta
 class EngineIdentities(msgspec.Struct, frozen=True, kw_only=True):
     """The identities of an engine at one provider."""
 
-    subjects: Annotated[
-        tuple[str, ...], Meta(description="Subjects at this provider that identify the engine itself.")
-    ] = ()
+    subjects: tuple[str, ...] = ()
+    """Subjects at this provider that identify the engine itself."""
 
 
 class TrustedEngine(msgspec.Struct, frozen=True, kw_only=True):
     """An engine that reads views for its users with the rights of the views' owners."""
 
-    type: Annotated[Literal["trino"], Meta(description="Type of the trusted engine.")] = "trino"
-    owner_property: Annotated[
-        str,
-        Meta(
-            min_length=1,
-            description="View property in which the engine stores the owner. Only the engine can change it.",
-        ),
-    ] = "trino.run-as-owner"
+    type: Literal["trino"] = "trino"
+    """Type of the trusted engine."""
+    owner_property: Annotated[str, Meta(min_length=1)] = "trino.run-as-owner"
+    """View property in which the engine stores the owner. Only the engine can change it."""
     identities: Mapping[str, EngineIdentities] = MappingProxyType({})
 
 
@@ -69,33 +64,19 @@ def owners_of_several_providers(engines: Mapping[str, TrustedEngine]) -> list[st
 class Ui(msgspec.Struct, frozen=True, kw_only=True):
     """Logins: in a browser on the pages `/ui` and `/swagger-ui`, and by `lakegate login`."""
 
-    enabled: Annotated[
-        bool,
-        Meta(
-            description="Serve the page `/ui`, where users log in and see their own identity, roles, and visible "
-            "projects and warehouses."
-        ),
-    ] = True
-    openid_provider_uri: Annotated[
-        str | None,
-        Meta(description="Provider of these logins: one of the configured issuers. Default: `OPENID_PROVIDER_URI`."),
-    ] = None
-    openid_client_id: Annotated[
-        str | None,
-        Meta(description="Public client (no secret) at the provider for `/ui`, `/swagger-ui/` and `lakegate login`."),
-    ] = None
-    openid_scope: Annotated[str, Meta(description="Scopes that these logins request.")] = "openid profile email"
+    enabled: bool = True
+    """Serve the page `/ui`, where users log in and see their own identity, roles, and visible projects and warehouses.
+    """
+    openid_provider_uri: str | None = None
+    """Provider of these logins: one of the configured issuers. Default: `OPENID_PROVIDER_URI`."""
+    openid_client_id: str | None = None
+    """Public client (no secret) at the provider for `/ui`, `/swagger-ui/` and `lakegate login`."""
+    openid_scope: str = "openid profile email"
+    """Scopes that these logins request."""
 
 
 class ReferencedBy(msgspec.Struct, frozen=True, kw_only=True):
     """Limits on reading through views."""
 
-    max_nesting_depth: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=100,
-            description="Maximum number of views in a chain through which a trusted engine reads an object. Longer "
-            "chains are refused.",
-        ),
-    ] = 10
+    max_nesting_depth: Annotated[int, Meta(ge=1, le=100)] = 10
+    """Maximum number of views in a chain through which a trusted engine reads an object. Longer chains are refused."""

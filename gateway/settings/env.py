@@ -14,11 +14,16 @@ The module also returns the rows of the settings table.
 
 from __future__ import annotations
 
+import ast
 import difflib
 import hmac
+import inspect
 import re
+import textwrap
 import typing
 from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Annotated, Any, Final, get_args, get_origin
 
@@ -36,6 +41,11 @@ _ANY_ID = "<id>"
 
 SECONDS: Final = {"kind": "duration"}
 """`extra` of a field's `Meta`: the value is a number of seconds, written as a duration."""
+
+Seconds = Annotated[float, Meta(extra=SECONDS)]
+PositiveSeconds = Annotated[float, Meta(gt=0, extra=SECONDS)]
+SecondsOrZero = Annotated[float, Meta(ge=0, extra=SECONDS)]
+"""Types of durations in seconds."""
 
 StructT = typing.TypeVar("StructT", bound=msgspec.Struct)
 
@@ -93,6 +103,7 @@ class _Field(typing.NamedTuple):
     path: tuple[str, ...]
     hint: Any
     default: Any
+    struct: type[msgspec.Struct]
 
     @property
     def variable(self) -> str:
@@ -129,7 +140,7 @@ def _fields(struct: type[msgspec.Struct], path: tuple[str, ...] = ()) -> Iterato
         elif (of_each := _struct_of_each(hint)) is not None:
             yield from _fields(of_each, (*here, _ANY_ID))
         else:
-            yield _Field(here, hint, field.default)
+            yield _Field(here, hint, field.default, struct)
 
 
 def _struct_of_each(hint: Any) -> type[msgspec.Struct] | None:
@@ -271,6 +282,20 @@ def _build(struct: type[StructT], tree: Mapping[str, Any]) -> StructT:
     return struct(**{name: built(name, value) for name, value in tree.items()})
 
 
+@cache
+def _descriptions(struct: type[msgspec.Struct]) -> Mapping[str, str]:
+    """Return the description of each field: the string below it in the source of the struct or of a base."""
+    if struct is msgspec.Struct:
+        return {}
+    (written,) = ast.parse(textwrap.dedent(inspect.getsource(struct))).body
+    texts = {name: text for base in struct.__bases__ for name, text in _descriptions(base).items()}
+    for field, below in pairwise(typing.cast(ast.ClassDef, written).body):
+        match field, below:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                texts[name] = " ".join(text.split())
+    return texts
+
+
 def rows_of(struct: type[msgspec.Struct]) -> list[SettingRow]:
     """Return one row for each variable, in the order of the struct's fields."""
 
@@ -286,7 +311,9 @@ def rows_of(struct: type[msgspec.Struct]) -> list[SettingRow]:
                 return str(value)
 
     def row(field: _Field) -> SettingRow:
-        description = next((meta.description for meta in field.metas if meta.description), "")
+        # Settings that exist twice, for one and for each of several providers, share the description of their type.
+        of_type = next((meta.description for meta in field.metas if meta.description), "")
+        description = _descriptions(field.struct).get(field.path[-1], of_type)
         return SettingRow(field.variable, description, shown(field.default))
 
     return [row(field) for field in _fields(struct)]

@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from gateway.scope.endpoint import ANY_NETWORK, check_endpoint
 from gateway.scope.errors import InvalidStorageProfile
-from gateway.settings.env import PREFIX, SECONDS, Secret, SettingsError
+from gateway.settings.env import PREFIX, SECONDS, PositiveSeconds, SecondsOrZero, Secret, SettingsError
 
 BUILT_IN: Final = ("kafka", "log", "nats", "webhook")
 _SECRET_BYTES: Final = 16
@@ -28,59 +28,44 @@ _PUBLIC_PEM: Final = ("ssl.ca.pem", "ssl.certificate.pem")
 class EventSinkSettings(msgspec.Struct, frozen=True, kw_only=True):
     """One sink. Which fields it needs depends on its kind."""
 
-    kind: Annotated[
-        str,
-        Meta(
-            pattern=r"^[a-z0-9][a-z0-9_-]*$",
-            description="Kind of the sink: `nats` (JetStream), `kafka`, `webhook`, `log`, or the name of a sink that "
-            "an installed package provides.",
-        ),
-    ]
-    url: Annotated[
-        str | None,
-        Meta(
-            description="Address of NATS or of the webhook. A webhook needs `https://`, except on a loopback address."
-        ),
-    ] = None
-    subject: Annotated[str | None, Meta(description="Subject of NATS. A stream of the server must store it.")] = None
-    bootstrap: Annotated[str | None, Meta(description="Brokers of Kafka: `host:port`, separated by commas.")] = None
-    topic: Annotated[str | None, Meta(description="Topic of Kafka. It must exist.")] = None
-    user: Annotated[str | None, Meta(description="User name for NATS, or `sasl.username` of Kafka.")] = None
-    password: Annotated[Secret | None, Meta(description="Password for NATS, or `sasl.password` of Kafka.")] = None
-    token: Annotated[Secret | None, Meta(description="Token for NATS.")] = None
-    credentials_file: Annotated[str | None, Meta(description="File of credentials (`.creds`) for NATS.")] = None
-    secret: Annotated[
-        Secret | None,
-        Meta(description="Key of the webhook's signatures, at least 16 bytes. The receiver needs the same key."),
-    ] = None
-    batched: Annotated[
-        bool,
-        Meta(
-            description="Send several events in one request to the webhook, as `application/cloudevents-batch+json`. "
-            "It saves most of the cost of a webhook. The receiver must accept this form."
-        ),
-    ] = False
-    options: Annotated[
-        tuple[str, ...],
-        Meta(description="Options of librdkafka for Kafka, each `name=value`, such as `security.protocol=SASL_SSL`."),
-    ] = ()
-    secret_options: Annotated[
-        Secret | None,
-        Meta(
-            description="Secret options of librdkafka for Kafka, as a JSON object of texts, such as "
-            '`{"sasl.oauthbearer.client.secret": "..."}`.'
-        ),
-    ] = None
-    tls: Annotated[bool, Meta(description="Require TLS for NATS.")] = False
-    timeout: Annotated[
-        float,
-        Meta(
-            gt=0, le=300, description="Timeout in seconds of one message or run of messages to the sink.", extra=SECONDS
-        ),
-    ] = 10.0
-    batch_size: Annotated[
-        int, Meta(ge=1, le=1000, description="Maximum number of events that are sent to the sink at once.")
-    ] = 200
+    kind: Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9_-]*$")]
+    """Kind of the sink: `nats` (JetStream), `kafka`, `webhook`, `log`, or the name of a sink that an installed package
+    provides.
+    """
+    url: str | None = None
+    """Address of NATS or of the webhook. A webhook needs `https://`, except on a loopback address."""
+    subject: str | None = None
+    """Subject of NATS. A stream of the server must store it."""
+    bootstrap: str | None = None
+    """Brokers of Kafka: `host:port`, separated by commas."""
+    topic: str | None = None
+    """Topic of Kafka. It must exist."""
+    user: str | None = None
+    """User name for NATS, or `sasl.username` of Kafka."""
+    password: Secret | None = None
+    """Password for NATS, or `sasl.password` of Kafka."""
+    token: Secret | None = None
+    """Token for NATS."""
+    credentials_file: str | None = None
+    """File of credentials (`.creds`) for NATS."""
+    secret: Secret | None = None
+    """Key of the webhook's signatures, at least 16 bytes. The receiver needs the same key."""
+    batched: bool = False
+    """Send several events in one request to the webhook, as `application/cloudevents-batch+json`. It saves most of the
+    cost of a webhook. The receiver must accept this form.
+    """
+    options: tuple[str, ...] = ()
+    """Options of librdkafka for Kafka, each `name=value`, such as `security.protocol=SASL_SSL`."""
+    secret_options: Secret | None = None
+    """Secret options of librdkafka for Kafka, as a JSON object of texts, such as `{"sasl.oauthbearer.client.secret":
+    "..."}`.
+    """
+    tls: bool = False
+    """Require TLS for NATS."""
+    timeout: Annotated[float, Meta(gt=0, le=300, extra=SECONDS)] = 10.0
+    """Timeout in seconds of one message or run of messages to the sink."""
+    batch_size: Annotated[int, Meta(ge=1, le=1000)] = 200
+    """Maximum number of events that are sent to the sink at once."""
 
     def kafka_options(self) -> dict[str, str]:
         """Return the options of librdkafka with those that are secret. Raises ValueError, which contains no value."""
@@ -141,30 +126,16 @@ class Events(msgspec.Struct, frozen=True, kw_only=True):
     """Change events. Without sinks, no event is stored or sent."""
 
     sinks: Mapping[str, EventSinkSettings] = MappingProxyType({})
-    credentials_vended: Annotated[
-        bool, Meta(description="Write an event for each storage credential that a principal receives.")
-    ] = False
-    retention: Annotated[
-        float,
-        Meta(
-            ge=0,
-            description="Time in seconds for which delivered events and dead letters are kept for `lakegate events "
-            "replay`.",
-            extra=SECONDS,
-        ),
-    ] = 604_800.0
-    poll_interval: Annotated[
-        float,
-        Meta(gt=0, le=60, description="Interval in seconds between two queries for events to send.", extra=SECONDS),
-    ] = 0.5
-    min_backoff: Annotated[
-        float,
-        Meta(gt=0, description="Wait in seconds after the first failure of a sink. Each failure doubles it.",
-             extra=SECONDS),
-    ] = 0.5  # fmt: skip
-    max_backoff: Annotated[
-        float, Meta(gt=0, description="Maximum wait in seconds after a failure of a sink.", extra=SECONDS)
-    ] = 60.0
+    credentials_vended: bool = False
+    """Write an event for each storage credential that a principal receives."""
+    retention: SecondsOrZero = 604_800.0
+    """Time in seconds for which delivered events and dead letters are kept for `lakegate events replay`."""
+    poll_interval: Annotated[float, Meta(gt=0, le=60, extra=SECONDS)] = 0.5
+    """Interval in seconds between two queries for events to send."""
+    min_backoff: PositiveSeconds = 0.5
+    """Wait in seconds after the first failure of a sink. Each failure doubles it."""
+    max_backoff: PositiveSeconds = 60.0
+    """Maximum wait in seconds after a failure of a sink."""
 
     def sink_names(self) -> tuple[str, ...]:
         """Return the names of all sinks, sorted."""

@@ -92,35 +92,25 @@ _REFRESH, _MAX_AGE, _LIFETIME = 300.0, 3600.0, 60.0
 class OpenIdProvider(msgspec.Struct, frozen=True, kw_only=True):
     """A further OpenID provider. Its users are `<id>~<subject>`."""
 
-    uri: Annotated[str, Meta(description="Issuer of a further provider. Its users are `<id>~…`.")]
-    audience: Annotated[
-        tuple[str, ...], Meta(min_length=1, description="Accepted audiences of tokens of this provider.")
-    ]
-    project_audiences: Annotated[
-        _Projects, Meta(description="Like `OPENID_PROJECT_AUDIENCES`, for this provider.")
-    ] = ()
+    uri: str
+    """Issuer of a further provider. Its users are `<id>~…`."""
+    audience: Annotated[tuple[str, ...], Meta(min_length=1)]
+    """Accepted audiences of tokens of this provider."""
+    project_audiences: _Projects = ()
+    """Like `OPENID_PROJECT_AUDIENCES`, for this provider."""
     additional_issuers: _OtherIssuers = ()
     scope: _Scope = None
     subject_claims: _SubjectClaims = _SUBJECT_CLAIMS
-    roles_claim: Annotated[
-        str | None,
-        Meta(
-            description="Claim with the user's groups, which are roles of this provider. `a.b` is the member `b` of "
-            "the object `a`."
-        ),
-    ] = None
+    roles_claim: str | None = None
+    """Claim with the user's groups, which are roles of this provider. `a.b` is the member `b` of the object `a`."""
     policy_claims: _PolicyClaims = ()
     display_name_template: _NameTemplate = None
-    scim_subject: Annotated[
-        _ScimSubject,
-        Meta(
-            description="SCIM attribute that contains the subject of this provider's tokens. Without it the provider "
-            "cannot manage users by SCIM."
-        ),
-    ] = None
-    require_connected_on_startup: Annotated[
-        bool, Meta(description="Refuse to start while the provider's keys cannot be fetched.")
-    ] = False
+    scim_subject: _ScimSubject = None
+    """SCIM attribute that contains the subject of this provider's tokens. Without it the provider cannot manage users
+    by SCIM.
+    """
+    require_connected_on_startup: bool = False
+    """Refuse to start while the provider's keys cannot be fetched."""
     keys_refresh: _KeysRefresh = _REFRESH
     keys_max_age: _KeysMaxAge = _MAX_AGE
 
@@ -143,25 +133,15 @@ class OpenIdProvider(msgspec.Struct, frozen=True, kw_only=True):
 class KubernetesCluster(msgspec.Struct, frozen=True, kw_only=True):
     """A further Kubernetes cluster. Its service accounts are `<id>~<subject>`."""
 
-    url: Annotated[str, Meta(description="Address (https) of the API server that reviews the cluster's tokens.")]
-    audience: Annotated[
-        tuple[str, ...], Meta(min_length=1, description="Accepted audiences of service account tokens.")
-    ]
+    url: str
+    """Address (https) of the API server that reviews the cluster's tokens."""
+    audience: Annotated[tuple[str, ...], Meta(min_length=1)]
+    """Accepted audiences of service account tokens."""
     issuers: _ClusterIssuers = ()
-    ca_file: Annotated[
-        str | None,
-        Meta(
-            description="File of CA certificates (PEM) for the API server. Default: the certificates for all outgoing "
-            "connections."
-        ),
-    ] = None
-    token_file: Annotated[
-        str,
-        Meta(
-            description="File with the gateway's own token for this cluster. The token needs the right to create token "
-            "reviews."
-        ),
-    ] = ACCOUNT_DIRECTORY + "/token"
+    ca_file: str | None = None
+    """File of CA certificates (PEM) for the API server. Default: the certificates for all outgoing connections."""
+    token_file: str = ACCOUNT_DIRECTORY + "/token"
+    """File with the gateway's own token for this cluster. The token needs the right to create token reviews."""
     subject_source: _SubjectSource = "uid"
     accept_legacy_serviceaccount: _AcceptLegacy = False
     review_lifetime: _ReviewLifetime = _LIFETIME
@@ -174,46 +154,33 @@ class IdentitySettings(msgspec.Struct, frozen=True, kw_only=True):
     mappings by id are for further ones.
     """
 
-    openid_provider_uri: Annotated[str | None, Meta(description="Issuer of the tokens; required by `serve`.")] = None
-    openid_audience: Annotated[
-        tuple[str, ...], Meta(description="Accepted audiences of tokens; required by `serve`.")
-    ] = ()
-    openid_project_audiences: Annotated[
-        _Projects,
-        Meta(
-            description="Audiences that are limited to one project, as `audience=project-id`. A token with such an "
-            "audience is valid for that project only."
-        ),
-    ] = ()
+    openid_provider_uri: str | None = None
+    """Issuer of the tokens; required by `serve`."""
+    openid_audience: tuple[str, ...] = ()
+    """Accepted audiences of tokens; required by `serve`."""
+    openid_project_audiences: _Projects = ()
+    """Audiences that are limited to one project, as `audience=project-id`. A token with such an audience is valid for
+    that project only.
+    """
     openid_additional_issuers: _OtherIssuers = ()
     openid_scope: _Scope = None
     openid_subject_claim: _SubjectClaims = _SUBJECT_CLAIMS
-    openid_roles_claim: Annotated[
-        str | None,
-        Meta(
-            description="Claim with the user's groups, which are roles of the provider `oidc`. `a.b` is the member `b` "
-            "of the object `a`."
-        ),
-    ] = None
+    openid_roles_claim: str | None = None
+    """Claim with the user's groups, which are roles of the provider `oidc`. `a.b` is the member `b` of the object `a`.
+    """
     openid_policy_claims: _PolicyClaims = ()
     openid_display_name_template: _NameTemplate = None
-    openid_scim_subject: Annotated[
-        _ScimSubject,
-        Meta(
-            description="SCIM attribute that contains the subject of tokens of the provider `oidc`. Without it the "
-            "provider cannot manage users by SCIM."
-        ),
-    ] = None
+    openid_scim_subject: _ScimSubject = None
+    """SCIM attribute that contains the subject of tokens of the provider `oidc`. Without it the provider cannot manage
+    users by SCIM.
+    """
     openid_keys_refresh: _KeysRefresh = _REFRESH
     openid_keys_max_age: _KeysMaxAge = _MAX_AGE
     openid_providers: Mapping[str, OpenIdProvider] = MappingProxyType({})
-    enable_kubernetes_authentication: Annotated[
-        bool, Meta(description="Accept tokens of service accounts of the cluster in which the gateway runs.")
-    ] = False
-    kubernetes_authentication_audience: Annotated[
-        tuple[str, ...],
-        Meta(description="Accepted audiences of service account tokens; required with the setting above."),
-    ] = ()
+    enable_kubernetes_authentication: bool = False
+    """Accept tokens of service accounts of the cluster in which the gateway runs."""
+    kubernetes_authentication_audience: tuple[str, ...] = ()
+    """Accepted audiences of service account tokens; required with the setting above."""
     kubernetes_authentication_issuers: _ClusterIssuers = ()
     kubernetes_authentication_subject_source: _SubjectSource = "uid"
     kubernetes_authentication_accept_legacy_serviceaccount: _AcceptLegacy = False

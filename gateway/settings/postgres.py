@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from msgspec import Meta
 
-from gateway.settings.env import PREFIX, SECONDS, Secret, SettingsError
+from gateway.settings.env import PREFIX, PositiveSeconds, Secret, SettingsError
 from gateway.settings.identity import IdentitySettings
 from gateway.settings.postgres_url import is_local, require_no_tls
 from gateway.settings.sections import Count, Port
@@ -23,80 +23,50 @@ SslMode = typing.Literal["disable", "prefer", "require", "verify-ca", "verify-fu
 class PostgresSettings(IdentitySettings, frozen=True, kw_only=True):
     """Settings of PostgreSQL. The class extends the identity settings, because a msgspec struct has one base."""
 
-    pg_database_url_write: Annotated[Secret | None, Meta(description="URL of the primary.")] = None
-    pg_database_url_read: Annotated[
-        Secret | None,
-        Meta(description="URL of a replica for searches, statistics and management lists. Default: the primary."),
-    ] = None
-    pg_host_w: Annotated[str | None, Meta(description="Host of the primary; used without `PG_DATABASE_URL_WRITE`.")] = (
-        None
-    )
-    pg_host_r: Annotated[str | None, Meta(description="Host of the replica; used without `PG_DATABASE_URL_READ`.")] = (
-        None
-    )
-    pg_port: Annotated[Port, Meta(description="Port of PostgreSQL; used with `PG_HOST_W` and `PG_HOST_R`.")] = 5432
-    pg_user: Annotated[str | None, Meta(description="PostgreSQL role; used with `PG_HOST_W` and `PG_HOST_R`.")] = None
-    pg_password: Annotated[Secret | None, Meta(description="Password of the role.")] = None
-    pg_database: Annotated[str | None, Meta(description="Name of the database.")] = None
-    pg_ssl_mode: Annotated[
-        SslMode | None,
-        Meta(
-            description="TLS mode of connections to PostgreSQL, as libpq's `sslmode`. Only `verify-full` proves the "
-            "identity of the server. Default: `verify-full`, or `prefer` if every host is a loopback address or a "
-            "socket."
-        ),
-    ] = None
-    pg_ssl_root_cert: Annotated[
-        str | None,
-        Meta(description="File of CA certificates (PEM) for PostgreSQL only; used by `verify-ca` and `verify-full`."),
-    ] = None
-    pg_encryption_key: Annotated[
-        Secret | None, Meta(description="Key that encrypts stored storage credentials; required by `serve`.")
-    ] = None
-    pg_encryption_key_other: Annotated[
-        Secret | None,
-        Meta(description="Second key, which only decrypts: the next or the previous key during a key rotation."),
-    ] = None
-    pg_read_pool_connections: Annotated[
-        Count,
-        Meta(
-            description="Maximum number of connections of a worker process to the replica. Without a replica it has no "
-            "effect."
-        ),
-    ] = 10
-    pg_write_pool_connections: Annotated[
-        Count,
-        Meta(
-            description="Half of the maximum number of connections of a worker process to the primary. They are opened "
-            "on demand and kept open. With `PG_DIRECT_READS`, a third of them (rounded down) only serve reads of one "
-            "statement."
-        ),
-    ] = 5
-    pg_direct_reads: Annotated[
-        bool,
-        Meta(
-            description="Execute reads of one statement on connections of their own, without SQLAlchemy. It saves CPU "
-            "time of the gateway; answers do not depend on it."
-        ),
-    ] = True
-    pg_unshared_reads: Annotated[
-        int,
-        Meta(
-            ge=0,
-            description="Number of name resolutions that a worker process sends alone at a time. Those of further "
-            "concurrent requests wait for the next statement and share it, at most 32 together. 0: none share. It "
-            "needs `PG_DIRECT_READS`.",
-        ),
-    ] = 2
-    pg_acquire_timeout: Annotated[
-        float,
-        Meta(
-            gt=0,
-            description="Timeout in seconds of waiting for a database connection. After it, the request gets 503, or "
-            "429 for a change of the catalog.",
-            extra=SECONDS,
-        ),
-    ] = 5.0
+    pg_database_url_write: Secret | None = None
+    """URL of the primary."""
+    pg_database_url_read: Secret | None = None
+    """URL of a replica for searches, statistics and management lists. Default: the primary."""
+    pg_host_w: str | None = None
+    """Host of the primary; used without `PG_DATABASE_URL_WRITE`."""
+    pg_host_r: str | None = None
+    """Host of the replica; used without `PG_DATABASE_URL_READ`."""
+    pg_port: Port = 5432
+    """Port of PostgreSQL; used with `PG_HOST_W` and `PG_HOST_R`."""
+    pg_user: str | None = None
+    """PostgreSQL role; used with `PG_HOST_W` and `PG_HOST_R`."""
+    pg_password: Secret | None = None
+    """Password of the role."""
+    pg_database: str | None = None
+    """Name of the database."""
+    pg_ssl_mode: SslMode | None = None
+    """TLS mode of connections to PostgreSQL, as libpq's `sslmode`. Only `verify-full` proves the identity of the
+    server. Default: `verify-full`, or `prefer` if every host is a loopback address or a socket.
+    """
+    pg_ssl_root_cert: str | None = None
+    """File of CA certificates (PEM) for PostgreSQL only; used by `verify-ca` and `verify-full`."""
+    pg_encryption_key: Secret | None = None
+    """Key that encrypts stored storage credentials; required by `serve`."""
+    pg_encryption_key_other: Secret | None = None
+    """Second key, which only decrypts: the next or the previous key during a key rotation."""
+    pg_read_pool_connections: Count = 10
+    """Maximum number of connections of a worker process to the replica. Without a replica it has no effect."""
+    pg_write_pool_connections: Count = 5
+    """Half of the maximum number of connections of a worker process to the primary. They are opened on demand and kept
+    open. With `PG_DIRECT_READS`, a third of them (rounded down) only serve reads of one statement.
+    """
+    pg_direct_reads: bool = True
+    """Execute reads of one statement on connections of their own, without SQLAlchemy. It saves CPU time of the gateway;
+    answers do not depend on it.
+    """
+    pg_unshared_reads: Annotated[int, Meta(ge=0)] = 2
+    """Number of name resolutions that a worker process sends alone at a time. Those of further concurrent requests wait
+    for the next statement and share it, at most 32 together. 0: none share. It needs `PG_DIRECT_READS`.
+    """
+    pg_acquire_timeout: PositiveSeconds = 5.0
+    """Timeout in seconds of waiting for a database connection. After it, the request gets 503, or 429 for a change of
+    the catalog.
+    """
 
     def write_url(self) -> Secret:
         """Return the connection URL of the primary, as set or composed of its parts.

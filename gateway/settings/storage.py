@@ -3,10 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import msgspec
-from msgspec import Meta
 
 from gateway.scope.store_addresses import StoreAddresses, parse_store_address
 from gateway.settings.env import PREFIX, SettingsError
@@ -15,44 +12,28 @@ from gateway.settings.env import PREFIX, SettingsError
 class Storage(msgspec.Struct, frozen=True, kw_only=True):
     """Addresses of object stores and of their authorization servers."""
 
-    gcs_endpoint: Annotated[
-        str | None,
-        Meta(
-            description="Address of Google Cloud Storage for warehouses of type `gcs`, such as a private endpoint. An "
-            "emulator is reached by plain HTTP on a loopback address. It receives no token of the warehouse's identity."
-        ),
-    ] = None
-    gcs_token_endpoint: Annotated[
-        str | None,
-        Meta(
-            description="Address with Google's token services, `/token` of OAuth 2 and `/v1/token` of token "
-            "exchange, such as a private endpoint. Unset: Google's own."
-        ),
-    ] = None
-    adls_endpoint: Annotated[
-        str | None,
-        Meta(
-            description="Address of the blob service for warehouses of type `adls`, with `{account}` in place of the "
-            "name of the storage account. An emulator is reached by plain HTTP on a loopback address."
-        ),
-    ] = None
-    adls_token_endpoint: Annotated[
-        str | None, Meta(description="Address of Entra ID. Unset: the `authority-host` of the storage profile.")
-    ] = None
-    adls_hosts: Annotated[
-        tuple[str, ...],
-        Meta(
-            description="Hosts that profiles of type `adls` may name in addition to those of Azure's clouds, such as "
-            "`dfs.fabric.microsoft.com`. The gateway sends tokens of the warehouse's identity to them."
-        ),
-    ] = ()
-    extensions: Annotated[
-        tuple[str, ...],
-        Meta(
-            description="Types of storage that installed packages provide and that warehouses may use (entry points of "
-            "the group `lakegate.storage`). They run with all rights of the gateway."
-        ),
-    ] = ()
+    gcs_endpoint: str | None = None
+    """Address of Google Cloud Storage for warehouses of type `gcs`, such as a private endpoint. An emulator is reached
+    by plain HTTP on a loopback address. It receives no token of the warehouse's identity.
+    """
+    gcs_token_endpoint: str | None = None
+    """Address with Google's token services, `/token` of OAuth 2 and `/v1/token` of token exchange, such as a private
+    endpoint. Unset: Google's own.
+    """
+    adls_endpoint: str | None = None
+    """Address of the blob service for warehouses of type `adls`, with `{account}` in place of the name of the storage
+    account. An emulator is reached by plain HTTP on a loopback address.
+    """
+    adls_token_endpoint: str | None = None
+    """Address of Entra ID. Unset: the `authority-host` of the storage profile."""
+    adls_hosts: tuple[str, ...] = ()
+    """Hosts that profiles of type `adls` may name in addition to those of Azure's clouds, such as
+    `dfs.fabric.microsoft.com`. The gateway sends tokens of the warehouse's identity to them.
+    """
+    extensions: tuple[str, ...] = ()
+    """Types of storage that installed packages provide and that warehouses may use (entry points of the group
+    `lakegate.storage`). They run with all rights of the gateway.
+    """
 
     def variables(self) -> dict[str, str]:
         """Return the settings that are not the defaults, as variables without the prefix."""

@@ -21,55 +21,32 @@ __all__ = ["StoreSettings"]
 class StoreSettings(SystemIdentities, frozen=True, kw_only=True):
     """Fields of `Settings`."""
 
-    secret_backend: Annotated[
-        str,
-        Meta(
-            pattern=r"^[a-z0-9][a-z0-9_-]*$",
-            description="Store of the storage credentials of warehouses: `postgres` (encrypted), `kv2` (HashiCorp "
-            "Vault), or the name of a store that an installed package provides.",
-        ),
-    ] = "postgres"  # noqa: S105 - the name of a store, not a secret
-    secret_backends_also_read: Annotated[
-        tuple[str, ...],
-        Meta(
-            description="Further stores that hold credentials, until `lakegate secrets move` has moved them. "
-            "`postgres` is always read."
-        ),
-    ] = ()
-    skip_storage_validation: Annotated[
-        bool, Meta(description="Accept a warehouse without a test of its storage. Not for production.")
-    ] = False
-    storage_endpoint_networks: Annotated[
-        tuple[str, ...],
-        Meta(
-            description="Networks (CIDR) that storage profiles may name as `endpoint` and `sts-endpoint`, in addition "
-            "to public addresses. Loopback and private networks are refused unless listed. Link-local, site-local and "
-            "metadata addresses are always refused."
-        ),
-    ] = ()
-    sign_with_warehouse_keys: Annotated[
-        bool,
-        Meta(
-            description="Sign requests of clients with the access keys of warehouses without `sts-enabled`, for "
-            "S3-compatible stores that have no sessions (not AWS, Cloudflare R2 or Alibaba Cloud OSS). A key signs for "
-            "its whole bucket, so a store that reads a signed request in another way than the gateway gives access to "
-            "other tables. Tried only with SeaweedFS 4.48."
-        ),
-    ] = False
-    storage_local_directories: Annotated[
-        tuple[str, ...],
-        Meta(
-            description="Absolute paths on the gateway's machine that may contain warehouses of type `local`. Only for "
-            "development: clients open the files directly, without credentials. Empty: no such warehouses."
-        ),
-    ] = ()
-    storage_hdfs_roots: Annotated[
-        tuple[str, ...],
-        Meta(
-            description="Directories `hdfs://host[:port]/path` that may contain warehouses of type `hdfs`. The gateway "
-            "opens their files with its own identity, and clients with theirs. Empty: no such warehouses."
-        ),
-    ] = ()
+    secret_backend: Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9_-]*$")] = "postgres"  # noqa: S105 - the name of a store, not a secret
+    """Store of the storage credentials of warehouses: `postgres` (encrypted), `kv2` (HashiCorp Vault), or the name of a
+    store that an installed package provides.
+    """
+    secret_backends_also_read: tuple[str, ...] = ()
+    """Further stores that hold credentials, until `lakegate secrets move` has moved them. `postgres` is always read."""
+    skip_storage_validation: bool = False
+    """Accept a warehouse without a test of its storage. Not for production."""
+    storage_endpoint_networks: tuple[str, ...] = ()
+    """Networks (CIDR) that storage profiles may name as `endpoint` and `sts-endpoint`, in addition to public addresses.
+    Loopback and private networks are refused unless listed. Link-local, site-local and metadata addresses are always
+    refused.
+    """
+    sign_with_warehouse_keys: bool = False
+    """Sign requests of clients with the access keys of warehouses without `sts-enabled`, for S3-compatible stores that
+    have no sessions (not AWS, Cloudflare R2 or Alibaba Cloud OSS). A key signs for its whole bucket, so a store that
+    reads a signed request in another way than the gateway gives access to other tables. Tried only with SeaweedFS 4.48.
+    """
+    storage_local_directories: tuple[str, ...] = ()
+    """Absolute paths on the gateway's machine that may contain warehouses of type `local`. Only for development:
+    clients open the files directly, without credentials. Empty: no such warehouses.
+    """
+    storage_hdfs_roots: tuple[str, ...] = ()
+    """Directories `hdfs://host[:port]/path` that may contain warehouses of type `hdfs`. The gateway opens their files
+    with its own identity, and clients with theirs. Empty: no such warehouses.
+    """
     canary: Canary = Canary()
     storage: Storage = Storage()
     kv2: Kv2 = Kv2()

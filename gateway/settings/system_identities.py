@@ -3,10 +3,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from msgspec import Meta
-
 from gateway.scope.endpoint import ANY_NETWORK, check_endpoint
 from gateway.scope.errors import InvalidStorageProfile
 from gateway.scope.rules import IdentityRules
@@ -19,64 +15,37 @@ __all__ = ["SystemIdentities"]
 class SystemIdentities(PostgresSettings, frozen=True, kw_only=True):
     """Fields of `Settings`."""
 
-    enable_aws_system_credentials: Annotated[
-        bool,
-        Meta(
-            description="Allow storage credentials of type `aws-system-identity`: the gateway's own identity in AWS. "
-            "It assumes the roles that storage profiles name."
-        ),
-    ] = False
-    s3_enable_direct_system_credentials: Annotated[
-        bool,
-        Meta(
-            description="Allow the gateway's own identity in AWS without a role, for the buckets in "
-            "`LAKEGATE__S3_SYSTEM_CREDENTIALS_BUCKETS`."
-        ),
-    ] = False
-    s3_require_external_id_for_system_credentials: Annotated[
-        bool,
-        Meta(description="Let the gateway's own identity in AWS assume a role only with an external id."),
-    ] = True
-    s3_system_credentials_buckets: Annotated[
-        tuple[str, ...],
-        Meta(
-            description="Buckets of warehouses that use the gateway's own identity in AWS. Empty: with a role any "
-            "bucket that the role reaches, without a role none."
-        ),
-    ] = ()
-    s3_system_credentials_endpoints: Annotated[
-        tuple[str, ...],
-        Meta(
-            description="Custom endpoints (`scheme://host[:port]`) to which requests may be signed with the gateway's "
-            "own identity in AWS. AWS's own endpoints need no entry."
-        ),
-    ] = ()
+    enable_aws_system_credentials: bool = False
+    """Allow storage credentials of type `aws-system-identity`: the gateway's own identity in AWS. It assumes the roles
+    that storage profiles name.
+    """
+    s3_enable_direct_system_credentials: bool = False
+    """Allow the gateway's own identity in AWS without a role, for the buckets in
+    `LAKEGATE__S3_SYSTEM_CREDENTIALS_BUCKETS`.
+    """
+    s3_require_external_id_for_system_credentials: bool = True
+    """Let the gateway's own identity in AWS assume a role only with an external id."""
+    s3_system_credentials_buckets: tuple[str, ...] = ()
+    """Buckets of warehouses that use the gateway's own identity in AWS. Empty: with a role any bucket that the role
+    reaches, without a role none.
+    """
+    s3_system_credentials_endpoints: tuple[str, ...] = ()
+    """Custom endpoints (`scheme://host[:port]`) to which requests may be signed with the gateway's own identity in AWS.
+    AWS's own endpoints need no entry.
+    """
 
-    enable_gcp_system_credentials: Annotated[
-        bool,
-        Meta(
-            description="Allow storage credentials of type `gcp-system-identity`: the gateway's own identity in Google "
-            "Cloud, for the buckets in `LAKEGATE__GCS_SYSTEM_CREDENTIALS_BUCKETS`."
-        ),
-    ] = False
-    gcs_system_credentials_buckets: Annotated[
-        tuple[str, ...],
-        Meta(description="Buckets of warehouses that use the gateway's own identity in Google Cloud. Empty: none."),
-    ] = ()
-    enable_azure_system_credentials: Annotated[
-        bool,
-        Meta(
-            description="Allow storage credentials of type `azure-system-identity`: the gateway's own identity in "
-            "Azure, for the filesystems in `LAKEGATE__ADLS_SYSTEM_CREDENTIALS_FILESYSTEMS`."
-        ),
-    ] = False
-    adls_system_credentials_filesystems: Annotated[
-        tuple[str, ...],
-        Meta(
-            description="Filesystems (`account/filesystem`) of warehouses that use the gateway's own identity in "
-            "Azure. Empty: none."
-        ),
-    ] = ()
+    enable_gcp_system_credentials: bool = False
+    """Allow storage credentials of type `gcp-system-identity`: the gateway's own identity in Google Cloud, for the
+    buckets in `LAKEGATE__GCS_SYSTEM_CREDENTIALS_BUCKETS`.
+    """
+    gcs_system_credentials_buckets: tuple[str, ...] = ()
+    """Buckets of warehouses that use the gateway's own identity in Google Cloud. Empty: none."""
+    enable_azure_system_credentials: bool = False
+    """Allow storage credentials of type `azure-system-identity`: the gateway's own identity in Azure, for the
+    filesystems in `LAKEGATE__ADLS_SYSTEM_CREDENTIALS_FILESYSTEMS`.
+    """
+    adls_system_credentials_filesystems: tuple[str, ...] = ()
+    """Filesystems (`account/filesystem`) of warehouses that use the gateway's own identity in Azure. Empty: none."""
 
     def enabled_system_identities(self) -> frozenset[str]:
         """Return the clouds in which the gateway's own identity may be used."""

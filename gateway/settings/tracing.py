@@ -22,52 +22,32 @@ def headers_of(text: Secret | None, setting: str) -> dict[str, str]:
 class Tracing(msgspec.Struct, frozen=True, kw_only=True):
     """Traces of requests. Without an endpoint, no trace is recorded and no library for traces is imported."""
 
-    endpoint: Annotated[
-        Annotated[str, Meta(pattern=r"^https?://[^\s@]+$")] | None,
-        Meta(
-            description="Address of an OpenTelemetry collector that receives traces by OTLP over HTTP, for example "
-            "`http://localhost:4318/v1/traces`. If it is not set, there are no traces.",
-        ),
-    ] = None
-    headers: Annotated[
-        Secret | None,
-        Meta(description="Headers for the collector, written `name=value`, separated by commas."),
-    ] = None
-    sample_ratio: Annotated[
-        float,
-        Meta(
-            ge=0,
-            le=1,
-            description="Part of the traces that is recorded.",
-        ),
-    ] = 0.05
-    trust_clients: Annotated[
-        bool,
-        Meta(
-            description="Let the flag in the `traceparent` of a request decide whether it is recorded, in place of "
-            "`SAMPLE_RATIO`. Every client that reaches the gateway can send it, also one without a token."
-        ),
-    ] = False
-    service_name: Annotated[str, Meta(min_length=1, description="Name of this service in traces.")] = "lakegate"
+    endpoint: Annotated[str, Meta(pattern="^https?://[^\\s@]+$")] | None = None
+    """Address of an OpenTelemetry collector that receives traces by OTLP over HTTP, for example
+    `http://localhost:4318/v1/traces`. If it is not set, there are no traces.
+    """
+    headers: Secret | None = None
+    """Headers for the collector, written `name=value`, separated by commas."""
+    sample_ratio: Annotated[float, Meta(ge=0, le=1)] = 0.05
+    """Part of the traces that is recorded."""
+    trust_clients: bool = False
+    """Let the flag in the `traceparent` of a request decide whether it is recorded, in place of `SAMPLE_RATIO`. Every
+    client that reaches the gateway can send it, also one without a token.
+    """
+    service_name: Annotated[str, Meta(min_length=1)] = "lakegate"
+    """Name of this service in traces."""
 
 
 class MetricsExport(msgspec.Struct, frozen=True, kw_only=True):
     """Export of the metrics by OTLP, in addition to `/metrics`. Without an endpoint, there is none."""
 
-    endpoint: Annotated[
-        Annotated[str, Meta(pattern=r"^https?://[^\s@]+$")] | None,
-        Meta(
-            description="Address of an OpenTelemetry collector that receives metrics by OTLP over HTTP, for example "
-            "`http://localhost:4318/v1/metrics`. If it is not set, metrics are only served at `/metrics`.",
-        ),
-    ] = None
-    headers: Annotated[
-        Secret | None,
-        Meta(description="Headers for the collector, written `name=value`, separated by commas."),
-    ] = None
-    interval: Annotated[
-        float, Meta(ge=0.1, description="Seconds between two exports of the metrics.", extra=SECONDS)
-    ] = 60.0
-    service_name: Annotated[str, Meta(min_length=1, description="Name of this service in exported metrics.")] = (
-        "lakegate"
-    )
+    endpoint: Annotated[str, Meta(pattern="^https?://[^\\s@]+$")] | None = None
+    """Address of an OpenTelemetry collector that receives metrics by OTLP over HTTP, for example
+    `http://localhost:4318/v1/metrics`. If it is not set, metrics are only served at `/metrics`.
+    """
+    headers: Secret | None = None
+    """Headers for the collector, written `name=value`, separated by commas."""
+    interval: Annotated[float, Meta(ge=0.1, extra=SECONDS)] = 60.0
+    """Seconds between two exports of the metrics."""
+    service_name: Annotated[str, Meta(min_length=1)] = "lakegate"
+    """Name of this service in exported metrics."""

@@ -9,54 +9,44 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from gateway.settings.env import PREFIX, SECONDS, Secret
+from gateway.settings.env import PREFIX, PositiveSeconds, Secret
 
 
 class Kv2(msgspec.Struct, frozen=True, kw_only=True):
     """HashiCorp Vault, secrets engine KV version 2. It is used if `SECRET_BACKEND` is `kv2`."""
 
-    url: Annotated[str | None, Meta(description="Address of Vault, such as `https://vault.example.com:8200`.")] = None
-    auth: Annotated[
-        typing.Literal["userpass", "approle", "kubernetes"],
-        Meta(description="Auth method of Vault with which the gateway logs in."),
-    ] = "userpass"
-    auth_mount: Annotated[
-        str | None, Meta(description="Path of the auth method in Vault, without `auth/`. Default: its name.")
-    ] = None
-    user: Annotated[str | None, Meta(description="User name for `userpass`.")] = None
-    password: Annotated[Secret | None, Meta(description="Password for `userpass`.")] = None
-    role_id: Annotated[str | None, Meta(description="Role id for `approle`.")] = None
-    secret_id: Annotated[Secret | None, Meta(description="Secret id for `approle`.")] = None
-    role: Annotated[str | None, Meta(description="Role for `kubernetes`.")] = None
-    token_file: Annotated[
-        str,
-        Meta(description="File with the service account token for `kubernetes`. It is read again at each login."),
-    ] = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105 - a path, not a token
-    secret_mount: Annotated[
-        str | None, Meta(description="Path of the secrets engine KV version 2 that keeps the credentials.")
-    ] = None
-    path_prefix: Annotated[
-        str,
-        Meta(
-            pattern=r"^[A-Za-z0-9_.-]*(/[A-Za-z0-9_.-]+)*$",
-            description="Path below `SECRET_MOUNT` for the credentials of this installation. Two installations need "
-            "different paths only to have different policies.",
-        ),
-    ] = "lakegate"
-    namespace: Annotated[str | None, Meta(description="Namespace (Vault Enterprise).")] = None
-    ca_file: Annotated[
-        str | None,
-        Meta(description="File of CA certificates (PEM) for Vault alone. Default: those of all other connections."),
-    ] = None
-    timeout: Annotated[
-        float,
-        Meta(
-            gt=0,
-            description="Timeout in seconds of an operation in Vault, including logins and retries. Each call gets "
-            "half of it. After it, the request gets 503, or 429 for a change of the catalog.",
-            extra=SECONDS,
-        ),
-    ] = 5.0
+    url: str | None = None
+    """Address of Vault, such as `https://vault.example.com:8200`."""
+    auth: typing.Literal["userpass", "approle", "kubernetes"] = "userpass"
+    """Auth method of Vault with which the gateway logs in."""
+    auth_mount: str | None = None
+    """Path of the auth method in Vault, without `auth/`. Default: its name."""
+    user: str | None = None
+    """User name for `userpass`."""
+    password: Secret | None = None
+    """Password for `userpass`."""
+    role_id: str | None = None
+    """Role id for `approle`."""
+    secret_id: Secret | None = None
+    """Secret id for `approle`."""
+    role: str | None = None
+    """Role for `kubernetes`."""
+    token_file: str = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105 - a path, not a token
+    """File with the service account token for `kubernetes`. It is read again at each login."""
+    secret_mount: str | None = None
+    """Path of the secrets engine KV version 2 that keeps the credentials."""
+    path_prefix: Annotated[str, Meta(pattern="^[A-Za-z0-9_.-]*(/[A-Za-z0-9_.-]+)*$")] = "lakegate"
+    """Path below `SECRET_MOUNT` for the credentials of this installation. Two installations need different paths only
+    to have different policies.
+    """
+    namespace: str | None = None
+    """Namespace (Vault Enterprise)."""
+    ca_file: str | None = None
+    """File of CA certificates (PEM) for Vault alone. Default: those of all other connections."""
+    timeout: PositiveSeconds = 5.0
+    """Timeout in seconds of an operation in Vault, including logins and retries. Each call gets half of it. After it,
+    the request gets 503, or 429 for a change of the catalog.
+    """
 
     def problems(self) -> list[str]:
         """Return one line for each setting that is missing or unusable, if this store is used."""

@@ -11,7 +11,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from gateway.settings.env import PREFIX, SECONDS, Secret
+from gateway.settings.env import PREFIX, PositiveSeconds, Secret
 from gateway.settings.events import webhook_problem
 from gateway.settings.sections import Count
 
@@ -45,108 +45,54 @@ _NEEDED_BY: Final[Mapping[str, tuple[str, ...]]] = {
 class VerifierSettings(msgspec.Struct, frozen=True, kw_only=True):
     """A verifier. Its id in the names of the variables is its name in messages."""
 
-    kind: Annotated[
-        str,
-        Meta(
-            pattern=r"^[a-z0-9][a-z0-9_-]*$",
-            description="Kind of the verifier: `schema`, `properties`, `partitions`, `columns`, `contract`, `webhook`, "
-            "`opa`, or the name of one that an installed package provides ([Change approval](change-approval.md)).",
-        ),
-    ]
-    changes: Annotated[
-        tuple[ChangeName, ...],
-        Meta(
-            description="Kinds of changes about which it is asked: `commit`, `create`, `drop`, `rename`, `restore`, "
-            "`namespace_properties`. Empty: all that its kind judges."
-        ),
-    ] = ()
-    objects: Annotated[
-        tuple[ObjectName, ...],
-        Meta(
-            description="Types of objects about which it is asked: `table`, `view`, `generic_table`, "
-            "`namespace`, `warehouse`. Empty: all that its kind judges."
-        ),
-    ] = ()
-    warehouses: Annotated[
-        tuple[str, ...], Meta(description="Ids of the warehouses about which it is asked. Empty: all.")
-    ] = ()
-    timeout: Annotated[
-        float,
-        Meta(
-            gt=0,
-            description="Maximum time in seconds for a verdict, less than `MAX_REQUEST_TIME`. After it, the "
-            "change gets 429 or 503.",
-            extra=SECONDS,
-        ),
-    ] = 5.0
-    on_failure: Annotated[
-        typing.Literal["closed", "open"],
-        Meta(
-            description="Result if it gives no verdict. `closed`, the only value: the change gets 429 or 503. The "
-            "value `open` was removed, and the gateway does not start with it."
-        ),
-    ] = "closed"
-    questions: Annotated[
-        Count,
-        Meta(
-            description="Maximum number of its unanswered questions in a worker process. Eight times as many more "
-            "wait, and further ones fail at once."
-        ),
-    ] = 16
-    on_violation: Annotated[
-        typing.Literal["reject", "pending"],
-        Meta(
-            description="Verdict of a built-in verifier on a change that breaks its rule: `reject`, or `pending` until "
-            "an approval."
-        ),
-    ] = "reject"
-    required_properties: Annotated[
-        tuple[str, ...],
-        Meta(
-            description="For `properties`: properties that must be set, each as `key` or `key=pattern` with a regular "
-            "expression for the whole value."
-        ),
-    ] = ()
-    partition_evolution: Annotated[
-        typing.Literal["none", "add_only", "any"],
-        Meta(description="For `partitions`: allowed changes of the partition spec."),
-    ] = "none"
-    partition_transforms: Annotated[
-        tuple[str, ...],
-        Meta(description="For `partitions`: transforms that new partition fields may use. Empty: all."),
-    ] = ()
-    protected_columns: Annotated[
-        tuple[str, ...],
-        Meta(
-            description="For `columns`: names or field ids (`#7`) of columns that must not be dropped, renamed or "
-            "given another type."
-        ),
-    ] = ()
-    contracts_dir: Annotated[
-        str | None, Meta(description="For `contract`: directory of the data contracts, one JSON file for each.")
-    ] = None
-    url: Annotated[
-        str | None,
-        Meta(description="For `webhook`: address of the server. It must begin with `https`, except on this machine."),
-    ] = None
-    secret: Annotated[
-        Secret | None,
-        Meta(
-            description="For `webhook`: secret of the signatures, `whsec_` with 24 to 64 random bytes in base64 "
-            "(Standard Webhooks)."
-        ),
-    ] = None
-    rule: Annotated[
-        str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", description="For `opa`: rule in the package `lakegate.changes`.")
-    ] = "verdict"
-    documents: Annotated[
-        bool,
-        Meta(description="For `webhook` and `opa`: send the metadata documents and the updates with the question."),
-    ] = True
-    options: Annotated[
-        tuple[str, ...],
-        Meta(description="For verifiers of installed packages: entries `key=value` that the package receives."),
-    ] = ()
+    kind: Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9_-]*$")]
+    """Kind of the verifier: `schema`, `properties`, `partitions`, `columns`, `contract`, `webhook`, `opa`, or the name
+    of one that an installed package provides ([Change approval](change-approval.md)).
+    """
+    changes: tuple[ChangeName, ...] = ()
+    """Kinds of changes about which it is asked: `commit`, `create`, `drop`, `rename`, `restore`,
+    `namespace_properties`. Empty: all that its kind judges.
+    """
+    objects: tuple[ObjectName, ...] = ()
+    """Types of objects about which it is asked: `table`, `view`, `generic_table`, `namespace`, `warehouse`. Empty: all
+    that its kind judges.
+    """
+    warehouses: tuple[str, ...] = ()
+    """Ids of the warehouses about which it is asked. Empty: all."""
+    timeout: PositiveSeconds = 5.0
+    """Maximum time in seconds for a verdict, less than `MAX_REQUEST_TIME`. After it, the change gets 429 or 503."""
+    on_failure: typing.Literal["closed", "open"] = "closed"
+    """Result if it gives no verdict. `closed`, the only value: the change gets 429 or 503. The value `open` was
+    removed, and the gateway does not start with it.
+    """
+    questions: Count = 16
+    """Maximum number of its unanswered questions in a worker process. Eight times as many more wait, and further ones
+    fail at once.
+    """
+    on_violation: typing.Literal["reject", "pending"] = "reject"
+    """Verdict of a built-in verifier on a change that breaks its rule: `reject`, or `pending` until an approval."""
+    required_properties: tuple[str, ...] = ()
+    """For `properties`: properties that must be set, each as `key` or `key=pattern` with a regular expression for the
+    whole value.
+    """
+    partition_evolution: typing.Literal["none", "add_only", "any"] = "none"
+    """For `partitions`: allowed changes of the partition spec."""
+    partition_transforms: tuple[str, ...] = ()
+    """For `partitions`: transforms that new partition fields may use. Empty: all."""
+    protected_columns: tuple[str, ...] = ()
+    """For `columns`: names or field ids (`#7`) of columns that must not be dropped, renamed or given another type."""
+    contracts_dir: str | None = None
+    """For `contract`: directory of the data contracts, one JSON file for each."""
+    url: str | None = None
+    """For `webhook`: address of the server. It must begin with `https`, except on this machine."""
+    secret: Secret | None = None
+    """For `webhook`: secret of the signatures, `whsec_` with 24 to 64 random bytes in base64 (Standard Webhooks)."""
+    rule: Annotated[str, Meta(pattern="^[A-Za-z_][A-Za-z0-9_]*$")] = "verdict"
+    """For `opa`: rule in the package `lakegate.changes`."""
+    documents: bool = True
+    """For `webhook` and `opa`: send the metadata documents and the updates with the question."""
+    options: tuple[str, ...] = ()
+    """For verifiers of installed packages: entries `key=value` that the package receives."""
 
     def public(self) -> dict[str, object]:
         """Return all values except for the secret, as plain JSON values."""
