@@ -79,8 +79,8 @@ test-generated: setup ## Generated and enumerated requests on a running stack: f
 	$(BIN)/python -m tests.stages generated --processes $(PROCESSES)
 
 test-servers: setup ## Servers that start, restart, are restored or replaced: migrations, replicas, reconciliation
-	@$(BIN)/python -m tests.integration.hdfs_servers
-	@$(BIN)/python -m tests.kafka_server
+	@$(BIN)/python -m tests.support.servers.hdfs_servers
+	@$(BIN)/python -m tests.support.servers.kafka_server
 	$(BIN)/python -m tests.stages servers --processes $(PROCESSES)
 
 test-engines: setup ## Test Spark, PyIceberg and DuckDB on a running stack
@@ -172,7 +172,7 @@ lock: ## Update the lock files of the dependencies (needs uv)
 	$(COMPILE) --upgrade requirements/idp.in -o requirements/idp.lock
 	$(COMPILE) --upgrade requirements/helm.in -o requirements/helm.lock
 	$(COMPILE) --upgrade requirements/go.in -o requirements/go.lock
-	$(COMPILE) --upgrade tests/e2e/pylakekeeper.in -o tests/e2e/pylakekeeper.lock
+	$(COMPILE) --upgrade tests/locks/pylakekeeper.in -o tests/locks/pylakekeeper.lock
 	$(COMPILE) --upgrade requirements/sbom.in -o requirements/sbom.lock
 
 sbom: ## Write dist/sbom.cdx.json, the list of the components of the serving image (CycloneDX), and validate it

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hooks for every test: seeds, goldens, unique ids, retries, kept logs, scheduling (`tests/xdist_scheduling.py`).
+"""Hooks for every test: seeds, goldens, unique ids, retries, kept logs, scheduling (`tests/support/runs/`).
 
 No Lakegate setting of the developer's environment reaches a test.
 """
@@ -18,10 +18,10 @@ import httpx
 import httpx._transports.default as httpx_transport
 import pytest
 
-from tests import golden_files, kept_logs, seeds
-from tests.golden_files import Golden
-from tests.kept_logs import FAILURES
-from tests.retries import BUDGET, RETRIES
+from tests.support.runs import golden_files, kept_logs, seeds
+from tests.support.runs.golden_files import Golden
+from tests.support.runs.kept_logs import FAILURES
+from tests.support.runs.retries import BUDGET, RETRIES
 
 seeds.register_profiles()
 
@@ -81,7 +81,7 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
     """Distribute groups of files, whatever `--dist` says."""
-    from tests.xdist_scheduling import GroupScheduling
+    from tests.support.runs.xdist_scheduling import GroupScheduling
 
     return GroupScheduling(config, log)
 
@@ -90,7 +90,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Refuse ids that several tests share. With several processes, put long groups first."""
     if hasattr(config, "workerinput"):
-        from tests.xdist_scheduling import position_of
+        from tests.support.runs.xdist_scheduling import position_of
 
         items.sort(key=lambda item: position_of(item.nodeid))
     else:

@@ -27,14 +27,23 @@ from uuid import UUID
 
 from gateway.access.events.event_building import event_id
 from lakegate.local.ready import Ready
-from tests import kafka_server, nats_server
-from tests.contract.world import World
-from tests.event_brokers import SUBJECT, TOPIC, Result, judge, prepare_kafka, prepare_nats, read_kafka, read_nats
-from tests.event_changes import PATIENCE, Channel, Shared, Step, Tally, Writer, state_of
 from tests.integration.conftest import _up
-from tests.integration.kills import Killable
-from tests.integration.parts import free_port
-from tests.integration.toxic import GONE, WELL, Toxic
+from tests.support.load.event_brokers import (
+    SUBJECT,
+    TOPIC,
+    Result,
+    judge,
+    prepare_kafka,
+    prepare_nats,
+    read_kafka,
+    read_nats,
+)
+from tests.support.load.event_changes import PATIENCE, Channel, Shared, Step, Tally, Writer, state_of
+from tests.support.load.kills import Killable
+from tests.support.rows.parts import free_port
+from tests.support.servers import kafka_server, nats_server
+from tests.support.servers.toxic import GONE, WELL, Toxic
+from tests.support.stack.world import World
 
 KINDS = ("gateway", "gateways", "worker", "database", "network", "nats", "kafka")
 """One gateway, both at once, one worker process, the connections of one gateway to PostgreSQL, those of both gateways

@@ -2,8 +2,8 @@
 """Run the long tests with a seed and record the run: `python -m tests.long_run`, which `make test-long` calls.
 
 Long tests have the mark `long` or use Hypothesis, here with other examples than in `make test`. The record
-(`tests/long_result.json`) is written after each test, so that it is valid for an interrupted run. The last full run
-stays in it until the next full one. `--failed` runs the failed tests of the last full run again, with its seed, and
+(`tests/results/long_run.json`) is written after each test, so that it is valid for an interrupted run. The last full
+run stays in it until the next full one. `--failed` runs the failed tests of the last full run again, with its seed, and
 adds the result.
 """
 
@@ -27,7 +27,7 @@ from typing import Any
 import pytest
 
 _ROOT = Path(__file__).parent.parent
-RESULT = _ROOT / "tests" / "long_result.json"
+RESULT = _ROOT / "tests" / "results" / "long_run.json"
 
 #: No further test starts after this many minutes.
 MINUTES = 90.0

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The long comparison of engines with the reference interpreter: `python -m tests.policy_agreement_run duckdb`.
 
-The result of each engine is kept in `tests/policy_agreement_result.json`. A run that finds a difference ends with an
+The result of each engine is kept in `tests/results/policy_agreement.json`. A run that finds a difference ends with an
 error, which names the predicate or mask, and writes no result.
 """
 
@@ -19,10 +19,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from tests.policy_agreement import Engine, compare_masks, compare_predicates
-from tests.policy_engines import duckdb_engine, governed_spark_engine, reader_engine, spark_engine
+from tests.support.policies.policy_agreement import Engine, compare_masks, compare_predicates
+from tests.support.policies.policy_engines import duckdb_engine, governed_spark_engine, reader_engine, spark_engine
 
-RESULT = Path(__file__).with_name("policy_agreement_result.json")
+RESULT = Path(__file__).with_name("results") / "policy_agreement.json"
 ROWS = 16
 ROWS_OF_MASKS = 50
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run the tests without a stack on several versions of Python: `python -m tests.pythons 3.11 3.12`.
 
-Each version gets an environment from `requirements/development.lock` in `.lakegate/pythons`. `tests/pythons.json`
-records the results; a version that is not named keeps its record, and a version without an interpreter is "not
-installed".
+Each version gets an environment from `requirements/development.lock` in `.lakegate/pythons`. The file
+`tests/results/pythons.json` records the results; a version that is not named keeps its record, and a version without
+an interpreter is "not installed".
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 ROOT = Path(__file__).parent.parent
-RESULT = Path(__file__).with_name("pythons.json")
+RESULT = Path(__file__).with_name("results") / "pythons.json"
 TESTS = ("tests/unit", "tests/access")
 NOT_INSTALLED = "not installed"
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import pytest
 
-from tests.retries import BUDGET, RETRIES
+from tests.support.runs.retries import BUDGET, RETRIES
 
 _ROOT = Path(__file__).parent.parent
 DIRECTORY = _ROOT / ".lakegate" / "tests"

@@ -12,10 +12,10 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from tests.contract.world import Person, World, unique
 from tests.integration.conftest import _up
-from tests.integration.toxic import second_gateway
-from tests.otlp import attributes, collector
+from tests.support.servers.otlp import attributes, collector
+from tests.support.servers.toxic import second_gateway
+from tests.support.stack.world import Person, World, unique
 
 DIRECTORY = Path(__file__).parent.parent / "docs" / "pictures"
 _CLIENT_SPAN = "b7ad6b7169203331"

@@ -16,10 +16,10 @@ from gateway.access.operations.server import Bootstrap
 from gateway.access.operations.steps import AssumeRole
 from gateway.access.operations.users import RegisterSelf
 from gateway.access.ports import Pin, Question
-from tests.access import world
-from tests.access.app import running
-from tests.access.examples import EXAMPLES, Example
-from tests.access.world import DoorFixture, Judge
+from tests.support.door import world
+from tests.support.door.app import running
+from tests.support.door.examples import EXAMPLES, Example
+from tests.support.door.world import DoorFixture, Judge
 
 _HEADER = {"x-assume-role": str(world.ROLE_ID)}
 

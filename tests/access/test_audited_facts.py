@@ -33,9 +33,9 @@ from gateway.iceberg.codec import decode
 from gateway.iceberg.wire import CommitTableRequest
 from gateway.scim.reading import read
 from gateway.scim.wire import PatchRequest
-from tests.access import world
-from tests.access.examples import EXAMPLES, Example
-from tests.access.world import DoorFixture, request_context
+from tests.support.door import world
+from tests.support.door.examples import EXAMPLES, Example
+from tests.support.door.world import DoorFixture, request_context
 
 CHANGES = [each for each in EXAMPLES if each.operation.changes()]
 TASKS = sorted((each for each in UNROUTED.values() if each.changes()), key=lambda each: each.__name__)

@@ -19,8 +19,8 @@ from gateway.access.shares.shares import Shares
 from gateway.api.latch import LEASE, Latch
 from gateway.api.serves import SERVED, _inject_context
 from gateway.telemetry.metrics import Metrics
-from tests.access import world
-from tests.access.app import LIMITS, running
+from tests.support.door import world
+from tests.support.door.app import LIMITS, running
 
 LOAD, VEND = LoadTable(world.TABLE), VendCredentials(world.TABLE)
 TEXT = "ab" * 4096

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from gateway.access.nouns.resolved import AbsentLocation
 from gateway.telemetry.calls import Call, Calls
-from tests.access import world
-from tests.access.app import running
-from tests.access.examples import EXAMPLES, Example
-from tests.access.world import DoorFixture
+from tests.support.door import world
+from tests.support.door.app import running
+from tests.support.door.examples import EXAMPLES, Example
+from tests.support.door.world import DoorFixture
 
 
 def _example(name: str) -> Example:

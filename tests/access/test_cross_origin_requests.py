@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.access.app import running
+from tests.support.door.app import running
 
 ORIGIN = "https://console.example.com"
 PATHS = (

@@ -9,9 +9,9 @@ import pytest
 
 from gateway.access.nouns.cards import GRANTABLE
 from gateway.fga.compiled import actions_of, compiled_model
-from tests.access import golden_table
-from tests.access.golden_table import COLUMNS, OBJECTS, ROWS
-from tests.golden_files import Golden
+from tests.support.goldens import golden_table
+from tests.support.goldens.golden_table import COLUMNS, OBJECTS, ROWS
+from tests.support.runs.golden_files import Golden
 
 _ROOT = Path(__file__).parents[2]
 FGA = _ROOT / "fga_model" / "tests" / "golden.fga.yaml"

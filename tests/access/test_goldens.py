@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.access import (
+from tests.support.door.app import running
+from tests.support.goldens import (
     golden_errors,
     golden_log_events,
     golden_messages,
@@ -20,8 +21,7 @@ from tests.access import (
     golden_operations,
     golden_source,
 )
-from tests.access.app import running
-from tests.golden_files import Golden
+from tests.support.runs.golden_files import Golden
 
 GOLDENS = Path(__file__).with_name("goldens")
 

@@ -14,7 +14,7 @@ from gateway.access.nouns.refs import Ref
 from gateway.access.nouns.relations import Can
 from gateway.access.operation import OPERATIONS, Audience, HttpOperation, Operation, PublicAudience, ReadOperation
 from gateway.api.binding import bind
-from tests.access.world import SERVER
+from tests.support.door.world import SERVER
 
 pytestmark = pytest.mark.usefixtures("registers")
 

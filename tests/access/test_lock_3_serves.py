@@ -16,7 +16,7 @@ from gateway.access.request import Query
 from gateway.api.binding import inputs_of
 from gateway.api.context import Ctx
 from gateway.api.serves import INPUTS, OPERATIONS_OF, SERVED, _inject_context, serve, serves
-from tests.access.app import running
+from tests.support.door.app import running
 
 pytestmark = pytest.mark.usefixtures("registers")
 

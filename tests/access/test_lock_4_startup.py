@@ -14,7 +14,7 @@ from litestar.types import ControllerRouterHandler, Receive, Scope, Send
 from gateway.access.operation import Audience, PublicAudience, ReadOperation
 from gateway.api.build import UndeclaredRoute, build_api
 from gateway.api.services import Services
-from tests.access.world import Watcher
+from tests.support.door.world import Watcher
 
 
 def _build(*extra: ControllerRouterHandler) -> None:

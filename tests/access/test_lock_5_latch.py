@@ -20,10 +20,10 @@ from gateway.api.context import Ctx
 from gateway.api.latch import Latch, _may_be_sent
 from gateway.api.serves import SERVED, _inject_context
 from gateway.iceberg.errors import NamespaceNotEmptyException
-from tests.access import world
-from tests.access.app import running
-from tests.access.examples import EXAMPLES
-from tests.access.world import DoorFixture, MemoryAudit
+from tests.support.door import world
+from tests.support.door.app import running
+from tests.support.door.examples import EXAMPLES
+from tests.support.door.world import DoorFixture, MemoryAudit
 
 SECRET = "the-secret-of-the-house"
 LOAD, VEND, DROP = LoadTable(world.TABLE), VendCredentials(world.TABLE), DropTable(world.TABLE)

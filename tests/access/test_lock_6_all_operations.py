@@ -19,9 +19,9 @@ from gateway.access.operations.generic_tables import LoadGenericTable
 from gateway.access.operations.tables import LoadTable
 from gateway.access.ports import Question
 from gateway.api.serves import SERVED
-from tests.access.app import Running, running
-from tests.access.examples import EXAMPLES, OLDER_PATHS, Example
-from tests.access.world import DENIED, DoorFixture
+from tests.support.door.app import Running, running
+from tests.support.door.examples import EXAMPLES, OLDER_PATHS, Example
+from tests.support.door.world import DENIED, DoorFixture
 
 #: Operations without a use case; their permit shows only in the audit.
 WITHOUT_USE_CASE = {"GetApiAsset", "GetApiDocument", "GetHealth", "GetUiAsset", "ShowApi", "ShowUi"}

@@ -12,9 +12,9 @@ import pytest
 from gateway.access.operation import OPERATIONS
 from gateway.fga.client import FgaClient
 from gateway.fga.model import push_model
-from tests.access import golden as matrix
-from tests.golden_files import Golden
-from tests.openfga_server import KEY, openfga_in_memory
+from tests.support.goldens import golden as matrix
+from tests.support.runs.golden_files import Golden
+from tests.support.servers.openfga_server import KEY, openfga_in_memory
 
 MATRIX = Path(__file__).with_name("matrix.md")
 

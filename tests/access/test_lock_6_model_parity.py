@@ -25,9 +25,9 @@ from gateway.access.operations import checks
 from gateway.fga.compiled import actions_of, compiled_model, grantable_of
 from gateway.iceberg.errors import BadRequestException
 from gateway.opa.schema import SCHEMA_FILE
-from tests.access import world
-from tests.access.examples import EXAMPLES
-from tests.access.world import DoorFixture, request_context
+from tests.support.door import world
+from tests.support.door.examples import EXAMPLES
+from tests.support.door.world import DoorFixture, request_context
 
 RESERVED = Path(__file__).with_name("reserved_relations.txt")
 

@@ -13,9 +13,9 @@ import pytest
 from gateway.access.demand import Demand
 from gateway.access.nouns.relations import Can
 from gateway.access.operation import OPERATIONS, Audience, ReadOperation
-from tests.access import world
-from tests.access.examples import EXAMPLES
-from tests.access.world import DoorFixture, request_context
+from tests.support.door import world
+from tests.support.door.examples import EXAMPLES
+from tests.support.door.world import DoorFixture, request_context
 
 LIST = Path(__file__).with_name("open_operations.txt")
 

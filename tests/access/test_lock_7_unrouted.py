@@ -28,9 +28,9 @@ from gateway.access.operations.steps import RepeatAnswer
 from gateway.api.answers import EmptyResponse
 from gateway.api.build import build_api  # noqa: F401 - the import serves every operation
 from gateway.api.serves import REPEATED_BY, SERVED, serves
-from tests.access import world
-from tests.access.examples import EXAMPLES
-from tests.access.world import DoorFixture, request_context
+from tests.support.door import world
+from tests.support.door.examples import EXAMPLES
+from tests.support.door.world import DoorFixture, request_context
 
 RECORDED_SUCCESS = RecordedSuccess(204, {}, 1)
 

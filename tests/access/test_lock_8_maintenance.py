@@ -30,11 +30,11 @@ from gateway.access.operations.tasks import PurgeTable, RepairDrift
 from gateway.api.serves import SERVED
 from gateway.db.engine.database import Database
 from gateway.iceberg.errors import CatalogError
-from tests.access import world
-from tests.access.app import running
-from tests.access.examples import EXAMPLES
 from tests.access.test_lock_6_all_operations import EXTRAS, ORDERED, WITHOUT_USE_CASE
-from tests.access.world import DoorFixture
+from tests.support.door import world
+from tests.support.door.app import running
+from tests.support.door.examples import EXAMPLES
+from tests.support.door.world import DoorFixture
 
 _WRITES = (Can.WRITE_DATA,)
 

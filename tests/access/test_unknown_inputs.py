@@ -25,9 +25,9 @@ from gateway.api.serves import INPUTS, SERVED
 from gateway.features.grants.check_requests import add_unknown, parse_batch
 from gateway.iceberg.errors import BadRequestException
 from gateway.iceberg.wire import decode
-from tests.access.app import Running, running
-from tests.access.examples import EXAMPLES, Example
-from tests.access.world import request_context
+from tests.support.door.app import Running, running
+from tests.support.door.examples import EXAMPLES, Example
+from tests.support.door.world import request_context
 
 #: Modules of operations whose bodies all give, limit or select something.
 STRICT_MODULES = frozenset(

@@ -11,10 +11,10 @@ import pytest
 
 from gateway.access.nouns.refs import UNUSED_ID, WarehouseNameRef
 from gateway.access.nouns.warehouse_names import WarehouseNames
-from tests.access import world
-from tests.access.app import Running, running
-from tests.access.examples import EXAMPLES, Example
-from tests.access.world import DoorFixture
+from tests.support.door import world
+from tests.support.door.app import Running, running
+from tests.support.door.examples import EXAMPLES, Example
+from tests.support.door.world import DoorFixture
 
 BY_PREFIX = [example for example in EXAMPLES if "prefix" in example.path]
 NAME = "lake"

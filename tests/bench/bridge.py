@@ -18,9 +18,9 @@ from typing import Any
 import httpx
 
 from tests.bench.seeding import ManyTables
-from tests.contract.trino import Bridge, bridged
-from tests.contract.world import Person, World
 from tests.integration.conftest import _up
+from tests.support.stack.trino_bridge import Bridge, bridged
+from tests.support.stack.world import Person, World
 
 _ROUNDS = int(os.environ.get("BENCH_ROUNDS", "10"))
 _NAMESPACE = "bridged"

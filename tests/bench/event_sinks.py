@@ -26,7 +26,7 @@ def _brokers() -> Iterator[dict[str, Mapping[str, str]]]:
     from confluent_kafka.admin import AdminClient
     from confluent_kafka.cimpl import NewTopic
 
-    from tests import kafka_server, nats_server
+    from tests.support.servers import kafka_server, nats_server
 
     with (
         tempfile.TemporaryDirectory() as first,

@@ -23,7 +23,7 @@ from gateway.fga.client import FgaClient
 from gateway.fga.compiled import compiled_model
 from gateway.fga.model import push_model
 from gateway.fga.wire import FgaTuple
-from tests.openfga_server import KEY, openfga_in_memory
+from tests.support.servers.openfga_server import KEY, openfga_in_memory
 
 _ROUNDS: Final = 12
 _CONTEXT: Final = {"current_time": "2026-03-04T12:00:00Z"}

@@ -27,7 +27,7 @@ from gateway.db.tasks.tasks import Queue
 from gateway.features.tasks.worker import Worker
 from lakegate.local import account, postgres, secrets
 from lakegate.local.children import Children
-from tests.integration.parts import Rows, free_port
+from tests.support.rows.parts import Rows, free_port
 
 _SLOTS = 4
 _ADD = """

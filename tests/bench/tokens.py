@@ -29,7 +29,7 @@ from gateway.identity.keys import KeyRing
 from gateway.identity.own_keys import OwnKeys
 from gateway.identity.router import OpenIdLink, TokenRouter
 from gateway.identity.tokens import TokenRules
-from tests.contract.providers import AUDIENCE, StubProvider
+from tests.support.stack.providers import AUDIENCE, StubProvider
 
 _ROUNDS = 7
 _TOKENS = 200

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 
 from tests.bench.load import Request
-from tests.contract.trino import KEY
+from tests.support.stack.trino_bridge import KEY
 
 NAMESPACE = "bridged"
 WIDE = "wide"

@@ -16,8 +16,8 @@ import pytest
 
 from lakegate.local import ready
 from lakegate.local.ready import Ready
-from tests.contract.world import World
 from tests.integration.conftest import _up
+from tests.support.stack.world import World
 
 _RUNNING: pytest.StashKey[Ready] = pytest.StashKey()
 

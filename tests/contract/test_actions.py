@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from tests.contract.test_roles import ROLE, add, make
-from tests.contract.world import Person, World, error_triple, unique
+from tests.support.stack.world import Person, World, error_triple, unique
 
 BASE = "/management/v1"
 

@@ -13,10 +13,10 @@ import pytest
 import yaml
 
 from tests.contract.test_views import version
-from tests.contract.warehouses import profile
-from tests.contract.world import SCHEMA, Person, World, send_until_decided, unique
-from tests.docs_commands import block
-from tests.lakegate_command import run_lakegate
+from tests.support.docs_commands import block
+from tests.support.lakegate_command import run_lakegate
+from tests.support.stack.warehouses import profile
+from tests.support.stack.world import SCHEMA, Person, World, send_until_decided, unique
 
 pytestmark = pytest.mark.servers
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.contract.columns import WIDE
-from tests.contract.exchanging import acting
 from tests.contract.test_apply import CHANGES, Desk, _content, _warehouse_id
-from tests.contract.warehouses import profile
-from tests.contract.world import World, unique
+from tests.support.stack.columns import WIDE
+from tests.support.stack.exchanging import acting
+from tests.support.stack.warehouses import profile
+from tests.support.stack.world import World, unique
 
 pytestmark = pytest.mark.servers
 

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from tests.contract.test_roles import ROLE, add, make
-from tests.contract.world import SCHEMA, Table, World, error_triple, unique
+from tests.support.stack.world import SCHEMA, Table, World, error_triple, unique
 
 
 def acting(role: dict[str, Any]) -> dict[str, str]:

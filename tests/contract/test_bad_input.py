@@ -17,7 +17,7 @@ import httpx
 import msgspec
 import pytest
 
-from tests.contract.world import SCHEMA, Snapshot, Table, World, error_of, unique
+from tests.support.stack.world import SCHEMA, Snapshot, Table, World, error_of, unique
 
 pytestmark = pytest.mark.generated
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.bench import catalogs
 from tests.bench.catalogs import Catalog, CatalogError, Prepared
-from tests.contract.world import World
+from tests.support.stack.world import World
 
 pytestmark = pytest.mark.generated
 

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.signing_in import (
+from tests.support.stack.signing_in import (
     PUBLIC_CLIENT,
     Attempt,
     browser,
@@ -22,7 +22,7 @@ from tests.contract.signing_in import (
     form_with,
     signed_in,
 )
-from tests.contract.world import World
+from tests.support.stack.world import World
 
 pytestmark = pytest.mark.servers
 

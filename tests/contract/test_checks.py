@@ -12,11 +12,11 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from tests.contract.exchanging import acting, unsigned
-from tests.contract.exchanging import send as exchange
 from tests.contract.test_views import create
-from tests.contract.world import Person, World, error_of, error_triple, unique
 from tests.security.test_role_policies import contractors, make_role, put_in
+from tests.support.stack.exchanging import acting, unsigned
+from tests.support.stack.exchanging import send as exchange
+from tests.support.stack.world import Person, World, error_of, error_triple, unique
 
 BATCH = "/management/v1/action/batch-check"
 RIGHTS = "/management/v1/permissions"

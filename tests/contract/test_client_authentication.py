@@ -10,7 +10,7 @@ import httpx
 import joserfc.jws
 import pytest
 
-from tests.contract.world import World
+from tests.support.stack.world import World
 
 GRANT = {"grant_type": "client_credentials"}
 

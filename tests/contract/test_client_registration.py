@@ -8,8 +8,8 @@ import json
 from click.testing import CliRunner, Result
 
 from gateway.cli import main
-from tests.contract.exchanging import acting
-from tests.contract.world import Person, World, error_triple, unique
+from tests.support.stack.exchanging import acting
+from tests.support.stack.world import Person, World, error_triple, unique
 
 
 def command(person: Person, world: World, *arguments: str) -> Result:

@@ -15,9 +15,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.columns import WIDE, evolve, give, grants_path, readable, take, wide
-from tests.contract.exchanging import acting
-from tests.contract.world import Person, Table, World, error_triple
+from tests.support.stack.columns import WIDE, evolve, give, grants_path, readable, take, wide
+from tests.support.stack.exchanging import acting
+from tests.support.stack.world import Person, Table, World, error_triple
 
 FIELDS: list[dict[str, Any]] = [dict(each) for each in WIDE["fields"]]
 NAME = FIELDS[1]

@@ -11,7 +11,9 @@ from uuid import uuid4
 
 import pytest
 
-from tests.contract.columns import (
+from tests.contract.test_checks import known_role
+from tests.security.test_role_policies import put_in
+from tests.support.stack.columns import (
     WIDE,
     assignments_path,
     evolve,
@@ -22,10 +24,8 @@ from tests.contract.columns import (
     take,
     wide,
 )
-from tests.contract.lifecycle import soft_world, undrop
-from tests.contract.test_checks import known_role
-from tests.contract.world import Person, Table, World, error_triple
-from tests.security.test_role_policies import put_in
+from tests.support.stack.lifecycle import soft_world, undrop
+from tests.support.stack.world import Person, Table, World, error_triple
 
 
 @pytest.fixture(autouse=True)

@@ -15,8 +15,8 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
-from tests.contract.columns import assignments_path, evolve, give, grants_path, readable, wide
-from tests.contract.world import Person, Table, World
+from tests.support.stack.columns import assignments_path, evolve, give, grants_path, readable, wide
+from tests.support.stack.world import Person, Table, World
 
 #: Path segments, as sent, between `/columns/` and `/grants` that are no column name.
 UNSPEAKABLE = ["", ".", "..", "%2E", "%2e%2e", "%2F", "a%2Fb", "..%2F..", "a%5Cb", "%00", "%FF", "%ED%A0%80"]

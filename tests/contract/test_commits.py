@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.world import World, error_of, error_triple
+from tests.support.stack.world import World, error_of, error_triple
 
 _UNUSED_UUID = "00000000-0000-0000-0000-000000000000"
 

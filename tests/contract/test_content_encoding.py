@@ -12,7 +12,7 @@ import httpx
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
 
-from tests.contract.world import Person, World, error_triple, unique
+from tests.support.stack.world import Person, World, error_triple, unique
 
 WIDE = {
     "type": "struct",

@@ -9,7 +9,7 @@ import pytest
 
 from lakegate.spark.catalog_client import CatalogClient
 from lakegate.spark.config import RestCatalog
-from tests.contract.world import World
+from tests.support.stack.world import World
 
 
 @pytest.fixture

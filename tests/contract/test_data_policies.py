@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from tests.contract.columns import evolve, wide
 from tests.contract.test_tags import attach, define, detach, tags_path
-from tests.contract.world import Person, Table, World, error_triple, send_until_decided, unique
+from tests.support.stack.columns import evolve, wide
+from tests.support.stack.world import Person, Table, World, error_triple, send_until_decided, unique
 
 POLICY = "/management/v1/data-policy"
 MASK: dict[str, Any] = {"kind": "mask", "action": "mask-alphanum", "columns": [{"name": "name"}]}

@@ -10,8 +10,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from tests.contract.columns import give, wide
-from tests.contract.world import Table, World
+from tests.support.stack.columns import give, wide
+from tests.support.stack.world import Table, World
 
 pytestmark = pytest.mark.servers
 

@@ -11,12 +11,12 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from tests.contract.columns import give, take, wide
-from tests.contract.exchanging import acting, delegating
 from tests.contract.test_roles import add, make
 from tests.contract.test_views import body, replace
-from tests.contract.world import Person, Table, World, error_triple, unique
-from tests.integration.toxic import second_gateway
+from tests.support.servers.toxic import second_gateway
+from tests.support.stack.columns import give, take, wide
+from tests.support.stack.exchanging import acting, delegating
+from tests.support.stack.world import Person, Table, World, error_triple, unique
 
 pytestmark = pytest.mark.servers
 

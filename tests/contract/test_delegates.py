@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.contract.test_roles import make
-from tests.contract.warehouses import creation
-from tests.contract.world import Person, World, error_triple, send_until_decided
+from tests.support.stack.warehouses import creation
+from tests.support.stack.world import Person, World, error_triple, send_until_decided
 
 PATH = "/management/v1/whoami/delegates"
 

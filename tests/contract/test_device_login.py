@@ -18,8 +18,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.contract.signing_in import PUBLIC_CLIENT, browser, form_with
-from tests.contract.world import World
+from tests.support.stack.signing_in import PUBLIC_CLIENT, browser, form_with
+from tests.support.stack.world import World
 
 pytestmark = pytest.mark.servers
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.contract.warehouses import Made, make
-from tests.contract.world import SCHEMA, World, send_until_decided, unique
+from tests.support.stack.warehouses import Made, make
+from tests.support.stack.world import SCHEMA, World, send_until_decided, unique
 
 _WEEK = 604_800
 

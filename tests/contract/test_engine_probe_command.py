@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gateway.cli import main
-from tests.contract.columns import give, wide
-from tests.contract.exchanging import acting
 from tests.contract.test_engine_probes import passed, state
-from tests.contract.world import World
+from tests.support.stack.columns import give, wide
+from tests.support.stack.exchanging import acting
+from tests.support.stack.world import World
 from tests.unit.probe.test_engine_runs import trino
 
 pytestmark = pytest.mark.servers
@@ -39,7 +39,7 @@ def unprobed(world: World) -> Iterator[None]:
 
 def probed(world: World, kind: str, monkeypatch: pytest.MonkeyPatch) -> Result:
     """Run the command with an engine of this kind (`probed_engine.py`)."""
-    return probe(world, monkeypatch, "--command", f"{sys.executable} -m tests.contract.probed_engine {kind}")
+    return probe(world, monkeypatch, "--command", f"{sys.executable} -m tests.support.stack.probed_engine {kind}")
 
 
 def probe(world: World, monkeypatch: pytest.MonkeyPatch, *way: str) -> Result:

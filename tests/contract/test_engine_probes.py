@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from gateway.features.engines.probe_challenges import masked_as
-from tests.contract.world import Person, World, error_triple
+from tests.support.stack.world import Person, World, error_triple
 
 
 @pytest.fixture(autouse=True)

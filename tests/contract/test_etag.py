@@ -8,8 +8,8 @@ from typing import Any
 
 import httpx
 
-from tests.contract.lifecycle import until
-from tests.contract.world import SCHEMA, Table, World, error_triple, unique
+from tests.support.stack.lifecycle import until
+from tests.support.stack.world import SCHEMA, Table, World, error_triple, unique
 
 PRIVATE = "private, no-cache"
 

@@ -11,8 +11,8 @@ import msgspec
 import psutil
 import pytest
 
-from tests.contract.world import World, error_triple, unique, without_facts
-from tests.lakegate_command import run_lakegate
+from tests.support.lakegate_command import run_lakegate
+from tests.support.stack.world import World, error_triple, unique, without_facts
 
 BASE = "/management/v1/events"
 

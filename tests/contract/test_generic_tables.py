@@ -12,10 +12,10 @@ import httpx
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.contract.lifecycle import deleted, soft_world, undrop
 from tests.contract.test_register import ADOPT
 from tests.contract.test_views import create as create_view
-from tests.contract.world import SCHEMA, Person, World, error_triple, send_until_decided, unique
+from tests.support.stack.lifecycle import deleted, soft_world, undrop
+from tests.support.stack.world import SCHEMA, Person, World, error_triple, send_until_decided, unique
 
 
 def at(world: World, ns: str, name: str = "") -> str:

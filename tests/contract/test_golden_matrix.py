@@ -21,8 +21,8 @@ from botocore.exceptions import ClientError
 from gateway.access.nouns.cards import GRANTABLE
 from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import ObjectType
-from tests.access.golden_table import COLUMNS, ROWS, Column, Row
-from tests.contract.world import SCHEMA, Person, Table, World, unique
+from tests.support.goldens.golden_table import COLUMNS, ROWS, Column, Row
+from tests.support.stack.world import SCHEMA, Person, Table, World, unique
 
 pytestmark = pytest.mark.generated
 

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from tests.contract.test_checks import known_role
-from tests.contract.world import Person, World, error_of, unique
+from tests.support.stack.world import Person, World, error_of, unique
 
 MANAGEMENT = "/management/v1"
 

@@ -14,9 +14,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.kit.java_client import new_snapshot, set_ref
-from tests.contract.lifecycle import until
-from tests.contract.world import Person, World, error_triple, send_until_decided, unique
+from tests.support.stack.java_client import new_snapshot, set_ref
+from tests.support.stack.lifecycle import until
+from tests.support.stack.world import Person, World, error_triple, send_until_decided, unique
 
 JSON = dict[str, Any]
 

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from tests.contract.test_views import body as view_body
-from tests.contract.world import SCHEMA, World, error_of, error_triple, unique
+from tests.support.stack.world import SCHEMA, World, error_of, error_triple, unique
 
 
 def _key() -> dict[str, str]:

@@ -18,9 +18,9 @@ from gateway.assembly.identity import open_identity
 from gateway.identity.errors import IdentityProviderUnavailable
 from gateway.telemetry.metrics import Metrics
 from gateway.tls import trusted
-from tests.contract.providers import AUDIENCE, StubProvider, stub_provider
-from tests.contract.world import Person, World, error_triple, unique
-from tests.integration.toxic import second_gateway
+from tests.support.servers.toxic import second_gateway
+from tests.support.stack.providers import AUDIENCE, StubProvider, stub_provider
+from tests.support.stack.world import Person, World, error_triple, unique
 
 pytestmark = pytest.mark.servers
 

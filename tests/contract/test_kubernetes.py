@@ -12,11 +12,11 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.cluster import AUDIENCE, OWN_AUDIENCE, StubCluster, stub_cluster
-from tests.contract.providers import signed
 from tests.contract.test_token_groups import give, of_group
-from tests.contract.world import Person, World, error_triple, unique
-from tests.integration.toxic import second_gateway
+from tests.support.servers.kubernetes_api import AUDIENCE, OWN_AUDIENCE, StubCluster, stub_cluster
+from tests.support.servers.toxic import second_gateway
+from tests.support.stack.providers import signed
+from tests.support.stack.world import Person, World, error_triple, unique
 
 pytestmark = pytest.mark.servers
 

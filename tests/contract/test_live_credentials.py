@@ -13,13 +13,13 @@ from uuid import UUID, uuid4
 import httpx
 import pytest
 
-from tests.contract.exchanging import acting, delegating
-from tests.contract.lifecycle import until
 from tests.contract.test_generic_tables import make as make_generic
 from tests.contract.test_register import register, released
 from tests.contract.test_roles import add
 from tests.contract.test_roles import make as role
-from tests.contract.world import SCHEMA, Person, Table, World, error_triple, unique
+from tests.support.stack.exchanging import acting, delegating
+from tests.support.stack.lifecycle import until
+from tests.support.stack.world import SCHEMA, Person, Table, World, error_triple, unique
 
 HEADER = "x-lakegate-live-credentials"
 

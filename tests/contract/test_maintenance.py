@@ -9,8 +9,8 @@ import httpx
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.contract.world import Person, World, error_of, unique
-from tests.integration.toxic import second_gateway
+from tests.support.servers.toxic import second_gateway
+from tests.support.stack.world import Person, World, error_of, unique
 
 pytestmark = pytest.mark.servers
 

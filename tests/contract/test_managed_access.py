@@ -10,8 +10,8 @@ import pytest
 
 from tests.contract.test_checks import known_role
 from tests.contract.test_grants_api import strangers  # noqa: F401 - a fixture
-from tests.contract.world import Person, World, error_of
-from tests.integration.relations import Relations, soon
+from tests.support.rows.relations import Relations, soon
+from tests.support.stack.world import Person, World, error_of
 
 PERMISSIONS = "/management/v1/permissions"
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.contract import warehouses
-from tests.contract.warehouses import Made
-from tests.contract.world import Person, World, error_triple, unique
-from tests.integration.toxic import second_gateway
+from tests.support.servers.toxic import second_gateway
+from tests.support.stack import warehouses
+from tests.support.stack.warehouses import Made
+from tests.support.stack.world import Person, World, error_triple, unique
 
 pytestmark = pytest.mark.servers
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.world import SCHEMA, Person, World, error_triple, unique
+from tests.support.stack.world import SCHEMA, Person, World, error_triple, unique
 
 
 def _profile(world: World, **more: Any) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract import warehouses
-from tests.contract.world import World, error_triple, unique
+from tests.support.stack import warehouses
+from tests.support.stack.world import World, error_triple, unique
 
 PROJECT = "/management/v1/project"
 ROLE = "/management/v1/role"

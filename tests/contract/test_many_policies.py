@@ -9,10 +9,10 @@ from uuid import uuid4
 
 import pytest
 
-from tests.contract.columns import BATCH, wide
-from tests.contract.exchanging import acting
 from tests.contract.test_data_policies import change, make, target
-from tests.contract.world import Person, Table, World, send_until_decided
+from tests.support.stack.columns import BATCH, wide
+from tests.support.stack.exchanging import acting
+from tests.support.stack.world import Person, Table, World, send_until_decided
 
 pytestmark = pytest.mark.generated
 

@@ -13,8 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.lifecycle import until
-from tests.contract.world import SCHEMA, Table, World, error_triple, unique
+from tests.support.stack.lifecycle import until
+from tests.support.stack.world import SCHEMA, Table, World, error_triple, unique
 
 
 def _set(world: World, table: Table, **properties: str) -> httpx.Response:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.world import Table, World, error_of, error_triple
+from tests.support.stack.world import Table, World, error_of, error_triple
 
 SCAN: dict[str, Any] = {
     "report-type": "scan-report",

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from tests.contract.test_views import create as create_view
-from tests.contract.world import SCHEMA, Person, World, error_of, error_triple, send_until_decided, unique
+from tests.support.stack.world import SCHEMA, Person, World, error_of, error_triple, send_until_decided, unique
 
 
 def make(world: World, *levels: str) -> str:

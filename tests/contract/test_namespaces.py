@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.contract.world import World, error_triple, send_until_decided, unique
+from tests.support.stack.world import World, error_triple, send_until_decided, unique
 
 
 def test_namespace_creation_returns_location_and_id(world: World) -> None:

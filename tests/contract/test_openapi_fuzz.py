@@ -23,10 +23,10 @@ from schemathesis import GenerationMode
 import gateway.features.all_routes  # noqa: F401 - importing it serves every operation
 from gateway.api.openapi import openapi_document
 from gateway.api.serves import SERVED
-from tests.contract import warehouses
-from tests.contract.directories import CORE_USER
 from tests.contract.test_views import body as view_body
-from tests.contract.world import World, send_until_decided, unique
+from tests.support.stack import warehouses
+from tests.support.stack.directories import CORE_USER
+from tests.support.stack.world import World, send_until_decided, unique
 
 pytestmark = pytest.mark.generated
 

@@ -21,8 +21,8 @@ from gateway.settings import Secret
 from gateway.settings.postgres_url import asyncpg_url
 from lakegate.local.policy_repository import create_model
 from lakegate.local.ready import Ready
-from tests.contract.world import World
-from tests.lakegate_command import run_lakegate
+from tests.support.lakegate_command import run_lakegate
+from tests.support.stack.world import World
 
 pytestmark = pytest.mark.servers
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from tests.contract.columns import wide
-from tests.contract.exchanging import ACCESS_TOKEN, JWT, send, unsigned
-from tests.contract.providers import AUDIENCE, StubProvider, stub_provider
 from tests.contract.test_data_policies import change, make, target
 from tests.contract.test_token_exchange import last_record
-from tests.contract.world import Person, Table, World, send_until_decided, unique
-from tests.integration.toxic import second_gateway
+from tests.support.servers.toxic import second_gateway
+from tests.support.stack.columns import wide
+from tests.support.stack.exchanging import ACCESS_TOKEN, JWT, send, unsigned
+from tests.support.stack.providers import AUDIENCE, StubProvider, stub_provider
+from tests.support.stack.world import Person, Table, World, send_until_decided, unique
 
 pytestmark = pytest.mark.servers
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.contract.world import Person, World, error_triple, send_until_decided, unique
+from tests.support.stack.world import Person, World, error_triple, send_until_decided, unique
 
 
 @pytest.fixture(params=["spiffe://cluster.local/{}/../job", "DOMAIN\\{}"])

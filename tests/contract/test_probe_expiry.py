@@ -16,7 +16,7 @@ from gateway.settings import Secret
 from gateway.settings.postgres_url import asyncpg_url
 from tests.contract.test_engine_probes import opened, posted, shown
 from tests.contract.test_roles import add, make
-from tests.contract.world import World
+from tests.support.stack.world import World
 
 
 class Counted:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from lakegate.local.identity_provider import AUDIENCE
-from tests.contract import warehouses
 from tests.contract.test_data_policies import make as make_policy
-from tests.contract.world import Person, World, error_triple, unique
-from tests.integration.toxic import second_gateway
+from tests.support.servers.toxic import second_gateway
+from tests.support.stack import warehouses
+from tests.support.stack.world import Person, World, error_triple, unique
 
 pytestmark = pytest.mark.servers
 

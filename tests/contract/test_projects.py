@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.contract import warehouses
-from tests.contract.world import World, error_triple, unique
+from tests.support.stack import warehouses
+from tests.support.stack.world import World, error_triple, unique
 
 PROJECT = "/management/v1/project"
 

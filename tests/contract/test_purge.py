@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.world import SCHEMA, Table, World, error_triple, unique
+from tests.support.stack.world import SCHEMA, Table, World, error_triple, unique
 
 pytestmark = pytest.mark.servers
 

@@ -11,10 +11,10 @@ import pytest
 from pyiceberg.exceptions import ForbiddenError
 
 from lakegate.reader import ExchangeFailed, LoadFailed, Reader
-from tests.contract.columns import evolve, give, wide
 from tests.contract.test_data_policies import change, make, target
-from tests.contract.world import Person, Table, World, error_of
-from tests.e2e.lake import catalog_of
+from tests.support.engines.lake import catalog_of
+from tests.support.stack.columns import evolve, give, wide
+from tests.support.stack.world import Person, Table, World, error_of
 
 pytestmark = pytest.mark.servers
 

@@ -13,9 +13,9 @@ import pytest
 from pyiceberg.exceptions import ForbiddenError
 
 from lakegate.reader import LoadFailed, Reader, RestrictedTable
-from tests.contract.columns import WIDE, evolve, wide
-from tests.contract.world import Table, World, unique
-from tests.e2e.lake import catalog_of
+from tests.support.engines.lake import catalog_of
+from tests.support.stack.columns import WIDE, evolve, wide
+from tests.support.stack.world import Table, World, unique
 
 ROWS: list[dict[str, Any]] = [
     {"id": 1, "name": "Ada", "card": "4111-1111", "address": {"street": "First"}},

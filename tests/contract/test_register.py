@@ -15,9 +15,9 @@ import asyncpg
 import httpx
 import pytest
 
-from tests.contract.lifecycle import until
 from tests.contract.test_views import create as create_view
-from tests.contract.world import SCHEMA, Loop, Person, Table, World, error_triple, unique
+from tests.support.stack.lifecycle import until
+from tests.support.stack.world import SCHEMA, Loop, Person, Table, World, error_triple, unique
 
 ADOPT = {"X-Lakegate-Adopt": "true"}
 

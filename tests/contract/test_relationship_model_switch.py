@@ -32,9 +32,9 @@ from gateway.fga.model import ModelNotReady, push_model
 from gateway.settings import Secret
 from gateway.settings.postgres_url import asyncpg_url
 from lakegate.local.ready import Ready
-from tests.contract.lifecycle import until
-from tests.contract.world import Person, Table, World, error_of
-from tests.lakegate_command import run_lakegate
+from tests.support.lakegate_command import run_lakegate
+from tests.support.stack.lifecycle import until
+from tests.support.stack.world import Person, Table, World, error_of
 
 pytestmark = pytest.mark.servers
 

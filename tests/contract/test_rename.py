@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from tests.contract.test_views import create as create_view
-from tests.contract.world import Person, World, error_triple, send_until_decided, unique
+from tests.support.stack.world import Person, World, error_triple, send_until_decided, unique
 
 
 def rename(

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.contract.world import Person, World, error_triple, send_until_decided, unique
+from tests.support.stack.world import Person, World, error_triple, send_until_decided, unique
 
 ROLE = "/management/v1/role"
 

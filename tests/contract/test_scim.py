@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.contract.directories import (
+from tests.support.rows.relations import soon
+from tests.support.servers.toxic import second_gateway
+from tests.support.stack.directories import (
     CORE_GROUP,
     CORE_USER,
     GROUPS,
@@ -22,10 +24,8 @@ from tests.contract.directories import (
     scim_error,
     settings_of,
 )
-from tests.contract.providers import AUDIENCE, stub_provider
-from tests.contract.world import Person, Table, World, error_triple, unique
-from tests.integration.relations import soon
-from tests.integration.toxic import second_gateway
+from tests.support.stack.providers import AUDIENCE, stub_provider
+from tests.support.stack.world import Person, Table, World, error_triple, unique
 
 pytestmark = pytest.mark.servers
 

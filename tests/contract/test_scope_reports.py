@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.contract import warehouses
-from tests.contract.warehouses import Made
-from tests.contract.world import World, error_triple, unique
+from tests.support.stack import warehouses
+from tests.support.stack.warehouses import Made
+from tests.support.stack.world import World, error_triple, unique
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.contract.world import Person, Table, World, error_triple, unique
+from tests.support.stack.world import Person, Table, World, error_triple, unique
 
 Found = list[dict[str, Any]]
 

@@ -17,7 +17,7 @@ from gateway.db.engine.database import Database
 from gateway.db.tables.statistics import Counted, add_calls
 from gateway.features.statistics.statistics import StatisticsKeeper
 from gateway.telemetry.calls import Call, Calls
-from tests.contract.world import Person, World, error_triple, unique
+from tests.support.stack.world import Person, World, error_triple, unique
 
 CALLS = "/management/v1/endpoint-statistics"
 ALL = {"type": "all"}

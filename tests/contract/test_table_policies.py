@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.contract.columns import wide
 from tests.contract.test_data_policies import FILTER, MASK, POLICY, change, make, target
 from tests.contract.test_tags import attach, define, tags_path
-from tests.contract.world import Person, Table, World, send_until_decided
+from tests.support.stack.columns import wide
+from tests.support.stack.world import Person, Table, World, send_until_decided
 
 SUBJECTS: dict[str, Any] = {"applies-to": "subjects"}
 

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.contract.world import SCHEMA, World, error_triple, unique
+from tests.support.stack.world import SCHEMA, World, error_triple, unique
 
 _SECRET = ("s3.access-key-id", "s3.secret-access-key", "s3.session-token")
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from tests.contract.columns import wide
-from tests.contract.world import Person, Table, World
-from tests.e2e.lake import catalog_of
+from tests.support.engines.lake import catalog_of
+from tests.support.stack.columns import wide
+from tests.support.stack.world import Person, Table, World
 
 pytestmark = pytest.mark.servers
 

@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.contract.columns import evolve, wide
-from tests.contract.world import Person, World, error_triple, send_until_decided, unique
+from tests.support.stack.columns import evolve, wide
+from tests.support.stack.world import Person, World, error_triple, send_until_decided, unique
 
 TAG = "/management/v1/tag-definition"
 EVERYWHERE = ["warehouse", "namespace", "table", "view", "generic-table", "column"]

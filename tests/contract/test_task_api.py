@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from tests.contract.test_grants_api import strangers  # noqa: F401 - a fixture
-from tests.contract.world import Person, World, error_triple, without_facts
+from tests.support.stack.world import Person, World, error_triple, without_facts
 
 MANAGEMENT = "/management/v1"
 PROJECT = f"{MANAGEMENT}/project"

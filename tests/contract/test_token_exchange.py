@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.contract.exchanging import ACCESS_TOKEN, JWT, TOKENS, acting, delegating, send, unsigned
 from tests.contract.test_roles import make
-from tests.contract.world import Person, Table, World, error_of, error_triple, unique
+from tests.support.stack.exchanging import ACCESS_TOKEN, JWT, TOKENS, acting, delegating, send, unsigned
+from tests.support.stack.world import Person, Table, World, error_of, error_triple, unique
 
 
 @pytest.fixture

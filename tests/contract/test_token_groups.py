@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests.contract import warehouses
-from tests.contract.providers import AUDIENCE, StubProvider, stub_provider
 from tests.contract.test_roles import ROLE, add, make
-from tests.contract.world import Person, Table, World, error_triple, unique
-from tests.integration.toxic import second_gateway
 from tests.security.test_role_policies import contractors, outcome
+from tests.support.servers.toxic import second_gateway
+from tests.support.stack import warehouses
+from tests.support.stack.providers import AUDIENCE, StubProvider, stub_provider
+from tests.support.stack.world import Person, Table, World, error_triple, unique
 
 pytestmark = pytest.mark.servers
 

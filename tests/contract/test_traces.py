@@ -10,10 +10,10 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.lifecycle import until
-from tests.contract.world import Person, World
-from tests.integration.toxic import second_gateway
-from tests.otlp import attributes, collector
+from tests.support.servers.otlp import attributes, collector
+from tests.support.servers.toxic import second_gateway
+from tests.support.stack.lifecycle import until
+from tests.support.stack.world import Person, World
 
 pytestmark = pytest.mark.servers
 

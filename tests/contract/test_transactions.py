@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.contract.test_views import create as create_view
-from tests.contract.world import SCHEMA, Person, Table, World, error_triple, unique
+from tests.support.stack.world import SCHEMA, Person, Table, World, error_triple, unique
 
 
 def put(name: str, value: str) -> dict[str, Any]:

@@ -19,13 +19,13 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.columns import give
-from tests.contract.lifecycle import until
 from tests.contract.test_views import create as create_view
-from tests.contract.trino import ENTRY, KEY, Bridge, bridged, recorded
-from tests.contract.world import Person, World, unique
-from tests.integration.certificates import authority
 from tests.security.test_role_policies import contractors, make_role, put_in
+from tests.support.servers.certificates import authority
+from tests.support.stack.columns import give
+from tests.support.stack.lifecycle import until
+from tests.support.stack.trino_bridge import ENTRY, KEY, Bridge, bridged, recorded
+from tests.support.stack.world import Person, World, unique
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 from gateway.cli import main
-from tests.contract.columns import give
-from tests.contract.trino import KEY, Bridge, bridged
-from tests.contract.world import World
+from tests.support.stack.columns import give
+from tests.support.stack.trino_bridge import KEY, Bridge, bridged
+from tests.support.stack.world import World
 
 Failures = list[tuple[str, str]]
 

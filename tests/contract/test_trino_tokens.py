@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 from gateway.cli import main
-from tests.contract.exchanging import ACCESS_TOKEN, EXCHANGE, JWT, delegating, unsigned
-from tests.contract.trino_tokens import token_service
-from tests.contract.world import Person, World
+from tests.support.stack.exchanging import ACCESS_TOKEN, EXCHANGE, JWT, delegating, unsigned
+from tests.support.stack.trino_tokens import token_service
+from tests.support.stack.world import Person, World
 
 
 @pytest.fixture(scope="module")

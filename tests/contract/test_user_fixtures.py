@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from tests.contract.world import AT_FIRST, World
+from tests.support.stack.world import AT_FIRST, World
 
 
 def _holds(world: World) -> set[tuple[str, str]]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.contract.test_roles import ROLE, add, make
-from tests.contract.world import World, error_triple, unique
+from tests.support.stack.world import World, error_triple, unique
 
 USER = "/management/v1/user"
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.contract.test_views import create, replace
-from tests.contract.world import SCHEMA, World, unique
+from tests.support.stack.world import SCHEMA, World, unique
 
 pytestmark = pytest.mark.servers
 

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.world import SCHEMA, Person, World, error_triple, send_until_decided, unique
+from tests.support.stack.world import SCHEMA, Person, World, error_triple, send_until_decided, unique
 
 _VIEW_SCHEMA = {"schema-id": 0, **SCHEMA}
 

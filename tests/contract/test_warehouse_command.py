@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 
 from gateway.cli import main
 from gateway.cli.warehouses import SETTINGS
-from tests.contract.warehouses import Made, credential, make
-from tests.contract.world import World, unique
+from tests.support.stack.warehouses import Made, credential, make
+from tests.support.stack.world import World, unique
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.contract import warehouses
-from tests.contract.warehouses import Made
-from tests.contract.world import World, error_triple, unique
+from tests.support.stack import warehouses
+from tests.support.stack.warehouses import Made
+from tests.support.stack.world import World, error_triple, unique
 
 pytestmark = pytest.mark.servers
 

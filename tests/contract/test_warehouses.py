@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.contract import warehouses
-from tests.contract.warehouses import WAREHOUSE, Made
-from tests.contract.world import SCHEMA, World, error_triple, unique
+from tests.support.stack import warehouses
+from tests.support.stack.warehouses import WAREHOUSE, Made
+from tests.support.stack.world import SCHEMA, World, error_triple, unique
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests.contract.conftest import ns, people, stack, world
-from tests.contract.world import World
-from tests.e2e.spark import Session, Spark, started
-from tests.e2e.trino import Missing
-from tests.e2e.trino_lake import Engine, Lake, running, trino_lake
+from tests.support.engines.spark import Session, Spark, started
+from tests.support.engines.trino import Missing
+from tests.support.engines.trino_lake import Engine, Lake, running, trino_lake
+from tests.support.stack.world import World
 
 __all__ = ["ns", "people", "stack", "world"]
 

@@ -15,8 +15,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.contract.world import World
-from tests.e2e.browser import Browser, Missing, browsing
+from tests.support.engines.browser import Browser, Missing, browsing
+from tests.support.stack.world import World
 
 #: Saves a screenshot under a name.
 Picture = Callable[[str], None]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pyiceberg.catalog import load_catalog
 
-from tests.contract.world import World, unique
-from tests.e2e.spark import Session, Spark
+from tests.support.engines.spark import Session, Spark
+from tests.support.stack.world import World, unique
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 

@@ -12,10 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.contract import warehouses
-from tests.contract.world import World, unique
-from tests.e2e.lake import catalog_of
-from tests.e2e.spark import Session, Spark
+from tests.support.engines.lake import catalog_of
+from tests.support.engines.spark import Session, Spark
+from tests.support.stack import warehouses
+from tests.support.stack.world import World, unique
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1500)]
 

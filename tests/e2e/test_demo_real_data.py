@@ -35,7 +35,7 @@ from lakegate.local.demo.spark import SparkTools
 from lakegate.local.ready import Ready
 from lakegate.spark.schemas import DELIVERED
 from lakegate.spark.sources import default_directory, discover, readable
-from tests.processes import command_line, values_of
+from tests.support.processes import command_line, values_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(2400)]
 

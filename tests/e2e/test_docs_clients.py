@@ -9,10 +9,10 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from tests.contract.world import World, send_until_decided
-from tests.docs_commands import block, run_python
-from tests.e2e.lake import catalog_of
 from tests.e2e.test_duckdb import _extension
+from tests.support.docs_commands import block, run_python
+from tests.support.engines.lake import catalog_of
+from tests.support.stack.world import World, send_until_decided
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
 

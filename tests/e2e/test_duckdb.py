@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from tests.contract.world import Person, World, error_of, unique
+from tests.support.stack.world import Person, World, error_of, unique
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.contract.world import World
-from tests.e2e.lake import catalog_of
-from tests.e2e.spark import Session
 from tests.e2e.test_duckdb import Duck
+from tests.support.engines.lake import catalog_of
+from tests.support.engines.spark import Session
+from tests.support.stack.world import World
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
 

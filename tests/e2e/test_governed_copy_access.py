@@ -6,9 +6,9 @@ from __future__ import annotations
 import pytest
 
 from lakegate.spark.errors import GovernedReadRefused, ReaderLostAccess
-from tests.contract.columns import give, take
-from tests.contract.world import unique
-from tests.e2e.governed_site import MASKED, Site, root, site
+from tests.support.engines.governed_site import MASKED, Site, root, site
+from tests.support.stack.columns import give, take
+from tests.support.stack.world import unique
 
 __all__ = ["root", "site"]
 

@@ -34,9 +34,9 @@ from gateway.settings import java_home, load, search_path
 from lakegate.local import jdk, spark_jars, toolchain
 from lakegate.spark.jobs.copy_record import REWRITING
 from lakegate.spark.session import as_principal
-from tests.contract.columns import give, take
-from tests.contract.world import unique
-from tests.e2e.governed_site import MASKED, Site, catalog_of, root, site
+from tests.support.engines.governed_site import MASKED, Site, catalog_of, root, site
+from tests.support.stack.columns import give, take
+from tests.support.stack.world import unique
 
 __all__ = ["root", "site"]
 

@@ -15,11 +15,11 @@ import pytest
 from hdfs_native import AclEntry, Client
 from msgspec import structs
 
-from tests.contract.warehouses import WAREHOUSE, until
-from tests.contract.world import World, unique
-from tests.e2e.spark import Session, SparkRefused, started
 from tests.integration.conftest import _up
-from tests.integration.hdfs_servers import Hdfs, running
+from tests.support.engines.spark import Session, SparkRefused, started
+from tests.support.servers.hdfs_servers import Hdfs, running
+from tests.support.stack.warehouses import WAREHOUSE, until
+from tests.support.stack.world import World, unique
 
 pytestmark = [pytest.mark.long]
 

@@ -24,7 +24,7 @@ from gateway import settings
 from gateway.cli import main
 from lakegate.local.install import build_go_tools, locked_environment
 from lakegate.local.toolchain import GoTool, cache, locate_opa
-from tests.integration.parts import free_port
+from tests.support.rows.parts import free_port
 
 pytestmark = [
     pytest.mark.e2e,

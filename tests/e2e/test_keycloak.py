@@ -2,7 +2,7 @@
 """Keycloak as the identity provider of users and services, with the features that a company uses: client credentials,
 sign-in with a browser, the device flow, groups as roles, and key rotation.
 
-Opt-in by `make test-keycloak`, which sets LAKEGATE_TEST_KEYCLOAK: see `tests/e2e/keycloak.py`. The realm is
+Opt-in by `make test-keycloak`, which sets LAKEGATE_TEST_KEYCLOAK: see `tests/support/servers/keycloak.py`. The realm is
 `keycloak_realm.json`.
 """
 
@@ -25,11 +25,11 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.signing_in import Attempt, browser, callback_parameters, claims_of, fill_in, form_with
 from tests.contract.test_roles import make
-from tests.contract.world import Person, World, error_triple, unique
-from tests.e2e.keycloak import Keycloak, Missing, keycloak_server
-from tests.integration.toxic import second_gateway
+from tests.support.servers.keycloak import Keycloak, Missing, keycloak_server
+from tests.support.servers.toxic import second_gateway
+from tests.support.stack.signing_in import Attempt, browser, callback_parameters, claims_of, fill_in, form_with
+from tests.support.stack.world import Person, World, error_triple, unique
 
 pytestmark = [
     pytest.mark.e2e,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Helm chart on a Kubernetes API server: installed, upgraded, rolled back and removed.
 
-Opt-in by `make test-kubernetes`, which builds the control plane once and writes `tests/kubernetes_result.json`. The
+Opt-in by `make test-kubernetes`, which builds the control plane once and writes `tests/results/kubernetes.json`. The
 namespace enforces the Pod Security Standard `restricted`. No container runs: `tests/kubernetes/control_plane.py`.
 """
 

@@ -26,10 +26,20 @@ from lakegate.spark.errors import GovernedReadRefused, ReaderLostAccess
 from lakegate.spark.governed import GovernedTables
 from lakegate.spark.jobs.governed_copy import GovernedCopy
 from lakegate.spark.session import as_principal, start_engine
-from tests.contract.world import Person, World, unique
-from tests.e2e.lake import below, catalog_of
-from tests.e2e.policy_site import Site, cells, policy_site
-from tests.e2e.random_policies import EVOLVING, FILTERS, FLAT, KEY, MASKS, ROUNDS, Shape, random_table, record
+from tests.support.engines.lake import below, catalog_of
+from tests.support.engines.policy_site import Site, cells, policy_site
+from tests.support.engines.random_policies import (
+    EVOLVING,
+    FILTERS,
+    FLAT,
+    KEY,
+    MASKS,
+    ROUNDS,
+    Shape,
+    random_table,
+    record,
+)
+from tests.support.stack.world import Person, World, unique
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
 READERS = ("exempt", "subject", "mapped", "columns")

@@ -16,9 +16,9 @@ from lakegate.local import jdk, spark_jars, toolchain
 from lakegate.restrictions.actions import Action
 from lakegate.spark.config import Engine
 from lakegate.spark.session import start_engine
-from tests import policy_agreement
-from tests.policy_agreement import SALT, compare_masks, compare_predicates
-from tests.policy_engines import governed_spark_engine, spark_engine
+from tests.support.policies import policy_agreement
+from tests.support.policies.policy_agreement import SALT, compare_masks, compare_predicates
+from tests.support.policies.policy_engines import governed_spark_engine, spark_engine
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 

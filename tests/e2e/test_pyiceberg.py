@@ -36,8 +36,8 @@ from pyiceberg.types import (
 )
 from pyiceberg.view.metadata import SQLViewRepresentation, ViewRepresentation, ViewVersion
 
-from tests.contract.world import World, unique
-from tests.e2e.lake import below, catalog_of
+from tests.support.engines.lake import below, catalog_of
+from tests.support.stack.world import World, unique
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 

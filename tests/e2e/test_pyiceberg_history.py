@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from pyiceberg.table.statistics import BlobMetadata, StatisticsFile
 
-from tests.contract.world import World
-from tests.e2e.lake import catalog_of
+from tests.support.engines.lake import catalog_of
+from tests.support.stack.world import World
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 

@@ -15,8 +15,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType
 
-from tests.contract.world import World
-from tests.e2e.lake import below, catalog_of
+from tests.support.engines.lake import below, catalog_of
+from tests.support.stack.world import World
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from tests.contract.world import Person, World, unique
-from tests.docs_commands import block
-from tests.e2e.pylakekeeper_environment import ProgramFailed, environment, run_program
+from tests.support.docs_commands import block
+from tests.support.engines.pylakekeeper_environment import ProgramFailed, environment, run_program
+from tests.support.stack.world import Person, World, unique
 
 pytestmark = [
     pytest.mark.e2e,

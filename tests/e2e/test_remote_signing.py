@@ -15,12 +15,12 @@ from pyiceberg.exceptions import SignError
 from pyiceberg.io.fsspec import S3V4RestSigner
 from pyiceberg.utils.concurrent import ExecutorFactory
 
-from tests.contract import warehouses
-from tests.contract.lifecycle import soft_world, undrop, until
-from tests.contract.remote_signing import REMOTE_SIGNING
-from tests.contract.world import Table, World, unique
-from tests.e2e.lake import catalog_of
-from tests.e2e.spark import Session, Spark
+from tests.support.engines.lake import catalog_of
+from tests.support.engines.spark import Session, Spark
+from tests.support.stack import warehouses
+from tests.support.stack.lifecycle import soft_world, undrop, until
+from tests.support.stack.remote_signing import REMOTE_SIGNING
+from tests.support.stack.world import Table, World, unique
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 

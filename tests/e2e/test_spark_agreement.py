@@ -23,8 +23,8 @@ from lakegate.spark.masks import masked as spark_mask
 from lakegate.spark.restrictions import Restrictions, columns_of, decode
 from lakegate.spark.row_filters import row_filter
 from lakegate.spark.session import start_engine
-from tests.policy_agreement import COLUMNS, SALT, arrow_of, random_predicate, random_rows, values_of
-from tests.reference_policies import keeps, masked
+from tests.support.policies.policy_agreement import COLUMNS, SALT, arrow_of, random_predicate, random_rows, values_of
+from tests.support.policies.reference_policies import keeps, masked
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.spark import Session, SparkRefused, metadata, started
-from tests.integration.approval_site import Site, verified_site
 from tests.integration.conftest import stopped_gateway
-from tests.integration.kills import Killable
+from tests.support.engines.spark import Session, SparkRefused, metadata, started
+from tests.support.load.kills import Killable
+from tests.support.stack.approval_site import Site, verified_site
 
 __all__ = ["stopped_gateway"]
 

@@ -15,9 +15,9 @@ from lakegate.spark.config import OnBehalfOf
 from lakegate.spark.errors import GovernedReadRefused
 from lakegate.spark.jobs.copy_record import FINGERPRINT
 from lakegate.spark.session import as_principal
-from tests.contract.columns import give, take, wide
-from tests.contract.world import unique
-from tests.e2e.governed_site import MASKED, Site, catalog_of, root, site
+from tests.support.engines.governed_site import MASKED, Site, catalog_of, root, site
+from tests.support.stack.columns import give, take, wide
+from tests.support.stack.world import unique
 
 __all__ = ["root", "site"]
 

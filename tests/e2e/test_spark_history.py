@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.contract.world import World
-from tests.e2e.spark import Session, SparkRefused, metadata
+from tests.support.engines.spark import Session, SparkRefused, metadata
+from tests.support.stack.world import World
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
 

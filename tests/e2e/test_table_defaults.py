@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.contract.world import World, unique
-from tests.e2e.lake import below, catalog_of
-from tests.e2e.spark import Session
+from tests.support.engines.lake import below, catalog_of
+from tests.support.engines.spark import Session
+from tests.support.stack.world import World, unique
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 

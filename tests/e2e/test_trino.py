@@ -2,7 +2,7 @@
 """Statements of several users on a real Trino, which asks the bridge for permission and acts for the users at the
 catalog.
 
-Opt-in by `make test-trino`, which sets LAKEGATE_TEST_TRINO: see `tests/e2e/trino.py`.
+Opt-in by `make test-trino`, which sets LAKEGATE_TEST_TRINO: see `tests/support/engines/trino.py`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.exchanging import ACCESS_TOKEN, unsigned
-from tests.contract.world import Person, World, unique
-from tests.e2e.trino import Refused
-from tests.e2e.trino_cells import CELLS, Cell, Names, allowed
-from tests.e2e.trino_lake import Lake
+from tests.support.engines.trino import Refused
+from tests.support.engines.trino_cells import CELLS, Cell, Names, allowed
+from tests.support.engines.trino_lake import Lake
+from tests.support.stack.exchanging import ACCESS_TOKEN, unsigned
+from tests.support.stack.world import Person, World, unique
 
 pytestmark = [
     pytest.mark.e2e,

@@ -5,7 +5,7 @@ A user can write any content into the metadata files of a table that the user ow
 files of any other table. The object store refuses such reads with the keys of the attacker's table. A cache that one
 user fills and another user reads has no such check.
 
-Opt-in by `make test-trino`, which sets LAKEGATE_TEST_TRINO: see `tests/e2e/trino.py`.
+Opt-in by `make test-trino`, which sets LAKEGATE_TEST_TRINO: see `tests/support/engines/trino.py`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ import pytest
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, write_manifest_list
 from pyiceberg.typedef import Record
 
-from tests.contract.exchanging import delegating
-from tests.contract.trino import bridged
-from tests.contract.world import Person, World, unique
-from tests.e2e.lake import catalog_of
-from tests.e2e.trino import Missing, Refused, Trino, trino_server
+from tests.support.engines.lake import catalog_of
+from tests.support.engines.trino import Missing, Refused, Trino, trino_server
+from tests.support.stack.exchanging import delegating
+from tests.support.stack.trino_bridge import bridged
+from tests.support.stack.world import Person, World, unique
 
 pytestmark = [
     pytest.mark.e2e,

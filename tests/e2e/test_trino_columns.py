@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import pytest
 from pyiceberg.exceptions import ForbiddenError
 
-from tests.contract.columns import give, take
-from tests.contract.world import World, unique
-from tests.e2e.lake import catalog_of
 from tests.e2e.test_trino import pytestmark
-from tests.e2e.trino import Refused
-from tests.e2e.trino_lake import Lake
+from tests.support.engines.lake import catalog_of
+from tests.support.engines.trino import Refused
+from tests.support.engines.trino_lake import Lake
+from tests.support.stack.columns import give, take
+from tests.support.stack.world import World, unique
 
 __all__ = ["pytestmark"]
 

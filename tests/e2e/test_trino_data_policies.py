@@ -13,12 +13,12 @@ from uuid import uuid4
 
 import pytest
 
-from tests.contract.columns import give
-from tests.contract.world import Person, World
 from tests.e2e.test_trino import _counted, pytestmark
 from tests.e2e.test_trino_restrictions import ROWS, WAYS
-from tests.e2e.trino import Refused
-from tests.e2e.trino_lake import Lake
+from tests.support.engines.trino import Refused
+from tests.support.engines.trino_lake import Lake
+from tests.support.stack.columns import give
+from tests.support.stack.world import Person, World
 
 __all__ = ["pytestmark"]
 

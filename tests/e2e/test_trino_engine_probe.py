@@ -13,12 +13,12 @@ from gateway.cli import main
 from lakegate.local import engines
 from tests.contract.test_engine_probe_command import canaries, policies
 from tests.contract.test_engine_probes import state
-from tests.contract.trino import KEY
-from tests.contract.world import World
 from tests.e2e.test_trino import pytestmark
-from tests.e2e.trino import trino_server
-from tests.e2e.trino_lake import Lake
-from tests.integration.parts import free_port
+from tests.support.engines.trino import trino_server
+from tests.support.engines.trino_lake import Lake
+from tests.support.rows.parts import free_port
+from tests.support.stack.trino_bridge import KEY
+from tests.support.stack.world import World
 
 __all__ = ["pytestmark"]
 

@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.contract.world import Person, World
-from tests.e2e.policy_site import COLUMNS, GRANTED, Cells, Site, policy_site
-from tests.e2e.random_policies import (
+from tests.e2e.test_trino import pytestmark
+from tests.support.engines.policy_site import COLUMNS, GRANTED, Cells, Site, policy_site
+from tests.support.engines.random_policies import (
     EVOLVING,
     FILTERS,
     FLAT,
@@ -26,10 +26,10 @@ from tests.e2e.random_policies import (
     random_table,
     record,
 )
-from tests.e2e.test_trino import pytestmark
-from tests.e2e.trino import Refused
-from tests.e2e.trino_lake import Lake
-from tests.reference_policies import parsed
+from tests.support.engines.trino import Refused
+from tests.support.engines.trino_lake import Lake
+from tests.support.policies.reference_policies import parsed
+from tests.support.stack.world import Person, World
 
 __all__ = ["pytestmark"]
 

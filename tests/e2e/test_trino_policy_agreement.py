@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiled filters and masks of Trino, run on a real Trino against the reference interpreter.
 
-Opt-in by `make test-trino`, which sets LAKEGATE_TEST_TRINO: see `tests/e2e/trino.py`.
+Opt-in by `make test-trino`, which sets LAKEGATE_TEST_TRINO: see `tests/support/engines/trino.py`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import pytest
 from gateway.obligations.compilers.trino import mask_sql, row_filter_sql
 from lakegate.restrictions.actions import Action, applies
 from lakegate.restrictions.types import ListType, MapType, NestedField, StructType, Type
-from tests.e2e.random_policies import EVOLVING, NESTED, hidden
-from tests.e2e.trino import launched
-from tests.policy_agreement import COLUMNS, SALT, random_predicate, random_rows, written
-from tests.reference_policies import base, keeps, masked
+from tests.support.engines.random_policies import EVOLVING, NESTED, hidden
+from tests.support.engines.trino import launched
+from tests.support.policies.policy_agreement import COLUMNS, SALT, random_predicate, random_rows, written
+from tests.support.policies.reference_policies import base, keeps, masked
 
 pytestmark = [
     pytest.mark.e2e,

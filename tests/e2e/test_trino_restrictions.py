@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.contract.trino import bridged
-from tests.contract.world import World, unique
 from tests.e2e.test_trino import pytestmark
-from tests.e2e.trino import Refused, trino_server
-from tests.e2e.trino_lake import Engine, Lake, trino_lake
-from tests.e2e.trino_restrictions import Proxy, Restricted, restricted, restricting
+from tests.support.engines.trino import Refused, trino_server
+from tests.support.engines.trino_lake import Engine, Lake, trino_lake
+from tests.support.engines.trino_restrictions import Proxy, Restricted, restricted, restricting
+from tests.support.stack.trino_bridge import bridged
+from tests.support.stack.world import World, unique
 
 __all__ = ["pytestmark"]
 

@@ -16,11 +16,11 @@ import pytest
 
 from lakegate.local import engines
 from lakegate.local.ready import Ready
-from tests.contract.trino_tokens import token_service
-from tests.contract.world import Person
-from tests.e2e.trino import Refused, Trino, launched
 from tests.integration.conftest import start_stack
-from tests.integration.parts import free_port
+from tests.support.engines.trino import Refused, Trino, launched
+from tests.support.rows.parts import free_port
+from tests.support.stack.trino_tokens import token_service
+from tests.support.stack.world import Person
 
 __all__ = ["start_stack"]
 

@@ -11,9 +11,9 @@ import pytest
 from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import ForbiddenError
 
-from tests.contract.world import World, unique
-from tests.docs_commands import block, run_python
-from tests.e2e.lake import catalog_of
+from tests.support.docs_commands import block, run_python
+from tests.support.engines.lake import catalog_of
+from tests.support.stack.world import World, unique
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 

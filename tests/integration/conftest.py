@@ -22,8 +22,8 @@ import pytest
 from gateway.worker_processes import die_with_parent
 from lakegate.local import ready
 from lakegate.local.ready import Ready
-from tests.integration.kills import Killable
-from tests.kept_logs import FAILURES, keep
+from tests.support.load.kills import Killable
+from tests.support.runs.kept_logs import FAILURES, keep
 
 _START_SECONDS = 200.0
 _STOP_SECONDS = 90.0

@@ -13,9 +13,9 @@ import pytest
 
 from lakegate.conformance.authorizers import AUTHORIZER_RULES
 from lakegate.local.ready import Ready
-from tests.contract.world import SCHEMA, Person, World, error_triple, unique
 from tests.extensions.installing import install
-from tests.integration.toxic import second_gateway
+from tests.support.servers.toxic import second_gateway
+from tests.support.stack.world import SCHEMA, Person, World, error_triple, unique
 
 pytestmark = [pytest.mark.servers, pytest.mark.integration]
 

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog import load_catalog
 
-from tests.azure_emulator import Emulator, azure_emulator
-from tests.contract.warehouses import WAREHOUSE, Made, until
-from tests.contract.world import Person, World, unique
 from tests.integration.conftest import _up
-from tests.integration.toxic import second_gateway
+from tests.support.servers.azure_emulator import Emulator, azure_emulator
+from tests.support.servers.toxic import second_gateway
+from tests.support.stack.warehouses import WAREHOUSE, Made, until
+from tests.support.stack.world import Person, World, unique
 
 pytestmark = [
     pytest.mark.servers,

@@ -25,9 +25,9 @@ from gateway.features.audit.audit_chain import AuditSealer, Verified, export, ve
 from gateway.settings.env import Secret
 from gateway.settings.postgres_url import asyncpg_url
 from lakegate.local.ready import Ready
-from tests.audit_records import allowed_record
-from tests.integration.kills import Killable
-from tests.integration.parts import Parts, running_parts
+from tests.support.load.kills import Killable
+from tests.support.rows.audit_records import allowed_record
+from tests.support.rows.parts import Parts, running_parts
 
 pytestmark = pytest.mark.servers
 

@@ -23,9 +23,9 @@ from gateway.settings.env import Secret
 from gateway.settings.postgres_url import asyncpg_url
 from gateway.telemetry.otlp_client import JSON, CollectorRefused, CollectorUnavailable, OtlpClient
 from lakegate.local.ready import Ready
-from tests.integration.kills import Killable
-from tests.integration.parts import Parts, running_parts
 from tests.integration.test_audit_chain import _record, _write
+from tests.support.load.kills import Killable
+from tests.support.rows.parts import Parts, running_parts
 
 pytestmark = pytest.mark.servers
 

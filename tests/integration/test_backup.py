@@ -22,11 +22,11 @@ import pytest
 from lakegate.local import account
 from lakegate.local.postgres import programs_directory
 from lakegate.local.ready import Ready
-from tests.contract.world import Loop, Person, Table, World
-from tests.docs_commands import blocks, commands
 from tests.integration.conftest import StartStack
-from tests.integration.relations import soon
-from tests.integration.toxic import second_gateway
+from tests.support.docs_commands import blocks, commands
+from tests.support.rows.relations import soon
+from tests.support.servers.toxic import second_gateway
+from tests.support.stack.world import Loop, Person, Table, World
 
 DIFFERS = 3
 DATABASE = "PG_DATABASE_URL_WRITE"

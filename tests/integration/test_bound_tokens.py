@@ -11,8 +11,8 @@ from datetime import datetime
 import httpx
 import pytest
 
-from tests.contract.world import World
-from tests.integration.kills import Killable, soon
+from tests.support.load.kills import Killable, soon
+from tests.support.stack.world import World
 
 pytestmark = pytest.mark.servers
 

@@ -22,9 +22,9 @@ import httpx
 import pytest
 
 from lakegate.local.ready import Ready
-from tests.contract.exchanging import EXCHANGE, JWT
 from tests.house import FRAMES
-from tests.integration.metered import Cost, Metered, metered
+from tests.support.rows.metered import Cost, Metered, metered
+from tests.support.stack.exchanging import EXCHANGE, JWT
 
 pytestmark = pytest.mark.generated
 

@@ -12,9 +12,9 @@ from pyiceberg.exceptions import CommitFailedException, ForbiddenError, RESTErro
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
 
-from tests.contract.world import Person, unique
-from tests.integration.approval_site import Site, verified_site
-from tests.integration.kills import Killable
+from tests.support.load.kills import Killable
+from tests.support.stack.approval_site import Site, verified_site
+from tests.support.stack.world import Person, unique
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
 

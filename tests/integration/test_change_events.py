@@ -21,10 +21,10 @@ from tests.contract import test_roles as roles
 from tests.contract import test_tables as tables
 from tests.contract import test_transactions as transactions
 from tests.contract import test_views as views
-from tests.contract import warehouses
-from tests.contract.lifecycle import end_now, soft_world, undrop, until
-from tests.contract.world import SCHEMA, World, unique
-from tests.integration.kills import Killable
+from tests.support.load.kills import Killable
+from tests.support.stack import warehouses
+from tests.support.stack.lifecycle import end_now, soft_world, undrop, until
+from tests.support.stack.world import SCHEMA, World, unique
 from tests.unit.access.test_event_schema import as_sent
 
 pytestmark = pytest.mark.servers

@@ -29,8 +29,8 @@ from gateway.features.approvals.change_approval import (
 from gateway.features.approvals.change_proposals import ChangingPermit, Proposal
 from gateway.verification.panel import Panel, Seat
 from gateway.verification.port import Approved, ChangeKind, Pending, ProposedChange, Rejected, Verdict
-from tests.integration.parts import Parts, Rows, running_parts
 from tests.support.kits import kit_of
+from tests.support.rows.parts import Parts, Rows, running_parts
 
 pytestmark = pytest.mark.servers
 

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from lakegate.local.ready import Ready
-from tests.integration import parts
+from tests.support.rows import parts
 
 pytestmark = pytest.mark.servers
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from pyiceberg.exceptions import CommitFailedException
 
-from tests.contract.world import SCHEMA, error_of, unique
-from tests.integration.approval_site import Site
-from tests.integration.kills import Killable
+from tests.support.load.kills import Killable
+from tests.support.stack.approval_site import Site
+from tests.support.stack.world import SCHEMA, error_of, unique
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
 

@@ -14,7 +14,7 @@ from gateway.db.engine.database import Connection, Database
 from gateway.db.policies import data_policies, data_policy_bindings
 from gateway.db.policies.data_policy_bindings import Bound
 from gateway.db.policies.data_policy_revisions import touch
-from tests.integration.parts import Rows, running_parts
+from tests.support.rows.parts import Rows, running_parts
 
 MASK = {"kind": "mask", "action": "mask-alphanum", "columns": [{"name": "email"}]}
 

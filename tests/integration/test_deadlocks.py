@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import text
 
 from gateway.db.engine.database import Database, Deadlocked, retry_serialization
-from tests.integration.parts import running_parts
+from tests.support.rows.parts import running_parts
 
 _TAKE = text("select pg_advisory_xact_lock(:number)")
 

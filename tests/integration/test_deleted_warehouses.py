@@ -16,10 +16,10 @@ from functools import partial
 import httpx
 import pytest
 
-from tests.contract import warehouses
 from tests.contract.conftest import stack, world
-from tests.contract.warehouses import WAREHOUSE, Made
-from tests.contract.world import SCHEMA, World, error_triple, send_with_retries, unique
+from tests.support.stack import warehouses
+from tests.support.stack.warehouses import WAREHOUSE, Made
+from tests.support.stack.world import SCHEMA, World, error_triple, send_with_retries, unique
 
 __all__ = ["stack", "world"]
 

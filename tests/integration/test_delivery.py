@@ -36,9 +36,9 @@ from gateway.db.tuples.outbox import Pending
 from gateway.features.tuples.outbox import expire_some
 from gateway.fga.client import FgaClient
 from gateway.fga.relationships import rfc3339
-from tests.clock import quickest
-from tests.integration import parts
-from tests.integration.parts import (
+from tests.support.clock import quickest
+from tests.support.rows import parts
+from tests.support.rows.parts import (
     HELD,
     Parts,
     Proxy,

@@ -16,10 +16,10 @@ import httpx
 import pytest
 
 from tests.contract.conftest import stack, world
-from tests.contract.world import SCHEMA, Table, World, unique
-from tests.integration.appends import check_history
-from tests.integration.mixed import NO, Mixed
-from tests.integration.toxic import AFTER, BEFORE, GONE, HALF_OPEN, RESET, SILENT, TOXICS, Cut, Shaky, shaky_gateway
+from tests.support.load.appends import check_history
+from tests.support.load.mixed import NO, Mixed
+from tests.support.servers.toxic import AFTER, BEFORE, GONE, HALF_OPEN, RESET, SILENT, TOXICS, Cut, Shaky, shaky_gateway
+from tests.support.stack.world import SCHEMA, Table, World, unique
 
 __all__ = ["stack", "world"]
 

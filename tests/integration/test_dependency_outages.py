@@ -18,9 +18,9 @@ import psutil
 import pytest
 
 from lakegate.local.ready import Ready
-from tests.contract.world import SCHEMA, Table, World, error_of, unique
 from tests.integration.conftest import _up
-from tests.processes import suspended
+from tests.support.processes import suspended
+from tests.support.stack.world import SCHEMA, Table, World, error_of, unique
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 

@@ -35,8 +35,8 @@ from gateway.db.engine.database import Database
 from gateway.db.pools.compiled_reads import DirectRead
 from gateway.db.pools.driver_pool import DriverPool, connect_like
 from gateway.db.resolver.resolver import DatabaseResolver, frequent_reads
-from tests.integration.parts import Rows, running_parts
-from tests.integration.toxic import Toxic
+from tests.support.rows.parts import Rows, running_parts
+from tests.support.servers.toxic import Toxic
 
 _PID = DirectRead(select(func.pg_backend_pid().label("pid")))
 _OTHERS = text("select pid from pg_stat_activity where application_name = 'lakegate' and pid <> pg_backend_pid()")

@@ -24,7 +24,7 @@ from gateway.db.tables import namespaces, tables, tabular_writes
 from gateway.db.tables.documents import Document, DocumentCache, Documents
 from gateway.db.tables.excerpt_backfill import fill_excerpts
 from gateway.iceberg.errors import PayloadTooLarge
-from tests.integration.parts import Rows, running_parts
+from tests.support.rows.parts import Rows, running_parts
 
 
 @dataclass

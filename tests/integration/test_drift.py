@@ -17,8 +17,8 @@ import httpx
 import pytest
 
 from lakegate.local.ready import Ready
-from tests.contract.world import SCHEMA, World, send_with_retries, unique
-from tests.integration.relations import FOREVER, Relations, Tuple, soon
+from tests.support.rows.relations import FOREVER, Relations, Tuple, soon
+from tests.support.stack.world import SCHEMA, World, send_with_retries, unique
 
 pytestmark = pytest.mark.servers
 

@@ -26,10 +26,10 @@ from gateway.features.tuples import drift
 from gateway.features.tuples.drift import DriftKeeper, new_run_id
 from gateway.features.tuples.drift_findings import External, Finding, Kind, RepairAction
 from gateway.fga.relationships import to_wire
-from tests.access.world import DoorFixture
 from tests.integration import test_delivery
-from tests.integration.parts import Parts, running_parts
 from tests.integration.test_delivery import Rig
+from tests.support.door.world import DoorFixture
+from tests.support.rows.parts import Parts, running_parts
 
 pytestmark = pytest.mark.chaos
 

@@ -18,7 +18,7 @@ import pytest
 from lakegate.local import ready
 from lakegate.local.policy_repository import create_repository
 from lakegate.local.ready import Ready
-from tests.integration.opa_bundles import until
+from tests.support.servers.opa_bundles import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.servers]
 

@@ -28,7 +28,7 @@ from lakegate.local import account, object_store, ports, stack, toolchain
 from lakegate.local.errors import StackError
 from lakegate.local.ports import GRPC_OFFSET, LOOPBACK, Ports
 from lakegate.local.stack import Plan, Stack
-from tests.processes import at_work, command_line, family, values_of
+from tests.support.processes import at_work, command_line, family, values_of
 
 pytestmark = [pytest.mark.servers, pytest.mark.asyncio(loop_scope="module")]
 

@@ -17,7 +17,7 @@ import pytest
 
 from lakegate.local.children import Children, ChildSpec
 from lakegate.local.errors import ChildFailed
-from tests.processes import at_work, processes, values_of
+from tests.support.processes import at_work, processes, values_of
 
 pytestmark = pytest.mark.chaos
 

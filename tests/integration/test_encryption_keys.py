@@ -21,9 +21,9 @@ import pytest
 
 from gateway.db.credentials.secrets import Sealer
 from lakegate.local.ready import Ready
-from tests.contract.world import World
-from tests.integration.toxic import second_gateway
-from tests.lakegate_command import run_lakegate
+from tests.support.lakegate_command import run_lakegate
+from tests.support.servers.toxic import second_gateway
+from tests.support.stack.world import World
 
 NEXT = "the next key, long enough"
 WRONG = "a key that was never used here"

@@ -18,8 +18,8 @@ from gateway.db.warehouses import event_deliveries
 from gateway.events.port import Event, EventRefused, SinkUnavailable
 from gateway.events.webhook import WebhookSink
 from gateway.features.events.event_delivery import EventDelivery, EventKeeping, Pace
-from tests.integration.event_outbox import count_waiting, put, put_committed
-from tests.integration.parts import Parts, running_parts
+from tests.support.rows.event_outbox import count_waiting, put, put_committed
+from tests.support.rows.parts import Parts, running_parts
 
 pytestmark = pytest.mark.servers
 

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from tests.contract.world import World
-from tests.integration.kills import SOON, Killable
-from tests.lakegate_command import run_lakegate
+from tests.support.lakegate_command import run_lakegate
+from tests.support.load.kills import SOON, Killable
+from tests.support.stack.world import World
 
 pytestmark = pytest.mark.servers
 

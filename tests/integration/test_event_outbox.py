@@ -28,10 +28,10 @@ from gateway.db.audit import audit_log
 from gateway.db.engine.database import Database
 from gateway.db.engine.event_outbox import EventOutbox
 from gateway.iceberg.errors import CatalogError
-from tests.access import world
-from tests.access.examples import EXAMPLES
-from tests.access.world import DoorFixture, request_context
-from tests.integration.parts import Parts, Rows, running_parts
+from tests.support.door import world
+from tests.support.door.examples import EXAMPLES
+from tests.support.door.world import DoorFixture, request_context
+from tests.support.rows.parts import Parts, Rows, running_parts
 
 pytestmark = pytest.mark.servers
 

@@ -24,13 +24,22 @@ from gateway.events.nats import NatsSink, NatsTarget
 from gateway.events.port import EventSink
 from gateway.features.events.event_delivery import EventDelivery, Pace
 from lakegate.conformance.events import event
-from tests import kafka_server, nats_server
-from tests.event_brokers import PARTITIONS, SUBJECT, TOPIC, Arrived, prepare_kafka, prepare_nats, read_kafka, read_nats
-from tests.integration.event_outbox import count_waiting, put_committed
-from tests.integration.parts import Parts, running_parts
 from tests.integration.test_event_deliveries import Counts
-from tests.integration.toxic import DELAYED, WELL, Toxic
-from tests.lakegate_command import run_lakegate
+from tests.support.lakegate_command import run_lakegate
+from tests.support.load.event_brokers import (
+    PARTITIONS,
+    SUBJECT,
+    TOPIC,
+    Arrived,
+    prepare_kafka,
+    prepare_nats,
+    read_kafka,
+    read_nats,
+)
+from tests.support.rows.event_outbox import count_waiting, put_committed
+from tests.support.rows.parts import Parts, running_parts
+from tests.support.servers import kafka_server, nats_server
+from tests.support.servers.toxic import DELAYED, WELL, Toxic
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
 

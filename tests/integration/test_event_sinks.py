@@ -25,8 +25,8 @@ from gateway.events.port import Event, EventRefused, EventSink, SinkUnavailable
 from gateway.settings import load
 from gateway.tls import trusted
 from lakegate.conformance.rules import ConformanceError
-from tests import kafka_server, nats_server
-from tests.integration.event_sink_kit import Stored, conforms, event
+from tests.support.rows.event_sink_kit import Stored, conforms, event
+from tests.support.servers import kafka_server, nats_server
 
 pytestmark = [pytest.mark.integration, pytest.mark.servers]
 PARTITIONS = 3

@@ -12,7 +12,7 @@ from sqlalchemy import text
 from gateway.db.engine.database import Database
 from gateway.db.tables import pending_files
 from gateway.db.tables.pending_files import PendingFiles
-from tests.integration.parts import Parts, Rows, running_parts
+from tests.support.rows.parts import Parts, Rows, running_parts
 
 FILE = "s3://bucket/view/metadata/00001-a.metadata.json"
 HOUR = 3600.0

@@ -17,11 +17,11 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog import load_catalog
 
-from tests.contract.warehouses import WAREHOUSE, Made, until
-from tests.contract.world import SCHEMA, Person, World, send_until_decided, unique
-from tests.gcs_emulator import Emulator, gcs_emulator, google_tokens, service_account_key
 from tests.integration.conftest import _up
-from tests.integration.toxic import second_gateway
+from tests.support.servers.gcs_emulator import Emulator, gcs_emulator, google_tokens, service_account_key
+from tests.support.servers.toxic import second_gateway
+from tests.support.stack.warehouses import WAREHOUSE, Made, until
+from tests.support.stack.world import SCHEMA, Person, World, send_until_decided, unique
 
 pytestmark = [pytest.mark.servers, pytest.mark.integration]
 

@@ -14,14 +14,14 @@ import msgspec
 import pytest
 
 from lakegate.local.ready import Ready
-from tests.access.golden_table import COLUMNS, ROWS, Row
 from tests.contract.test_golden_matrix import (
     _possible,
     test_privileges_of_a_row_allow_exactly_its_actions,
     test_privileges_of_a_row_allow_exactly_its_generic_table_actions,
 )
-from tests.contract.world import World
-from tests.integration.toxic import second_gateway
+from tests.support.goldens.golden_table import COLUMNS, ROWS, Row
+from tests.support.servers.toxic import second_gateway
+from tests.support.stack.world import World
 
 __all__ = [
     "test_privileges_of_a_row_allow_exactly_its_actions",

@@ -23,7 +23,7 @@ from gateway.fga.grant_checks import GrantCheckedRelationships
 from gateway.fga.model import push_model
 from gateway.fga.model_analysis import FollowedReaches
 from gateway.fga.relationships import FgaRelationships, to_wire
-from tests.openfga_server import KEY, openfga_in_memory
+from tests.support.servers.openfga_server import KEY, openfga_in_memory
 
 pytestmark = [pytest.mark.integration, pytest.mark.generated]
 

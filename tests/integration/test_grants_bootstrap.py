@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from lakegate.local.ready import Ready
-from tests.contract.world import Person, World, error_triple, unique
+from tests.support.stack.world import Person, World, error_triple, unique
 
 pytestmark = pytest.mark.servers
 

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from lakegate.local.ready import Ready
-from tests.contract.world import Person, World, error_of, error_triple, unique
+from tests.support.stack.world import Person, World, error_of, error_triple, unique
 
 
 @pytest.fixture(scope="module")

@@ -24,8 +24,8 @@ from gateway.storage.files import Files
 from gateway.storage.hdfs.profile import HdfsAccess, HdfsProfile
 from gateway.storage.provider import ClientOptions, StorageClients
 from gateway.storage.registry import open_clients
-from tests.contract.world import unique
-from tests.integration.hdfs_servers import Hdfs, running
+from tests.support.servers.hdfs_servers import Hdfs, running
+from tests.support.stack.world import unique
 
 pytestmark = [pytest.mark.servers, pytest.mark.integration]
 

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from hdfs_native import Client
 
-from tests.contract.warehouses import WAREHOUSE, Made, until
-from tests.contract.world import SCHEMA, Person, World, error_triple, unique
 from tests.integration.conftest import _up
-from tests.integration.hdfs_servers import Hdfs, running
-from tests.integration.toxic import second_gateway
+from tests.support.servers.hdfs_servers import Hdfs, running
+from tests.support.servers.toxic import second_gateway
+from tests.support.stack.warehouses import WAREHOUSE, Made, until
+from tests.support.stack.world import SCHEMA, Person, World, error_triple, unique
 
 pytestmark = [pytest.mark.servers, pytest.mark.integration]
 

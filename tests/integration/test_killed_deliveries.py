@@ -29,19 +29,8 @@ from gateway.db.engine.database import Database
 from gateway.db.tuples import outbox
 from gateway.fga.client import FgaClient
 from gateway.fga.relationships import rfc3339, to_wire
-from tests.integration import parts
-from tests.integration.parts import (
-    Parts,
-    Proxy,
-    Rows,
-    Seen,
-    all_desired,
-    delivery,
-    running_parts,
-    seen,
-    store,
-    tuples,
-)
+from tests.support.rows import parts
+from tests.support.rows.parts import Parts, Proxy, Rows, Seen, all_desired, delivery, running_parts, seen, store, tuples
 
 pytestmark = pytest.mark.chaos
 
@@ -158,7 +147,8 @@ async def _kill_many(running: Parts, *, kills: int, seed: int, confirmed: int = 
         proxy.plan = trial.how_late
         child = await asyncio.create_subprocess_exec(
             sys.executable,
-            str(Path(__file__).with_name("kill_child.py")),
+            "-m",
+            "tests.support.load.kill_child",
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,

@@ -22,11 +22,11 @@ import httpx
 import pytest
 
 from lakegate.local.ready import Ready
-from tests.contract.world import Table, World
-from tests.integration.appends import Ledger, Try, append, check_history, client, load, new_snapshot_id, send
-from tests.integration.churn import Churn
-from tests.integration.kills import SOON, Killable, no_principal_is_left, soon
-from tests.retries import RETRIES
+from tests.support.load.appends import Ledger, Try, append, check_history, client, load, new_snapshot_id, send
+from tests.support.load.churn import Churn
+from tests.support.load.kills import SOON, Killable, no_principal_is_left, soon
+from tests.support.runs.retries import RETRIES
+from tests.support.stack.world import Table, World
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 

@@ -20,11 +20,11 @@ import httpx
 import pytest
 
 from lakegate.local.ready import Ready
-from tests.contract.lifecycle import fill, keys, soft_world
-from tests.contract.world import World
-from tests.integration.appends import client
-from tests.integration.kills import Killable, no_principal_is_left, soon
-from tests.integration.lifecycles import GONE, KEPT, LIVE, Thing, Walker, definite
+from tests.support.load.appends import client
+from tests.support.load.kills import Killable, no_principal_is_left, soon
+from tests.support.load.lifecycles import GONE, KEPT, LIVE, Thing, Walker, definite
+from tests.support.stack.lifecycle import fill, keys, soft_world
+from tests.support.stack.world import World
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 

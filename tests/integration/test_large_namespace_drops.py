@@ -19,11 +19,11 @@ import httpx
 import pytest
 
 from lakegate.local.ready import Ready
-from tests.contract import warehouses
-from tests.contract.lifecycle import until
-from tests.contract.world import SCHEMA, Person, World, unique
 from tests.integration.conftest import _up
-from tests.integration.kills import Killable
+from tests.support.load.kills import Killable
+from tests.support.stack import warehouses
+from tests.support.stack.lifecycle import until
+from tests.support.stack.world import SCHEMA, Person, World, unique
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(600)]
 

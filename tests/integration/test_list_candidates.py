@@ -32,8 +32,8 @@ from gateway.db.grants import grants
 from gateway.db.resolver.resolver import DatabaseResolver
 from gateway.db.tasks import task_lists
 from gateway.fga.model_analysis import reaches_of
-from tests.integration.naive import Naive, Tuple, the_model
-from tests.integration.parts import Rows, add_table, all_desired, running_parts
+from tests.support.rows.naive import Naive, Tuple, the_model
+from tests.support.rows.parts import Rows, add_table, all_desired, running_parts
 
 pytestmark = pytest.mark.generated
 

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog import load_catalog
 
-from tests.contract.warehouses import WAREHOUSE, Made, until
-from tests.contract.world import SCHEMA, Person, World, error_triple, unique
 from tests.integration.conftest import _up
-from tests.integration.toxic import second_gateway
+from tests.support.servers.toxic import second_gateway
+from tests.support.stack.warehouses import WAREHOUSE, Made, until
+from tests.support.stack.world import SCHEMA, Person, World, error_triple, unique
 
 pytestmark = [pytest.mark.servers, pytest.mark.integration]
 

@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from gateway.db.tables import retired_locations, tables
 from gateway.scope.location import Location
 from gateway.storage.s3.location import SCHEME
-from tests.integration.parts import Rows, running_parts
+from tests.support.rows.parts import Rows, running_parts
 
 pytestmark = pytest.mark.servers
 

@@ -46,7 +46,7 @@ from gateway.access.dependency_errors import DatabaseUnavailable
 from gateway.db import migrate
 from gateway.db.migrate import SchemaMismatch, require_current_schema, run_migrations
 from gateway.db.schema.whole import whole_schema
-from tests.integration.parts import Parts, closed_port, running_parts
+from tests.support.rows.parts import Parts, closed_port, running_parts
 
 pytestmark = pytest.mark.servers
 

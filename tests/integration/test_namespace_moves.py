@@ -17,7 +17,7 @@ from gateway.db.engine.database import Database
 from gateway.db.grants import grants
 from gateway.db.tables import namespace_move, namespaces
 from gateway.iceberg.identifiers import Namespace
-from tests.integration.parts import Parts, Rows, add_table, resolved_inner, resolved_outer, running_parts
+from tests.support.rows.parts import Parts, Rows, add_table, resolved_inner, resolved_outer, running_parts
 
 
 @pytest.fixture(scope="module")

@@ -31,7 +31,7 @@ from gateway.db.tuples.desired_tuples import TRAVERSE, containers_of
 from gateway.db.tuples.new_tuple_delivery import NewTuples
 from gateway.db.tuples.outbox import Pending
 from gateway.fga.client import FgaClient
-from tests.integration.parts import (
+from tests.support.rows.parts import (
     Parts,
     Rows,
     Silent,

@@ -52,7 +52,7 @@ from gateway.storage.s3.profile import Flavor, S3Profile
 from gateway.vending.errors import BelowCredentialFloor, LocationOutsideWarehouse
 from gateway.vending.session_name import SessionIdentity
 from gateway.vending.vendor import NoCredentials, Vended, Vendor
-from tests.storage_routes import LOCAL, clients, files_of, object_files
+from tests.support.servers.storage_routes import LOCAL, clients, files_of, object_files
 
 pytestmark = [pytest.mark.generated, pytest.mark.integration]
 

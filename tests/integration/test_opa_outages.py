@@ -29,8 +29,8 @@ from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.obligations.kinds import CredentialLife, NoVending
 from gateway.obligations.merging import Obligations
 from gateway.opa.decider import OpaDecider
-from tests.clock import quickest
-from tests.integration.parts import closed_port
+from tests.support.clock import quickest
+from tests.support.rows.parts import closed_port
 
 pytestmark = pytest.mark.chaos
 

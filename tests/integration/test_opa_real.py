@@ -31,8 +31,8 @@ from gateway.obligations.kinds import AppendOnly, CredentialLife, NoVending
 from gateway.obligations.merging import Obligations
 from gateway.opa import residual
 from gateway.opa.decider import OpaDecider
-from tests.integration.parts import free_port
-from tests.opa_program import opa_program
+from tests.support.rows.parts import free_port
+from tests.support.servers.opa_program import opa_program
 
 pytestmark = pytest.mark.integration
 

@@ -15,7 +15,7 @@ import pytest
 from gateway.fga.client import FgaClient
 from gateway.fga.model import push_model
 from gateway.fga.wire import FgaTuple
-from tests.openfga_server import KEY, openfga_in_memory
+from tests.support.servers.openfga_server import KEY, openfga_in_memory
 
 pytestmark = [pytest.mark.generated, pytest.mark.integration]
 

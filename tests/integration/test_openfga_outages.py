@@ -19,8 +19,8 @@ from aiohttp.test_utils import TestServer
 from gateway.access.dependency_errors import ConditionConflict, DecisionEngineUnavailable, WriteOutcomeUnknown
 from gateway.fga.client import FgaClient
 from gateway.fga.wire import FgaTuple, TuplesRefused
-from tests.clock import quickest
-from tests.integration.parts import closed_port
+from tests.support.clock import quickest
+from tests.support.rows.parts import closed_port
 
 pytestmark = pytest.mark.chaos
 

@@ -25,8 +25,8 @@ from gateway.fga.model_analysis import FollowedReaches
 from gateway.fga.names import role_members, user_object
 from gateway.fga.relationships import FgaRelationships, rfc3339, to_wire
 from gateway.fga.wire import Condition, FgaTuple, TuplesRefused
-from tests.clock import quickest
-from tests.openfga_server import KEY, openfga_in_memory
+from tests.support.clock import quickest
+from tests.support.servers.openfga_server import KEY, openfga_in_memory
 
 pytestmark = [pytest.mark.integration, pytest.mark.servers]
 

@@ -30,8 +30,8 @@ from gateway.fga.client import FgaClient
 from gateway.fga.creation_checks import CreationAwareRelationships
 from gateway.fga.relationships import FgaRelationships, to_wire
 from lakegate.local.ready import Ready
-from tests.integration.parts import HELD, Parts, Proxy, Rows, delivery, running_parts, store
-from tests.integration.toxic import second_gateway
+from tests.support.rows.parts import HELD, Parts, Proxy, Rows, delivery, running_parts, store
+from tests.support.servers.toxic import second_gateway
 
 pytestmark = pytest.mark.servers
 

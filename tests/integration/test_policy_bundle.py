@@ -15,7 +15,7 @@ import pytest
 
 from gateway.opa.bundle import BundleName, PolicyBundle, SigningAlgorithm, SigningKey, policy_bundle
 from gateway.opa.policy_files import policy_files
-from tests.integration.opa_bundles import (
+from tests.support.servers.opa_bundles import (
     OPERATOR,
     BundleServer,
     PollingOpa,
@@ -24,7 +24,7 @@ from tests.integration.opa_bundles import (
     polling,
     until,
 )
-from tests.opa_program import source
+from tests.support.servers.opa_program import source
 
 pytestmark = [pytest.mark.integration, pytest.mark.servers]
 

@@ -16,11 +16,11 @@ import pytest
 from gateway.opa.bundle import BundleName, SigningAlgorithm, SigningKey, policy_bundle
 from gateway.opa.policy_files import policy_files
 from lakegate.local.ready import Ready
-from tests.contract.world import World
-from tests.integration.certificates import authority
-from tests.integration.kills import Killable
-from tests.integration.opa_bundles import GATEWAY, key_pair, over_tls, polling, until
-from tests.opa_program import source
+from tests.support.load.kills import Killable
+from tests.support.servers.certificates import authority
+from tests.support.servers.opa_bundles import GATEWAY, key_pair, over_tls, polling, until
+from tests.support.servers.opa_program import source
+from tests.support.stack.world import World
 
 pytestmark = [pytest.mark.integration, pytest.mark.servers]
 

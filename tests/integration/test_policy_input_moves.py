@@ -24,8 +24,8 @@ from gateway.db.policies.policy_inputs import inputs_within
 from gateway.db.tables import retired_locations
 from gateway.iceberg.identifiers import Namespace
 from gateway.obligations.data_policies import BoundPolicy, PolicyInputs
-from tests.integration.parts import Rows, add_table, resolved_outer
-from tests.integration.undone_rows import Base, base
+from tests.support.rows.parts import Rows, add_table, resolved_outer
+from tests.support.rows.undone_rows import Base, base
 
 __all__ = ["base"]
 

@@ -19,7 +19,7 @@ from gateway.db.policies.policy_inputs import PolicyRows
 from gateway.db.resolver.resolver import DatabaseResolver
 from gateway.obligations.data_policies import Mask, PolicyInputs
 from lakegate.restrictions.actions import Action
-from tests.integration.parts import Rows, running_parts
+from tests.support.rows.parts import Rows, running_parts
 
 MASK = {"kind": "mask", "action": "mask-alphanum", "columns": [{"name": "email"}]}
 

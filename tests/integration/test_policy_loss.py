@@ -29,8 +29,8 @@ from gateway.iceberg.name_patterns import NamePattern
 from gateway.obligations.binding_columns import TableColumns
 from gateway.obligations.columns import columns_of
 from gateway.obligations.data_policies import Mask
-from tests.integration.parts import Rows
-from tests.integration.undone_rows import Base, Undone, base
+from tests.support.rows.parts import Rows
+from tests.support.rows.undone_rows import Base, Undone, base
 
 __all__ = ["base"]
 

@@ -16,11 +16,11 @@ from gateway.storage.provider import ClientOptions
 from gateway.storage.registry import provider_named
 from lakegate.conformance.storage import StorageSubject, check_storage
 from lakegate.local.ready import Ready
-from tests.contract import warehouses
-from tests.contract.warehouses import WAREHOUSE, Made
-from tests.contract.world import Person, World, error_triple, unique
 from tests.extensions.installing import install
-from tests.integration.toxic import second_gateway
+from tests.support.servers.toxic import second_gateway
+from tests.support.stack import warehouses
+from tests.support.stack.warehouses import WAREHOUSE, Made
+from tests.support.stack.world import Person, World, error_triple, unique
 
 pytestmark = [pytest.mark.servers, pytest.mark.integration]
 

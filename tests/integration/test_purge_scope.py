@@ -36,8 +36,8 @@ from tests.integration.test_object_store_scope import (  # noqa: F401 - fixtures
     store,
     sts,
 )
-from tests.integration.toxic import BEFORE, SILENT, WELL, Toxic
-from tests.storage_routes import clients, files_of
+from tests.support.servers.storage_routes import clients, files_of
+from tests.support.servers.toxic import BEFORE, SILENT, WELL, Toxic
 
 pytestmark = [pytest.mark.chaos, pytest.mark.integration]
 

@@ -16,8 +16,8 @@ import pytest
 
 from tests.contract import conftest as shared
 from tests.contract.test_views import body as view_body
-from tests.contract.world import SCHEMA, World, error_of, unique
-from tests.integration.appends import client
+from tests.support.load.appends import client
+from tests.support.stack.world import SCHEMA, World, error_of, unique
 
 # These are the stack and users of the contract tests: no test here damages them.
 stack, world, ns, people = shared.stack, shared.world, shared.ns, shared.people

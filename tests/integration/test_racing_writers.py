@@ -18,8 +18,7 @@ import pytest
 from tests.contract import conftest as shared
 from tests.contract.test_views import create as create_view
 from tests.contract.test_views import replace, sql_of
-from tests.contract.world import World
-from tests.integration.appends import (
+from tests.support.load.appends import (
     Ledger,
     Try,
     append,
@@ -32,6 +31,7 @@ from tests.integration.appends import (
     new_snapshot_id,
     send,
 )
+from tests.support.stack.world import World
 
 # These are the stack and users of the contract tests: no test here damages them.
 stack, world, ns, people = shared.stack, shared.world, shared.ns, shared.people

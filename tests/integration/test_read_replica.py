@@ -30,9 +30,9 @@ from gateway.db.warehouses.read_pool import ReadPool
 from lakegate.local import account
 from lakegate.local.postgres import programs_directory
 from lakegate.local.ready import Ready
-from tests.contract.world import Person, Table, World
 from tests.integration.conftest import _up
-from tests.integration.toxic import GONE, WELL, Toxic, second_gateway
+from tests.support.servers.toxic import GONE, WELL, Toxic, second_gateway
+from tests.support.stack.world import Person, Table, World
 
 pytestmark = pytest.mark.servers
 

@@ -15,8 +15,8 @@ from uuid import uuid4
 import pytest
 
 from lakegate.local.ready import Ready
-from tests.contract.world import World
-from tests.integration.relations import FOREVER, Relations, Tuple, soon
+from tests.support.rows.relations import FOREVER, Relations, Tuple, soon
+from tests.support.stack.world import World
 
 pytestmark = pytest.mark.servers
 

@@ -13,13 +13,13 @@ from gateway.cli.engine_probes import canary
 from gateway.cli.management import Management, Warehouse
 from gateway.features.engines.probe_challenges import masked_as
 from lakegate.reader import Reader
-from tests.contract.columns import give, wide
-from tests.contract.exchanging import acting
 from tests.contract.test_engine_probes import opened, path_of, posted, shown, state
-from tests.contract.world import Table, World
-from tests.e2e.lake import catalog_of
-from tests.integration.kills import Killable
-from tests.loopback import Reply, Request, serving
+from tests.support.engines.lake import catalog_of
+from tests.support.load.kills import Killable
+from tests.support.servers.loopback import Reply, Request, serving
+from tests.support.stack.columns import give, wide
+from tests.support.stack.exchanging import acting
+from tests.support.stack.world import Table, World
 
 pytestmark = pytest.mark.servers
 

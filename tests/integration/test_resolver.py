@@ -24,7 +24,7 @@ from gateway.db.resolver.absent import is_in_a_warehouse
 from gateway.db.resolver.resolver import DatabaseResolver
 from gateway.db.resolver.resolver_statements import lookup_of
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
-from tests.integration.parts import Rows, add_table, running_parts
+from tests.support.rows.parts import Rows, add_table, running_parts
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ import pytest
 
 from lakegate.local.ready import Ready
 from tests.contract.test_views import body as view_body
-from tests.contract.world import SCHEMA, World, unique
+from tests.support.stack.world import SCHEMA, World, unique
 
 pytestmark = pytest.mark.chaos
 

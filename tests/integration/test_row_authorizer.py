@@ -29,9 +29,9 @@ from gateway.fga.client import FgaClient
 from gateway.fga.relationships import FgaRelationships
 from gateway.fga.row_authorizer import FollowedModel, RowAuthorizer
 from gateway.fga.wire import Condition, FgaTuple
-from tests.access.golden_table import COLUMNS, ROWS, Row
-from tests.integration.naive import the_model
-from tests.integration.parts import Parts, Rows, add_role, add_table, add_user, all_desired, running_parts, store
+from tests.support.goldens.golden_table import COLUMNS, ROWS, Row
+from tests.support.rows.naive import the_model
+from tests.support.rows.parts import Parts, Rows, add_role, add_table, add_user, all_desired, running_parts, store
 
 pytestmark = [pytest.mark.generated, pytest.mark.integration, pytest.mark.timeout(300)]
 

@@ -19,11 +19,11 @@ from gateway.db.engine.database import Database
 from gateway.settings.env import Secret
 from gateway.settings.postgres_url import asyncpg_url
 from lakegate.local.ready import Ready
-from tests.contract import warehouses
-from tests.contract.warehouses import Made
-from tests.contract.world import World, unique
-from tests.integration.toxic import second_gateway
-from tests.lakegate_command import run_lakegate
+from tests.support.lakegate_command import run_lakegate
+from tests.support.servers.toxic import second_gateway
+from tests.support.stack import warehouses
+from tests.support.stack.warehouses import Made
+from tests.support.stack.world import World, unique
 
 pytestmark = pytest.mark.servers
 

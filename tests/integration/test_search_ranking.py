@@ -23,7 +23,7 @@ from gateway.db.pools.rows import AnyRow
 from gateway.db.tables import search
 from gateway.db.tables.search import Within
 from gateway.iceberg.identifiers import fold
-from tests.integration.parts import Rows, running_parts
+from tests.support.rows.parts import Rows, running_parts
 
 pytestmark = pytest.mark.servers
 

@@ -36,9 +36,9 @@ from gateway.db.resolver.caller import COLUMNS, GRANT_EXPIRIES, ONLY_CLOCK, call
 from gateway.db.resolver.resolver import DatabaseResolver
 from gateway.db.resolver.resolver_statements import STATEMENTS, lookup_of, parameters_of
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
-from tests.integration.parts import Rows, add_role, running_parts
 from tests.integration.test_direct_reads import wait_for_sleeping
-from tests.integration.toxic import Toxic
+from tests.support.rows.parts import Rows, add_role, running_parts
+from tests.support.servers.toxic import Toxic
 
 _SERVER = [ServerRef()]
 _WORD = DirectRead(select(func.upper(bindparam("word", type_=Text)).label("word"), func.now().label("at")))

@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from gateway.db.engine.database import Database
 from gateway.db.tables import statistics
-from tests.integration.parts import Parts, Rows, running_parts
+from tests.support.rows.parts import Parts, Rows, running_parts
 
 pytestmark = pytest.mark.servers
 

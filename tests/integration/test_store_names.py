@@ -23,8 +23,8 @@ from gateway.storage.s3.credential import S3SystemIdentity, S3TemporaryCredentia
 from gateway.storage.s3.location import SCHEME
 from gateway.storage.s3.stores import S3Stores
 from tests.integration.test_object_store_scope import BUCKET, ROLE, Store, _allowed, _keys, _vend, store, sts
-from tests.storage_routes import LOCAL, clients, files_of
 from tests.store_characters import PROFILES, ROWS, allowed
+from tests.support.servers.storage_routes import LOCAL, clients, files_of
 
 __all__ = ["store", "sts"]
 

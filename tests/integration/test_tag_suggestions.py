@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.contract.test_tags import attach, define, shown, tags_path
-from tests.contract.world import World, send_until_decided
-from tests.integration.kills import Killable
+from tests.support.load.kills import Killable
+from tests.support.stack.world import World, send_until_decided
 
 pytestmark = [pytest.mark.integration, pytest.mark.servers]
 

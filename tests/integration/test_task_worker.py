@@ -33,7 +33,7 @@ from gateway.storage.errors import StorageUnavailable
 from gateway.worker_processes import die_with_parent
 from lakegate.local import account, postgres, secrets
 from lakegate.local.children import Children
-from tests.integration.parts import Parts, Rows, free_port, running_parts
+from tests.support.rows.parts import Parts, Rows, free_port, running_parts
 
 pytestmark = pytest.mark.servers
 
@@ -382,7 +382,7 @@ async def test_task_restarted_during_log_cleanup_is_not_removed(stack: WorkerSta
 
 def _spawn(url: str) -> subprocess.Popen[bytes]:
     child = subprocess.Popen(
-        [sys.executable, "-m", "tests.integration.task_child", url],
+        [sys.executable, "-m", "tests.support.load.task_child", url],
         stdout=subprocess.PIPE,
         preexec_fn=die_with_parent(signal.SIGKILL),
     )

@@ -22,8 +22,8 @@ from gateway.storage.s3.aws.sts import Sts
 from gateway.storage.s3.credential import S3AccessKey
 from gateway.storage.s3.profile import Flavor, S3Profile
 from gateway.tls import CertificatesUnusable, Trust, for_postgres, trusted
-from tests.integration.certificates import Authority, authority, listening
-from tests.storage_routes import LOCAL, files_of
+from tests.support.servers.certificates import Authority, authority, listening
+from tests.support.servers.storage_routes import LOCAL, files_of
 
 pytestmark = pytest.mark.servers
 

@@ -23,12 +23,12 @@ from gateway.secret_stores.vault_session import UserPassLogin, VaultAddress
 from gateway.settings.env import Secret
 from gateway.settings.postgres_url import asyncpg_url
 from lakegate.local.ready import Ready
-from tests.contract import warehouses
-from tests.contract.warehouses import Made
-from tests.contract.world import Person, World
-from tests.integration.toxic import second_gateway
-from tests.lakegate_command import run_lakegate
-from tests.vault_server import MOUNT, PASSWORD, USER, VaultServer, vault_server
+from tests.support.lakegate_command import run_lakegate
+from tests.support.servers.toxic import second_gateway
+from tests.support.servers.vault_server import MOUNT, PASSWORD, USER, VaultServer, vault_server
+from tests.support.stack import warehouses
+from tests.support.stack.warehouses import Made
+from tests.support.stack.world import Person, World
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
 

@@ -21,9 +21,9 @@ import psutil
 import pytest
 
 from lakegate.local.ready import Ready
-from tests.contract.world import World
-from tests.integration.kills import SOON
-from tests.integration.toxic import second_gateway
+from tests.support.load.kills import SOON
+from tests.support.servers.toxic import second_gateway
+from tests.support.stack.world import World
 
 pytestmark = [pytest.mark.integration, pytest.mark.servers]
 

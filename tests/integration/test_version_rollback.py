@@ -14,7 +14,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from gateway.db.migrate import run_migrations
-from tests.integration.parts import KEY, Parts, closed_port, running_parts
+from tests.support.rows.parts import KEY, Parts, closed_port, running_parts
 
 pytestmark = pytest.mark.servers
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run the tests of the Helm chart on an API server: ``make test-kubernetes``.
 
-The last result is `tests/kubernetes_result.json`: each test with its outcome and duration. A run of selected tests
+The last result is `tests/results/kubernetes.json`: each test with its outcome and duration. A run of selected tests
 (arguments of pytest) does not replace it.
 """
 
@@ -19,7 +19,7 @@ import pytest
 from tests.kubernetes.control_plane import VERSION
 
 _ROOT = Path(__file__).parents[2]
-RESULT = _ROOT / "tests" / "kubernetes_result.json"
+RESULT = _ROOT / "tests" / "results" / "kubernetes.json"
 
 
 class _Recorder:

@@ -26,7 +26,7 @@ import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from tests.integration.parts import free_port
+from tests.support.rows.parts import free_port
 
 SOURCE = Path(__file__).parent
 VERSION = "v1.34.1"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.opa_program import opa_program
+from tests.support.servers.opa_program import opa_program
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs_commands import blocks, commands
 from tests.policies.conftest import Run
+from tests.support.docs_commands import blocks, commands
 
 _CALLS = [
     pytest.param(words[1:], id=str(block))

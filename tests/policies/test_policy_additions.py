@@ -14,8 +14,8 @@ from gateway.cli import main
 from gateway.opa.additions import ALLOWED_FUNCTIONS
 from gateway.opa.errors import InvalidPolicies
 from gateway.opa.policy_files import policy_files
-from tests.opa_program import source
 from tests.policies.conftest import Run
+from tests.support.servers.opa_program import source
 
 HEAD = "package gateway.guardrails.mine\n\n"
 RULE = (

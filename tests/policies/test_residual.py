@@ -15,8 +15,8 @@ from gateway.access.nouns.cards import policy_operation_name
 from gateway.access.nouns.refs import ObjectType
 from gateway.access.nouns.relations import Can
 from gateway.access.operation import OPERATIONS, UNROUTED
-from tests.policies.residual_opa import Opa, compare, running
-from tests.policies.residual_styles import CALLERS, STYLES
+from tests.support.policies.residual_opa import Opa, compare, running
+from tests.support.policies.residual_styles import CALLERS, STYLES
 
 RESIDUAL = "gateway/residual.rego"
 

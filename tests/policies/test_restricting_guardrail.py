@@ -12,8 +12,8 @@ import pytest
 from gateway.obligations.guardrail_policies import policies_of
 from gateway.obligations.guardrails import StatedObligations, understood
 from gateway.obligations.kinds import ColumnMasks, RowFilters
-from tests.docs_commands import blocks
 from tests.policies.conftest import Run
+from tests.support.docs_commands import blocks
 
 
 def _context(hour: int, address: str | None) -> dict[str, str]:

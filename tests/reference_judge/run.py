@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The long comparison with the Java library: `python -m tests.reference_judge.run`, or `make reference-agreement-long`.
 
-A run that finds no difference writes `tests/reference_judge_result.json`. Otherwise it prints the differences and ends
+A run that finds no difference writes `tests/results/reference_judge.json`. Otherwise it prints the differences and ends
 with exit status 1.
 """
 
@@ -23,7 +23,7 @@ from tests.reference_judge.judge import Judge
 from tests.reference_judge.random_tables import Tables
 from tests.reference_judge.random_views import Views
 
-RESULT = Path(__file__).parent.parent / "reference_judge_result.json"
+RESULT = Path(__file__).parents[1] / "results" / "reference_judge.json"
 
 
 def compare_all(judge: Judge, seed: int, *, commits: int, views: int, documents: int) -> Tally:

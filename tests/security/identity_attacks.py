@@ -32,13 +32,13 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from lakegate.local import ready
 from lakegate.local.ready import Ready
-from tests.contract.cluster import AUDIENCE as PODS_AUDIENCE
-from tests.contract.cluster import StubCluster, stub_cluster
-from tests.contract.exchanging import EXCHANGE, JWT, TOKENS
-from tests.contract.exchanging import unsigned as unsigned_name
-from tests.contract.providers import AUDIENCE, StubProvider, b64, jwk, signed, stub_provider
 from tests.integration.conftest import _up
-from tests.integration.toxic import second_gateway
+from tests.support.servers.kubernetes_api import AUDIENCE as PODS_AUDIENCE
+from tests.support.servers.kubernetes_api import StubCluster, stub_cluster
+from tests.support.servers.toxic import second_gateway
+from tests.support.stack.exchanging import EXCHANGE, JWT, TOKENS
+from tests.support.stack.exchanging import unsigned as unsigned_name
+from tests.support.stack.providers import AUDIENCE, StubProvider, b64, jwk, signed, stub_provider
 
 Attempts = Iterable[tuple[str, httpx.Response]]
 

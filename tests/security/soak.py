@@ -20,9 +20,9 @@ from pathlib import Path
 import psutil
 
 from lakegate.local import ready
-from tests.contract.world import Person, Table, World, unique
 from tests.integration.conftest import _up
-from tests.security.load_generators import Measured, abuse, large_batch, load_together
+from tests.support.load.load_generators import Measured, abuse, large_batch, load_together
+from tests.support.stack.world import Person, Table, World, unique
 
 NORMAL, TABLES = 10, 200
 FACTOR = 2.0

@@ -16,13 +16,13 @@ import httpx
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.contract.lifecycle import end_now, soft_world
 from tests.contract.test_assumed_roles import acting, give
 from tests.contract.test_register import ADOPT
 from tests.contract.test_roles import ROLE, add, make
 from tests.contract.test_views import body as view_body
 from tests.contract.test_views import create as create_view
-from tests.contract.world import Person, Table, World, error_triple, unique
+from tests.support.stack.lifecycle import end_now, soft_world
+from tests.support.stack.world import Person, Table, World, error_triple, unique
 
 REFUSED = (403, "NamespaceActionForbidden")
 

@@ -16,8 +16,8 @@ from tests.contract.test_generic_tables import at
 from tests.contract.test_register import ADOPT
 from tests.contract.test_roles import make
 from tests.contract.test_views import create as create_view
-from tests.contract.world import Person, World, error_triple, unique
 from tests.security.test_adoption import brought, lake_location, register, register_view, write
+from tests.support.stack.world import Person, World, error_triple, unique
 
 REFUSED = (403, "WarehouseActionForbidden")
 KINDS = pytest.mark.parametrize("kind", ["table", "view", "generic-table"])

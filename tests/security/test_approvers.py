@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.contract import warehouses
-from tests.contract.world import Person, Table, World, error_triple, unique
+from tests.support.stack import warehouses
+from tests.support.stack.world import Person, Table, World, error_triple, unique
 
 UPDATE = {"action": "set-properties", "updates": {"a": "b"}}
 

@@ -16,9 +16,9 @@ import httpx
 import psutil
 import pytest
 
-from tests.contract.world import Person, World, send_until_decided, unique
-from tests.integration.balancer import Balancer, balanced
-from tests.integration.toxic import second_gateway
+from tests.support.servers.balancer import Balancer, balanced
+from tests.support.servers.toxic import second_gateway
+from tests.support.stack.world import Person, World, send_until_decided, unique
 
 pytestmark = pytest.mark.chaos
 

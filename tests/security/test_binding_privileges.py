@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.contract.world import Table, World
+from tests.support.stack.world import Table, World
 
 BINDING = ("manage_tags", "approve_changes", "enforcer", "delegate", "inspector")
 #: The privileges of each kind of object.

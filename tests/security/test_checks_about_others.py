@@ -14,13 +14,13 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.contract.columns import BATCH, wide
-from tests.contract.lifecycle import until
 from tests.contract.test_data_policies import MASK, change, make, target
 from tests.contract.test_roles import add
 from tests.contract.test_roles import make as make_role
 from tests.contract.test_token_groups import give, take
-from tests.contract.world import Person, Table, World, send_until_decided
+from tests.support.stack.columns import BATCH, wide
+from tests.support.stack.lifecycle import until
+from tests.support.stack.world import Person, Table, World, send_until_decided
 
 #: The first check is sent to OpenFGA, the second one can be answered from the cache.
 TWICE = 2

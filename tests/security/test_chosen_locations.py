@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.contract.test_views import body as view_body
-from tests.contract.world import SCHEMA, Person, World, error_triple, unique
 from tests.security.test_locations import LAYOUTS, _warehouse
+from tests.support.stack.world import SCHEMA, Person, World, error_triple, unique
 
 
 class Places:

@@ -16,11 +16,11 @@ import httpx
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.contract.columns import expiring_grant, give, readable, take, wide
-from tests.contract.exchanging import acting
-from tests.contract.lifecycle import fill
 from tests.contract.test_views import body as view_body
-from tests.contract.world import Person, Table, World, error_of, error_triple, unique
+from tests.support.stack.columns import expiring_grant, give, readable, take, wide
+from tests.support.stack.exchanging import acting
+from tests.support.stack.lifecycle import fill
+from tests.support.stack.world import Person, Table, World, error_of, error_triple, unique
 
 HELD_BACK = {
     "required-column-projections": [

@@ -16,10 +16,10 @@ import pytest
 
 import gateway.features.all_routes  # noqa: F401  fills OPERATIONS
 from gateway.access.operation import OPERATIONS
-from tests.contract.columns import give, take
-from tests.contract.exchanging import acting
-from tests.contract.lifecycle import deleted, fill, soft_world, undrop
-from tests.contract.world import Table, World, error_triple, unique
+from tests.support.stack.columns import give, take
+from tests.support.stack.exchanging import acting
+from tests.support.stack.lifecycle import deleted, fill, soft_world, undrop
+from tests.support.stack.world import Table, World, error_triple, unique
 
 MARK = "hidden"
 #: Further texts that no response may contain: keys, file locations and the table's metadata file.

@@ -17,15 +17,15 @@ import httpx
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.contract.columns import BATCH, evolve, give, wide
-from tests.contract.exchanging import acting
-from tests.contract.lifecycle import fill
 from tests.contract.test_data_policies import change, make, target
 from tests.contract.test_roles import add
 from tests.contract.test_roles import make as make_role
 from tests.contract.test_token_groups import give as give_role
 from tests.contract.test_token_groups import of_group, take
-from tests.contract.world import Person, Table, World, error_of, send_until_decided, unique
+from tests.support.stack.columns import BATCH, evolve, give, wide
+from tests.support.stack.exchanging import acting
+from tests.support.stack.lifecycle import fill
+from tests.support.stack.world import Person, Table, World, error_of, send_until_decided, unique
 
 MASK = {"kind": "mask", "action": "mask-alphanum", "columns": [{"name": "name"}]}
 ONE = {

@@ -9,13 +9,13 @@ from uuid import uuid4
 
 import pytest
 
-from tests.contract.columns import WIDE, wide
 from tests.contract.test_data_policies import change, make, target
 from tests.contract.test_roles import add
 from tests.contract.test_roles import make as make_role
 from tests.contract.test_token_groups import give
-from tests.contract.world import Person, Table, World, error_triple, send_until_decided, unique
 from tests.security.test_adoption import register
+from tests.support.stack.columns import WIDE, wide
+from tests.support.stack.world import Person, Table, World, error_triple, send_until_decided, unique
 
 DELEGATION = {"X-Iceberg-Access-Delegation": "vended-credentials"}
 

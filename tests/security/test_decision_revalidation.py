@@ -15,7 +15,7 @@ import asyncpg
 import httpx
 import pytest
 
-from tests.contract.world import SCHEMA, Loop, Person, World, error_triple, unique
+from tests.support.stack.world import SCHEMA, Loop, Person, World, error_triple, unique
 
 _WAITING = (
     "select count(*) as n from pg_stat_activity where application_name = 'lakegate' and $1 = any(pg_blocking_pids(pid))"

@@ -9,10 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.exchanging import acting, send, unsigned
-from tests.contract.lifecycle import until
 from tests.contract.test_roles import make
-from tests.contract.world import Person, Table, World, error_triple
+from tests.support.stack.exchanging import acting, send, unsigned
+from tests.support.stack.lifecycle import until
+from tests.support.stack.world import Person, Table, World, error_triple
 
 
 @pytest.fixture

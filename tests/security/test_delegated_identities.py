@@ -11,10 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.exchanging import JWT, TOKENS, acting, b64, delegating, send, unsigned
-from tests.contract.lifecycle import until
-from tests.contract.warehouses import make
-from tests.contract.world import Person, Table, World, error_triple, unique
+from tests.support.stack.exchanging import JWT, TOKENS, acting, b64, delegating, send, unsigned
+from tests.support.stack.lifecycle import until
+from tests.support.stack.warehouses import make
+from tests.support.stack.world import Person, Table, World, error_triple, unique
 
 
 @pytest.fixture

@@ -17,10 +17,10 @@ import httpx
 import pytest
 from asyncpg.exceptions import DeadlockDetectedError
 
-from tests.contract.directories import USERS, Directory, scim_error
-from tests.contract.world import SCHEMA, Person, World, error_triple, unique
-from tests.integration.toxic import GONE
-from tests.security.attacked_directories import Attacked, attacked, entra
+from tests.support.servers.toxic import GONE
+from tests.support.stack.attacked_directories import Attacked, attacked, entra
+from tests.support.stack.directories import USERS, Directory, scim_error
+from tests.support.stack.world import SCHEMA, Person, World, error_triple, unique
 
 pytestmark = pytest.mark.servers
 

@@ -13,8 +13,8 @@ import httpx
 import psutil
 import pytest
 
-from tests.contract.lifecycle import until
-from tests.contract.world import SCHEMA, World, error_of, error_triple, unique
+from tests.support.stack.lifecycle import until
+from tests.support.stack.world import SCHEMA, World, error_of, error_triple, unique
 
 
 @pytest.fixture(scope="module")

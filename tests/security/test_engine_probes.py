@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.contract.columns import give, wide
-from tests.contract.exchanging import acting
-from tests.contract.lifecycle import fill
 from tests.contract.test_engine_probes import opened, passed, posted, shown
-from tests.contract.world import Person, Table, World, error_of
+from tests.support.stack.columns import give, wide
+from tests.support.stack.exchanging import acting
+from tests.support.stack.lifecycle import fill
+from tests.support.stack.world import Person, Table, World, error_of
 
 DELEGATION = {"X-Iceberg-Access-Delegation": "vended-credentials"}
 

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.contract.exchanging import acting
-from tests.contract.world import Person, Table, World, send_until_decided
 from tests.security.test_data_policies import (
     DELEGATION,
     MASK,
@@ -24,6 +22,8 @@ from tests.security.test_data_policies import (
     restrictions,
     table,
 )
+from tests.support.stack.exchanging import acting
+from tests.support.stack.world import Person, Table, World, send_until_decided
 
 __all__ = ["clean", "engine", "table"]
 

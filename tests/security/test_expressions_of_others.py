@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.contract.columns import BATCH, wide
-from tests.contract.exchanging import acting
 from tests.contract.test_data_policies import MASK, change, make, target
-from tests.contract.world import Person, Table, World, error_of, send_until_decided
+from tests.support.stack.columns import BATCH, wide
+from tests.support.stack.exchanging import acting
+from tests.support.stack.world import Person, Table, World, error_of, send_until_decided
 
 SECRET = {
     "kind": "row-filter",

@@ -17,10 +17,10 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from tests.contract.world import Person, Table, World, error_of, unique
-from tests.integration.parts import free_port
-from tests.integration.toxic import second_gateway
-from tests.security.load_generators import abuse, large_batch, load_steadily
+from tests.support.load.load_generators import abuse, large_batch, load_steadily
+from tests.support.rows.parts import free_port
+from tests.support.servers.toxic import second_gateway
+from tests.support.stack.world import Person, Table, World, error_of, unique
 
 pytestmark = pytest.mark.chaos
 

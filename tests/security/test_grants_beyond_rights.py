@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.contract.world import Person, Table, World
 from tests.security.test_revocation import make_role
+from tests.support.stack.world import Person, Table, World
 
 pytestmark = pytest.mark.servers
 

@@ -21,9 +21,9 @@ import psutil
 import pytest
 
 from tests.contract.test_views import create as create_view
-from tests.contract.world import POLICIES_APPLY_S, Person, Table, World, error_of, send_until_decided
-from tests.integration.parts import free_port
-from tests.integration.toxic import second_gateway
+from tests.support.rows.parts import free_port
+from tests.support.servers.toxic import second_gateway
+from tests.support.stack.world import POLICIES_APPLY_S, Person, Table, World, error_of, send_until_decided
 
 pytestmark = pytest.mark.servers
 

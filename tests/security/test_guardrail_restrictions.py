@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.contract.columns import wide
-from tests.contract.exchanging import acting
-from tests.contract.world import Person, World, error_of, send_until_decided
 from tests.security.test_guardrail_output import PolicyGateway, policy_gateway
+from tests.support.stack.columns import wide
+from tests.support.stack.exchanging import acting
+from tests.support.stack.world import Person, World, error_of, send_until_decided
 
 pytestmark = pytest.mark.servers
 

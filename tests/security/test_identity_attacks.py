@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.contract.world import World
 from tests.security.identity_attacks import CASES, REFUSED, Case, Day, controls, dawn
+from tests.support.stack.world import World
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,10 @@ import time
 import httpx
 import pytest
 
-from tests.contract import warehouses
-from tests.contract.lifecycle import until
-from tests.contract.world import World, error_triple
 from tests.security.test_revocation import Readers, hits, other, readers
+from tests.support.stack import warehouses
+from tests.support.stack.lifecycle import until
+from tests.support.stack.world import World, error_triple
 
 pytestmark = pytest.mark.chaos
 

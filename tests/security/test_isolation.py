@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.contract.world import SCHEMA, Person, World, error_triple, unique
+from tests.support.stack.world import SCHEMA, Person, World, error_triple, unique
 
 
 @pytest.fixture(scope="module")

@@ -10,13 +10,13 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.columns import wide
 from tests.contract.test_data_policies import change, make, target
 from tests.contract.test_roles import ROLE, add
 from tests.contract.test_roles import make as make_role
-from tests.contract.world import Person, Table, World, error_triple, send_until_decided, unique
 from tests.security.test_data_policies import DELEGATION
 from tests.security.test_policies_follow_files import clean
+from tests.support.stack.columns import wide
+from tests.support.stack.world import Person, Table, World, error_triple, send_until_decided, unique
 
 __all__ = ["clean"]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.contract.test_live_credentials import credentials, entries, own, reader
-from tests.contract.world import Person, Table, World, error_triple, unique
+from tests.support.stack.world import Person, Table, World, error_triple, unique
 
 PRINCIPAL = "/management/v1/live-credentials"
 ABSENT = "00000000-0000-4000-8000-000000000000"

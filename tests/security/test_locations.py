@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from gateway.storage.s3.location import SCHEME
-from tests.contract.world import SCHEMA, Table, World, error_triple, send_until_decided, unique
+from tests.support.stack.world import SCHEMA, Table, World, error_triple, send_until_decided, unique
 
 
 def _warehouse(world: World, **more: Any) -> str:

@@ -13,7 +13,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from tests.contract.world import SCHEMA, Table, World, error_triple, unique
+from tests.support.stack.world import SCHEMA, Table, World, error_triple, unique
 
 PATHS = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
 KINDS = ("manifest-list", "manifests", "statistics", "partition-statistics", *PATHS)

@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tests.contract.world import SCHEMA, Person, World, error_triple, unique
+from tests.support.stack.world import SCHEMA, Person, World, error_triple, unique
 
 #: Locations of one example: each is inside the one before, except for the last. The first holds an ownerless file.
 PLACES = ("", "/x", "/x/y", "/z")

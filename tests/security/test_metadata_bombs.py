@@ -20,7 +20,7 @@ import psutil
 import pytest
 
 from tests.contract.test_register import adopt, adopt_view, foreign
-from tests.contract.world import SCHEMA, Table, World, error_triple, unique
+from tests.support.stack.world import SCHEMA, Table, World, error_triple, unique
 
 pytestmark = pytest.mark.chaos
 

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from tests.contract.world import Person, Table, World, unique
-from tests.processes import suspended
+from tests.support.processes import suspended
+from tests.support.stack.world import Person, Table, World, unique
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 

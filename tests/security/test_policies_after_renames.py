@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.world import POLICIES_APPLY_S, SCHEMA, World, send_until_decided, unique
+from tests.support.stack.world import POLICIES_APPLY_S, SCHEMA, World, send_until_decided, unique
 
 _KEYS = {"X-Iceberg-Access-Delegation": "vended-credentials"}
 _BETWEEN = "%1F"  # separator of namespace levels in a path

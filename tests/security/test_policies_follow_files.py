@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from tests.contract.columns import evolve, wide
 from tests.contract.test_data_policies import POLICY, change, loads, make, target
 from tests.contract.test_tags import TAG, attach, define, tags_path
-from tests.contract.world import Person, Table, World, error_triple, unique
 from tests.security.test_adoption import register
+from tests.support.stack.columns import evolve, wide
+from tests.support.stack.world import Person, Table, World, error_triple, unique
 
 
 @pytest.fixture(autouse=True)

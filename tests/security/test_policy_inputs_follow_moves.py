@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests.contract.columns import wide
 from tests.contract.test_data_policies import change, loads, make
 from tests.contract.test_tags import attach, define, tags_path
-from tests.contract.world import Person, Table, World, send_until_decided
 from tests.security.test_adoption import register
 from tests.security.test_policies_follow_files import again, at, clean, owner
+from tests.support.stack.columns import wide
+from tests.support.stack.world import Person, Table, World, send_until_decided
 
 __all__ = ["clean", "owner"]
 

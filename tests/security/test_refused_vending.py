@@ -15,8 +15,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract import warehouses
-from tests.contract.world import SCHEMA, Person, World, error_of, send_until_decided, unique
+from tests.support.stack import warehouses
+from tests.support.stack.world import SCHEMA, Person, World, error_of, send_until_decided, unique
 
 pytestmark = pytest.mark.generated
 

@@ -14,11 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.warehouses import WAREHOUSE
-from tests.contract.world import Person, World, unique
-from tests.gcs_emulator import Emulator, gcs_emulator, google_tokens, service_account_key
 from tests.integration.conftest import _up
-from tests.integration.toxic import second_gateway
 from tests.security.test_refused_vending import (
     ENTRY_POINTS,
     REFUSED,
@@ -27,6 +23,10 @@ from tests.security.test_refused_vending import (
     property_keys,
     refuse_without_change,
 )
+from tests.support.servers.gcs_emulator import Emulator, gcs_emulator, google_tokens, service_account_key
+from tests.support.servers.toxic import second_gateway
+from tests.support.stack.warehouses import WAREHOUSE
+from tests.support.stack.world import Person, World, unique
 
 pytestmark = [pytest.mark.servers]
 

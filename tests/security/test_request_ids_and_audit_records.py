@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.exchanging import acting, delegating
-from tests.contract.warehouses import until
-from tests.contract.world import World, unique
+from tests.support.stack.exchanging import acting, delegating
+from tests.support.stack.warehouses import until
+from tests.support.stack.world import World, unique
 
 JSON = {"Content-Type": "application/json"}
 

@@ -13,8 +13,8 @@ import pytest
 
 from tests.contract.test_register import ADOPT
 from tests.contract.test_views import create as create_view
-from tests.contract.world import SCHEMA, Person, Table, World, error_triple, unique
 from tests.security.test_locations import _warehouse
+from tests.support.stack.world import SCHEMA, Person, Table, World, error_triple, unique
 
 HIERARCHY = {"type": "full-hierarchy", "namespace": "{name}-{uuid}", "tabular": "{name}-{uuid}"}
 

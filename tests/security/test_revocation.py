@@ -21,10 +21,10 @@ import httpx
 import psutil
 import pytest
 
-from tests.clock import Delay
 from tests.contract.test_views import body as view_body
-from tests.contract.world import SCHEMA, Person, Table, World, unique
-from tests.integration.toxic import second_gateway
+from tests.support.clock import Delay
+from tests.support.servers.toxic import second_gateway
+from tests.support.stack.world import SCHEMA, Person, Table, World, unique
 
 pytestmark = pytest.mark.chaos
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from tests.contract.world import POLICIES_APPLY_S, Person, World, error_of, send_until_decided, unique
+from tests.support.stack.world import POLICIES_APPLY_S, Person, World, error_of, send_until_decided, unique
 
 _NEVER = {"timezone": "UTC", "weekdays": [], "from": "08:00", "until": "18:00"}
 

@@ -12,7 +12,9 @@ import pytest
 
 import gateway.features.all_routes  # noqa: F401 - importing it serves every operation
 from gateway.access.operation import OPERATIONS
-from tests.contract.directories import (
+from tests.support.servers.toxic import GONE
+from tests.support.stack.attacked_directories import UNUSED_UUID, Attacked, attacked, entra, okta
+from tests.support.stack.directories import (
     CORE_GROUP,
     CORE_USER,
     GROUPS,
@@ -23,10 +25,8 @@ from tests.contract.directories import (
     lakegate,
     scim_error,
 )
-from tests.contract.exchanging import send
-from tests.contract.world import Person, Table, World, error_triple, unique
-from tests.integration.toxic import GONE
-from tests.security.attacked_directories import UNUSED_UUID, Attacked, attacked, entra, okta
+from tests.support.stack.exchanging import send
+from tests.support.stack.world import Person, Table, World, error_triple, unique
 
 __all__ = ["attacked", "entra", "okta"]
 

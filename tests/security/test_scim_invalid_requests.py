@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.contract.directories import GROUPS, PATCH_OP, USERS, Directory, scim_error
-from tests.contract.world import World, unique
-from tests.security.attacked_directories import UNUSED_UUID, attacked, entra
+from tests.support.stack.attacked_directories import UNUSED_UUID, attacked, entra
+from tests.support.stack.directories import GROUPS, PATCH_OP, USERS, Directory, scim_error
+from tests.support.stack.world import World, unique
 
 pytestmark = pytest.mark.generated
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.world import Person, World, unique
+from tests.support.stack.world import Person, World, unique
 
 USER = "/management/v1/user"
 SEARCH = "/management/v1/search/user"

@@ -18,8 +18,8 @@ import asyncpg
 import httpx
 import pytest
 
-from tests.contract.world import Person, World, error_of, unique
-from tests.integration.toxic import second_gateway
+from tests.support.servers.toxic import second_gateway
+from tests.support.stack.world import Person, World, error_of, unique
 
 pytestmark = pytest.mark.chaos
 

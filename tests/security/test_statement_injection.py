@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.contract.world import SCHEMA, World, unique
+from tests.support.stack.world import SCHEMA, World, unique
 
 _ENDINGS = (
     "'; drop table roles; --",

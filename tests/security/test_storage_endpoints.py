@@ -15,11 +15,11 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract import warehouses
-from tests.contract.warehouses import WAREHOUSE
-from tests.contract.world import SCHEMA, World, error_triple, unique
-from tests.integration.toxic import second_gateway
-from tests.storage_servers import serving
+from tests.support.servers.storage_servers import serving
+from tests.support.servers.toxic import second_gateway
+from tests.support.stack import warehouses
+from tests.support.stack.warehouses import WAREHOUSE
+from tests.support.stack.world import SCHEMA, World, error_triple, unique
 
 pytestmark = pytest.mark.servers
 

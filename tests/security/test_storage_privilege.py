@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.contract import warehouses
-from tests.contract.warehouses import Made
-from tests.contract.world import Person, World, error_triple, send_until_decided, unique
+from tests.support.stack import warehouses
+from tests.support.stack.warehouses import Made
+from tests.support.stack.world import Person, World, error_triple, send_until_decided, unique
 
 
 @pytest.fixture(scope="module")

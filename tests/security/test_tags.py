@@ -10,9 +10,9 @@ from uuid import uuid4
 
 import pytest
 
-from tests.contract.columns import give
 from tests.contract.test_tags import TAG, attach, define, detach, enumerated, search, shown, tags_path
-from tests.contract.world import World, error_triple, unique
+from tests.support.stack.columns import give
+from tests.support.stack.world import World, error_triple, unique
 
 
 def test_attaching_needs_both_rights(world: World, ns: str) -> None:

@@ -20,8 +20,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
-from tests.contract.world import World, error_of, unique
-from tests.loopback import Reply, Request, as_json, serving
+from tests.support.servers.loopback import Reply, Request, as_json, serving
+from tests.support.stack.world import World, error_of, unique
 
 
 def _b64(value: bytes) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.world import SCHEMA, Person, World, error_of, send_until_decided, unique
+from tests.support.stack.world import SCHEMA, Person, World, error_of, send_until_decided, unique
 
 
 def root(name: str) -> str:

@@ -19,7 +19,7 @@ import httpx
 import psutil
 import pytest
 
-from tests.contract.world import Person, Table, World, send_until_decided, unique
+from tests.support.stack.world import Person, Table, World, send_until_decided, unique
 
 MIB = 1024 * 1024
 LARGE = 8 * MIB

@@ -16,7 +16,7 @@ import yaml
 from gateway import settings
 from gateway.cli import main
 from gateway.settings.env import PREFIX
-from tests.docs_commands import ROOT, Block, blocks, commands, inline
+from tests.support.docs_commands import ROOT, Block, blocks, commands, inline
 
 _SCRIPTS = [block for block in blocks() if block.script]
 #: A word of a synopsis that stands for a value.

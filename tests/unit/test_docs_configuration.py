@@ -19,7 +19,7 @@ from lakegate.local import bootstrap, engines, object_store
 from lakegate.local.ports import FIRST_CHOICES
 from lakegate.spark.config import PipelineConfig, RestCatalog, parse_config
 from lakegate.spark.session import catalog_options
-from tests.docs_commands import ROOT, Block, block, blocks
+from tests.support.docs_commands import ROOT, Block, block, blocks
 
 _PREFIX = "spark.sql.catalog."
 _OWN = ("uri", "warehouse", "token")

@@ -11,7 +11,7 @@ import pytest
 import gateway.features.all_routes  # noqa: F401 - the import declares every operation
 from gateway import settings
 from gateway.access.operation import OPERATIONS
-from tests.docs_commands import ROOT, inline, pages
+from tests.support.docs_commands import ROOT, inline, pages
 
 #: Pages and parts that are generated from the code.
 _GENERATED = {"docs/settings.md", "tests/access/matrix.md"}

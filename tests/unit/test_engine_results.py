@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e import engine_results
-from tests.e2e.engine_results import CELLS, CHOSEN, Cell, EngineResult, read, row
 from tests.e2e.engines.__main__ import engines
-from tests.e2e.engines.environment import HERE, archives
+from tests.e2e.engines.environment import LOCKS, archives
+from tests.support.engines import engine_results
+from tests.support.engines.engine_results import CELLS, CHOSEN, Cell, EngineResult, read, row
 
 
 def test_table_in_the_documentation_equals_the_results() -> None:
     text = engine_results.PAGE.read_text()
-    assert text == engine_results.page_with(text, read()), "run python -m tests.e2e.engine_results"
+    assert text == engine_results.page_with(text, read()), "run python -m tests.support.engines.engine_results"
 
 
 def test_each_record_has_a_test_and_a_page() -> None:
@@ -29,13 +29,13 @@ def test_each_record_has_a_test_and_a_page() -> None:
 
 
 def test_every_archive_is_pinned_with_a_checksum() -> None:
-    for listed in HERE.glob("*.jars"):
+    for listed in LOCKS.glob("*.jars"):
         assert archives(listed.stem)
         assert all(re.fullmatch(r"[0-9a-f]{64}", each.sha256) for each in archives(listed.stem))
 
 
 def test_every_locked_package_has_a_hash() -> None:
-    for lock in HERE.glob("*.lock"):
+    for lock in LOCKS.glob("*.lock"):
         pinned = re.findall(r"^[\w.\[\]-]+==\S+.*(?:\n +.*)*", lock.read_text(), re.MULTILINE)
         assert pinned
         assert all("--hash=sha256:" in each for each in pinned)

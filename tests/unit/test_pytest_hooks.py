@@ -11,11 +11,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests import kept_logs, retries
 from tests.conftest import pytest_xdist_node_collection_finished
-from tests.contract.world import send_with_retries
-from tests.retries import BUDGET, Retries
-from tests.seeds import seed_of
+from tests.support.runs import kept_logs, retries
+from tests.support.runs.retries import BUDGET, Retries
+from tests.support.runs.seeds import seed_of
+from tests.support.stack.world import send_with_retries
 
 _ROOT = Path(__file__).parents[2]
 
@@ -116,7 +116,7 @@ def test_retried_requests_are_counted_by_test_and_outage_tests_are_exempt() -> N
 
 def test_a_retried_request_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
     counted = Retries()
-    monkeypatch.setattr("tests.contract.world.RETRIES", counted)
+    monkeypatch.setattr("tests.support.stack.world.RETRIES", counted)
     answers = iter([429, 503, 200])
     assert send_with_retries(lambda: httpx.Response(next(answers)), seconds=5, pause=0).status_code == 200
     assert send_with_retries(lambda: httpx.Response(503), unless=503, seconds=5).status_code == 503

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from tests.integration.certificates import authority
+from tests.support.servers.certificates import authority
 
 _PRINT_PATH = """
 import os

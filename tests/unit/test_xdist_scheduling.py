@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import execnet
 import pytest
 
-from tests.xdist_scheduling import GroupScheduling, group_of, position_of
+from tests.support.runs.xdist_scheduling import GroupScheduling, group_of, position_of
 
 TESTS = Path(__file__).parents[1]
 INTEGRATION = sorted(TESTS.glob("integration/test_*.py"))
@@ -40,12 +40,12 @@ def test_the_groups_of_integration_tests_equal_the_files_that_share_a_stack(file
     for group, fixture in (("integration", "stack"), ("settings", "stopped_gateway")):
         shares = _shares(file, fixture)
         assert (group_of(_nodeid(file)) == group) == shares, (
-            f"tests/xdist_scheduling.py must list the file in {group} exactly if it shares `{fixture}`: {shares}"
+            f"xdist_scheduling.py must list the file in {group} exactly if it shares `{fixture}`: {shares}"
         )
 
 
 def test_each_file_in_a_group_exists() -> None:
-    from tests import xdist_scheduling
+    from tests.support.runs import xdist_scheduling
 
     files = [_nodeid(file) for file in TESTS.rglob("test_*.py")]
     shared = [each for begins in xdist_scheduling._SHARED.values() for each in begins]

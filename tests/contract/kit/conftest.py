@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.contract.kit.java_client import JavaCatalog
-from tests.contract.world import World
+from tests.support.stack.java_client import JavaCatalog
+from tests.support.stack.world import World
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.kit.java_client import (
+from tests.support.stack.java_client import (
     SCHEMA,
     JavaCatalog,
     JavaTable,
@@ -33,7 +33,7 @@ from tests.contract.kit.java_client import (
     set_ref,
     spec,
 )
-from tests.contract.kit.java_errors import BadRequestException, CommitFailedException, JavaException
+from tests.support.stack.java_errors import BadRequestException, CommitFailedException, JavaException
 
 ADDED = schema(*SCHEMA["fields"], column(3, "new_col"))
 DELETED = schema(SCHEMA["fields"][0])

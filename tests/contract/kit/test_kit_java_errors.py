@@ -9,8 +9,8 @@ import pytest
 
 import gateway.api.errors  # noqa: F401 - declares errors of its own
 from gateway.iceberg.errors import CatalogError, CommitStateUnknownException, InternalServerError
-from tests.contract.kit import java_errors as java
-from tests.contract.kit.java_errors import JavaException, Kind, java_error
+from tests.support.stack import java_errors as java
+from tests.support.stack.java_errors import JavaException, Kind, java_error
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.contract.kit.java_client import JavaCatalog, raises
-from tests.contract.kit.java_errors import (
+from tests.support.stack.java_client import JavaCatalog, raises
+from tests.support.stack.java_errors import (
     AlreadyExistsException,
     BadRequestException,
     ForbiddenException,
@@ -16,7 +16,7 @@ from tests.contract.kit.java_errors import (
     NoSuchNamespaceException,
     RESTException,
 )
-from tests.contract.world import World, unique
+from tests.support.stack.world import World, unique
 
 GONE = "newdb_gone"
 

@@ -7,14 +7,9 @@ from uuid import UUID
 
 import pytest
 
-from tests.contract.kit.java_client import JavaCatalog, raises
-from tests.contract.kit.java_errors import (
-    BadRequestException,
-    Kind,
-    NoSuchWarehouseException,
-    NotAuthorizedException,
-)
-from tests.contract.world import World
+from tests.support.stack.java_client import JavaCatalog, raises
+from tests.support.stack.java_errors import BadRequestException, Kind, NoSuchWarehouseException, NotAuthorizedException
+from tests.support.stack.world import World
 
 _NS, _TABLE, _VIEW = "/v1/{prefix}/namespaces/{namespace}", "/tables/{table}", "/views/{view}"
 

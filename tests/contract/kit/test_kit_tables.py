@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.kit.java_client import (
+from tests.support.stack.java_client import (
     SCHEMA,
     JavaCatalog,
     JavaTable,
@@ -22,7 +22,7 @@ from tests.contract.kit.java_client import (
     set_properties,
     spec,
 )
-from tests.contract.kit.java_errors import (
+from tests.support.stack.java_errors import (
     AlreadyExistsException,
     BadRequestException,
     NoSuchNamespaceException,
@@ -30,7 +30,7 @@ from tests.contract.kit.java_errors import (
     NoSuchViewException,
     NotFoundException,
 )
-from tests.contract.world import World, unique
+from tests.support.stack.world import World, unique
 
 
 @pytest.fixture

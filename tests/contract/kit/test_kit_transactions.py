@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.kit.java_client import (
+from tests.support.stack.java_client import (
     OTHER_SCHEMA,
     SCHEMA,
     JavaCatalog,
@@ -30,13 +30,13 @@ from tests.contract.kit.java_client import (
     set_ref,
     spec,
 )
-from tests.contract.kit.java_errors import (
+from tests.support.stack.java_errors import (
     AlreadyExistsException,
     BadRequestException,
     CommitFailedException,
     NoSuchTableException,
 )
-from tests.contract.world import World
+from tests.support.stack.world import World
 
 # The columns of OTHER_SCHEMA as a client numbers them for a table with id and data.
 NEW_SCHEMA = schema(column(3, "some_id", "int"))

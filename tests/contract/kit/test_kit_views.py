@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.kit.java_client import (
+from tests.support.stack.java_client import (
     OTHER_SCHEMA,
     SCHEMA,
     SQL,
@@ -21,7 +21,7 @@ from tests.contract.kit.java_client import (
     set_properties,
     version,
 )
-from tests.contract.kit.java_errors import (
+from tests.support.stack.java_errors import (
     AlreadyExistsException,
     BadRequestException,
     CommitFailedException,
@@ -29,7 +29,7 @@ from tests.contract.kit.java_errors import (
     JavaException,
     NoSuchViewException,
 )
-from tests.contract.world import World, unique
+from tests.support.stack.world import World, unique
 
 TRINO = ("trino", "select * from ns.tbl")
 ANOTHER_SQL = ("spark", "select count(*) from ns.tbl")

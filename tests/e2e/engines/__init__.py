@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real engines with environments of their own. `NAME.lock` and `NAME.jars` pin what `test_NAME.py` needs."""
+"""Real engines with environments of their own. `tests/locks/NAME.*` pins what `test_NAME.py` needs."""

@@ -13,8 +13,9 @@ import subprocess
 import sys
 
 from lakegate.local.errors import StackError
-from tests.e2e import engine_results
-from tests.e2e.engines.environment import HERE, EnvironmentFailed, prepare
+from tests.e2e.engines.driven import HERE
+from tests.e2e.engines.environment import EnvironmentFailed, prepare
+from tests.support.engines import engine_results
 
 
 def engines() -> list[str]:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.contract.world import Person, World
-from tests.e2e.engine_results import Row
+from tests.support.engines.engine_results import Row
+from tests.support.stack.world import Person, World
 
 Run = Callable[[str], Sequence[Sequence[Any]]]
 ROWS = [(1, "ada"), (2, "bob")]

@@ -16,8 +16,8 @@ import httpx
 from gateway.worker_processes import die_with_parent
 from tests.e2e.engines import environment
 from tests.e2e.engines.worker import java_environment
-from tests.integration.parts import free_port
-from tests.nats_server import wait_for_port
+from tests.support.rows.parts import free_port
+from tests.support.servers.nats_server import wait_for_port
 
 _JVM = ("-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 _SECONDS = 120.0

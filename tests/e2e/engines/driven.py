@@ -15,10 +15,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.contract.world import Person, World, unique
-from tests.e2e.engine_results import CellName, Row, row
 from tests.e2e.engines import environment
-from tests.e2e.lake import catalog_of
+from tests.support.engines.engine_results import CellName, Row, row
+from tests.support.engines.lake import catalog_of
+from tests.support.stack.world import Person, World, unique
 
 HERE = Path(__file__).parent
 ROWS = [(1, "ada"), (2, "bob"), (3, "cyd")]

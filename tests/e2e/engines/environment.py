@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Environments of engines below ~/.cache/lakegate/engines: pinned packages and archives, with checksums.
 
-`NAME.lock` is compiled from `NAME.in` with `uv pip compile --generate-hashes`. Each line of `NAME.jars` has the Maven
-coordinates of an archive (group:artifact:version) and its SHA-256. `NAME-FOLDER.pom.xml` names artifacts that Maven
-resolves with all their dependencies, and `NAME-FOLDER.sha256` has the checksums of the files. No engine changes the
-environment of the tests.
+The lists are in `tests/locks/`. `NAME.lock` is compiled from `NAME.in` with `uv pip compile --generate-hashes`. Each
+line of `NAME.jars` has the Maven coordinates of an archive (group:artifact:version) and its SHA-256.
+`NAME-FOLDER.pom.xml` names artifacts that Maven resolves with all their dependencies, and `NAME-FOLDER.sha256` has the
+checksums of the files. No engine changes the environment of the tests.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gateway.settings import java_home, load
 from lakegate.local import spark_jars, toolchain
 from lakegate.local.spark_jars import Archive
 
-HERE = Path(__file__).parent
+LOCKS = Path(__file__).parents[2] / "locks"
 _INSTALL_SECONDS = 1800.0
 
 
@@ -47,7 +47,7 @@ def directory(engine: str) -> Path:
 
 def archives(engine: str) -> list[Archive]:
     """Return the archives that `NAME.jars` pins; an engine without the file has none."""
-    listed = HERE / f"{engine}.jars"
+    listed = LOCKS / f"{engine}.jars"
     if not listed.is_file():
         return []
     found = []
@@ -66,7 +66,7 @@ def of(engine: str) -> Environment:
         EnvironmentFailed: the environment is missing or was made from another lock file.
     """
     home = directory(engine)
-    lock = HERE / f"{engine}.lock"
+    lock = LOCKS / f"{engine}.lock"
     if lock.is_file() and _mark(home) != _digest(lock):
         raise EnvironmentFailed(f"run `make test-engine ENGINE={engine}`, which makes the environment of the engine")
     jars = tuple(home / "jars" / each.file_name for each in archives(engine))
@@ -90,7 +90,7 @@ def prepare(engine: str) -> Environment:
     """
     home = directory(engine)
     home.mkdir(parents=True, exist_ok=True)
-    lock = HERE / f"{engine}.lock"
+    lock = LOCKS / f"{engine}.lock"
     if lock.is_file() and _mark(home) != _digest(lock):
         _install(home, lock)
     for archive in archives(engine):
@@ -105,13 +105,13 @@ def prepare(engine: str) -> Environment:
 
 def _poms(engine: str) -> dict[str, Path]:
     """Return the POM of each folder of archives."""
-    found = sorted(HERE.glob(f"{engine}-*.pom.xml"))
+    found = sorted(LOCKS.glob(f"{engine}-*.pom.xml"))
     return {path.name.removeprefix(f"{engine}-").removesuffix(".pom.xml"): path for path in found}
 
 
 def _is_right(folder: Path, engine: str, name: str) -> bool:
     """Return True if the folder has exactly the files with the pinned checksums."""
-    lines = (HERE / f"{engine}-{name}.sha256").read_text().splitlines()
+    lines = (LOCKS / f"{engine}-{name}.sha256").read_text().splitlines()
     expected = {file: digest for digest, file in (line.split() for line in lines)}
     found = {path.name: path for path in folder.glob("*.jar")}
     return set(found) == set(expected) and all(_digest(found[file]) == digest for file, digest in expected.items())

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.contract.world import Person, World
-from tests.e2e.engine_results import row
 from tests.e2e.engines import environment
 from tests.e2e.engines.cells import Dialect, Run, six_cells
-from tests.e2e.spark import Session, Spark, SparkRefused, started
+from tests.support.engines.engine_results import row
+from tests.support.engines.spark import Session, Spark, SparkRefused, started
+from tests.support.stack.world import Person, World
 
 SPARK = Dialect(
     error=SparkRefused,

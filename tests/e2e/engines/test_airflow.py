@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.contract.world import World
-from tests.e2e.engine_results import opt_in
 from tests.e2e.engines import environment
-from tests.e2e.lake import catalog_of
+from tests.support.engines.engine_results import opt_in
+from tests.support.engines.lake import catalog_of
+from tests.support.stack.world import World
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(900), opt_in("airflow")]
 

@@ -7,9 +7,9 @@ import pytest
 
 from gateway.settings import java_home, load, search_path
 from lakegate.local import jdk, spark_jars, toolchain
-from tests.contract.world import World
-from tests.e2e.engine_results import opt_in
 from tests.e2e.engines.driven import make_row
+from tests.support.engines.engine_results import opt_in
+from tests.support.stack.world import World
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(900), opt_in("dbt_spark")]
 

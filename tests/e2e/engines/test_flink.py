@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from tests.contract.world import Person, World
-from tests.e2e.engine_results import opt_in, row
 from tests.e2e.engines import environment
 from tests.e2e.engines.cells import ROWS, Dialect, Run, six_cells
 from tests.e2e.engines.worker import Refused, Worker, java_environment, running
+from tests.support.engines.engine_results import opt_in, row
+from tests.support.stack.world import Person, World
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(900), opt_in("flink")]
 

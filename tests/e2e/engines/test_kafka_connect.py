@@ -13,12 +13,12 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from tests import kafka_server
-from tests.contract.world import Person, World, unique
-from tests.e2e.engine_results import opt_in, row
 from tests.e2e.engines.connect_server import Connect, running
-from tests.e2e.lake import catalog_of
-from tests.kafka_server import KafkaServer
+from tests.support.engines.engine_results import opt_in, row
+from tests.support.engines.lake import catalog_of
+from tests.support.servers import kafka_server
+from tests.support.servers.kafka_server import KafkaServer
+from tests.support.stack.world import Person, World, unique
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(1200), opt_in("kafka_connect")]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.contract.world import World
-from tests.e2e.engine_results import opt_in
 from tests.e2e.engines.driven import make_row
+from tests.support.engines.engine_results import opt_in
+from tests.support.stack.world import World
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300), opt_in("polars")]
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.contract.world import World
-from tests.e2e.engine_results import opt_in
 from tests.e2e.engines.older_spark import change_rows_and_schema, make_row, spark_of
-from tests.e2e.spark import Spark
+from tests.support.engines.engine_results import opt_in
+from tests.support.engines.spark import Spark
+from tests.support.stack.world import World
 
 _ENGINE = "spark40"
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(900), opt_in(_ENGINE)]

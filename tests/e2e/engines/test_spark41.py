@@ -8,9 +8,9 @@ from importlib.metadata import version
 import pytest
 
 from lakegate.local.spark_jars import ARCHIVES
-from tests.contract.world import World
 from tests.e2e.engines.older_spark import make_row
-from tests.e2e.spark import Spark
+from tests.support.engines.spark import Spark
+from tests.support.stack.world import World
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.contract.world import World
-from tests.e2e.engine_results import opt_in, row
 from tests.e2e.engines.cells import Dialect, six_cells
-from tests.e2e.trino import VERSION, Refused
-from tests.e2e.trino_lake import Lake
+from tests.support.engines.engine_results import opt_in, row
+from tests.support.engines.trino import VERSION, Refused
+from tests.support.engines.trino_lake import Lake
+from tests.support.stack.world import World
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(900), opt_in("trino")]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from gateway.settings import java_home, search_path
 from lakegate.local import jdk
-from tests.e2e.engine_results import ROOT
+from tests.support.engines.engine_results import ROOT
 
 _END_SECONDS = 30.0
 

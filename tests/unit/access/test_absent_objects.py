@@ -14,7 +14,7 @@ from gateway.access.nouns.refs import GenericTable, NamespaceIdRef, NamespaceRef
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.resolved import AbsentLocation, Resolution, ResolvedNamespace
 from gateway.fga.relationships import contextual_containers
-from tests.access import world
+from tests.support.door import world
 
 _TOP = world.ROWS[NamespaceRef(world.WAREHOUSE_ID, world.OUTER)]
 _NOWHERE = UUID(int=1)

@@ -18,8 +18,8 @@ from gateway.access.operations.steps import AssumeRole
 from gateway.access.operations.tables import LoadTable
 from gateway.access.ports import Pin, Question
 from gateway.iceberg.errors import CatalogError
-from tests.access import world
-from tests.access.world import DoorFixture, request_context
+from tests.support.door import world
+from tests.support.door.world import DoorFixture, request_context
 
 FAR = ResolvedRole(id=world.ROLE_ID, project_id="elsewhere", name="strangers")
 

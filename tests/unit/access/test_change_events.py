@@ -39,9 +39,9 @@ from gateway.access.operations.warehouses import (
     UpdateWarehouseStorageCredential,
 )
 from gateway.iceberg.wire import CreateNamespaceRequest
-from tests.access import world
-from tests.access.examples import EXAMPLES
-from tests.access.world import DoorFixture, request_context
+from tests.support.door import world
+from tests.support.door.examples import EXAMPLES
+from tests.support.door.world import DoorFixture, request_context
 
 #: The types of the reference system.
 REFERENCE = {

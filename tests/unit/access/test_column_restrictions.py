@@ -22,8 +22,8 @@ from gateway.access.ports import Pin, Question
 from gateway.iceberg.errors import CatalogError, ForbiddenException
 from gateway.iceberg.wire import RemoteSignRequest
 from gateway.obligations.application import restrictions_for_load
-from tests.access import world
-from tests.access.world import DoorFixture, request_context
+from tests.support.door import world
+from tests.support.door.world import DoorFixture, request_context
 
 ENGINE = "oidc~trino"
 LOAD, VEND = LoadTable(world.TABLE), VendCredentials(world.TABLE)

@@ -22,8 +22,8 @@ from gateway.access.operation import Durability
 from gateway.access.operations.tables import LoadTable
 from gateway.obligations.kinds import NoVending
 from gateway.obligations.merging import Obligations
-from tests.access import world
-from tests.audit_records import allowed_record
+from tests.support.door import world
+from tests.support.rows.audit_records import allowed_record
 
 demand_answers = st.builds(
     DemandAnswer,

@@ -25,8 +25,8 @@ from gateway.access.ports import Pin, Question
 from gateway.iceberg.errors import CatalogError
 from gateway.obligations.kinds import AppendOnly
 from gateway.obligations.merging import Obligations
-from tests.access import world
-from tests.access.world import DoorFixture, request_context
+from tests.support.door import world
+from tests.support.door.world import DoorFixture, request_context
 
 VEND, DROP = VendCredentials(world.TABLE), DropTable(world.TABLE)
 

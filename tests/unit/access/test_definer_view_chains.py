@@ -23,8 +23,8 @@ from gateway.access.ports import Pin, Question
 from gateway.features.views.view_owners import ProtectedPropertyModification, require_owner_kept
 from gateway.iceberg.errors import CatalogError, ForbiddenException, NoSuchViewException, ViewActionForbidden
 from gateway.iceberg.identifiers import TableIdentifier
-from tests.access import world
-from tests.access.world import NOW, DoorFixture, Judge, request_context
+from tests.support.door import world
+from tests.support.door.world import NOW, DoorFixture, Judge, request_context
 
 PROPERTY = "trino.run-as-owner"
 CAROL = msgspec.structs.replace(Actor.user("oidc~carol", engine="oidc~trino"), owner_properties=(PROPERTY,))

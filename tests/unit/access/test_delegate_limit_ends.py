@@ -15,8 +15,8 @@ from gateway.access.delegation_limits import ActsFor
 from gateway.access.nouns.relations import Can
 from gateway.access.operations.credentials import VendCredentials
 from gateway.access.ports import Pin, Question
-from tests.access import world
-from tests.access.world import NOW, DoorFixture, request_context
+from tests.support.door import world
+from tests.support.door.world import NOW, DoorFixture, request_context
 
 SOON, LATER = NOW + timedelta(minutes=20), NOW + timedelta(minutes=50)
 ALICE = msgspec.structs.replace(

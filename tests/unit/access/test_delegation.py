@@ -23,9 +23,9 @@ from gateway.access.operations.token_exchange import ExchangeToken, Subject
 from gateway.access.operations.users import WhoAmI
 from gateway.access.ports import Pin, Question
 from gateway.iceberg.errors import NoSuchTableException, TableActionForbidden
-from tests.access import world
-from tests.access.examples import EXAMPLES
-from tests.access.world import NOW, DoorFixture, Judge, request_context
+from tests.support.door import world
+from tests.support.door.examples import EXAMPLES
+from tests.support.door.world import NOW, DoorFixture, Judge, request_context
 
 ENGINE = "oidc~trino"
 FOR_ALICE = Actor.user(world.ALICE.id, engine=ENGINE)

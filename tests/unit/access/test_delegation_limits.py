@@ -24,7 +24,7 @@ from gateway.access.nouns.relations import Can
 from gateway.access.nouns.resolved import Resolution
 from gateway.access.operations.tables import LoadTable
 from gateway.access.ports import Pin, Question
-from tests.access import world
+from tests.support.door import world
 
 WAREHOUSE, PROJECT = world.warehouse_row.key, ObjectKey(ObjectType.PROJECT, world.PROJECT_ID)
 ELSEWHERE = ObjectKey(ObjectType.WAREHOUSE, str(UUID(int=9)))

@@ -30,8 +30,8 @@ from gateway.iceberg.errors import BadRequestException, CatalogError
 from gateway.iceberg.wire import CreateTableRequest
 from gateway.obligations.kinds import CredentialLife
 from gateway.obligations.merging import Obligations
-from tests.access import world
-from tests.access.world import DENIED, DoorFixture, Judge, MemoryAudit, request_context
+from tests.support.door import world
+from tests.support.door.world import DENIED, DoorFixture, Judge, MemoryAudit, request_context
 
 (_READ_TABLE_ASSIGNMENTS,) = (each for each in READ_ASSIGNMENTS if each.__name__ == "ReadTableAssignments")
 

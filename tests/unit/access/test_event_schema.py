@@ -31,7 +31,7 @@ from gateway.db.engine.policy_loss import Loss, announce
 from gateway.events.cloud_events import structured
 from gateway.events.port import Event
 from gateway.obligations.data_policies import AppliesTo
-from tests.access import world
+from tests.support.door import world
 from tests.unit.access.test_change_events import CHANGES, NEW, events_of_example
 
 SOURCE = "uri:iceberg-catalog-service:lake.example"

@@ -23,8 +23,8 @@ from gateway.access.nouns.relations import Can
 from gateway.access.nouns.resolved import Resolution
 from gateway.access.operations.credentials import VendCredentials
 from gateway.access.ports import Pin, Question
-from tests.access import world
-from tests.access.world import NOW, DoorFixture, request_context
+from tests.support.door import world
+from tests.support.door.world import NOW, DoorFixture, request_context
 
 HOUR = timedelta(hours=1)
 VEND = VendCredentials(world.TABLE)

@@ -20,8 +20,8 @@ from gateway.access.nouns.resolved import Resolution
 from gateway.access.operations.checks import BatchCheck, Check
 from gateway.access.ports import Pin, Question
 from gateway.access.tuples import Principal, PrincipalType
-from tests.access import world
-from tests.access.world import DoorFixture, TableResolver, request_context
+from tests.support.door import world
+from tests.support.door.world import DoorFixture, TableResolver, request_context
 
 ON = TabularRef(Table, world.WAREHOUSE_ID, world.TABLE_ID)
 BOB = Actor.user(world.BOB_ID)

@@ -18,8 +18,8 @@ from gateway.access.operations.server import GetConfig
 from gateway.access.operations.tables import DropTable, LoadTable
 from gateway.access.operations.warehouses import ActivateWarehouse, DeleteWarehouse, GetWarehouse
 from gateway.iceberg.errors import NoSuchTableException
-from tests.access import world
-from tests.access.world import DENIED, DoorFixture, request_context
+from tests.support.door import world
+from tests.support.door.world import DENIED, DoorFixture, request_context
 
 (_READ_TABLE_ASSIGNMENTS,) = (each for each in READ_ASSIGNMENTS if each.__name__ == "ReadTableAssignments")
 

@@ -36,8 +36,8 @@ from gateway.iceberg.identifiers import TableIdentifier
 from gateway.iceberg.wire import CommitTransactionRequest
 from gateway.obligations.kinds import AppendOnly, CredentialLife, HiddenOperations, NoVending
 from gateway.obligations.merging import Obligations
-from tests.access import world
-from tests.access.world import DoorFixture, Judge, TableResolver, request_context
+from tests.support.door import world
+from tests.support.door.world import DoorFixture, Judge, TableResolver, request_context
 
 
 def transaction(*names: str, create: Sequence[str] = ()) -> CommitTransaction:

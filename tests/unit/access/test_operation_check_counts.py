@@ -11,8 +11,8 @@ from gateway.access.nouns.refs import Table, TabularRef
 from gateway.access.operations.deletion import UndropTabulars
 from gateway.access.operations.users import ListOwnDelegates
 from gateway.access.shares.shares import _LARGE
-from tests.access import world
-from tests.access.examples import EXAMPLES, Example
+from tests.support.door import world
+from tests.support.door.examples import EXAMPLES, Example
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: f"{type(each.operation).__name__}-{each.label}")

@@ -8,8 +8,8 @@ from gateway.access.nouns.refs import Table, TabularRef
 from gateway.access.nouns.resolved import Resolution
 from gateway.access.operations.tables import DropTable
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
-from tests.access import world
-from tests.access.world import DoorFixture, request_context
+from tests.support.door import world
+from tests.support.door.world import DoorFixture, request_context
 
 
 async def test_a_failed_change_gets_a_separate_audit_record() -> None:

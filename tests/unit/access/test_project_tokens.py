@@ -16,8 +16,8 @@ from gateway.access.operations.server import Bootstrap, BootstrapRequest
 from gateway.access.operations.tables import LoadTable
 from gateway.access.operations.users import DeleteSelf, RegisterSelf, UpdateSelf, WhoAmI
 from gateway.iceberg.errors import NoSuchTableException
-from tests.access import world
-from tests.access.world import DoorFixture, request_context
+from tests.support.door import world
+from tests.support.door.world import DoorFixture, request_context
 
 HERE = Actor.user(world.ALICE.id, project=world.PROJECT_ID)
 ELSEWHERE = Actor.user(world.ALICE.id, project="another")

@@ -10,8 +10,8 @@ from gateway.access.actor import Actor
 from gateway.access.nouns.authz_errors import TooManyGroups
 from gateway.access.operations.tables import LoadTable
 from gateway.access.operations.users import WhoAmI
-from tests.access import world
-from tests.access.world import DoorFixture, request_context
+from tests.support.door import world
+from tests.support.door.world import DoorFixture, request_context
 
 GIL = Actor.user("corp~gil", groups=("readers", "writers"))
 ROLES = tuple((f"00000000-0000-4000-8000-{number:012d}", world.PROJECT_ID) for number in range(101))

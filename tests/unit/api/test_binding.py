@@ -20,7 +20,7 @@ from gateway.api.binding import bind, inputs_of, require_named
 from gateway.api.context import Ctx
 from gateway.api.serves import INPUTS, OPERATIONS_OF, _inject_context
 from gateway.iceberg.wire import RenameRequest
-from tests.access.app import running
+from tests.support.door.app import running
 
 _ROLE = "01a1fe72-4e99-725d-80d8-8afc12f93d6e"
 _WAREHOUSE = "01a1fe72-4e99-725d-80d8-8afc12f93d6f"

@@ -19,7 +19,7 @@ from gateway.api.forms import FORM
 from gateway.api.openapi_examples import decodes, example_of
 from gateway.api.openapi_texts import HEADERS
 from gateway.api.serves import INPUTS, SERVED
-from tests.access.app import running
+from tests.support.door.app import running
 
 DOCUMENT = openapi.openapi_document()
 DESCRIBED = [(method, path, each) for path, item in DOCUMENT["paths"].items() for method, each in item.items()]

@@ -15,7 +15,7 @@ import pytest
 
 from gateway.features.server import sign_in_routes
 from gateway.identity.sign_in import SignIn
-from tests.access.app import Running, running
+from tests.support.door.app import Running, running
 
 FILES = Path(sign_in_routes.__file__).parent / "ui_files"
 PROVIDER = SignIn(

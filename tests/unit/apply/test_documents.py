@@ -18,7 +18,7 @@ from gateway.apply.profiles import SecretMissing, read_credential
 from gateway.apply.rendering import plan_lines
 from gateway.apply.source import InvalidSource
 from gateway.apply.state import Address, Kind, State
-from tests.docs_commands import block
+from tests.support.docs_commands import block
 
 ROOT = Path(__file__).parents[3]
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

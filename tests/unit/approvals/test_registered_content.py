@@ -15,9 +15,9 @@ from gateway.features.approvals.change_approval import ChangeApproval
 from gateway.verification.change_digest import digest_of, normalised_change
 from gateway.verification.panel import Panel, Seat
 from gateway.verification.port import Approved, ChangeKind, ProposedChange, Verdict
-from tests.access.world import table_row
+from tests.support.door.verified_changes import document, field
+from tests.support.door.world import table_row
 from tests.support.kits import kit_of
-from tests.unit.verifiers.changes import document, field
 
 NAMESPACE = table_row.namespace
 

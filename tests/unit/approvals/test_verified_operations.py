@@ -9,7 +9,7 @@ from typing import Final, get_args
 from gateway.access.nouns.refs import ObjectType
 from gateway.access.operation import ChangeOperation
 from gateway.features.approvals.change_proposals import ChangingPermit
-from tests.access.examples import EXAMPLES
+from tests.support.door.examples import EXAMPLES
 
 DATA_OBJECTS: Final = {
     ObjectType.WAREHOUSE,

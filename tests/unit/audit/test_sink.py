@@ -18,8 +18,8 @@ from gateway.access.audit.audit_record import AuditedActor, AuditRecord
 from gateway.access.audit.issued_credential import IssuedCredential
 from gateway.access.dependency_errors import AuditShareFull, AuditUnavailable
 from gateway.audit.sink import BufferedAudit
-from tests.access.world import NOW
-from tests.audit_records import allowed_record
+from tests.support.door.world import NOW
+from tests.support.rows.audit_records import allowed_record
 
 
 def record(number: int) -> AuditRecord:

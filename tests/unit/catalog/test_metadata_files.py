@@ -21,7 +21,7 @@ from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
 from gateway.storage.errors import FileMissing, StorageUnavailable
 from gateway.storage.s3.location import SCHEME
-from tests.access import world
+from tests.support.door import world
 from tests.support.kits import kit_of
 
 PROFILE = b'{"type": "s3", "bucket": "lake", "region": "us-east-1"}'

@@ -14,7 +14,7 @@ from gateway.obligations.kinds import AppendOnly, NoVending, Obligation
 from gateway.obligations.merging import Obligations
 from gateway.scope.level import AccessLevel
 from gateway.scope.signing import SignedAction
-from tests.access import world
+from tests.support.door import world
 
 
 def _found(own: tuple[Obligation, ...], of_credentials: tuple[Obligation, ...], *, writes: bool = True) -> AccessLevel:

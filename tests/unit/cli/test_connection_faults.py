@@ -20,7 +20,7 @@ from gateway.db import migrate
 from gateway.db.pools.connection_errors import connection_fault
 from gateway.features.audit.audit_chain import Exported, Verified
 from gateway.fga.wire import refuse, unreachable
-from tests.integration.parts import free_port
+from tests.support.rows.parts import free_port
 
 SETTINGS = {
     "LAKEGATE__PG_ENCRYPTION_KEY": "k" * 40,

@@ -20,7 +20,7 @@ from gateway.cli import login
 from gateway.identity.file_lock import file_lock
 from gateway.identity.oauth_client import Tokens
 from gateway.identity.token_storage import StoredLogin
-from tests.unit.cli.at_a_terminal import Rotating, Terminal, rotating_provider
+from tests.support.at_a_terminal import Rotating, Terminal, rotating_provider
 
 ENDED = Tokens("access-0", 0.0, "refresh-0")
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.at_a_terminal import Rotating, Terminal, rotating_provider
+from tests.support.at_a_terminal import Rotating, Terminal, rotating_provider
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("LAKEGATE_TEST_KEYRING") != "1",

@@ -19,8 +19,8 @@ from gateway.secret_stores.vault_session import UserPassLogin, VaultAddress
 from lakegate.conformance.rules import ConformanceError
 from lakegate.conformance.secrets import SECRET_RULES, SecretSubject, check_secret_store
 from tests.extensions.installing import install
-from tests.real_vault import real_vault
-from tests.vault_server import MOUNT, PASSWORD, USER, vault_server
+from tests.support.servers.real_vault import real_vault
+from tests.support.servers.vault_server import MOUNT, PASSWORD, USER, vault_server
 
 
 class KeptStore:

@@ -27,7 +27,7 @@ from gateway.verification.port import Approved, ChangeKind, Pending, ProposedCha
 from gateway.verification.webhook import Webhook
 from lakegate.conformance.rules import ConformanceError
 from lakegate.conformance.verifiers import LARGE_BYTES, VERIFIER_RULES, VerifierSubject, cases, check_verifier
-from tests.unit.verifiers.servers import KEY, serving
+from tests.support.servers.verifier_servers import KEY, serving
 from tests.unit.verifiers.test_opening import variables
 
 

@@ -48,8 +48,8 @@ from gateway.obligations.data_policies import (
 from gateway.scope.level import AccessLevel
 from lakegate.restrictions.actions import Action
 from lakegate.restrictions.predicates import Comparison
-from tests.access import world
-from tests.access.world import DoorFixture, request_context
+from tests.support.door import world
+from tests.support.door.world import DoorFixture, request_context
 
 ENGINE = "oidc~trino"
 LOAD, VEND = LoadTable(world.TABLE), VendCredentials(world.TABLE)

@@ -19,8 +19,8 @@ from gateway.access.operations.generic_tables import (
 )
 from gateway.iceberg.errors import ForbiddenException
 from gateway.obligations.data_policies import AppliesTo, BoundPolicy, PolicyInputs
-from tests.access import world
-from tests.access.world import DoorFixture, request_context
+from tests.support.door import world
+from tests.support.door.world import DoorFixture, request_context
 from tests.unit.decision.test_data_restrictions import EUROPE, TRUSTED, People, by_engine, policy
 
 LOAD, VEND = LoadGenericTable(world.GENERIC_TABLE), VendGenericTableCredentials(world.GENERIC_TABLE)

@@ -21,8 +21,8 @@ from gateway.obligations.data_policies import (
     RowFilter,
 )
 from lakegate.restrictions.predicates import NEVER
-from tests.access import world
-from tests.access.world import request_context
+from tests.support.door import world
+from tests.support.door.world import request_context
 from tests.unit.decision.test_data_restrictions import LOAD, TRUSTED, People, by_engine, fixture, policy
 
 ONE, TWO = PolicyProblem("p", "t", "one"), PolicyProblem("p", "t", "two")

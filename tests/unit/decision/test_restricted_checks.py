@@ -32,8 +32,8 @@ from gateway.obligations.kinds import TableRestrictions
 from lakegate.restrictions.actions import Action, Projection
 from lakegate.restrictions.predicates import ALWAYS
 from lakegate.restrictions.types import NestedField
-from tests.access import world
-from tests.access.world import DoorFixture, request_context
+from tests.support.door import world
+from tests.support.door.world import DoorFixture, request_context
 from tests.support.kits import kit_of
 from tests.unit.decision.test_data_restrictions import DOCUMENT, EUROPE, People, fixture, policy
 

@@ -16,7 +16,7 @@ from gateway.fga.compile import FGA_VERSION, fga_command
 from gateway.fga.compiled import compiled_model, same_model
 from gateway.fga.model_rules import condition_faults, model_faults, relation_faults
 from gateway.fga.model_source import checked_model
-from tests.docs_commands import ROOT, commands
+from tests.support.docs_commands import ROOT, commands
 
 AUDITS = """    define audits: inspector or can_inspect from project
     define describes: audits or describe or"""

@@ -14,8 +14,8 @@ from gateway.access.management_errors import OwnChangeForbidden
 from gateway.access.nouns.authz_errors import DelegationForbidden
 from gateway.access.operations.change_tickets import ApproveChange, DecideChangeRequest, FoundTicket
 from gateway.features.approvals.change_tickets import ChangeTickets
-from tests.access import world
-from tests.access.world import DoorFixture, request_context
+from tests.support.door import world
+from tests.support.door.world import DoorFixture, request_context
 from tests.support.kits import kit_of
 
 

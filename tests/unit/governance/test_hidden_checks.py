@@ -20,8 +20,8 @@ from gateway.features.grants.checks import Checks
 from gateway.features.grants.partial_checks import openings
 from gateway.fga.compiled import compiled_model
 from gateway.iceberg.identifiers import TableIdentifier
-from tests.access import world
-from tests.access.world import DoorFixture, Judge, request_context
+from tests.support.door import world
+from tests.support.door.world import DoorFixture, Judge, request_context
 from tests.support.kits import kit_of
 
 REFS: dict[ObjectType, Ref] = {

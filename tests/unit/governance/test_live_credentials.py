@@ -18,7 +18,7 @@ from gateway.access.operations.grants import Assignment
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.db.credentials import live_credentials
 from gateway.features.live_credentials.live_credentials import LiveCredentials
-from tests.access import world
+from tests.support.door import world
 from tests.support.kits import kit_of
 
 ALICE = Principal(PrincipalType.USER, "oidc~alice")

@@ -12,9 +12,9 @@ from gateway.assembly.policies import policy_source
 from gateway.features.server.policy_bundles import PolicyBundles
 from gateway.opa.bundle import BundleName
 from gateway.settings import SettingsError
-from tests.integration.opa_bundles import key_pair
-from tests.opa_program import source as policies_of
 from tests.support.kits import kit_of
+from tests.support.servers.opa_bundles import key_pair
+from tests.support.servers.opa_program import source as policies_of
 
 
 def source(**variables: str) -> object:

@@ -12,9 +12,9 @@ from gateway.features.credentials.storage_validation import CheckStatus
 from gateway.scope.rules import STRICTEST
 from gateway.storage.registry import decode_profile
 from gateway.storage.s3.credential import S3AccessKey
-from tests.clock import quickest
-from tests.storage_routes import clients
+from tests.support.clock import quickest
 from tests.support.kits import kit_of
+from tests.support.servers.storage_routes import clients
 
 
 class _Silent:

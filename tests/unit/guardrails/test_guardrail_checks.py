@@ -7,8 +7,8 @@ from gateway.access.decisions.hypothetical_evaluation import HypotheticalCheck
 from gateway.access.nouns.relations import Can
 from gateway.obligations.data_policies import BoundPolicy
 from gateway.obligations.guardrail_policies import GUARDRAIL
-from tests.access import world
-from tests.access.world import request_context
+from tests.support.door import world
+from tests.support.door.world import request_context
 from tests.unit.decision.test_data_restrictions import LOAD, by_engine
 from tests.unit.guardrails.test_guardrail_restrictions import MASKING, guarded
 

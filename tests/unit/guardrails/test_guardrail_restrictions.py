@@ -22,8 +22,8 @@ from gateway.obligations.guardrail_policies import GUARDRAIL
 from gateway.obligations.guardrails import StatedObligations, understood
 from gateway.obligations.kinds import CredentialLife
 from gateway.scope.level import AccessLevel
-from tests.access import world
-from tests.access.world import DoorFixture, request_context
+from tests.support.door import world
+from tests.support.door.world import DoorFixture, request_context
 from tests.unit.decision.test_data_restrictions import (
     COMMIT,
     EUROPE,

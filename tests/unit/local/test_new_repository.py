@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from gateway.cli import main
 from lakegate.local.toolchain import OPA
-from tests.docs_commands import commands
+from tests.support.docs_commands import commands
 
 
 @pytest.fixture

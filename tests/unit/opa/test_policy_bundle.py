@@ -16,8 +16,8 @@ from gateway.cli import main
 from gateway.opa.bundle import BundleName, InvalidSigningKey, SigningAlgorithm, SigningKey, policy_bundle
 from gateway.opa.errors import InvalidPolicies
 from gateway.opa.policy_files import policy_files
-from tests.integration.opa_bundles import key_pair
-from tests.opa_program import source
+from tests.support.servers.opa_bundles import key_pair
+from tests.support.servers.opa_program import source
 
 POLICIES = Path(__file__).parents[3] / "policies"
 GUARDRAIL = (

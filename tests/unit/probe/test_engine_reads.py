@@ -17,9 +17,9 @@ from gateway.access.management_errors import EngineUnreachable
 from gateway.features.engines.engine_probes import EngineProbes
 from gateway.features.engines.probe_challenges import Challenge, new_rows
 from gateway.verification.engine_reads import STATEMENTS, EngineAddress, EngineNotReached, EngineReads, Reader
-from tests.access.world import NOW
-from tests.loopback import Reply, Request, as_json, serving
+from tests.support.door.world import NOW
 from tests.support.kits import kit_of
+from tests.support.servers.loopback import Reply, Request, as_json, serving
 
 
 @dataclass

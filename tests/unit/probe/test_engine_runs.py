@@ -12,7 +12,7 @@ import click
 import pytest
 
 from gateway.cli.engine_probes import EngineNotReached, Trino, by_command, by_reader, statements
-from tests.loopback import Reply, Request, as_json, serving
+from tests.support.servers.loopback import Reply, Request, as_json, serving
 
 PAGES: dict[str, dict[str, Any]] = {
     "select shown": {"data": [["v1"], ["v2"]]},

@@ -21,7 +21,7 @@ from gateway.access.engine_probes import (
 )
 from gateway.access.nouns.resolved import FormerNames
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
-from tests.access import world
+from tests.support.door import world
 
 NOW = world.NOW
 LATER, EARLIER = NOW + timedelta(hours=1), NOW - timedelta(hours=1)

@@ -9,8 +9,8 @@ import pytest
 
 from gateway.access.engine_probes import EngineProbes, ProbeState
 from gateway.iceberg.errors import ForbiddenException
-from tests.access import world
-from tests.access.world import request_context
+from tests.support.door import world
+from tests.support.door.world import request_context
 from tests.unit.access.test_column_restrictions import LOAD, SIGN, VEND, Restricted, by_engine, door_fixture
 
 LATER = world.NOW + timedelta(days=1)

@@ -35,7 +35,7 @@ from gateway.obligations.data_policies import (
 from lakegate.restrictions.actions import Action, Projection
 from lakegate.restrictions.predicates import NEVER, And, Compare, Comparison, In, IsNull, Not, Or, Predicate
 from lakegate.restrictions.types import NestedField, StructType, Type
-from tests.reference_policies import keeps
+from tests.support.policies.reference_policies import keeps
 
 HIDDEN = "hides all rows"
 ANNA = PrincipalAttributes(principal="oidc~anna")

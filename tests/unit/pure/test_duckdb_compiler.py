@@ -18,8 +18,8 @@ from gateway.obligations.compilers.masks import view_text
 from lakegate.restrictions.actions import Action, Projection
 from lakegate.restrictions.predicates import ALWAYS, NEVER, Compare, Comparison, In, IsNull, Or, Predicate
 from lakegate.restrictions.types import ListType, MapType, NestedField, StructType, Type
-from tests.policy_agreement import Engine, compare_masks, compare_predicates
-from tests.policy_engines import duckdb_engine
+from tests.support.policies.policy_agreement import Engine, compare_masks, compare_predicates
+from tests.support.policies.policy_engines import duckdb_engine
 
 MAIL = "prashant010696@gmail.com"
 ALICE = "alice@example.com"

@@ -12,7 +12,7 @@ from gateway.obligations.kinds import TableRestrictions
 from gateway.obligations.projections import meet, reveals_no_more
 from lakegate.restrictions.actions import Action, Projection
 from lakegate.restrictions.predicates import ALWAYS, NEVER, And, Compare, Comparison, IsNull, Not, Predicate
-from tests.reference_policies import merged
+from tests.support.policies.reference_policies import merged
 
 EVERY = list(Action)
 

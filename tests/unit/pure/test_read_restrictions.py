@@ -28,9 +28,9 @@ from lakegate.restrictions.predicates import (
     Or,
     Predicate,
 )
-from tests.policy_agreement import COLUMNS, random_predicate, random_rows
-from tests.reference_policies import keeps, parsed
-from tests.wire_predicates import Nulls, holds
+from tests.support.policies.policy_agreement import COLUMNS, random_predicate, random_rows
+from tests.support.policies.reference_policies import keeps, parsed
+from tests.support.policies.wire_predicates import Nulls, holds
 
 
 def restrictions(row_filter: Predicate = ALWAYS, *masks: Projection) -> TableRestrictions:

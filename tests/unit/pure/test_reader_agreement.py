@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.policy_agreement import Engine, compare_masks, compare_predicates
-from tests.policy_engines import reader_engine
+from tests.support.policies.policy_agreement import Engine, compare_masks, compare_predicates
+from tests.support.policies.policy_engines import reader_engine
 
 
 @pytest.fixture(scope="module")

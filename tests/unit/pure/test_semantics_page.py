@@ -18,7 +18,7 @@ from lakegate.restrictions.actions import Action, applies
 from lakegate.restrictions.literals import comparable
 from lakegate.restrictions.predicates import Comparison
 from lakegate.restrictions.types import ListType, NestedField, StructType, Type
-from tests.docs_commands import ROOT
+from tests.support.docs_commands import ROOT
 
 _PAGE = (ROOT / "docs" / "data-policies.md").read_text()
 _AUDITOR = (ROOT / "docs" / "auditor.md").read_text()

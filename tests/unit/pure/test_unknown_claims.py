@@ -32,7 +32,7 @@ from gateway.obligations.data_policies import (
 )
 from lakegate.restrictions.predicates import ALWAYS, NEVER, Comparison, Predicate
 from lakegate.restrictions.types import NestedField
-from tests.reference_policies import keeps
+from tests.support.policies.reference_policies import keeps
 
 FIELDS = tuple(NestedField(id=id, name=name, type="string", required=False) for id, name in ((1, "a"), (2, "b")))
 TABLE = Columns(FIELDS, (FIELDS,))

@@ -7,7 +7,7 @@ import pytest
 
 from gateway.scim import discovery
 from gateway.scim.wire import ERROR
-from tests.access.app import running
+from tests.support.door.app import running
 
 
 @pytest.mark.parametrize(

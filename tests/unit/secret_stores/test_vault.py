@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Secrets in Vault: logins, leases, outages, and the port's contract.
 
-The tests with the fixture `store` also run against a real Vault (`tests/real_vault.py` states the variables). The other
-tests need a server whose failures they control.
+The tests with the fixture `store` also run against a real Vault (`real_vault.py` states the variables). The other tests
+need a server whose failures they control.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ import pytest
 from gateway.secret_stores.port import SecretStore, SecretStoreRefused, SecretStoreUnavailable, SecretUnreadable
 from gateway.secret_stores.vault import VaultSecrets
 from gateway.secret_stores.vault_session import AppRoleLogin, KubernetesLogin, Login, UserPassLogin, VaultAddress
-from tests import vault_server as own
-from tests.docs_commands import block
-from tests.real_vault import real_vault
-from tests.vault_server import MOUNT, PASSWORD, VaultServer, vault_server
+from tests.support.docs_commands import block
+from tests.support.servers import vault_server as own
+from tests.support.servers.real_vault import real_vault
+from tests.support.servers.vault_server import MOUNT, PASSWORD, VaultServer, vault_server
 
 PLAIN = b'{"type":"s3","secret-access-key":"hunter2 \xc3\xa9\\n"}'
 USERPASS = UserPassLogin("userpass", own.USER, PASSWORD)

@@ -10,7 +10,7 @@ from gateway.events.cloud_events import runs_of_distinct_keys, structured
 from gateway.events.kafka import KafkaTarget
 from gateway.events.nats import NatsTarget
 from gateway.events.port import EventRefused
-from tests.integration.event_sink_kit import event
+from tests.support.rows.event_sink_kit import event
 
 
 def test_a_run_has_no_key_twice_and_the_runs_are_the_batch() -> None:

@@ -33,8 +33,8 @@ from gateway.storage.relay import Disconnect
 from gateway.storage.s3.aws.sts import Sts
 from gateway.storage.s3.credential import S3AccessKey
 from gateway.storage.s3.profile import Flavor, S3Profile
-from tests.storage_routes import files_of
-from tests.storage_servers import serving
+from tests.support.servers.storage_routes import files_of
+from tests.support.servers.storage_servers import serving
 
 KEYS = S3AccessKey(access_key_id="id", secret_access_key="hidden")
 

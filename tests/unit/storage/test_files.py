@@ -16,7 +16,7 @@ from gateway.storage.s3.credential import S3AccessKey, S3SystemIdentity
 from gateway.storage.s3.location import SCHEME
 from gateway.storage.s3.profile import Flavor, S3Profile
 from gateway.storage.s3.stores import S3Stores, address
-from tests.storage_routes import clients
+from tests.support.servers.storage_routes import clients
 
 PROFILE = S3Profile(bucket="warehouse", region="eu-west-1", key_prefix="base")
 KEYS = S3AccessKey(access_key_id="AK", secret_access_key="s3cr3t")

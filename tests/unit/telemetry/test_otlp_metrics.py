@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.otlp_metrics import MetricsExport
-from tests.otlp import attributes
+from tests.support.servers.otlp import attributes
 
 
 class Kept:

@@ -39,7 +39,7 @@ from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.otlp_client import PROTOBUF, OtlpClient
 from gateway.telemetry.span_sender import BATCH_SPANS, QUEUE_SPANS, Client
 from gateway.telemetry.tracing import Tracer
-from tests.otlp import attributes
+from tests.support.servers.otlp import attributes
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 

@@ -10,7 +10,7 @@ import pytest
 from gateway.access.operations.checks import BatchCheckRequest, Check, CheckItem
 from gateway.features.grants.check_requests import parse_batch
 from gateway.iceberg.errors import BadRequestException
-from tests.access.world import request_context
+from tests.support.door.world import request_context
 
 _TABLE = {"warehouse-id": "0192d4c6-0000-7000-8000-000000000001", "namespace": ["sales"], "table": "orders"}
 _VIEW = {"warehouse-id": "0192d4c6-0000-7000-8000-000000000001", "namespace": ["sales"], "view": "orders"}

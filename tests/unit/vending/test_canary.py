@@ -17,8 +17,8 @@ from gateway.storage.s3.profile import Flavor, S3Profile
 from gateway.storage.trials import Act
 from gateway.vending.canary import run_canary
 from gateway.vending.scope_verdict import ScopeReport, Verdict
-from tests.lenient_store import ADMIN_PATHS, BUCKET, OWN_KEY, SETTINGS, LenientStore, lenient_store
-from tests.storage_routes import LOCAL, clients, object_files, s3_trials
+from tests.support.servers.lenient_store import ADMIN_PATHS, BUCKET, OWN_KEY, SETTINGS, LenientStore, lenient_store
+from tests.support.servers.storage_routes import LOCAL, clients, object_files, s3_trials
 
 pytestmark = pytest.mark.generated
 

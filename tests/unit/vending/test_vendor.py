@@ -21,7 +21,7 @@ from gateway.storage.s3.profile import S3Profile
 from gateway.vending.cache import CachedCredentials
 from gateway.vending.session_name import SessionIdentity
 from gateway.vending.vendor import Vendor
-from tests.storage_routes import clients
+from tests.support.servers.storage_routes import clients
 
 OWN = S3AccessKey(access_key_id="own", secret_access_key="own-secret")
 PLACE = SCHEME.parse("s3://lake/base/t/metadata")

@@ -17,7 +17,7 @@ from gateway.verification.contract_verifier import ContractDirectory, ContractVe
 from gateway.verification.contracts import ContractInvalid, ContractSet, load_contracts
 from gateway.verification.panel import VerifierFailed
 from gateway.verification.port import Approved, ChangeKind, Pending, Rejected
-from tests.unit.verifiers.changes import change, document, field
+from tests.support.door.verified_changes import change, document, field
 
 ID = "018f0000-0000-7000-8000-000000000001"
 BY_NAME = {"warehouse": "w", "namespace": ["sales"], "name": "orders"}

@@ -16,8 +16,8 @@ from gateway.verification.panel import Asked, Judgement, Panel, Seat
 from gateway.verification.port import ChangeKind, ProposedChange, Rejected
 from gateway.verification.webhook import Webhook
 from gateway.verification.wire import MOST_ANSWER_BYTES, MOST_QUESTION_BYTES
-from tests.unit.verifiers.changes import Scripted, change, document
-from tests.unit.verifiers.servers import KEY, Handler, answering, serving
+from tests.support.door.verified_changes import Scripted, change, document
+from tests.support.servers.verifier_servers import KEY, Handler, answering, serving
 
 DROP = change(ChangeKind.DROP)
 NEW = change(ChangeKind.CREATE, object_id=None, after=document())

@@ -21,8 +21,8 @@ from gateway.telemetry.metrics import Metrics
 from gateway.tls import trusted
 from gateway.verification.panel import Panel
 from gateway.verification.port import Approved, ChangeKind, Rejected
-from tests.docs_commands import blocks
-from tests.unit.verifiers.changes import change, document, field
+from tests.support.docs_commands import blocks
+from tests.support.door.verified_changes import change, document, field
 
 SECRET = "whsec_a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s="
 MINIMAL: dict[str, dict[str, str]] = {

@@ -9,7 +9,7 @@ import pytest
 
 from gateway.verification.panel import LONGEST_REASON, MOST_REASONS, Asked, Panel, Seat, VerifierFailed
 from gateway.verification.port import Approved, ChangeKind, Pending, Rejected, Verdict
-from tests.unit.verifiers.changes import Scripted, change
+from tests.support.door.verified_changes import Scripted, change
 
 CHANGE = change(ChangeKind.DROP)
 

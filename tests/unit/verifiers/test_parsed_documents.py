@@ -14,7 +14,7 @@ from gateway.verification.builtin.documents import keep_parsed
 from gateway.verification.builtin.rule import Rule
 from gateway.verification.panel import Panel, Seat
 from gateway.verification.port import Approved, Rejected
-from tests.unit.verifiers.changes import change, document, field
+from tests.support.door.verified_changes import change, document, field
 
 OLD = document([field(1, "a"), field(2, "b")], properties={"owner": "x"})
 NEW = document([field(1, "a")], properties={"owner": "x"})

@@ -20,7 +20,7 @@ from gateway.verification.builtin.partition_evolution import (
 )
 from gateway.verification.builtin.required_properties import LONGEST_VALUE, missing_properties, parse_requirements
 from gateway.verification.port import ChangeKind, ProposedChange
-from tests.unit.verifiers.changes import change, document, field
+from tests.support.door.verified_changes import change, document, field
 
 RULES = parse_requirements(["owner=[a-z]+@example\\.com", "team"])
 GOOD = {"owner": "a@example.com", "team": "x"}

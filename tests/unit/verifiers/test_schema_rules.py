@@ -17,7 +17,7 @@ from gateway.verification.builtin.documents import DocumentMissing
 from gateway.verification.builtin.protected_columns import changed_columns, parse_columns
 from gateway.verification.builtin.rule import Rule
 from gateway.verification.port import Approved, ChangeKind, Pending, Rejected
-from tests.unit.verifiers.changes import change, document, field
+from tests.support.door.verified_changes import change, document, field
 
 ADDRESS = {"type": "struct", "fields": [field(5, "street", "string"), field(6, "zip", "int")]}
 TAGS = {"type": "list", "element-id": 8, "element": "int", "element-required": False}

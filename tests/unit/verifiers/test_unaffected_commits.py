@@ -19,7 +19,7 @@ from gateway.verification.builtin import (
 from gateway.verification.builtin.rule import DATA_UPDATES, PROPERTY_UPDATES, STRUCTURE_UPDATES, Concern, Rule
 from gateway.verification.panel import Panel, Seat
 from gateway.verification.port import Approved, ChangeKind, Rejected, Verdict
-from tests.unit.verifiers.changes import change, document
+from tests.support.door.verified_changes import change, document
 
 CONCERNS = (
     compatibility.CONCERN,

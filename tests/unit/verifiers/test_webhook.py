@@ -21,8 +21,8 @@ from gateway.verification.panel import Panel, Seat, VerifierFailed
 from gateway.verification.port import Approved, ChangeKind, Pending, ProposedChange, Rejected, Verdict
 from gateway.verification.webhook import Webhook, signature, signing_key
 from gateway.verification.wire import MOST_ANSWER_BYTES, MOST_QUESTION_BYTES, InvalidAnswer, decode_answer
-from tests.unit.verifiers.changes import change, document, field
-from tests.unit.verifiers.servers import KEY, Handler, answering, serving
+from tests.support.door.verified_changes import change, document, field
+from tests.support.servers.verifier_servers import KEY, Handler, answering, serving
 
 CHANGE = change(
     before=document([field(1, "a")]),

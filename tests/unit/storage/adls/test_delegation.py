@@ -23,9 +23,9 @@ from gateway.storage.adls.profile import SCHEME, AdlsProfile
 from gateway.storage.adls.proof import prove_scope
 from gateway.storage.adls.sas import build_directory
 from gateway.storage.errors import ShortTermCredentialError, StorageSessionUnavailable
-from tests.azure_services import KEY, delegation_key, entra_id
-from tests.integration.certificates import authority
-from tests.loopback import Service, serving
+from tests.support.servers.azure_services import KEY, delegation_key, entra_id
+from tests.support.servers.certificates import authority
+from tests.support.servers.loopback import Service, serving
 
 _PROFILE = AdlsProfile(account_name="account1", filesystem="lake", key_prefix="wh")
 _TENANT = "33333333-3333-3333-3333-333333333333"

@@ -17,7 +17,7 @@ from gateway.storage.adls.profile import AdlsProfile
 from gateway.storage.errors import FileMissing, StorageDenied, StorageEndpointRefused, StorageUnavailable
 from gateway.storage.provider import ClientOptions, FileClient
 from gateway.storage.registry import open_clients
-from tests.loopback import Reply, Request, Service, serving
+from tests.support.servers.loopback import Reply, Request, Service, serving
 
 _PROFILE = AdlsProfile(account_name="account1", filesystem="lake", key_prefix="wh")
 _SAS = AdlsSas(token="sv=2022-11-02&sr=d&sdd=1&sig=s3cr3t", expires_at=datetime.now(UTC) + timedelta(hours=1))

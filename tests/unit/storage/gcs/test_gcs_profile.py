@@ -32,8 +32,8 @@ from gateway.storage.registry import (
 from gateway.vending.errors import BelowCredentialFloor
 from gateway.vending.session_name import SessionIdentity
 from gateway.vending.vendor import NoCredentials, Vended, Vendor
-from tests.gcs_emulator import google_tokens, service_account_key
-from tests.storage_servers import serving
+from tests.support.servers.gcs_emulator import google_tokens, service_account_key
+from tests.support.servers.storage_servers import serving
 
 _TOKEN = GcsToken(token="t0ken", expires_at=datetime(2026, 11, 21, 12, tzinfo=UTC))
 

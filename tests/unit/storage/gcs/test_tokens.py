@@ -27,8 +27,8 @@ from gateway.storage.gcs.credential import GcsServiceAccountKey, ServiceAccountK
 from gateway.storage.gcs.profile import SCHEME
 from gateway.storage.gcs.tokens import GcsTokens
 from gateway.storage.registry import decode_credential
-from tests.gcs_emulator import google_tokens, service_account_key
-from tests.storage_servers import serving
+from tests.support.servers.gcs_emulator import google_tokens, service_account_key
+from tests.support.servers.storage_servers import serving
 
 _BOUNDARY = build_access_boundary(Location(SCHEME, "lake-1", ("wh", "t'1")), AccessLevel.READ)
 _KEY = service_account_key()

@@ -13,8 +13,8 @@ from gateway.scope.errors import InvalidLocation
 from gateway.storage.s3.credential import S3AccessKey
 from gateway.storage.s3.profile import Flavor, S3Profile
 from gateway.storage.s3.stores import address
-from tests.storage_routes import object_files
-from tests.storage_servers import Request, recording
+from tests.support.servers.storage_routes import object_files
+from tests.support.servers.storage_servers import Request, recording
 
 KEYS = S3AccessKey(access_key_id="AK", secret_access_key="s3cr3t")
 KMS = "arn:aws:kms:eu-west-1:123456789012:key/1-a"

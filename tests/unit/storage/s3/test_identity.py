@@ -28,7 +28,7 @@ from gateway.storage.s3.aws.sts import Sts
 from gateway.storage.s3.credential import S3AccessKey, S3SystemIdentity
 from gateway.storage.s3.profile import Flavor, S3Profile
 from gateway.storage.s3.stores import S3Stores
-from tests.storage_servers import Request, recording
+from tests.support.servers.storage_servers import Request, recording
 
 ROLE = "arn:aws:iam::123456789012:role/lake"
 IDENTITY, WITH_ID = S3SystemIdentity(), S3SystemIdentity(external_id="tenant-1")
@@ -286,7 +286,7 @@ async def test_a_session_is_made_with_the_keys_of_the_identity(environment: pyte
             f"<AssumeRoleResult>{keys}</AssumeRoleResult></AssumeRoleResponse>",
         )
 
-    from tests.storage_routes import LOCAL
+    from tests.support.servers.storage_routes import LOCAL
 
     environment.setenv("AWS_ACCESS_KEY_ID", "AKENV")
     environment.setenv("AWS_SECRET_ACCESS_KEY", "sec")

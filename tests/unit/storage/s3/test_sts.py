@@ -26,7 +26,7 @@ from gateway.storage.s3.profile import Flavor, S3Profile
 from gateway.vending.cache import VendKey
 from gateway.vending.session_name import SessionIdentity
 from gateway.vending.vendor import Vended, Vendor
-from tests.storage_routes import LOCAL, clients
+from tests.support.servers.storage_routes import LOCAL, clients
 
 ROLE = "arn:aws:iam::123456789012:role/vend"
 PROFILE = S3Profile(bucket="warehouse", region="eu-west-1", key_prefix="base", sts_enabled=True, sts_role_arn=ROLE)
