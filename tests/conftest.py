@@ -25,6 +25,10 @@ from tests.support.runs.retries import BUDGET, RETRIES
 
 seeds.register_profiles()
 
+#: Failed assertions of helpers show their values, as those of test files do.
+pytest.register_assert_rewrite(
+    *(f"tests.support.{each}" for each in ("door", "engines", "load", "rows", "servers", "stack"))
+)
 
 _made_context = httpx.create_ssl_context
 

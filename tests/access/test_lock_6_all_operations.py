@@ -21,26 +21,8 @@ from gateway.access.ports import Question
 from gateway.api.serves import SERVED
 from tests.support.door.app import Running, running
 from tests.support.door.examples import EXAMPLES, OLDER_PATHS, Example
+from tests.support.door.use_cases import EXTRAS, ORDERED, WITHOUT_USE_CASE
 from tests.support.door.world import DENIED, DoorFixture
-
-#: Operations without a use case; their permit shows only in the audit.
-WITHOUT_USE_CASE = {"GetApiAsset", "GetApiDocument", "GetHealth", "GetUiAsset", "ShowApi", "ShowUi"}
-
-#: Optional operations, decided together with the operation of the same endpoint.
-EXTRAS = {"VendCreationCredentials", "VendGenericTableCreationCredentials"}
-
-#: Requests that are admitted as one operation and then as the other.
-ORDERED = {
-    name: pair
-    for pair in (
-        ["FindTasks", "ControlTasks"],
-        ["FindTask", "GetTask"],
-        ["FindChangeTicket", "GetChangeTicket"],
-        ["FindChangeToApprove", "ApproveChange"],
-        ["FindChangeToReject", "RejectChange"],
-    )
-    for name in pair
-}
 
 #: Paths that need no token.
 OPEN = ("/health", "/swagger-ui", "/api-docs/", "/ui")

@@ -30,10 +30,10 @@ from gateway.access.operations.tasks import PurgeTable, RepairDrift
 from gateway.api.serves import SERVED
 from gateway.db.engine.database import Database
 from gateway.iceberg.errors import CatalogError
-from tests.access.test_lock_6_all_operations import EXTRAS, ORDERED, WITHOUT_USE_CASE
 from tests.support.door import world
 from tests.support.door.app import running
 from tests.support.door.examples import EXAMPLES
+from tests.support.door.use_cases import EXTRAS, ORDERED, WITHOUT_USE_CASE
 from tests.support.door.world import DoorFixture
 
 _WRITES = (Can.WRITE_DATA,)

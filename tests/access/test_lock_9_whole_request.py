@@ -26,7 +26,7 @@ import gateway.features
 from gateway.access.door.permit import Permit
 from gateway.access.idempotency import RecordedSuccess
 from gateway.features.tasks.tasks import Tasks
-from tests.access.test_lock_6_permit_first import EXEMPT, _offered
+from tests.support.door.use_cases import EXEMPT, offered
 
 #: Parameters of use cases beside permits, with values outside of the request. An unnecessary line fails.
 NOT_OF_THE_REQUEST = {
@@ -115,7 +115,7 @@ def _more_than_permits(function: Callable[..., Any], *, method: bool) -> list[st
 
 
 def _use_cases() -> Iterator[tuple[str, Callable[..., Any], bool]]:
-    for name, function, method in _offered():
+    for name, function, method in offered():
         if name not in EXEMPT and inspect.isfunction(function):
             yield name, function, method
 

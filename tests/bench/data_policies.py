@@ -26,9 +26,9 @@ from tests.bench.pairs import Side, Slice, Slices, in_turns, median_ratio, one_s
 from tests.bench.seeding import ManyTables
 from tests.bench.stacks import groups_of
 from tests.bench.trino_requests import MASKED, NAMESPACE, WIDE, Prepared, Requests, read_checks, schema_of
-from tests.contract.test_data_policies import change, make
 from tests.integration.conftest import _up
 from tests.support.stack import warehouses
+from tests.support.stack.data_policies import change, make
 from tests.support.stack.trino_bridge import Bridge, bridged
 from tests.support.stack.world import World
 

@@ -31,9 +31,9 @@ from tests.bench.options import selects
 from tests.bench.seeding import ManyTables
 from tests.bench.stacks import OURS, Running, stack
 from tests.bench.versions import setting
-from tests.contract.test_register import adopt, foreign
-from tests.security.test_work_before_authorization import about, make_large
 from tests.support.load.load_generators import large_batch
+from tests.support.stack.large_tables import about, make_large
+from tests.support.stack.registrations import adopt, foreign
 from tests.support.stack.world import Person, Table, World, unique
 
 _AT_ONCE = 8

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.contract.test_roles import ROLE, add, make
+from tests.support.stack.roles import ROLE, add, make
 from tests.support.stack.world import Person, World, error_triple, unique
 
 BASE = "/management/v1"

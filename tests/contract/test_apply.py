@@ -3,126 +3,25 @@
 
 from __future__ import annotations
 
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
-from tests.contract.test_views import version
 from tests.support.docs_commands import block
-from tests.support.lakegate_command import run_lakegate
+from tests.support.stack.apply_desk import CHANGES, Desk, full_content, warehouse_id
+from tests.support.stack.views import version
 from tests.support.stack.warehouses import profile
-from tests.support.stack.world import SCHEMA, Person, World, send_until_decided, unique
+from tests.support.stack.world import SCHEMA, World, send_until_decided, unique
 
 pytestmark = pytest.mark.servers
-
-CHANGES = 2
-
-
-@dataclass(frozen=True)
-class Desk:
-    """A directory with the file of a project of its own, and the commands on it."""
-
-    world: World
-    file: Path
-    content: dict[str, Any]
-
-    @property
-    def project(self) -> dict[str, Any]:
-        """Return the project in the file."""
-        found: dict[str, Any] = self.content["projects"][0]
-        return found
-
-    @property
-    def warehouse(self) -> dict[str, Any]:
-        """Return the warehouse in the file."""
-        found: dict[str, Any] = self.project["warehouses"][0]
-        return found
-
-    @property
-    def namespace(self) -> dict[str, Any]:
-        """Return the first namespace in the file."""
-        found: dict[str, Any] = self.warehouse["namespaces"][0]
-        return found
-
-    def run(self, command: str, *options: str, by: Person | None = None) -> subprocess.CompletedProcess[str]:
-        """Run a command as a user."""
-        environment = {
-            "PATH": "/usr/bin:/bin",
-            "LAKEGATE_TOKEN": (by or self.world.admin).token,
-            "LAKEGATE_APPLY_WAREHOUSE_KEY": self.world.ready.s3.secret_key,
-        }
-        return run_lakegate(command, *options, "--gateway", self.world.base, environment=environment)
-
-    def apply(self, *options: str, by: Person | None = None) -> subprocess.CompletedProcess[str]:
-        """Write the file and apply it."""
-        self.file.write_text(yaml.safe_dump(self.content, sort_keys=False))
-        return self.run("apply", "-f", str(self.file), *options, by=by)
-
-    def applied(self, *options: str) -> str:
-        """Apply the file; return the output of the command, which succeeds."""
-        done = self.apply("--yes", *options)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    def agrees(self, *options: str) -> bool:
-        """Return whether a plan has no changes."""
-        done = self.apply("--plan", *options)
-        assert done.returncode in (0, CHANGES), done.stdout + done.stderr
-        return done.returncode == 0
-
-
-def _content(world: World, reader: Person, writer: Person) -> dict[str, Any]:
-    """Return a file that uses everything which can be created."""
-    credential = {
-        "type": "s3",
-        "credential-type": "access-key",
-        "access-key-id": world.ready.s3.access_key,
-        "secret-access-key": {"env": "LAKEGATE_APPLY_WAREHOUSE_KEY"},
-    }
-    namespaces = [
-        {
-            "name": "sales",
-            "properties": {"owner": "crm", "zone": "eu"},
-            "managed-access": True,
-            "grants": [{"privilege": "select", "role": "analysts", "reason": "reports"}],
-        },
-        {"name": ["sales", "raw"], "protected": True},
-    ]
-    warehouse = {
-        "name": "main",
-        "storage": profile(world),
-        "credential": credential,
-        "delete-profile": {"type": "soft", "expiration-seconds": 3600},
-        "allowed-format-versions": [2],
-        "protected": True,
-        "policy-loss": "announce",
-        "task-queues": {"soft_deletion": {"max-seconds-since-last-heartbeat": 300}},
-        "grants": [{"privilege": "create", "user": writer.id, "expires-at": "2090-01-01T00:00:00+01:00"}],
-        "namespaces": namespaces,
-    }
-    project = {
-        "id": unique("shop").replace("_", "-"),
-        "name": unique("Shop"),
-        "grants": [{"privilege": "describe", "role": "leads"}],
-        "roles": [
-            {"name": "analysts", "description": "read", "members": [{"user": reader.id}, {"role": "leads"}]},
-            {"name": "leads", "members": []},
-        ],
-        "warehouses": [warehouse],
-    }
-    client = {"id": f"oidc~{unique('robot')}", "name": "Robot", "type": "application"}
-    return {"version": 1, "users": [client], "projects": [project]}
 
 
 @pytest.fixture
 def desk(world: World, tmp_path: Path) -> Desk:
     """Return a file for a project that does not exist yet."""
-    return Desk(world, tmp_path / "shop.yaml", _content(world, world.stranger("reader"), world.stranger("writer")))
+    return Desk(world, tmp_path / "shop.yaml", full_content(world, world.stranger("reader"), world.stranger("writer")))
 
 
 def test_apply_creates_everything_once_and_then_changes_nothing(desk: Desk) -> None:
@@ -152,7 +51,7 @@ def test_edits_of_grants_properties_and_fields_are_shown_and_made(desk: Desk) ->
     assert "0 to create, 4 to change, 0 to remove" in planned.stdout
     desk.applied()
     assert desk.agrees()
-    namespace = desk.world.admin.get(f"/catalog/v1/{_warehouse_id(desk)}/namespaces/sales").json()
+    namespace = desk.world.admin.get(f"/catalog/v1/{warehouse_id(desk)}/namespaces/sales").json()
     assert namespace["properties"]["zone"] == "us"
 
 
@@ -160,7 +59,7 @@ def test_a_grant_of_another_grantor_that_lasts_longer_is_revoked(desk: Desk, wor
     """The grant with the earlier expiry alone would leave the other grant in effect."""
     desk.applied()
     other, holder = world.stranger("other"), desk.warehouse["grants"][0]["user"]
-    path = f"/management/v1/warehouse/{_warehouse_id(desk)}/grants"
+    path = f"/management/v1/warehouse/{warehouse_id(desk)}/grants"
     manager = {"privilege": "manage_grants", "principal": {"user": other.id}}
     assert world.admin.post(path, {"writes": [manager]}).status_code == 204
     longer = {"privilege": "create", "principal": {"user": holder}}
@@ -187,14 +86,14 @@ def test_prune_removes_only_what_the_lists_of_the_file_leave_out(desk: Desk, wor
     assert 'properties.zone: "eu" -> (none)' in output
     # The caller owns what it created.
     assert f"grant ownership on warehouse {desk.project['id']}/main to user {world.admin.id} stays" in output
-    assert world.admin.get(f"/catalog/v1/{_warehouse_id(desk)}/namespaces/sales%1Fraw").status_code == 200
+    assert world.admin.get(f"/catalog/v1/{warehouse_id(desk)}/namespaces/sales%1Fraw").status_code == 200
     assert desk.agrees("--prune")
 
 
 def test_containers_are_removed_with_their_flag_and_only_without_contents(desk: Desk, world: World) -> None:
     desk.warehouse["namespaces"] += [{"name": "empty"}, {"name": ["empty", "below"]}, {"name": "used"}]
     desk.applied()
-    root = f"/catalog/v1/{_warehouse_id(desk)}/namespaces"
+    root = f"/catalog/v1/{warehouse_id(desk)}/namespaces"
     made = world.admin.post(f"{root}/used/tables", {"name": "t", "schema": SCHEMA})
     assert made.status_code == 200, made.text
     del desk.warehouse["namespaces"][2:]
@@ -208,7 +107,7 @@ def test_containers_are_removed_with_their_flag_and_only_without_contents(desk: 
 
 def test_columns_tables_and_renames_by_id(desk: Desk, world: World) -> None:
     desk.applied()
-    warehouse, reader = _warehouse_id(desk), desk.project["roles"][0]["members"][0]["user"]
+    warehouse, reader = warehouse_id(desk), desk.project["roles"][0]["members"][0]["user"]
     made = world.admin.post(f"/catalog/v1/{warehouse}/namespaces/sales/tables", {"name": "orders", "schema": SCHEMA})
     assert made.status_code == 200, made.text
     grants = [{"privilege": "select", "user": reader}]
@@ -227,7 +126,7 @@ def test_columns_tables_and_renames_by_id(desk: Desk, world: World) -> None:
 def test_an_exported_project_changes_nothing_when_it_is_applied(desk: Desk, world: World) -> None:
     desk.namespace["grants"][0]["expires-at"] = "2090-01-01T00:00:00Z"
     desk.applied()
-    warehouse = _warehouse_id(desk)
+    warehouse = warehouse_id(desk)
     for name in ("plain", "granted"):
         body = {"name": name, "schema": SCHEMA}
         assert world.admin.post(f"/catalog/v1/{warehouse}/namespaces/sales/tables", body).status_code == 200
@@ -255,7 +154,7 @@ def test_an_exported_project_changes_nothing_when_it_is_applied(desk: Desk, worl
 
 def test_an_inactive_warehouse_is_exported_without_its_namespaces(desk: Desk) -> None:
     desk.applied()
-    id, namespaces = _warehouse_id(desk), desk.warehouse.pop("namespaces")
+    id, namespaces = warehouse_id(desk), desk.warehouse.pop("namespaces")
     desk.warehouse["status"] = "inactive"
     desk.applied()
     exported = desk.run("export", "--project", desk.project["id"])
@@ -396,7 +295,7 @@ def test_two_runs_at_once_leave_one_of_each_object(desk: Desk, world: World) -> 
         assert each.returncode == 0 or "Run the command again" in each.stderr, each.stdout + each.stderr
     desk.applied()
     assert desk.agrees("--prune", "--prune-containers")
-    assert _warehouse_id(desk)
+    assert warehouse_id(desk)
 
 
 def test_roles_of_another_provider_and_their_members_stay(desk: Desk) -> None:
@@ -416,9 +315,3 @@ def _make_view_and_files(desk: Desk, warehouse: str) -> None:
     path = f"/lakekeeper/v1/{warehouse}/namespaces/sales/generic-tables"
     made = desk.world.admin.post(path, {"name": "files", "format": "csv"})
     assert made.status_code == 200, made.text
-
-
-def _warehouse_id(desk: Desk) -> str:
-    listed = desk.world.admin.get("/management/v1/warehouse", headers={"x-project-id": desk.project["id"]})
-    [found] = listed.json()["warehouses"]
-    return str(found["warehouse-id"])

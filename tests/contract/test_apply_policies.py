@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.contract.test_apply import CHANGES, Desk, _content, _warehouse_id
+from tests.support.stack.apply_desk import CHANGES, Desk, full_content, warehouse_id
 from tests.support.stack.columns import WIDE
 from tests.support.stack.exchanging import acting
 from tests.support.stack.warehouses import profile
@@ -33,7 +33,7 @@ FILTER = {
 @pytest.fixture
 def desk(world: World, tmp_path: Path) -> Desk:
     """Return a file for a project that exists with the table `orders`, which its first member of a role may read."""
-    content = _content(world, world.stranger("reader"), world.stranger("writer"))
+    content = full_content(world, world.stranger("reader"), world.stranger("writer"))
     desk = Desk(world, tmp_path / "shop.yaml", content)
     desk.applied()
     _make_table(desk, "orders")
@@ -41,7 +41,7 @@ def desk(world: World, tmp_path: Path) -> Desk:
 
 
 def _make_table(desk: Desk, name: str, namespace: str = "sales") -> None:
-    path = f"/catalog/v1/{_warehouse_id(desk)}/namespaces/{namespace}/tables"
+    path = f"/catalog/v1/{warehouse_id(desk)}/namespaces/{namespace}/tables"
     made = desk.world.admin.post(path, {"name": name, "schema": WIDE})
     assert made.status_code == 200, made.text
 
@@ -104,8 +104,8 @@ def test_a_file_restricts_a_table_and_a_second_run_changes_nothing(desk: Desk, w
     assert f"+ binding of data-policy {desk.project['id']}/mask names to table {desk.project['id']}/main" in done.stdout
     assert desk.agrees("--prune", "--prune-containers")
     for privilege in ("delegate", "enforcer"):
-        world.grant(privilege, world.etl, "warehouse", _warehouse_id(desk))
-    path = f"/catalog/v1/{_warehouse_id(desk)}/namespaces/sales/tables/orders"
+        world.grant(privilege, world.etl, "warehouse", warehouse_id(desk))
+    path = f"/catalog/v1/{warehouse_id(desk)}/namespaces/sales/tables/orders"
     [reader] = [each for each in world._met if each.id == desk.project["roles"][0]["members"][0]["user"]]
     assert reader.get(path).status_code == 403
     loaded = acting(world, world.etl, reader).get(path)

@@ -17,12 +17,12 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.test_roles import ROLE, add
-from tests.contract.test_roles import make as make_role
-from tests.contract.test_views import body as view_body
 from tests.support.door import world as imagined
 from tests.support.door.examples import EXAMPLES, Example
 from tests.support.stack import exchanging, warehouses
+from tests.support.stack.roles import ROLE, add
+from tests.support.stack.roles import make as make_role
+from tests.support.stack.views import body as view_body
 from tests.support.stack.world import SCHEMA, Person, World, error_triple, unique
 
 pytestmark = pytest.mark.generated

@@ -9,13 +9,9 @@ from uuid import uuid4
 
 import pytest
 
-from tests.contract.test_roles import ROLE, add, make
+from tests.support.stack.assumed_roles import acting, give
+from tests.support.stack.roles import ROLE, add, make
 from tests.support.stack.world import SCHEMA, Table, World, error_triple, unique
-
-
-def acting(role: dict[str, Any]) -> dict[str, str]:
-    """Return the header."""
-    return {"x-assume-role": str(role["id"])}
 
 
 @pytest.fixture
@@ -25,12 +21,6 @@ def role(world: World) -> Iterator[dict[str, Any]]:
     assert add(world, role, "user", world.bob.id).status_code == 204
     yield role
     assert world.admin.delete(f"{ROLE}/{role['id']}").status_code in (204, 404)
-
-
-def give(world: World, role: dict[str, Any], privilege: str, kind: str, id: str) -> None:
-    """Grant a privilege to the role."""
-    writes = {"writes": [{"type": privilege, "role": role["id"]}]}
-    assert world.admin.post(world.grants_path(kind, id), writes).status_code == 204
 
 
 @pytest.fixture

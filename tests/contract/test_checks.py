@@ -12,27 +12,14 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from tests.contract.test_views import create
-from tests.security.test_role_policies import contractors, make_role, put_in
+from tests.support.stack.checks import BATCH, known_role
 from tests.support.stack.exchanging import acting, unsigned
 from tests.support.stack.exchanging import send as exchange
+from tests.support.stack.role_policies import contractors, make_role, put_in
+from tests.support.stack.views import create
 from tests.support.stack.world import Person, World, error_of, error_triple, unique
 
-BATCH = "/management/v1/action/batch-check"
 RIGHTS = "/management/v1/permissions"
-
-
-def known_role(world: World) -> str:
-    """Create a role whose membership of its project is also in OpenFGA."""
-    role = make_role(world)
-    world.sql(
-        "insert into outbox (subject_type, subject_id, relation, object_type, object_id, takes_away) "
-        "values ('project', $1, 'project', 'role', $2, false)",
-        world.project,
-        role,
-    )
-    world.delivered()
-    return role
 
 
 def _batch(person: Person, *checks: dict[str, Any], **more: Any) -> list[Any]:

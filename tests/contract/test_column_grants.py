@@ -11,8 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.contract.test_checks import known_role
-from tests.security.test_role_policies import put_in
+from tests.support.stack.checks import known_role
 from tests.support.stack.columns import (
     WIDE,
     assignments_path,
@@ -25,6 +24,7 @@ from tests.support.stack.columns import (
     wide,
 )
 from tests.support.stack.lifecycle import soft_world, undrop
+from tests.support.stack.role_policies import put_in
 from tests.support.stack.world import Person, Table, World, error_triple
 
 

@@ -6,21 +6,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
-import httpx
 import pytest
 
-from tests.contract.test_roles import add, make
-from tests.contract.test_views import body, replace
 from tests.support.servers.toxic import second_gateway
 from tests.support.stack.columns import give, take, wide
+from tests.support.stack.definer_views import OWNER, grant_view, load, referenced, through, view_id
 from tests.support.stack.exchanging import acting, delegating
+from tests.support.stack.roles import add, make
+from tests.support.stack.views import body, replace
 from tests.support.stack.world import Person, Table, World, error_triple, unique
 
 pytestmark = pytest.mark.servers
-
-OWNER = "trino.run-as-owner"
 
 
 @pytest.fixture(scope="module")
@@ -45,22 +42,6 @@ def engine(world: World, trusting: str) -> Iterator[Person]:
         person.http.close()
 
 
-def through(engine: Person, world: World, user: Person) -> Person:
-    """Return the user at the engine's gateway, with a token that the engine exchanged."""
-    token = acting(world, world.etl, user).token
-    return Person(f"etl for {user.name}", user.id, token, str(engine.http.base_url))
-
-
-def referenced(*views: tuple[str, str]) -> dict[str, str]:
-    """Return the `referenced-by` parameter, encoded for a URL."""
-    return {"query": "referenced-by=" + ",".join(quote(f"{namespace}\x1f{name}", safe="") for namespace, name in views)}
-
-
-def load(person: Person, table: Table, *views: tuple[str, str], at: str = "") -> httpx.Response:
-    """Load the table through these views."""
-    return person.get(f"{table.path}{at}?{referenced(*views)['query']}")
-
-
 @pytest.fixture
 def table(world: World, ns: str) -> Table:
     """Create a table that the steward may read and carol may not see."""
@@ -83,15 +64,6 @@ def view(world: World, engine: Person, table: Table, ns: str) -> tuple[str, str]
     assert made.status_code == 200, made.text
     grant_view(world, name, world.carol)
     return ns, name
-
-
-def view_id(world: World, name: str) -> str:
-    """Return the id of the view in the grants."""
-    return str(world.sql("select id::text as id from tables where kind = 'view' and name = $1", name)[0]["id"])
-
-
-def grant_view(world: World, name: str, to: Person, privilege: str = "select") -> None:
-    world.grant(privilege, to, "view", view_id(world, name))
 
 
 def test_view_reader_reads_the_table_with_the_owners_rights(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.test_roles import make
+from tests.support.stack.roles import make
 from tests.support.stack.warehouses import creation
 from tests.support.stack.world import Person, World, error_triple, send_until_decided
 

@@ -19,9 +19,9 @@ import pytest
 
 from gateway.access.audit.audit_record import AuditRecord, encode_record
 from gateway.audit.refused_logins import RefusedLogins
-from tests.contract.test_tags import TAG
 from tests.support.docs_commands import Block, block, blocks
 from tests.support.stack.lifecycle import deleted, soft_world, until
+from tests.support.stack.tags import TAG
 from tests.support.stack.world import Person, Table, World, error_triple, unique
 
 _STATUS = "\n======== %{http_code}\n"

@@ -12,11 +12,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gateway.cli import main
-from tests.contract.test_engine_probes import passed, state
+from tests.support.engines.trino_pages import trino
 from tests.support.stack.columns import give, wide
+from tests.support.stack.engine_probes import canaries, passed, policies, state
 from tests.support.stack.exchanging import acting
 from tests.support.stack.world import World
-from tests.unit.probe.test_engine_runs import trino
 
 pytestmark = pytest.mark.servers
 
@@ -58,16 +58,6 @@ def listed(world: World) -> str:
     done = CliRunner().invoke(main, ["engine", "list", *arguments], catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return done.output
-
-
-def canaries(world: World) -> list[str]:
-    """Return the names of the tables in the namespace of canaries."""
-    return [each["name"] for each in world.sql("select name from tables where name like 'canary!_%' escape '!'")]
-
-
-def policies(world: World) -> list[str]:
-    """Return the names of the data policies of canaries."""
-    return [each["name"] for each in world.sql("select name from data_policies where name like 'canary!_%' escape '!'")]
 
 
 def test_enforcing_engine_passes_and_its_canary_is_dropped(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

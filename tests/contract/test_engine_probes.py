@@ -5,13 +5,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
-import httpx
 import pytest
 
-from gateway.features.engines.probe_challenges import masked_as
-from tests.support.stack.world import Person, World, error_triple
+from tests.support.stack.engine_probes import opened, passed, path_of, posted, shown, state
+from tests.support.stack.world import World, error_triple
 
 
 @pytest.fixture(autouse=True)
@@ -25,49 +23,6 @@ def unprobed(world: World) -> Iterator[None]:
     clean()
     yield
     clean()
-
-
-def path_of(world: World) -> str:
-    """Return the path of the probes in the warehouse."""
-    return f"/management/v1/warehouse/{world.warehouse}/engine-probe"
-
-
-def opened(world: World, engine: Person, *, by: Person | None = None) -> dict[str, Any]:
-    """Open a probe, and return its values."""
-    answer = (by or world.admin).post(path_of(world), {"engine": engine.id})
-    assert answer.status_code == 201, answer.text
-    challenge: dict[str, Any] = answer.json()
-    return challenge
-
-
-def posted(world: World, challenge: dict[str, Any], output: str, *, by: Person | None = None) -> httpx.Response:
-    """Post an output of the engine."""
-    return (by or world.admin).post(f"{path_of(world)}/{challenge['id']}/result", {"output": output})
-
-
-def shown(challenge: dict[str, Any]) -> str:
-    """Return the output of an engine that enforces the restriction."""
-    kept = [row for row in challenge["rows"] if row["kept"]]
-    return "\n".join(f"{row['shown']} {masked_as(row['masked'])}" for row in kept)
-
-
-def state(world: World, engine: Person) -> dict[str, Any]:
-    """Return the state of an engine in the list."""
-    listed = world.admin.get(path_of(world)).json()["engine-probes"]
-    [found] = [each for each in listed if each["engine"] == engine.id]
-    result: dict[str, Any] = found
-    return result
-
-
-def passed(world: World, engine: Person) -> None:
-    """Record a passed probe by the gateway, which other tests make with an engine (`tests/integration`)."""
-    world.sql(
-        "insert into engine_probes (engine, warehouse_id, verdict, probed_at, valid_until) values "
-        "($1, $2::uuid, 'passed', clock_timestamp(), clock_timestamp() + interval '7 days') on conflict (engine, "
-        "warehouse_id) do update set verdict = excluded.verdict, valid_until = excluded.valid_until",
-        engine.id,
-        world.warehouse,
-    )
 
 
 def test_passed_probe_is_listed_until_it_expires(world: World) -> None:

@@ -17,7 +17,7 @@ from gateway.fga.client import FgaClient
 from gateway.fga.relationships import FgaRelationships
 from gateway.settings import Secret
 from gateway.settings.postgres_url import asyncpg_url
-from tests.contract.test_own_relationship_model import known, lakegate
+from tests.support.stack.own_model import known, lakegate
 from tests.support.stack.world import Person, World
 
 

@@ -8,54 +8,19 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
-import httpx
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.contract.test_register import ADOPT
-from tests.contract.test_views import create as create_view
+from tests.support.stack.generic_tables import at, create, key_in, make, rename
 from tests.support.stack.lifecycle import deleted, soft_world, undrop
-from tests.support.stack.world import SCHEMA, Person, World, error_triple, send_until_decided, unique
-
-
-def at(world: World, ns: str, name: str = "") -> str:
-    """Return the path of the generic tables of a namespace, or of one of them."""
-    path = f"/lakekeeper/v1/{world.warehouse}/namespaces/{ns}/generic-tables"
-    return f"{path}/{name}" if name else path
-
-
-def create(world: World, ns: str, name: str | None = None, *, by: Person | None = None, **more: Any) -> httpx.Response:
-    """Return a request that creates a generic table."""
-    return (by or world.admin).post(at(world, ns), {"name": name or unique("g"), "format": "lance", **more})
-
-
-def make(world: World, ns: str, name: str | None = None, **more: Any) -> dict[str, Any]:
-    """Create a generic table; return name, path, id and response."""
-    answer = create(world, ns, name, **more)
-    assert answer.status_code == 200, answer.text
-    name = answer.json()["table"]["name"]
-    [row] = world.sql("select id::text from tables where name = $1 and kind = 'generic_table'", name)
-    return {"name": name, "path": at(world, ns, name), "id": row["id"], **answer.json()}
+from tests.support.stack.registrations import ADOPT
+from tests.support.stack.views import create as create_view
+from tests.support.stack.world import SCHEMA, World, error_triple, send_until_decided, unique
 
 
 def based_at(location: str) -> dict[str, Any]:
     """Return the member of a creation that names a location."""
     return {"base-location": location}
-
-
-def key_in(world: World, made: dict[str, Any], name: str = "data/file") -> str:
-    """Return an object key below the location of a generic table."""
-    location: str = made["table"]["base-location"]
-    return f"{location.removeprefix(f's3://{world.bucket}/').rstrip('/')}/{name}"
-
-
-def rename(by: Person, world: World, source: tuple[str, str], destination: tuple[str, str]) -> httpx.Response:
-    """Rename a generic table from (namespace, name) to (namespace, name)."""
-    body = {
-        "source": {"namespace": [source[0]], "name": source[1]},
-        "destination": {"namespace": [destination[0]], "name": destination[1]},
-    }
-    return by.post(f"/lakekeeper/v1/{world.warehouse}/generic-tables/rename", body)
 
 
 # ---- stored fields ---------------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,20 +12,14 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from tests.contract.test_checks import known_role
+from tests.support.stack.checks import known_role
+from tests.support.stack.grants import strangers
 from tests.support.stack.world import Person, World, error_of, unique
 
+__all__ = ["strangers"]
+
+
 MANAGEMENT = "/management/v1"
-
-
-@pytest.fixture
-def strangers(world: World) -> Iterator[None]:
-    """Remove all grants of the analyst and the steward, before and after."""
-    for person in (world.analyst, world.steward):
-        world.strip(person)
-    yield
-    for person in (world.analyst, world.steward):
-        world.strip(person)
 
 
 pytestmark = pytest.mark.usefixtures("strangers")

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.test_views import body as view_body
+from tests.support.stack.views import body as view_body
 from tests.support.stack.world import SCHEMA, World, error_of, error_triple, unique
 
 

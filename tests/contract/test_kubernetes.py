@@ -12,10 +12,10 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.test_token_groups import give, of_group
 from tests.support.servers.kubernetes_api import AUDIENCE, OWN_AUDIENCE, StubCluster, stub_cluster
 from tests.support.servers.toxic import second_gateway
 from tests.support.stack.providers import signed
+from tests.support.stack.token_groups import give, of_group
 from tests.support.stack.world import Person, World, error_triple, unique
 
 pytestmark = pytest.mark.servers

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.contract.test_checks import BATCH
-from tests.security.test_role_policies import make_role
+from tests.support.stack.checks import BATCH
+from tests.support.stack.role_policies import make_role
 from tests.support.stack.signing_in import PUBLIC_CLIENT, claims_of, signed_in
 from tests.support.stack.world import Person, World, error_of, unique
 

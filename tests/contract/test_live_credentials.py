@@ -13,12 +13,13 @@ from uuid import UUID, uuid4
 import httpx
 import pytest
 
-from tests.contract.test_generic_tables import make as make_generic
-from tests.contract.test_register import register, released
-from tests.contract.test_roles import add
-from tests.contract.test_roles import make as role
 from tests.support.stack.exchanging import acting, delegating
+from tests.support.stack.generic_tables import make as make_generic
 from tests.support.stack.lifecycle import until
+from tests.support.stack.live_credentials import credentials, entries, own, reader
+from tests.support.stack.registrations import register, released
+from tests.support.stack.roles import add
+from tests.support.stack.roles import make as role
 from tests.support.stack.world import SCHEMA, Person, Table, World, error_triple, unique
 
 HEADER = "x-lakegate-live-credentials"
@@ -32,35 +33,6 @@ def listed(by: Person, world: World, **query: str) -> list[dict[str, Any]]:
 def of_table(by: Person, world: World, table: Table) -> list[dict[str, Any]]:
     """Return the live credentials of one table."""
     return entries(by.get(f"/management/v1/warehouse/{world.warehouse}/table/{table.uuid}/live-credentials"))
-
-
-def own(person: Person, **query: str) -> list[dict[str, Any]]:
-    """Return the live credentials of the person in its project, or of another principal."""
-    return entries(person.get("/management/v1/live-credentials", params=query))
-
-
-def entries(answer: httpx.Response) -> list[dict[str, Any]]:
-    """Return the entries of a page that is the only one."""
-    assert answer.status_code == 200, answer.text
-    assert set(answer.json()) == {"live-credentials"}, answer.text
-    found: list[dict[str, Any]] = answer.json()["live-credentials"]
-    return found
-
-
-def credentials(person: Person, path: str) -> dict[str, str]:
-    """Return the properties of newly requested credentials."""
-    answer = person.get(f"{path}/credentials")
-    assert answer.status_code == 200, answer.text
-    [only] = answer.json()["storage-credentials"]
-    config: dict[str, str] = only["config"]
-    return config
-
-
-def reader(world: World, table: Table) -> Person:
-    """Return a new user that may read the table and has no other right."""
-    person = world.stranger()
-    world.grant("select", person, "table", table.uuid)
-    return person
 
 
 def audited(world: World, person: Person, operation: str) -> list[dict[str, Any]]:

@@ -8,9 +8,9 @@ from contextlib import closing
 
 import pytest
 
-from tests.contract.test_checks import known_role
-from tests.contract.test_grants_api import strangers  # noqa: F401 - a fixture
 from tests.support.rows.relations import Relations, soon
+from tests.support.stack.checks import known_role
+from tests.support.stack.grants import strangers  # noqa: F401 - a fixture
 from tests.support.stack.world import Person, World, error_of
 
 PERMISSIONS = "/management/v1/permissions"

@@ -9,8 +9,8 @@ from uuid import uuid4
 
 import pytest
 
-from tests.contract.test_data_policies import change, make, target
 from tests.support.stack.columns import BATCH, wide
+from tests.support.stack.data_policies import change, make, target
 from tests.support.stack.exchanging import acting
 from tests.support.stack.world import Person, Table, World, send_until_decided
 

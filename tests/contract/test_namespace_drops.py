@@ -13,9 +13,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.test_grants_api import strangers  # noqa: F401 - a fixture
-from tests.contract.test_views import create as create_view
+from tests.support.stack.grants import strangers  # noqa: F401 - a fixture
 from tests.support.stack.lifecycle import deleted, end_now, fill, keys, soft_world, undrop, until
+from tests.support.stack.views import create as create_view
 from tests.support.stack.world import SCHEMA, World, error_triple, unique
 
 pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("strangers")]

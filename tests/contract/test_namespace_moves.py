@@ -4,43 +4,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
 from uuid import uuid4
 
 import httpx
 import pytest
 
-from tests.contract.test_views import create as create_view
-from tests.support.stack.world import SCHEMA, Person, World, error_of, error_triple, send_until_decided, unique
-
-
-def make(world: World, *levels: str) -> str:
-    """Create a namespace by its whole path; return its id."""
-    made = world.admin.post(f"{world.root}/namespaces", {"namespace": levels})
-    assert made.status_code == 200, made.text
-    return str(made.json()["properties"]["namespace_id"])
-
-
-def move(by: Person, world: World, id: str, destination: Sequence[str], **more: Any) -> httpx.Response:
-    """Move a namespace to a new path, given with all its levels."""
-    path = f"/management/v1/warehouse/{world.warehouse}/namespace/{id}/move"
-    return by.post(path, {"destination": list(destination), **more})
-
-
-def at(world: World, *levels: str) -> str:
-    """Return the path from which a namespace is loaded."""
-    return f"{world.root}/namespaces/{'%1F'.join(levels)}"
-
-
-def new_table(world: World, *levels: str, by: Person | None = None) -> str:
-    """Create a table in a namespace; return its path."""
-    name = unique("t")
-    made = (by or world.admin).post(f"{at(world, *levels)}/tables", {"name": name, "schema": SCHEMA})
-    assert made.status_code == 200, made.text
-    return f"{at(world, *levels)}/tables/{name}"
+from tests.support.stack.namespace_moves import at, make, move, new_table
+from tests.support.stack.views import create as create_view
+from tests.support.stack.world import SCHEMA, World, error_of, error_triple, send_until_decided, unique
 
 
 def parents(world: World, id: str) -> set[str]:

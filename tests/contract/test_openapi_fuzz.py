@@ -23,9 +23,9 @@ from schemathesis import GenerationMode
 import gateway.features.all_routes  # noqa: F401 - importing it serves every operation
 from gateway.api.openapi import openapi_document
 from gateway.api.serves import SERVED
-from tests.contract.test_views import body as view_body
 from tests.support.stack import warehouses
 from tests.support.stack.directories import CORE_USER
+from tests.support.stack.views import body as view_body
 from tests.support.stack.world import World, send_until_decided, unique
 
 pytestmark = pytest.mark.generated

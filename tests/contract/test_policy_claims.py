@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.contract.test_data_policies import change, make, target
-from tests.contract.test_token_exchange import last_record
 from tests.support.servers.toxic import second_gateway
 from tests.support.stack.columns import wide
-from tests.support.stack.exchanging import ACCESS_TOKEN, JWT, send, unsigned
+from tests.support.stack.data_policies import change, make, target
+from tests.support.stack.exchanging import ACCESS_TOKEN, JWT, last_record, send, unsigned
 from tests.support.stack.providers import AUDIENCE, StubProvider, stub_provider
 from tests.support.stack.world import Person, Table, World, send_until_decided, unique
 

@@ -14,8 +14,8 @@ from gateway.db.engine.database import Database
 from gateway.features.engines.probe_expiry import ProbeExpiry
 from gateway.settings import Secret
 from gateway.settings.postgres_url import asyncpg_url
-from tests.contract.test_engine_probes import opened, posted, shown
-from tests.contract.test_roles import add, make
+from tests.support.stack.engine_probes import opened, posted, shown
+from tests.support.stack.roles import add, make
 from tests.support.stack.world import World
 
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from lakegate.local.identity_provider import AUDIENCE
-from tests.contract.test_data_policies import make as make_policy
 from tests.support.servers.toxic import second_gateway
 from tests.support.stack import warehouses
+from tests.support.stack.data_policies import make as make_policy
 from tests.support.stack.world import Person, World, error_triple, unique
 
 pytestmark = pytest.mark.servers

@@ -11,9 +11,9 @@ import pytest
 from pyiceberg.exceptions import ForbiddenError
 
 from lakegate.reader import ExchangeFailed, LoadFailed, Reader
-from tests.contract.test_data_policies import change, make, target
 from tests.support.engines.lake import catalog_of
 from tests.support.stack.columns import evolve, give, wide
+from tests.support.stack.data_policies import change, make, target
 from tests.support.stack.world import Person, Table, World, error_of
 
 pytestmark = pytest.mark.servers

@@ -15,40 +15,15 @@ import asyncpg
 import httpx
 import pytest
 
-from tests.contract.test_views import create as create_view
 from tests.support.stack.lifecycle import until
-from tests.support.stack.world import SCHEMA, Loop, Person, Table, World, error_triple, unique
-
-ADOPT = {"X-Lakegate-Adopt": "true"}
-
-
-def register(by: Person, world: World, ns: str, name: str, location: str, **more: Any) -> httpx.Response:
-    """Register a table."""
-    return by.post(f"{world.root}/namespaces/{ns}/register", {"name": name, "metadata-location": location, **more})
+from tests.support.stack.registrations import adopt, adopt_view, foreign, register, released
+from tests.support.stack.views import create as create_view
+from tests.support.stack.world import SCHEMA, Loop, Person, World, error_triple, unique
 
 
 def register_view(by: Person, world: World, ns: str, name: str, location: str) -> httpx.Response:
     """Register a view."""
     return by.post(f"{world.root}/namespaces/{ns}/register-view", {"name": name, "metadata-location": location})
-
-
-def adopt(by: Person, world: World, ns: str, name: str, location: str, **more: Any) -> httpx.Response:
-    """Register a table from a file that no record of the catalog names."""
-    body = {"name": name, "metadata-location": location, **more}
-    return by.post(f"{world.root}/namespaces/{ns}/register", body, headers=ADOPT)
-
-
-def adopt_view(by: Person, world: World, ns: str, name: str, location: str) -> httpx.Response:
-    """Register a view from a file that no record of the catalog names."""
-    body = {"name": name, "metadata-location": location}
-    return by.post(f"{world.root}/namespaces/{ns}/register-view", body, headers=ADOPT)
-
-
-def released(world: World, ns: str, **more: Any) -> Table:
-    """Create a table and unregister it; its files remain."""
-    table = world.table(ns, **more)
-    assert world.admin.post(f"{table.path}/unregister").status_code == 200
-    return table
 
 
 def put(world: World, location: str, document: dict[str, Any], *, packed: bool = False) -> str:
@@ -57,13 +32,6 @@ def put(world: World, location: str, document: dict[str, Any], *, packed: bool =
     key = location.removeprefix(f"s3://{world.bucket}/")
     world.s3.put_object(Bucket=world.bucket, Key=key, Body=gzip.compress(body) if packed else body)
     return location
-
-
-def foreign(world: World, ns: str) -> tuple[str, dict[str, Any]]:
-    """Return a fresh location below the base, and valid metadata of a table there."""
-    table = released(world, ns)
-    location = f"{table.location.rsplit('/', 1)[0]}/{unique('foreign')}"
-    return location, {**table.answer["metadata"], "location": location}
 
 
 def test_unregistered_table_is_gone_and_its_files_remain(world: World, ns: str) -> None:

@@ -11,21 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.test_views import create as create_view
-from tests.support.stack.world import Person, World, error_triple, send_until_decided, unique
-
-
-def rename(
-    by: Person, world: World, kind: str, source: tuple[str, str], destination: tuple[str, str]
-) -> httpx.Response:
-    """Rename (namespace, name) to (namespace, name); `kind` is `tables` or `views`."""
-    return by.post(
-        f"{world.root}/{kind}/rename",
-        {
-            "source": {"namespace": [source[0]], "name": source[1]},
-            "destination": {"namespace": [destination[0]], "name": destination[1]},
-        },
-    )
+from tests.support.stack.renames import rename
+from tests.support.stack.views import create as create_view
+from tests.support.stack.world import World, error_triple, send_until_decided, unique
 
 
 def make(world: World, kind: str, ns: str) -> dict[str, Any]:

@@ -8,23 +8,8 @@ from uuid import uuid4
 
 import pytest
 
-from tests.support.stack.world import Person, World, error_triple, send_until_decided, unique
-
-ROLE = "/management/v1/role"
-
-
-def make(world: World, by: Person | None = None, **more: Any) -> dict[str, Any]:
-    """Create a role in the default project."""
-    body = {"name": unique("role"), **more}
-    made = send_until_decided(lambda: (by or world.admin).post(ROLE, body))
-    assert made.status_code == 201, made.text
-    role: dict[str, Any] = made.json()
-    return role
-
-
-def add(world: World, role: dict[str, Any], type: str, id: str, by: Person | None = None) -> Any:
-    body = {"members": [{"type": type, "id": id}]}
-    return send_until_decided(lambda: (by or world.admin).post(f"{ROLE}/{role['id']}/members", body))
+from tests.support.stack.roles import ROLE, add, make
+from tests.support.stack.world import World, error_triple, unique
 
 
 def test_a_role_is_created_read_changed_and_found(world: World) -> None:

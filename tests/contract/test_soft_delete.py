@@ -13,10 +13,10 @@ from uuid import uuid4
 
 import pytest
 
-from tests.contract.test_grants_api import strangers  # noqa: F401 - a fixture
-from tests.contract.test_views import body as view_body
-from tests.contract.test_views import create as create_view
+from tests.support.stack.grants import strangers  # noqa: F401 - a fixture
 from tests.support.stack.lifecycle import deleted, deleted_path, end_now, fill, keys, soft_world, undrop, until
+from tests.support.stack.views import body as view_body
+from tests.support.stack.views import create as create_view
 from tests.support.stack.world import SCHEMA, Table, World, error_triple, unique
 
 pytestmark = pytest.mark.usefixtures("strangers")

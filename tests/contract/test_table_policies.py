@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.contract.test_data_policies import FILTER, MASK, POLICY, change, make, target
-from tests.contract.test_tags import attach, define, tags_path
 from tests.support.stack.columns import wide
+from tests.support.stack.data_policies import FILTER, MASK, POLICY, change, make, target
+from tests.support.stack.tags import attach, define, tags_path
 from tests.support.stack.world import Person, Table, World, send_until_decided
 
 SUBJECTS: dict[str, Any] = {"applies-to": "subjects"}

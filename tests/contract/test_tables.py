@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.support.stack.table_creation import creation
 from tests.support.stack.world import SCHEMA, World, error_triple, unique
 
 _SECRET = ("s3.access-key-id", "s3.secret-access-key", "s3.session-token")
@@ -201,25 +202,6 @@ def test_one_of_many_concurrent_table_creations_succeeds(world: World, ns: str) 
 # ---- staged creation ------------------------------------------------------------------------------------------------
 
 
-def _creation(metadata: dict[str, Any], **properties: str) -> dict[str, Any]:
-    """Return the commit that completes a staged creation."""
-    return {
-        "requirements": [{"type": "assert-create"}],
-        "updates": [
-            {"action": "assign-uuid", "uuid": metadata["table-uuid"]},
-            {"action": "upgrade-format-version", "format-version": 2},
-            {"action": "add-schema", "schema": metadata["schemas"][0], "last-column-id": 2},
-            {"action": "set-current-schema", "schema-id": -1},
-            {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}},
-            {"action": "set-default-spec", "spec-id": -1},
-            {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
-            {"action": "set-default-sort-order", "sort-order-id": -1},
-            {"action": "set-location", "location": metadata["location"]},
-            {"action": "set-properties", "updates": {"made": "in two steps", **properties}},
-        ],
-    }
-
-
 def _stage(world: World, ns: str, name: str) -> dict[str, Any]:
     body = {"name": name, "schema": SCHEMA, "stage-create": True}
     staged = world.bob.post(f"{world.root}/namespaces/{ns}/tables", body)
@@ -235,7 +217,7 @@ def test_staged_table_is_invisible_until_committed(world: World, ns: str) -> Non
     assert staged["storage-credentials"], "a staged table must be returned with credentials"
     assert world.bob.head(path).status_code == 404
     assert world.bob.get(f"{world.root}/namespaces/{ns}/tables").json()["identifiers"] == []
-    committed = world.bob.post(path, _creation(staged["metadata"]))
+    committed = world.bob.post(path, creation(staged["metadata"]))
     assert committed.status_code == 200, committed.text
     loaded = world.bob.get(path).json()["metadata"]
     assert loaded["location"] == staged["metadata"]["location"]
@@ -257,7 +239,7 @@ def test_creator_refreshes_the_keys_of_a_staged_table_before_and_after_its_commi
         assert world.carol.get(address).status_code == 404
         if world.bob.head(path).status_code == 404:
             assert world.admin.get(address).status_code == 404, "only its creator gets keys of a staged table"
-            assert world.bob.post(path, _creation(staged["metadata"])).status_code == 200
+            assert world.bob.post(path, creation(staged["metadata"])).status_code == 200
     loaded = world.bob.get(path, headers={"X-Iceberg-Access-Delegation": "vended-credentials"}).json()
     assert loaded["storage-credentials"][0]["config"]["client.refresh-credentials-endpoint"].endswith(
         "/long/credentials"
@@ -265,7 +247,7 @@ def test_creator_refreshes_the_keys_of_a_staged_table_before_and_after_its_commi
 
 
 def test_one_of_many_commits_of_a_staged_table_succeeds(world: World, ns: str) -> None:
-    creations = [_creation(_stage(world, ns, "finish")["metadata"]) for _ in range(6)]
+    creations = [creation(_stage(world, ns, "finish")["metadata"]) for _ in range(6)]
     path = f"{world.root}/namespaces/{ns}/tables/finish"
     with ThreadPoolExecutor(6) as pool:
         answers = list(pool.map(lambda body: world.bob.post(path, body), creations))
@@ -275,5 +257,5 @@ def test_one_of_many_commits_of_a_staged_table_succeeds(world: World, ns: str) -
 
 def test_staged_table_cannot_be_committed_by_another_user(world: World, ns: str) -> None:
     staged = _stage(world, ns, "stolen")
-    theft = world.admin.post(f"{world.root}/namespaces/{ns}/tables/stolen", _creation(staged["metadata"]))
+    theft = world.admin.post(f"{world.root}/namespaces/{ns}/tables/stolen", creation(staged["metadata"]))
     assert error_triple(theft)[:2] == (409, "LocationAlreadyTaken")

@@ -4,55 +4,23 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 
 from tests.support.stack.columns import evolve, wide
-from tests.support.stack.world import Person, World, error_triple, send_until_decided, unique
-
-TAG = "/management/v1/tag-definition"
-EVERYWHERE = ["warehouse", "namespace", "table", "view", "generic-table", "column"]
-FREE_TEXT: dict[str, Any] = {"value-kind": "free-text"}
-
-
-def enumerated(*values: str) -> dict[str, Any]:
-    """Return the members of a definition with these allowed values."""
-    return {"value-kind": "enumerated", "allowed-values": list(values)}
-
-
-def define(world: World, by: Person | None = None, **more: Any) -> dict[str, Any]:
-    """Define a tag in the default project: a marker for all objects unless `more` says otherwise."""
-    body = {"name": unique("pii"), "scope": EVERYWHERE, "value-kind": "marker", **more}
-    made = send_until_decided(lambda: (by or world.admin).post(TAG, body))
-    assert made.status_code == 201, made.text
-    tag: dict[str, Any] = made.json()
-    return tag
-
-
-def tags_path(world: World, kind: str = "", id: str = "", column: str = "") -> str:
-    """Return the path of the tags of an object, by default the warehouse."""
-    within = f"/management/v1/warehouse/{world.warehouse}" + (f"/{kind}/{id}" if kind else "")
-    return f"{within}/column/{quote(column, safe='')}/tags" if column else f"{within}/tags"
-
-
-def attach(world: World, tag: dict[str, Any], path: str, value: str | None = None, by: Person | None = None) -> Any:
-    """Attach a tag; `path` is that of the object's tags."""
-    body = {} if value is None else {"value": value}
-    url = f"{path}/{quote(tag['name'], safe='')}"
-    return send_until_decided(lambda: (by or world.admin).send("PUT", url, json=body))
-
-
-def detach(world: World, tag: dict[str, Any], path: str, by: Person | None = None) -> Any:
-    url = f"{path}/{quote(tag['name'], safe='')}"
-    return send_until_decided(lambda: (by or world.admin).delete(url))
-
-
-def shown(world: World, path: str, **query: str) -> list[tuple[str, Any]]:
-    """Return (name, value) of the tags of an object."""
-    found = world.admin.get(path, params=query)
-    assert found.status_code == 200, found.text
-    return [(each["name"], each.get("value")) for each in found.json()["tags"]]
+from tests.support.stack.tags import (
+    EVERYWHERE,
+    FREE_TEXT,
+    TAG,
+    attach,
+    define,
+    detach,
+    enumerated,
+    search,
+    shown,
+    tags_path,
+)
+from tests.support.stack.world import World, error_triple, send_until_decided, unique
 
 
 def test_definition_is_created_read_listed_changed_and_deleted(world: World) -> None:
@@ -326,14 +294,6 @@ def test_project_with_tags_is_not_empty(world: World) -> None:
     assert error_triple(world.admin.delete(f"/management/v1/project/{id}"))[:2] == (409, "ProjectNotEmpty")
     assert world.admin.delete(f"{TAG}/{tag.json()['id']}", headers=at).status_code == 204
     assert world.admin.delete(f"/management/v1/project/{id}").status_code == 204
-
-
-def search(world: World, tag: str, text: str = "", by: Person | None = None) -> list[str]:
-    """Return the ids of the tables and views with a tag, as the search shows them."""
-    url = f"/management/v1/warehouse/{world.warehouse}/search-tabular"
-    found = send_until_decided(lambda: (by or world.admin).post(url, {"search": text, "tag": tag}))
-    assert found.status_code == 200, found.text
-    return [each["tabular-id"]["id"] for each in found.json()["tabulars"]]
 
 
 def test_search_finds_visible_objects_by_tag(world: World, ns: str) -> None:

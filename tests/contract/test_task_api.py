@@ -13,7 +13,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from tests.contract.test_grants_api import strangers  # noqa: F401 - a fixture
+from tests.support.stack.grants import strangers  # noqa: F401 - a fixture
 from tests.support.stack.world import Person, World, error_triple, without_facts
 
 MANAGEMENT = "/management/v1"

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.contract.test_roles import make
-from tests.support.stack.exchanging import ACCESS_TOKEN, JWT, TOKENS, acting, delegating, send, unsigned
+from tests.support.stack.exchanging import ACCESS_TOKEN, JWT, TOKENS, acting, delegating, last_record, send, unsigned
+from tests.support.stack.roles import make
 from tests.support.stack.world import Person, Table, World, error_of, error_triple, unique
 
 
@@ -35,15 +35,6 @@ def refused(answer: httpx.Response) -> tuple[int, str]:
     body = answer.json()
     assert set(body) == {"error", "error_description"}, body
     return answer.status_code, body["error"]
-
-
-def last_record(world: World, operation: str) -> str:
-    """Return the newest audit record of an operation."""
-    rows = world.sql(
-        "select convert_from(record, 'UTF8') as record from audit_log where operation = $1 order by at desc limit 1",
-        operation,
-    )
-    return str(rows[0]["record"])
 
 
 @pytest.mark.parametrize("proven", [True, False], ids=["with the user's token", "by name alone"])

@@ -19,12 +19,12 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.test_views import create as create_view
-from tests.security.test_role_policies import contractors, make_role, put_in
 from tests.support.servers.certificates import authority
 from tests.support.stack.columns import give
 from tests.support.stack.lifecycle import until
+from tests.support.stack.role_policies import contractors, make_role, put_in
 from tests.support.stack.trino_bridge import ENTRY, KEY, Bridge, bridged, recorded
+from tests.support.stack.views import create as create_view
 from tests.support.stack.world import Person, World, unique
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.test_roles import ROLE, add, make
+from tests.support.stack.roles import ROLE, add, make
 from tests.support.stack.world import World, error_triple, unique
 
 USER = "/management/v1/user"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.test_views import create, replace
+from tests.support.stack.views import create, replace
 from tests.support.stack.world import SCHEMA, World, unique
 
 pytestmark = pytest.mark.servers

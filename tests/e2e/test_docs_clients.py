@@ -9,8 +9,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from tests.e2e.test_duckdb import _extension
 from tests.support.docs_commands import block, run_python
+from tests.support.engines.duck import extension
 from tests.support.engines.lake import catalog_of
 from tests.support.stack.world import World, send_until_decided
 
@@ -50,7 +50,7 @@ def test_the_examples_of_the_readme_write_and_read_a_table_on_a_new_stack(world:
     statements = statements.replace(_ADDRESS, world.ready.catalog_uri).replace("<bearer token>", world.admin.token)
     connection = duckdb.connect()
     for name in ("avro", "httpfs", "aws", "iceberg"):
-        connection.execute(f"LOAD '{_extension(name)}'")
+        connection.execute(f"LOAD '{extension(name)}'")
     connection.execute(statements)
     assert connection.fetchall() == rows
     connection.close()
@@ -69,6 +69,6 @@ def test_the_example_for_duckdb_reads_the_table(rows: pa.Table) -> None:
     assert _DOWNLOAD in text
     # The documented example mentions this alternative itself; a test must not download anything.
     text = text.replace(f'f"{_DOWNLOAD}"', "f\"LOAD '{extension(name)}'\"")
-    read = run_python(text, extension=_extension)
+    read = run_python(text, extension=extension)
     assert isinstance(read, duckdb.DuckDBPyRelation)
     assert read.fetchall() == [tuple(row.values()) for row in rows.to_pylist()]

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.e2e.test_duckdb import Duck
+from tests.support.engines.duck import Duck
 from tests.support.engines.lake import catalog_of
 from tests.support.engines.spark import Session
 from tests.support.stack.world import World

@@ -23,7 +23,8 @@ from rich.console import Console
 from gateway import settings
 from gateway.cli import main
 from lakegate.local.install import build_go_tools, locked_environment
-from lakegate.local.toolchain import GoTool, cache, locate_opa
+from lakegate.local.toolchain import cache, locate_opa
+from tests.support.helm_chart import ALL, CHART, HELM, LEAST, OWN_PARTS, VALUES
 from tests.support.rows.parts import free_port
 
 pytestmark = [
@@ -32,65 +33,12 @@ pytestmark = [
     pytest.mark.skipif(not os.environ.get("LAKEGATE_TEST_HELM"), reason="needs Helm: run `make test-helm`"),
 ]
 
-HELM = GoTool("helm", "v3.22.0", "helm.sh/helm/v3/cmd/helm")
-CHART = Path(__file__).resolve().parents[2] / "deploy" / "helm"
 #: The oldest version that Chart.yaml admits, which is also the oldest with published schemas, and a recent one.
 KUBERNETES = ("1.27", "1.34")
 
 #: Kinds without a schema: their definitions are not part of Kubernetes.
 CUSTOM = {"HTTPRoute", "ServiceMonitor"}
 
-LEAST = {"oidc": {"issuer": "https://idp.example/realms/lake"}}
-ALL: dict[str, Any] = LEAST | {
-    "baseUri": "https://lake.example",
-    "maintenanceMode": "read-only",
-    "image": {"repository": "registry.example/lakegate", "tag": "1", "pullSecrets": [{"name": "pull"}]},
-    "certificates": {"configMapName": "authorities"},
-    "kubernetesAuthentication": {"enabled": True, "audience": "lake"},
-    "secretSettings": ["PG_ENCRYPTION_KEY_OTHER", "KV2__SECRET_ID"],
-    "autoscaling": {"enabled": True},
-    "gatewayApi": {"enabled": True, "parentRefs": [{"name": "gateway"}], "hostnames": ["lake.example"]},
-    "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
-    "service": {"annotations": {"example.com/internal": "true"}},
-    "opa": {"files": {"gateway/guardrails/own.rego": "package gateway.guardrails.own\n"}},
-    "podLabels": {"example.com/team": "lake"},
-    "settings": {"PG_READ_POOL_CONNECTIONS": "7", "MAX_REQUEST_BODY_SIZE": 10485760, "UI__ENABLED": False},
-    "ingress": {"enabled": True, "className": "nginx", "host": "lake.example", "tlsSecretName": "tls"},
-    "networkPolicy": {
-        "enabled": True,
-        "ingressFrom": [{"namespaceSelector": {"matchLabels": {"name": "engines"}}}],
-        "metricsFrom": [{"podSelector": {"matchLabels": {"app": "prometheus"}}}],
-        "egressTo": [{"ipBlock": {"cidr": "192.0.2.0/24"}}],
-    },
-    "serviceAccount": {"annotations": {"example.com/role": "lake"}},
-    "podAnnotations": {"example.com/note": "x"},
-    "nodeSelector": {"disk": "fast"},
-    "tolerations": [{"key": "lake", "operator": "Exists"}],
-    "topologySpreadConstraints": [
-        {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {}}
-    ],
-    "affinity": {"nodeAffinity": {}},
-    "engineProbes": [
-        {
-            "name": "trino-lake",
-            "schedule": "15 3 * * *",
-            "image": "registry.example/lakegate-probe:1",
-            "serviceAccountName": "lakegate-probe",
-            "engine": "oidc~trino",
-            "warehouse": "lake",
-            "user": "oidc~probe",
-            "arguments": ["--trino-url=https://trino.example"],
-            "env": [{"name": "LAKEGATE_PROBE_TRINO_TOKEN", "value": "x"}],
-        }
-    ],
-}
-OWN_PARTS: dict[str, Any] = LEAST | {
-    "openfga": {"enabled": False, "endpoint": "https://openfga.example"},
-    "opa": {"enabled": False, "url": "https://opa.example"},
-}
-VALUES = {"minimal": LEAST, "all": ALL, "own parts": OWN_PARTS} | {
-    each.stem: yaml.safe_load(each.read_text()) for each in sorted((CHART / "examples").iterdir())
-}
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -25,9 +25,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.test_roles import make
 from tests.support.servers.keycloak import Keycloak, Missing, keycloak_server
 from tests.support.servers.toxic import second_gateway
+from tests.support.stack.roles import make
 from tests.support.stack.signing_in import Attempt, browser, callback_parameters, claims_of, fill_in, form_with
 from tests.support.stack.world import Person, World, error_triple, unique
 

@@ -23,8 +23,8 @@ from rich.console import Console
 from gateway import settings
 from lakegate.local.install import build_go_tools
 from lakegate.local.toolchain import cache
-from tests.e2e.test_helm import CHART, HELM, VALUES
 from tests.kubernetes.control_plane import SOURCE, Cluster, control_plane, program
+from tests.support.helm_chart import CHART, HELM, VALUES
 
 pytestmark = [
     pytest.mark.e2e,

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 from pyiceberg.exceptions import NoSuchTableError, NoSuchViewError, TableAlreadyExistsError
 
-from tests.contract.test_views import create as create_view
 from tests.support.engines.lake import catalog_of
+from tests.support.stack.views import create as create_view
 from tests.support.stack.world import World, unique
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]

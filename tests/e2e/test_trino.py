@@ -7,29 +7,19 @@ Opt-in by `make test-trino`, which sets LAKEGATE_TEST_TRINO: see `tests/support/
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests.support.engines.trino import Refused
+from tests.support.engines.trino_calls import Calls, counted, pytestmark
 from tests.support.engines.trino_cells import CELLS, Cell, Names, allowed
 from tests.support.engines.trino_lake import Lake
 from tests.support.stack.exchanging import ACCESS_TOKEN, unsigned
 from tests.support.stack.world import Person, World, unique
 
-pytestmark = [
-    pytest.mark.e2e,
-    pytest.mark.long,
-    pytest.mark.timeout(900),
-    pytest.mark.skipif(not os.environ.get("LAKEGATE_TEST_TRINO"), reason="needs Trino: run `make test-trino`"),
-]
+__all__ = ["pytestmark"]
 
 
 def _made_for(world: World, lake: Lake, sql: str) -> Names:
@@ -208,52 +198,6 @@ def test_revoked_right_is_refused_at_the_next_statement(world: World, lake: Lake
 # ---- cost of a statement ---------------------------------------------------------------------------------------------
 
 
-@dataclass
-class Calls:
-    """Counts of one statement: requests of Trino to the bridge, requests of the bridge to the gateway (each one
-    `batch-check`), and requests of Trino to the catalog.
-    """
-
-    bridge: int = 0
-    gateway: int = 0
-    catalog: int = 0
-
-
-@contextmanager
-def _counted(world: World, lake: Lake) -> Iterator[Calls]:
-    """Count requests from the bridge's decision log and from the gateway's audit log, which records every request."""
-    calls = Calls()
-    _settled(world, lake)
-    requested = _decisions(lake)
-    (since,) = world.sql("select clock_timestamp() as now")
-    yield calls
-    _settled(world, lake)
-    calls.bridge = _decisions(lake) - requested
-    rows = world.sql(
-        "select operation = 'batch_check' as asking, count(distinct request_id) as n from audit_log "
-        "where at > $1 group by 1",
-        since["now"],
-    )
-    counts = {row["asking"]: row["n"] for row in rows}
-    calls.gateway, calls.catalog = counts.get(True, 0), counts.get(False, 0)
-
-
-def _settled(world: World, lake: Lake) -> None:
-    """Wait until no more records are written: audit records and decisions are logged shortly after the answers."""
-    before: tuple[int, int] | None = None
-    for _ in range(30):
-        now = (_decisions(lake), world.sql("select count(*) as n from audit_log")[0]["n"])
-        if now == before:
-            return
-        before = now
-        time.sleep(2)
-
-
-def _decisions(lake: Lake) -> int:
-    lines = lake.bridge.log.read_text().splitlines()
-    return sum(str(json.loads(line).get("path", "")).startswith("trino/") for line in lines if line.startswith("{"))
-
-
 def _published() -> dict[str, Calls]:
     """Return the table of `docs/trino.md`: the cost for the owner in a new session, including the token exchange."""
     text = (Path(__file__).parents[2] / "docs" / "trino.md").read_text()
@@ -267,7 +211,7 @@ COSTS = _published()
 @pytest.mark.parametrize("sql", COSTS)
 def test_statement_makes_a_bounded_number_of_calls(world: World, lake: Lake, sql: str) -> None:
     lake.may(lake.owner, "select 1")
-    with _counted(world, lake) as calls:
+    with counted(world, lake) as calls:
         assert lake.may(lake.owner, sql)
     assert (calls.bridge, calls.gateway) == (COSTS[sql].bridge, COSTS[sql].gateway)
     # Trino reports its scan to the catalog afterwards; that request may arrive after the count.

@@ -15,9 +15,9 @@ from pyiceberg.exceptions import ForbiddenError, NoSuchNamespaceError, NoSuchTab
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
-from tests.e2e.test_trino import pytestmark
 from tests.support.engines.lake import catalog_of
 from tests.support.engines.spark import Session, Spark, SparkRefused
+from tests.support.engines.trino_calls import pytestmark
 from tests.support.engines.trino_cells import WRITES, Names, allowed
 from tests.support.engines.trino_lake import Lake
 from tests.support.stack.world import Person, World, unique

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 from pyiceberg.exceptions import ForbiddenError
 
-from tests.e2e.test_trino import pytestmark
 from tests.support.engines.lake import catalog_of
 from tests.support.engines.trino import Refused
+from tests.support.engines.trino_calls import pytestmark
 from tests.support.engines.trino_lake import Lake
 from tests.support.stack.columns import give, take
 from tests.support.stack.world import World, unique

@@ -13,10 +13,10 @@ from uuid import uuid4
 
 import pytest
 
-from tests.e2e.test_trino import _counted, pytestmark
-from tests.e2e.test_trino_restrictions import ROWS, WAYS
 from tests.support.engines.trino import Refused
+from tests.support.engines.trino_calls import counted, pytestmark
 from tests.support.engines.trino_lake import Lake
+from tests.support.engines.trino_restrictions import ROWS, WAYS
 from tests.support.stack.columns import give
 from tests.support.stack.world import Person, World
 
@@ -270,6 +270,6 @@ def test_statement_of_a_restricted_user_makes_the_documented_number_of_requests(
     """Only masks add requests. Trino's own columns, which the user may not read, add none."""
     lake = site.lake
     lake.trino.run(lake.reader, "select 1")
-    with _counted(site.world, lake) as calls:
+    with counted(site.world, lake) as calls:
         lake.trino.run(lake.reader, sql.format(s=lake.schema))
     assert (calls.bridge, calls.gateway) == _published()[sql]

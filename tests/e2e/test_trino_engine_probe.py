@@ -11,12 +11,11 @@ from click.testing import CliRunner, Result
 
 from gateway.cli import main
 from lakegate.local import engines
-from tests.contract.test_engine_probe_command import canaries, policies
-from tests.contract.test_engine_probes import state
-from tests.e2e.test_trino import pytestmark
 from tests.support.engines.trino import trino_server
+from tests.support.engines.trino_calls import pytestmark
 from tests.support.engines.trino_lake import Lake
 from tests.support.rows.parts import free_port
+from tests.support.stack.engine_probes import canaries, policies, state
 from tests.support.stack.trino_bridge import KEY
 from tests.support.stack.world import World
 

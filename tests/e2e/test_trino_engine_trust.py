@@ -15,12 +15,12 @@ import pytest
 
 from gateway.cli.engine_probes import canary
 from gateway.cli.management import Management, Warehouse
-from tests.contract.test_engine_probes import opened, passed, path_of
-from tests.e2e.test_trino import pytestmark
 from tests.integration.conftest import _up
 from tests.support.engines.trino import Refused, Trino, trino_server
+from tests.support.engines.trino_calls import pytestmark
 from tests.support.load.kills import Killable
 from tests.support.stack.columns import give, wide
+from tests.support.stack.engine_probes import opened, passed, path_of
 from tests.support.stack.exchanging import acting
 from tests.support.stack.trino_bridge import Bridge, bridged
 from tests.support.stack.world import Person, Table, World

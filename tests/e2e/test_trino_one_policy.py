@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.e2e.test_trino import pytestmark
 from tests.support.engines.policy_site import COLUMNS, GRANTED, Cells, Site, policy_site
 from tests.support.engines.random_policies import (
     EVOLVING,
@@ -27,6 +26,7 @@ from tests.support.engines.random_policies import (
     record,
 )
 from tests.support.engines.trino import Refused
+from tests.support.engines.trino_calls import pytestmark
 from tests.support.engines.trino_lake import Lake
 from tests.support.policies.reference_policies import parsed
 from tests.support.stack.world import Person, World

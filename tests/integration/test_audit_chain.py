@@ -14,10 +14,8 @@ from uuid import UUID
 
 import pytest
 from sqlalchemy import text
-from uuid_utils.compat import uuid7
 
 from gateway.access.audit.audit_chain import Anchor, first_id
-from gateway.access.audit.audit_record import AuditRecord
 from gateway.db.audit import audit_log, audit_partitions
 from gateway.db.audit.audit_partitions import Partition
 from gateway.db.engine.database import Connection, Database
@@ -26,7 +24,7 @@ from gateway.settings.env import Secret
 from gateway.settings.postgres_url import asyncpg_url
 from lakegate.local.ready import Ready
 from tests.support.load.kills import Killable
-from tests.support.rows.audit_records import allowed_record
+from tests.support.rows.audit_records import insert_records, recent_record
 from tests.support.rows.parts import Parts, running_parts
 
 pytestmark = pytest.mark.servers
@@ -53,17 +51,6 @@ async def database(parts: Parts) -> AsyncIterator[Database]:
     await database.close()
 
 
-def _record(at: datetime | None = None) -> AuditRecord:
-    return allowed_record(uuid7(), datetime.now(UTC) if at is None else at)
-
-
-async def _write(database: Database, count: int, at: datetime | None = None) -> list[UUID]:
-    records = [_record(at) for _ in range(count)]
-    async with database.transaction() as connection:
-        await audit_log.insert(connection, records)
-    return [record.id for record in records]
-
-
 def _sealer(database: Database, *, most: int = 10, key: bytes | None = None) -> AuditSealer:
     return AuditSealer(database, every=1.0, key=key, most=most)
 
@@ -81,14 +68,14 @@ async def _fault(database: Database) -> str:
 
 async def _sealed(database: Database, count: int = 25) -> tuple[list[UUID], Verified]:
     """Write and seal records in blocks of ten. Return (ids of the records, the result of a verification)."""
-    ids = await _write(database, count)
+    ids = await insert_records(database, count)
     await _sealer(database).seal_all()
     return ids, await verify(database, key=None)
 
 
 async def test_sealed_records_verify_and_later_ones_are_counted(database: Database) -> None:
     _, before = await _sealed(database)
-    await _write(database, 4)
+    await insert_records(database, 4)
     after = await verify(database, key=None, anchor=before.last)
     assert (before.blocks, before.records, before.unsealed, before.fault) == (3, 25, 0, None)
     assert (after.blocks, after.records, after.unsealed, after.fault) == (3, 25, 4, None)
@@ -114,7 +101,7 @@ async def test_a_deleted_record_is_found_with_and_without_its_membership(databas
 
 async def test_a_record_inserted_into_a_sealed_block_is_found(database: Database) -> None:
     await _sealed(database)
-    (forged,) = await _write(database, 1)
+    (forged,) = await insert_records(database, 1)
     await _execute(database, "insert into audit_block_records (record_id, block) values (:id, 2)", id=forged)
     assert (await _fault(database)).startswith("2: records were inserted: 11 instead of 10")
 
@@ -150,14 +137,14 @@ async def test_a_chain_that_was_sealed_again_differs_from_the_anchor(database: D
 
 
 async def test_a_block_without_the_key_is_refused(database: Database) -> None:
-    await _write(database, 5)
+    await insert_records(database, 5)
     await _sealer(database, key=KEY).seal_all()
     assert (await verify(database, key=KEY)).fault is None
     assert (await verify(database, key=None)).fault is not None
 
 
 async def test_concurrent_sealers_make_one_chain(database: Database) -> None:
-    ids = await _write(database, 200)
+    ids = await insert_records(database, 200)
     sealers = [_sealer(database) for _ in range(3)]
     while (await verify(database, key=None)).unsealed:
         await asyncio.gather(*(sealer.seal_all() for sealer in sealers))
@@ -168,8 +155,8 @@ async def test_concurrent_sealers_make_one_chain(database: Database) -> None:
 async def test_a_record_committed_after_later_ones_were_sealed_is_sealed_too(database: Database) -> None:
     sealer = _sealer(database)
     async with database.transaction() as slow:
-        await audit_log.insert(slow, [_record()])
-        await _write(database, 3)
+        await audit_log.insert(slow, [recent_record()])
+        await insert_records(database, 3)
         await sealer.seal_all()
         assert (await _counts(slow)) == 3
     await sealer.seal_all()
@@ -180,7 +167,7 @@ async def test_a_record_committed_after_later_ones_were_sealed_is_sealed_too(dat
 async def test_a_record_of_an_earlier_day_is_sealed_by_a_search_of_the_whole_log(database: Database) -> None:
     sealer = _sealer(database)
     await sealer.seal_all()
-    await _write(database, 1, datetime.now(UTC) - timedelta(days=1))
+    await insert_records(database, 1, datetime.now(UTC) - timedelta(days=1))
     await sealer.seal_all()
     assert (await verify(database, key=None)).unsealed == 1, "this run searched the whole log again"
     await _sealer(database).seal_all()
@@ -272,7 +259,7 @@ async def _partitions(database: Database) -> list[Partition]:
 
 async def test_a_record_that_is_marked_as_sealed_in_no_block_is_found(parts: Parts, database: Database) -> None:
     await _sealed(database)
-    (hidden,) = await _write(database, 1)
+    (hidden,) = await insert_records(database, 1)
     await _execute(database, "insert into audit_block_records (record_id, block) values (:id, 99)", id=hidden)
     await _sealer(database).seal_all()
     assert (await verify(database, key=None)).strays == 1

@@ -23,8 +23,8 @@ from gateway.settings.env import Secret
 from gateway.settings.postgres_url import asyncpg_url
 from gateway.telemetry.otlp_client import JSON, CollectorRefused, CollectorUnavailable, OtlpClient
 from lakegate.local.ready import Ready
-from tests.integration.test_audit_chain import _record, _write
 from tests.support.load.kills import Killable
+from tests.support.rows.audit_records import insert_records, recent_record
 from tests.support.rows.parts import Parts, running_parts
 
 pytestmark = pytest.mark.servers
@@ -94,7 +94,7 @@ async def send(collector: Collector) -> AsyncIterator[OtlpClient]:
 
 async def _seal(database: Database, count: int) -> set[str]:
     """Write and seal records in blocks of ten; return their ids."""
-    ids = await _write(database, count)
+    ids = await insert_records(database, count)
     await AuditSealer(database, every=1.0, key=None, most=10).seal_all()
     return {str(id) for id in ids}
 
@@ -132,7 +132,7 @@ async def test_a_block_that_was_not_accepted_is_sent_again(
 async def test_a_record_of_a_late_transaction_is_exported(
     database: Database, collector: Collector, send: OtlpClient
 ) -> None:
-    late = _record()
+    late = recent_record()
     export = AuditExport(database, send, every=1.0)
     async with database.transaction() as slow:
         await audit_log.insert(slow, [late])

@@ -25,6 +25,10 @@ from lakegate.local.ready import Ready
 from tests.house import FRAMES
 from tests.support.rows.metered import Cost, Metered, metered
 from tests.support.stack.exchanging import EXCHANGE, JWT
+from tests.support.stack.opa_always_asked import last, opa_always_asked
+
+__all__ = ["opa_always_asked"]
+
 
 pytestmark = pytest.mark.generated
 
@@ -111,26 +115,12 @@ def targets(stack: Ready) -> RequestTargets:
     return RequestTargets(prefix, listed["table-uuids"][names.index("table")])
 
 
-def _last(stack: Ready, seconds: int) -> None:
-    url = f"{stack.opa.url}/v1/data/policy_data/memory"
-    headers = {"Authorization": f"Bearer {stack.opa.token}"}
-    httpx.put(url, json={"answers_last_seconds": seconds}, headers=headers, trust_env=False).raise_for_status()
-
-
 @pytest.fixture
 def opa_lasting(stack: Ready) -> Iterator[None]:
     """Let OPA's decisions be cacheable for ten minutes; undo it after the test."""
-    _last(stack, 600)
+    last(stack, 600)
     yield
-    _last(stack, 1)
-
-
-@pytest.fixture
-def opa_always_asked(stack: Ready) -> Iterator[None]:
-    """Let no decision of OPA be cacheable; undo it after the test."""
-    _last(stack, 0)
-    yield
-    _last(stack, 1)
+    last(stack, 1)
 
 
 def published() -> dict[str, list[int]]:

@@ -13,19 +13,14 @@ import pytest
 
 from gateway.access.events.event_building import NewEvent
 from gateway.access.events.event_schema import SCHEMA_FILE
-from tests.contract import test_generic_tables as generic
-from tests.contract import test_namespace_moves as moves
-from tests.contract import test_register as registrations
-from tests.contract import test_rename as renames
-from tests.contract import test_roles as roles
-from tests.contract import test_tables as tables
-from tests.contract import test_transactions as transactions
-from tests.contract import test_views as views
+from tests.support.door.change_events import as_sent
 from tests.support.load.kills import Killable
-from tests.support.stack import warehouses
+from tests.support.stack import generic_tables as generic
+from tests.support.stack import namespace_moves as moves
+from tests.support.stack import registrations, renames, roles, transactions, views, warehouses
+from tests.support.stack import table_creation as tables
 from tests.support.stack.lifecycle import end_now, soft_world, undrop, until
 from tests.support.stack.world import SCHEMA, World, unique
-from tests.unit.access.test_event_schema import as_sent
 
 pytestmark = pytest.mark.servers
 
@@ -116,7 +111,7 @@ def test_a_staged_table_is_announced_when_it_is_staged_and_when_it_is_committed(
     body = {"name": "staged", "schema": SCHEMA, "stage-create": True}
     staged = _succeeds(world.admin.post(f"{world.root}/namespaces/{ns}/tables", body))
     path = f"{world.root}/namespaces/{ns}/tables/staged"
-    _succeeds(world.admin.post(path, tables._creation(staged["metadata"])))
+    _succeeds(world.admin.post(path, tables.creation(staged["metadata"])))
     events = [each for each in announced() if each["type"] in ("createTable", "updateTable")]
     assert [(each["type"], each["name"]) for each in events] == [("createTable", "staged"), ("updateTable", "staged")]
     assert events[0]["data"]["stage-create"] is True

@@ -13,8 +13,8 @@ from gateway.verification.opa_rule import OpaRule
 from gateway.verification.panel import VerifierFailed
 from gateway.verification.port import Approved, ChangeKind, Pending, ProposedChange, Rejected
 from lakegate.conformance.verifiers import VERIFIER_RULES, VerifierSubject, check_verifier
-from tests.integration.test_opa_real import GATEWAY, OPERATOR, POLICIES, serving_from
 from tests.support.docs_commands import blocks
+from tests.support.servers.opa_serving import GATEWAY, OPERATOR, POLICIES, serving_from
 
 pytestmark = pytest.mark.integration
 

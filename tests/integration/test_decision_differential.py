@@ -32,9 +32,8 @@ from gateway.fga.evaluation import Evaluation, HeldTuple, ModelRules
 from gateway.fga.model import StoreAndModel, push_model
 from gateway.fga.relationships import FgaRelationships
 from gateway.fga.wire import Condition, FgaTuple
-from tests.integration.test_openfga_differential import endpoint
 from tests.support.rows.naive import Naive, Tuple, the_model
-from tests.support.servers.openfga_server import KEY
+from tests.support.servers.openfga_server import KEY, endpoint
 
 pytestmark = pytest.mark.generated
 

@@ -35,6 +35,7 @@ from gateway.db.engine.database import Database
 from gateway.db.pools.compiled_reads import DirectRead
 from gateway.db.pools.driver_pool import DriverPool, connect_like
 from gateway.db.resolver.resolver import DatabaseResolver, frequent_reads
+from tests.support.rows.database_waits import wait_for_sleeping
 from tests.support.rows.parts import Rows, running_parts
 from tests.support.servers.toxic import Toxic
 
@@ -70,17 +71,6 @@ async def _pool(url: str, **changed: Any) -> AsyncIterator[DriverPool]:
 
 def _sleep(seconds: float) -> DirectRead:
     return DirectRead(select(func.pg_backend_pid().label("pid"), func.pg_sleep(seconds).label("slept")))
-
-
-async def wait_for_sleeping(url: str, count: int) -> None:
-    """Wait until this number of connections execute `pg_sleep`."""
-    asleep = "select count(*) from pg_stat_activity where wait_event = 'PgSleep'"
-    connection = await asyncpg.connect(url.replace("+asyncpg", ""))
-    try:
-        while await connection.fetchval(asleep) < count:
-            await asyncio.sleep(0.02)
-    finally:
-        await connection.close()
 
 
 async def _pid(database: Database) -> int:

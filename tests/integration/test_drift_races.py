@@ -26,9 +26,9 @@ from gateway.features.tuples import drift
 from gateway.features.tuples.drift import DriftKeeper, new_run_id
 from gateway.features.tuples.drift_findings import External, Finding, Kind, RepairAction
 from gateway.fga.relationships import to_wire
-from tests.integration import test_delivery
-from tests.integration.test_delivery import Rig
 from tests.support.door.world import DoorFixture
+from tests.support.rows import delivery_rig as test_delivery
+from tests.support.rows.delivery_rig import Rig
 from tests.support.rows.parts import Parts, running_parts
 
 pytestmark = pytest.mark.chaos

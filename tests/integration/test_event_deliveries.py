@@ -18,29 +18,10 @@ from gateway.db.warehouses import event_deliveries
 from gateway.events.port import Event, EventRefused, SinkUnavailable
 from gateway.events.webhook import WebhookSink
 from gateway.features.events.event_delivery import EventDelivery, EventKeeping, Pace
-from tests.support.rows.event_outbox import count_waiting, put, put_committed
+from tests.support.rows.event_outbox import Counts, count_waiting, put, put_committed
 from tests.support.rows.parts import Parts, running_parts
 
 pytestmark = pytest.mark.servers
-
-
-class Counts:
-    """Observer that keeps the counts."""
-
-    def __init__(self) -> None:
-        self.failures: list[str] = []
-        self.counted: dict[str, tuple[int, int]] = {}
-
-    def events_delivered(self, sink: str, count: int) -> None:
-        """Ignore it."""
-
-    def event_failed(self, sink: str, reason: str) -> None:
-        """Keep the reason."""
-        self.failures.append(reason)
-
-    def events_counted(self, sink: str, waiting: int, dead_letters: int, oldest_seconds: float) -> None:
-        """Keep the numbers."""
-        self.counted[sink] = (waiting, dead_letters)
 
 
 class Sink:

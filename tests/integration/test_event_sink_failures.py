@@ -24,7 +24,6 @@ from gateway.events.nats import NatsSink, NatsTarget
 from gateway.events.port import EventSink
 from gateway.features.events.event_delivery import EventDelivery, Pace
 from lakegate.conformance.events import event
-from tests.integration.test_event_deliveries import Counts
 from tests.support.lakegate_command import run_lakegate
 from tests.support.load.event_brokers import (
     PARTITIONS,
@@ -36,7 +35,7 @@ from tests.support.load.event_brokers import (
     read_kafka,
     read_nats,
 )
-from tests.support.rows.event_outbox import count_waiting, put_committed
+from tests.support.rows.event_outbox import Counts, count_waiting, put_committed
 from tests.support.rows.parts import Parts, running_parts
 from tests.support.servers import kafka_server, nats_server
 from tests.support.servers.toxic import DELAYED, WELL, Toxic

@@ -11,12 +11,12 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from tests.contract.test_register import ADOPT
+from tests.support.door.verified_changes import JUDGED
 from tests.support.load.kills import Killable
 from tests.support.stack.approval_site import Site, verified_site
 from tests.support.stack.lifecycle import deleted, soft_world, undrop
+from tests.support.stack.registrations import ADOPT
 from tests.support.stack.world import SCHEMA, Table, World, error_of, unique
-from tests.unit.approvals.test_verified_operations import JUDGED
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
 

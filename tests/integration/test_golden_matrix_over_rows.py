@@ -14,13 +14,13 @@ import msgspec
 import pytest
 
 from lakegate.local.ready import Ready
-from tests.contract.test_golden_matrix import (
-    _possible,
+from tests.support.goldens.golden_table import COLUMNS, ROWS, Row
+from tests.support.servers.toxic import second_gateway
+from tests.support.stack.golden_matrix import (
+    possible_cases,
     test_privileges_of_a_row_allow_exactly_its_actions,
     test_privileges_of_a_row_allow_exactly_its_generic_table_actions,
 )
-from tests.support.goldens.golden_table import COLUMNS, ROWS, Row
-from tests.support.servers.toxic import second_gateway
 from tests.support.stack.world import World
 
 __all__ = [
@@ -67,7 +67,7 @@ def _asked(objects: dict[str, tuple[str, dict[str, str]]], questions: Sequence[t
     return {"checks": checks}
 
 
-@pytest.mark.parametrize("row", [pytest.param(row, id=row.title) for row in ROWS if _possible(row)])
+@pytest.mark.parametrize("row", [pytest.param(row, id=row.title) for row in ROWS if possible_cases(row)])
 def test_all_cells_of_a_row_are_those_of_the_golden_table(
     world: World, objects: dict[str, tuple[str, dict[str, str]]], row: Row
 ) -> None:

@@ -10,12 +10,12 @@ import httpx
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
 
-from tests.contract.test_data_policies import change, make, target
-from tests.contract.test_tags import FREE_TEXT, attach, define, detach, tags_path
-from tests.contract.test_views import body
 from tests.support.load.kills import Killable
 from tests.support.stack.columns import give, wide
+from tests.support.stack.data_policies import change, make, target
 from tests.support.stack.exchanging import acting
+from tests.support.stack.tags import FREE_TEXT, attach, define, detach, tags_path
+from tests.support.stack.views import body
 from tests.support.stack.world import Person, Table, World, send_until_decided, unique
 
 pytestmark = [pytest.mark.integration, pytest.mark.servers]

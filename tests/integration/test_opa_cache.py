@@ -14,7 +14,7 @@ from gateway.access.decisions.policy import PolicyActor, PolicyAnswers, PolicyRe
 from gateway.opa.cache import CachedPolicies
 from gateway.opa.decider import OpaDecider
 from gateway.opa.residual import Proof
-from tests.integration.test_opa_real import (
+from tests.support.servers.opa_serving import (
     CONTRACTORS,
     GATEWAY,
     OPERATOR,

@@ -8,14 +8,16 @@ same privilege on the parent. The model follows each path once instead. Both mus
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 
 import pytest
 
 from gateway.fga.client import FgaClient
 from gateway.fga.model import push_model
 from gateway.fga.wire import FgaTuple
-from tests.support.servers.openfga_server import KEY, openfga_in_memory
+from tests.support.servers.openfga_server import KEY, endpoint
+
+__all__ = ["endpoint"]
+
 
 pytestmark = [pytest.mark.generated, pytest.mark.integration]
 
@@ -183,13 +185,6 @@ class Judge:
         if kind == "table":
             return {**common, "can_read_data": has["select"], "can_commit": has["modify"], "can_drop": has["modify"]}
         return {**common, "can_create_namespace": has["create"], "can_delete": has["modify"]}
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    """Run an OpenFGA with its tuples in memory."""
-    with openfga_in_memory() as address:
-        yield address
 
 
 @pytest.mark.threat("LG-DIS-15")

@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Iterator
 from uuid import UUID, uuid4
 
 import msgspec
 import pytest
-from sqlalchemy import text
 
 from gateway.access.actor import Actor
 from gateway.access.nouns import refs
@@ -20,8 +18,7 @@ from gateway.db.resolver.resolver import DatabaseResolver
 from gateway.obligations.data_policies import Mask, PolicyInputs
 from lakegate.restrictions.actions import Action
 from tests.support.rows.parts import Rows, running_parts
-
-MASK = {"kind": "mask", "action": "mask-alphanum", "columns": [{"name": "email"}]}
+from tests.support.rows.policy_rows import add, add_policy
 
 
 @pytest.fixture(scope="module")
@@ -35,27 +32,6 @@ async def database(url: str, request: pytest.FixtureRequest) -> AsyncIterator[Da
     made = Database(url, pool_size=2, acquire_timeout=30, direct_reads=request.param)
     yield made
     await made.close()
-
-
-async def add(database: Database, statement: str, **values: object) -> None:
-    """Execute one statement in a transaction of its own."""
-    async with database.transaction() as connection:
-        await connection.execute(text(statement), values)
-
-
-async def add_policy(database: Database, rows: Rows, name: str, definition: object = MASK) -> UUID:
-    """Insert a policy and return its id."""
-    id = uuid4()
-    await add(
-        database,
-        "insert into data_policies (id, project_id, name, name_key, definition) "
-        "values (:id, :project, :name, :name, cast(:definition as jsonb))",
-        id=id,
-        project=rows.project,
-        name=name,
-        definition=json.dumps(definition),
-    )
-    return id
 
 
 async def bind(database: Database, policy: UUID, type: str, on: UUID, recorded: list[int] | None = None) -> None:

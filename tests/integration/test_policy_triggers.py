@@ -21,8 +21,8 @@ from gateway.db.policies.policy_inputs import PolicyRows
 from gateway.db.resolver.resolver import DatabaseResolver
 from gateway.db.tables import retired_locations
 from gateway.iceberg.identifiers import Namespace
-from tests.integration.test_policy_inputs import add, add_policy
 from tests.support.rows.parts import Rows, add_table, resolved_outer, running_parts
+from tests.support.rows.policy_rows import add, add_policy
 
 DOCUMENT = {
     "current-schema-id": 1,

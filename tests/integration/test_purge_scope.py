@@ -27,17 +27,11 @@ from gateway.storage.s3.credential import S3TemporaryCredential
 from gateway.storage.s3.location import SCHEME
 from gateway.storage.s3.profile import S3Profile
 from gateway.vending.vendor import Vendor
-from tests.integration.test_object_store_scope import (  # noqa: F401 - fixtures
-    BUCKET,
-    Store,
-    _allowed,
-    _delete,
-    _list,
-    store,
-    sts,
-)
+from tests.support.servers.scoped_store import BUCKET, Store, can_delete, can_list, is_allowed, store, sts
 from tests.support.servers.storage_routes import clients, files_of
 from tests.support.servers.toxic import BEFORE, SILENT, WELL, Toxic
+
+__all__ = ["store", "sts"]
 
 pytestmark = [pytest.mark.chaos, pytest.mark.integration]
 
@@ -46,7 +40,7 @@ INSIDE = ["base/ns/purged/data/a.parquet", "base/ns/purged/metadata/00000-x.meta
 SIBLINGS = ["base/ns/purged2/data/a.parquet", "base/ns/purged.bak", "base/ns/other/data/a.parquet", "base/purged/x"]
 
 
-def _purge(store: Store, sts: Sts, files: Files | None = None) -> Purge:  # noqa: F811 - the fixtures' values
+def _purge(store: Store, sts: Sts, files: Files | None = None) -> Purge:
     """Return a purge of a warehouse on this store; it does not use a database."""
     storage = SimpleNamespace(of=AsyncMock(return_value=store.credential))
     return Purge(
@@ -72,38 +66,38 @@ def _warehouse(profile: S3Profile) -> ResolvedWarehouse:
     )
 
 
-def _put(store: Store, keys: list[str]) -> None:  # noqa: F811 - a fixture
+def _put(store: Store, keys: list[str]) -> None:
     client = store.client("s3", store.credential)
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda key: client.put_object(Bucket=BUCKET, Key=key, Body=b"x"), keys))
 
 
-def _there(store: Store, prefix: str) -> set[str]:  # noqa: F811 - a fixture
+def _there(store: Store, prefix: str) -> set[str]:
     pages = store.client("s3", store.credential).get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix)
     return {each["Key"] for page in pages for each in page.get("Contents", ())}
 
 
 @pytest.mark.threat("LG-LOC-24")
-async def test_purge_credential_reaches_its_own_location_only(store: Store, sts: Sts) -> None:  # noqa: F811 - a fixture
+async def test_purge_credential_reaches_its_own_location_only(store: Store, sts: Sts) -> None:
     _put(store, [*INSIDE, *SIBLINGS])
     profile = store.profile()
     credential = await _purge(store, sts)._credential(_warehouse(profile), profile, PLACE)
     assert isinstance(credential, S3TemporaryCredential), "the purge must use a temporary credential"
     client = store.client("s3", credential)
     for key in SIBLINGS:
-        assert not _delete(client, key)
-        assert not _allowed(partial(client.get_object, Bucket=BUCKET, Key=key))
-        assert not _allowed(partial(client.put_object, Bucket=BUCKET, Key=key, Body=b"y"))
+        assert not can_delete(client, key)
+        assert not is_allowed(partial(client.get_object, Bucket=BUCKET, Key=key))
+        assert not is_allowed(partial(client.put_object, Bucket=BUCKET, Key=key, Body=b"y"))
     for prefix in (None, "base/", "base/ns/", "base/ns/purged", "base/ns/purged2/"):
-        assert not _list(client, prefix)
+        assert not can_list(client, prefix)
     assert set(SIBLINGS) <= _there(store, "base/")
-    assert _list(client, "base/ns/purged/")
-    assert all(_delete(client, key) for key in INSIDE)
+    assert can_list(client, "base/ns/purged/")
+    assert all(can_delete(client, key) for key in INSIDE)
     assert not any(key in _there(store, "base/") for key in INSIDE)
 
 
 @pytest.mark.threat("LG-LOC-24", "LG-LOC-25")
-async def test_purge_with_a_siblings_key_deletes_nothing(store: Store, sts: Sts) -> None:  # noqa: F811 - a fixture
+async def test_purge_with_a_siblings_key_deletes_nothing(store: Store, sts: Sts) -> None:
     _put(store, [*INSIDE, *SIBLINGS])
     profile = store.profile()
     purge = _purge(store, sts)
@@ -115,7 +109,7 @@ async def test_purge_with_a_siblings_key_deletes_nothing(store: Store, sts: Sts)
 
 
 @pytest.fixture
-def proxy(store: Store) -> Iterator[Toxic]:  # noqa: F811 - a fixture
+def proxy(store: Store) -> Iterator[Toxic]:
     """Run a proxy between the purge and the store."""
     toxic = Toxic(urlsplit(store.url).port or 0)
     yield toxic
@@ -123,8 +117,8 @@ def proxy(store: Store) -> Iterator[Toxic]:  # noqa: F811 - a fixture
 
 
 async def test_purge_interrupted_by_a_store_stall_completes_in_the_next_run(
-    store: Store,  # noqa: F811 - a fixture
-    sts: Sts,  # noqa: F811 - a fixture
+    store: Store,
+    sts: Sts,
     proxy: Toxic,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -15,8 +15,8 @@ import httpx
 import pytest
 
 from tests.contract import conftest as shared
-from tests.contract.test_views import body as view_body
 from tests.support.load.appends import client
+from tests.support.stack.views import body as view_body
 from tests.support.stack.world import SCHEMA, World, error_of, unique
 
 # These are the stack and users of the contract tests: no test here damages them.

@@ -16,8 +16,6 @@ import msgspec
 import pytest
 
 from tests.contract import conftest as shared
-from tests.contract.test_views import create as create_view
-from tests.contract.test_views import replace, sql_of
 from tests.support.load.appends import (
     Ledger,
     Try,
@@ -31,6 +29,8 @@ from tests.support.load.appends import (
     new_snapshot_id,
     send,
 )
+from tests.support.stack.views import create as create_view
+from tests.support.stack.views import replace, sql_of
 from tests.support.stack.world import World
 
 # These are the stack and users of the contract tests: no test here damages them.

@@ -13,11 +13,11 @@ from gateway.cli.engine_probes import canary
 from gateway.cli.management import Management, Warehouse
 from gateway.features.engines.probe_challenges import masked_as
 from lakegate.reader import Reader
-from tests.contract.test_engine_probes import opened, path_of, posted, shown, state
 from tests.support.engines.lake import catalog_of
 from tests.support.load.kills import Killable
 from tests.support.servers.loopback import Reply, Request, serving
 from tests.support.stack.columns import give, wide
+from tests.support.stack.engine_probes import opened, path_of, posted, shown, state
 from tests.support.stack.exchanging import acting
 from tests.support.stack.world import Table, World
 

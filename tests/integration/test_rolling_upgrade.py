@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from lakegate.local.ready import Ready
-from tests.contract.test_views import body as view_body
+from tests.support.stack.views import body as view_body
 from tests.support.stack.world import SCHEMA, World, unique
 
 pytestmark = pytest.mark.chaos

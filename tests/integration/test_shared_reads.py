@@ -36,7 +36,7 @@ from gateway.db.resolver.caller import COLUMNS, GRANT_EXPIRIES, ONLY_CLOCK, call
 from gateway.db.resolver.resolver import DatabaseResolver
 from gateway.db.resolver.resolver_statements import STATEMENTS, lookup_of, parameters_of
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
-from tests.integration.test_direct_reads import wait_for_sleeping
+from tests.support.rows.database_waits import wait_for_sleeping
 from tests.support.rows.parts import Rows, add_role, running_parts
 from tests.support.servers.toxic import Toxic
 

@@ -22,8 +22,8 @@ from gateway.storage.s3.aws.sts import Sts
 from gateway.storage.s3.credential import S3SystemIdentity, S3TemporaryCredential
 from gateway.storage.s3.location import SCHEME
 from gateway.storage.s3.stores import S3Stores
-from tests.integration.test_object_store_scope import BUCKET, ROLE, Store, _allowed, _keys, _vend, store, sts
 from tests.store_characters import PROFILES, ROWS, allowed
+from tests.support.servers.scoped_store import BUCKET, ROLE, Store, is_allowed, keys_of, store, sts, vend
 from tests.support.servers.storage_routes import LOCAL, clients, files_of
 
 __all__ = ["store", "sts"]
@@ -45,11 +45,11 @@ async def test_vended_keys_reach_exactly_the_files_of_an_oddly_named_table(store
         assert [
             each["Key"] for each in root.list_objects_v2(Bucket=BUCKET, Prefix=f"base/odd/{segment}/")["Contents"]
         ] == [key], segment
-        vended = await _vend(store, sts, AccessLevel.READ_WRITE_DELETE, table)
-        client = store.client("s3", _keys(vended))
+        vended = await vend(store, sts, AccessLevel.READ_WRITE_DELETE, table)
+        client = store.client("s3", keys_of(vended))
         assert client.get_object(Bucket=BUCKET, Key=key)["Body"].read() == b"x", segment
         for neighbour in (f"base/odd/{segment}0/f", f"base/odd/x{segment}/f", f"base/odd/{segment}", "base/odd/f"):
-            assert not _allowed(partial(client.put_object, Bucket=BUCKET, Key=neighbour, Body=b"x")), segment
+            assert not is_allowed(partial(client.put_object, Bucket=BUCKET, Key=neighbour, Body=b"x")), segment
         io = load_file_io(store.profile().client_properties(vended.temporary, refresh_endpoint=None), table.text)
         with io.new_input(name).open() as file:
             assert file.read() == b"x", segment
@@ -87,9 +87,9 @@ async def test_the_identity_makes_sessions_that_are_confined(store: Store, ident
         seconds=900,
     )
     client = store.client("s3", session)
-    assert _allowed(lambda: client.put_object(Bucket=BUCKET, Key="base/identity/t/f", Body=b"x"))
-    assert not _allowed(lambda: client.put_object(Bucket=BUCKET, Key="base/identity/t2/f", Body=b"x"))
-    assert not _allowed(lambda: client.delete_object(Bucket=BUCKET, Key="base/identity/t/f"))
+    assert is_allowed(lambda: client.put_object(Bucket=BUCKET, Key="base/identity/t/f", Body=b"x"))
+    assert not is_allowed(lambda: client.put_object(Bucket=BUCKET, Key="base/identity/t2/f", Body=b"x"))
+    assert not is_allowed(lambda: client.delete_object(Bucket=BUCKET, Key="base/identity/t/f"))
     assert session.access_key_id != store.credential.access_key_id
     sts.close()
 

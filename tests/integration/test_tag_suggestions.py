@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.contract.test_tags import attach, define, shown, tags_path
 from tests.support.load.kills import Killable
+from tests.support.stack.tags import attach, define, shown, tags_path
 from tests.support.stack.world import World, send_until_decided
 
 pytestmark = [pytest.mark.integration, pytest.mark.servers]

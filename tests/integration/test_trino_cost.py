@@ -23,12 +23,12 @@ import pytest
 from lakegate.local.ready import Ready
 from tests.bench.seeding import ManyTables
 from tests.bench.trino_requests import NAMESPACE, Prepared, Requests, schema_of
-from tests.contract.test_data_policies import change, make
-from tests.integration.test_bounded_cost import opa_always_asked
 from tests.support.rows.metered import metered
 from tests.support.servers.loopback import Reply, Request, serving
 from tests.support.stack import warehouses
 from tests.support.stack.columns import BATCH
+from tests.support.stack.data_policies import change, make
+from tests.support.stack.opa_always_asked import opa_always_asked
 from tests.support.stack.trino_bridge import bridged
 from tests.support.stack.world import World
 

@@ -12,43 +12,19 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import httpx
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.contract.test_assumed_roles import acting, give
-from tests.contract.test_register import ADOPT
-from tests.contract.test_roles import ROLE, add, make
-from tests.contract.test_views import body as view_body
-from tests.contract.test_views import create as create_view
+from tests.support.stack.adoption import brought, key, lake_location, register, register_view, write
+from tests.support.stack.assumed_roles import acting, give
 from tests.support.stack.lifecycle import end_now, soft_world
+from tests.support.stack.registrations import ADOPT
+from tests.support.stack.roles import ROLE, add, make
+from tests.support.stack.views import body as view_body
+from tests.support.stack.views import create as create_view
 from tests.support.stack.world import Person, Table, World, error_triple, unique
 
 REFUSED = (403, "NamespaceActionForbidden")
-
-
-def register(by: Person, world: World, ns: str, file: str, name: str | None = None, **more: Any) -> httpx.Response:
-    """Register a table; `headers` are request headers, all other arguments members of the body."""
-    headers = more.pop("headers", {})
-    body = {"name": name or unique("again"), "metadata-location": file, **more}
-    return by.post(f"{world.root}/namespaces/{ns}/register", body, headers=headers)
-
-
-def register_view(by: Person, world: World, ns: str, file: str, **more: Any) -> httpx.Response:
-    """Register a view."""
-    body = {"name": unique("again"), "metadata-location": file}
-    return by.post(f"{world.root}/namespaces/{ns}/register-view", body, **more)
-
-
-def key(world: World, location: str) -> str:
-    """Return the object key of a location."""
-    return location.removeprefix(f"s3://{world.bucket}/")
-
-
-def write(world: World, location: str, document: Any) -> str:
-    """Write a file directly to the store; return its location."""
-    world.s3.put_object(Bucket=world.bucket, Key=key(world, location), Body=json.dumps(document).encode())
-    return location
 
 
 def release(world: World, table: Table, by: Person, how: str = "unregister") -> None:
@@ -57,11 +33,6 @@ def release(world: World, table: Table, by: Person, how: str = "unregister") -> 
         assert by.post(f"{table.path}/unregister").status_code == 200
     else:
         assert by.delete(f"{table.path}?purgeRequested=false").status_code == 204
-
-
-def lake_location(world: World) -> str:
-    """Return an empty location."""
-    return f"s3://{world.bucket}/demo/{unique('raw')}"
 
 
 @pytest.fixture
@@ -328,13 +299,6 @@ def test_table_created_at_an_emptied_location_ends_earlier_claims(world: World, 
 
 
 # ---- adoption --------------------------------------------------------------------------------------------------------
-
-
-def brought(world: World) -> tuple[str, str]:
-    """Return (location, metadata file) of a table that another catalog created."""
-    sample = world.table(world.namespace())
-    at = lake_location(world)
-    return at, write(world, f"{at}/metadata/00003-a.metadata.json", {**sample.answer["metadata"], "location": at})
 
 
 def test_adoption_needs_manage_storage_and_an_explicit_request(world: World, creator: Person, own: str) -> None:

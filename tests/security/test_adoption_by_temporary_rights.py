@@ -11,12 +11,12 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.test_assumed_roles import acting, give
-from tests.contract.test_generic_tables import at
-from tests.contract.test_register import ADOPT
-from tests.contract.test_roles import make
-from tests.contract.test_views import create as create_view
-from tests.security.test_adoption import brought, lake_location, register, register_view, write
+from tests.support.stack.adoption import brought, lake_location, register, register_view, write
+from tests.support.stack.assumed_roles import acting, give
+from tests.support.stack.generic_tables import at
+from tests.support.stack.registrations import ADOPT
+from tests.support.stack.roles import make
+from tests.support.stack.views import create as create_view
 from tests.support.stack.world import Person, World, error_triple, unique
 
 REFUSED = (403, "WarehouseActionForbidden")

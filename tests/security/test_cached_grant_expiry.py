@@ -20,7 +20,7 @@ from gateway.db.engine.database import Database
 from gateway.db.resolver.caller import CLOCK, caller_of
 from gateway.db.resolver.resolver import DatabaseResolver
 from gateway.fga.cache import CachedRelationships
-from tests.security.test_revocation import assign, make_role
+from tests.support.stack.revocation import assign, make_role
 from tests.support.stack.world import World
 
 pytestmark = pytest.mark.chaos

@@ -14,12 +14,12 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.contract.test_data_policies import MASK, change, make, target
-from tests.contract.test_roles import add
-from tests.contract.test_roles import make as make_role
-from tests.contract.test_token_groups import give, take
 from tests.support.stack.columns import BATCH, wide
+from tests.support.stack.data_policies import MASK, change, make, target
 from tests.support.stack.lifecycle import until
+from tests.support.stack.roles import add
+from tests.support.stack.roles import make as make_role
+from tests.support.stack.token_groups import give, take
 from tests.support.stack.world import Person, Table, World, send_until_decided
 
 #: The first check is sent to OpenFGA, the second one can be answered from the cache.

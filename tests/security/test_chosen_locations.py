@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.contract.test_views import body as view_body
-from tests.security.test_locations import LAYOUTS, _warehouse
+from tests.support.stack.location_layouts import LAYOUTS, warehouse
+from tests.support.stack.views import body as view_body
 from tests.support.stack.world import SCHEMA, Person, World, error_triple, unique
 
 
@@ -17,7 +17,7 @@ class Places:
 
     def __init__(self, world: World, layout: str) -> None:
         self.world = world
-        self.root = _warehouse(world, **LAYOUTS[layout])
+        self.root = warehouse(world, **LAYOUTS[layout])
         self.base = ""
         self.folders: dict[str, str] = {}
         self.ids: dict[str, str] = {}

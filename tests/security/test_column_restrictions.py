@@ -16,10 +16,10 @@ import httpx
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.contract.test_views import body as view_body
 from tests.support.stack.columns import expiring_grant, give, readable, take, wide
 from tests.support.stack.exchanging import acting
 from tests.support.stack.lifecycle import fill
+from tests.support.stack.views import body as view_body
 from tests.support.stack.world import Person, Table, World, error_of, error_triple, unique
 
 HELD_BACK = {

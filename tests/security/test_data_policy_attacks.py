@@ -9,12 +9,12 @@ from uuid import uuid4
 
 import pytest
 
-from tests.contract.test_data_policies import change, make, target
-from tests.contract.test_roles import add
-from tests.contract.test_roles import make as make_role
-from tests.contract.test_token_groups import give
-from tests.security.test_adoption import register
+from tests.support.stack.adoption import register
 from tests.support.stack.columns import WIDE, wide
+from tests.support.stack.data_policies import change, make, target
+from tests.support.stack.roles import add
+from tests.support.stack.roles import make as make_role
+from tests.support.stack.token_groups import give
 from tests.support.stack.world import Person, Table, World, error_triple, send_until_decided, unique
 
 DELEGATION = {"X-Iceberg-Access-Delegation": "vended-credentials"}

@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.test_roles import make
 from tests.support.stack.exchanging import acting, send, unsigned
 from tests.support.stack.lifecycle import until
+from tests.support.stack.roles import make
 from tests.support.stack.world import Person, Table, World, error_triple
 
 

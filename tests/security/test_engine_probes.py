@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.contract.test_engine_probes import opened, passed, posted, shown
 from tests.support.stack.columns import give, wide
+from tests.support.stack.engine_probes import opened, passed, posted, shown
 from tests.support.stack.exchanging import acting
 from tests.support.stack.lifecycle import fill
 from tests.support.stack.world import Person, Table, World, error_of

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.security.test_data_policies import (
+from tests.support.stack.bound_policies import (
     DELEGATION,
     MASK,
     SIGN,

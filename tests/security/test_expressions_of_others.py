@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.contract.test_data_policies import MASK, change, make, target
 from tests.support.stack.columns import BATCH, wide
+from tests.support.stack.data_policies import MASK, change, make, target
 from tests.support.stack.exchanging import acting
 from tests.support.stack.world import Person, Table, World, error_of, send_until_decided
 

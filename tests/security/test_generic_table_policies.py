@@ -10,14 +10,14 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from tests.contract.test_data_policies import POLICY, change
-from tests.contract.test_data_policies import make as make_policy
-from tests.contract.test_generic_tables import at, create, key_in, make, rename
-from tests.contract.test_register import ADOPT
-from tests.security.test_data_policies import DELEGATION, MASK, ONE, bind, clean, engine
+from tests.support.stack.bound_policies import DELEGATION, MASK, ONE, bind, clean, engine
 from tests.support.stack.columns import BATCH
+from tests.support.stack.data_policies import POLICY, change
+from tests.support.stack.data_policies import make as make_policy
 from tests.support.stack.exchanging import acting
+from tests.support.stack.generic_tables import at, create, key_in, make, rename
 from tests.support.stack.lifecycle import fill
+from tests.support.stack.registrations import ADOPT
 from tests.support.stack.world import Person, World, error_of, send_until_decided
 
 __all__ = ["clean", "engine"]

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.security.test_revocation import make_role
+from tests.support.stack.revocation import make_role
 from tests.support.stack.world import Person, Table, World
 
 pytestmark = pytest.mark.servers

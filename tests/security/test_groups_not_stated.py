@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from tests.contract.test_data_policies import change, make, target
-from tests.contract.test_roles import ROLE
-from tests.contract.test_token_groups import give, of_group, partner
-from tests.security.test_data_policies import DELEGATION
-from tests.security.test_policies_follow_files import clean
+from tests.support.stack.bound_policies import DELEGATION
 from tests.support.stack.columns import wide
+from tests.support.stack.data_policies import change, make, target
+from tests.support.stack.policy_files import clean
 from tests.support.stack.providers import StubProvider
+from tests.support.stack.roles import ROLE
+from tests.support.stack.token_groups import give, of_group, partner
 from tests.support.stack.world import Person, World, error_triple, send_until_decided, unique
 
 __all__ = ["clean", "partner"]

@@ -8,27 +8,17 @@ guardrail.
 from __future__ import annotations
 
 import json
-import shutil
-import socket
-import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
-from uuid import uuid4
 
-import psutil
 import pytest
 
-from tests.contract.test_views import create as create_view
-from tests.support.rows.parts import free_port
-from tests.support.servers.toxic import second_gateway
-from tests.support.stack.world import POLICIES_APPLY_S, Person, Table, World, error_of, send_until_decided
+from tests.support.stack.policy_gateway import PolicyGateway, policy_gateway
+from tests.support.stack.views import create as create_view
+from tests.support.stack.world import Table, World, error_of, send_until_decided
 
 pytestmark = pytest.mark.servers
 
-_POLICIES = Path(__file__).parents[2] / "policies"
-_HEAD = "package gateway.guardrails.mine\n\n"
 _DENIALS = "denials[index] contains {} if {\n\tsome index, _ in input.questions\n\tfalse\n}\n"
 _OBLIGATIONS = "obligations[index] contains ENTRY if {\n\tsome index, _ in input.questions\n}\n"
 _DENIED = 'denial[index] contains {"code": "c", "message": "m"} if {\n\tsome index, _ in input.questions\n}\n'
@@ -53,61 +43,6 @@ DENIED = {
     "an index that is a text": 'denials["0"] contains {"code": "c", "message": "m"}\n',
 }
 _TIME = _DENIALS.replace("false", "time.parse_rfc3339_ns(input.actor.id) > 0")
-
-
-@contextmanager
-def _serving(world: World, port: int, policies: Path) -> Iterator[None]:
-    """Run the stack's OPA program on `port` with these policies and the stack's tokens."""
-    own = psutil.Process(world.ready.pids["opa"][0])
-    argv = [each if not each.startswith("--addr=") else f"--addr=127.0.0.1:{port}" for each in own.cmdline()]
-    environment = own.environ() | {"LAKEGATE_OPA_REVISION": str(uuid4())}
-    process = subprocess.Popen(argv, cwd=policies, env=environment, stdout=subprocess.DEVNULL)
-    try:
-        deadline = time.monotonic() + 120
-        while True:
-            assert process.poll() is None, "the OPA process ended"
-            assert time.monotonic() < deadline, "OPA did not listen before the deadline"
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.02)
-        yield
-    finally:
-        process.terminate()
-        process.wait(timeout=60)
-
-
-class PolicyGateway:
-    """A gateway whose OPA a test starts with a guardrail under test."""
-
-    def __init__(self, world: World, port: int, admin: Person, policies: Path) -> None:
-        self.admin, self.policies = admin, policies
-        self._world, self._port = world, port
-
-    @contextmanager
-    def guarded(self, text: str) -> Iterator[None]:
-        file = self.policies / "gateway" / "guardrails" / "mine.rego"
-        file.write_text(_HEAD + text)
-        try:
-            with _serving(self._world, self._port, self.policies):
-                time.sleep(POLICIES_APPLY_S)
-                yield
-        finally:
-            file.unlink()
-
-
-@contextmanager
-def policy_gateway(world: World, folder: Path) -> Iterator[PolicyGateway]:
-    """Run the gateway with policies of its own in `folder`."""
-    policies = Path(shutil.copytree(_POLICIES, folder / "policies"))
-    port = free_port()
-    with ExitStack() as held:
-        with _serving(world, port, policies):
-            started = second_gateway(world.ready, folder / "gateway.log", OPA__URL=f"http://127.0.0.1:{port}")
-            base, _ = held.enter_context(started)
-        admin = Person("admin", world.admin.id, world.admin.token, base)
-        held.callback(admin.http.close)
-        yield PolicyGateway(world, port, admin, policies)
 
 
 @pytest.fixture(scope="module")

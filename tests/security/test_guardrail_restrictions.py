@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.security.test_guardrail_output import PolicyGateway, policy_gateway
 from tests.support.stack.columns import wide
 from tests.support.stack.exchanging import acting
+from tests.support.stack.policy_gateway import PolicyGateway, policy_gateway
 from tests.support.stack.world import Person, World, error_of, send_until_decided
 
 pytestmark = pytest.mark.servers

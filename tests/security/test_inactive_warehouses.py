@@ -12,9 +12,9 @@ import time
 import httpx
 import pytest
 
-from tests.security.test_revocation import Readers, hits, other, readers
 from tests.support.stack import warehouses
 from tests.support.stack.lifecycle import until
+from tests.support.stack.revocation import Readers, hits, other, readers
 from tests.support.stack.world import World, error_triple
 
 pytestmark = pytest.mark.chaos

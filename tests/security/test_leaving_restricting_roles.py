@@ -10,12 +10,12 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.test_data_policies import change, make, target
-from tests.contract.test_roles import ROLE, add
-from tests.contract.test_roles import make as make_role
-from tests.security.test_data_policies import DELEGATION
-from tests.security.test_policies_follow_files import clean
+from tests.support.stack.bound_policies import DELEGATION
 from tests.support.stack.columns import wide
+from tests.support.stack.data_policies import change, make, target
+from tests.support.stack.policy_files import clean
+from tests.support.stack.roles import ROLE, add
+from tests.support.stack.roles import make as make_role
 from tests.support.stack.world import Person, Table, World, error_triple, send_until_decided, unique
 
 __all__ = ["clean"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.contract.test_live_credentials import credentials, entries, own, reader
+from tests.support.stack.live_credentials import credentials, entries, own, reader
 from tests.support.stack.world import Person, Table, World, error_triple, unique
 
 PRINCIPAL = "/management/v1/live-credentials"

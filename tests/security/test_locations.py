@@ -11,39 +11,15 @@ import pytest
 from botocore.exceptions import ClientError
 
 from gateway.storage.s3.location import SCHEME
+from tests.support.stack.location_layouts import LAYOUTS, warehouse
 from tests.support.stack.world import SCHEMA, Table, World, error_triple, send_until_decided, unique
-
-
-def _warehouse(world: World, **more: Any) -> str:
-    """Create a warehouse and return its root path."""
-    credential = {
-        "type": "s3",
-        "credential-type": "access-key",
-        "access-key-id": world.ready.s3.access_key,
-        "secret-access-key": world.ready.s3.secret_key,
-    }
-    profile = {**world.ready.s3.profile, "bucket": world.bucket, "key-prefix": unique("wh"), **more}
-    body = {"warehouse-name": unique("wh"), "storage-profile": profile, "storage-credential": credential}
-    made = world.admin.post("/management/v1/warehouse", body)
-    assert made.status_code == 201, made.text
-    return f"/catalog/v1/{made.json()['warehouse-id']}"
-
-
-#: Layouts of the default locations of a warehouse's tables.
-LAYOUTS: dict[str, dict[str, Any]] = {
-    "default": {},
-    "tabular-only": {"storage-layout": {"type": "tabular-only", "tabular": "{name}-{uuid}"}},
-    "full-hierarchy": {
-        "storage-layout": {"type": "full-hierarchy", "namespace": "{name}-{uuid}", "tabular": "{name}-{uuid}"}
-    },
-}
 
 
 @pytest.mark.threat("LG-LOC-16")
 def test_table_cannot_claim_the_folder_of_a_namespace(world: World) -> None:
     """With namespaces in the path, a user that creates one table could claim the parent folder of all tables."""
     layout = {"type": "full-hierarchy", "namespace": "{name}-{uuid}", "tabular": "{name}-{uuid}"}
-    root = _warehouse(world, **{"storage-layout": layout})
+    root = warehouse(world, **{"storage-layout": layout})
     assert world.admin.post(f"{root}/namespaces", {"namespace": ["n"]}).status_code == 200
     tables = f"{root}/namespaces/n/tables"
     sample = world.admin.post(tables, {"name": "sample", "schema": SCHEMA, "stage-create": True}).json()
@@ -69,7 +45,7 @@ def test_table_cannot_claim_the_folder_of_a_namespace(world: World) -> None:
 @pytest.mark.parametrize("kind", LAYOUTS)
 def test_namespace_location_never_places_a_table_inside_another(world: World, kind: str) -> None:
     """A namespace may name any location in its warehouse, but no table is created inside another one."""
-    root = _warehouse(world, **LAYOUTS[kind])
+    root = warehouse(world, **LAYOUTS[kind])
     assert world.admin.post(f"{root}/namespaces", {"namespace": ["n"]}).status_code == 200
     victim = world.admin.post(f"{root}/namespaces/n/tables", {"name": "victim", "schema": SCHEMA})
     folder = victim.json()["metadata"]["location"]
@@ -88,7 +64,7 @@ def test_namespace_location_never_places_a_table_inside_another(world: World, ki
 
 @pytest.mark.threat("LG-LOC-18")
 def test_racing_default_and_explicit_locations_never_overlap(world: World) -> None:
-    root = _warehouse(world)
+    root = warehouse(world)
     made = world.admin.post(f"{root}/namespaces", {"namespace": ["n"]}).json()
     folder = f"{made['properties']['location']}{unique('folder')}"
 

@@ -19,7 +19,7 @@ import httpx
 import psutil
 import pytest
 
-from tests.contract.test_register import adopt, adopt_view, foreign
+from tests.support.stack.registrations import adopt, adopt_view, foreign
 from tests.support.stack.world import SCHEMA, Table, World, error_triple, unique
 
 pytestmark = pytest.mark.chaos

@@ -14,11 +14,11 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.test_generic_tables import make as make_generic
-from tests.contract.test_namespace_moves import move as move_namespace
-from tests.contract.test_roles import make as make_role
-from tests.contract.test_views import create as create_view
+from tests.support.stack.generic_tables import make as make_generic
 from tests.support.stack.lifecycle import soft_world, undrop
+from tests.support.stack.namespace_moves import move as move_namespace
+from tests.support.stack.roles import make as make_role
+from tests.support.stack.views import create as create_view
 from tests.support.stack.world import Person, World, error_triple, send_until_decided, unique
 
 KINDS = pytest.mark.parametrize("kind", ["table", "view", "generic-table"])

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.test_definer_views import OWNER, grant_view, load, referenced, through, view_id
-from tests.contract.test_roles import add, make
-from tests.contract.test_views import body, create, replace
 from tests.support.servers.toxic import second_gateway
+from tests.support.stack.definer_views import OWNER, grant_view, load, referenced, through, view_id
 from tests.support.stack.exchanging import delegating
+from tests.support.stack.roles import add, make
+from tests.support.stack.views import body, create, replace
 from tests.support.stack.world import Person, Table, World, error_triple, unique
 
 pytestmark = pytest.mark.servers

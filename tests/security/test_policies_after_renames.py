@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support.stack.namespace_moves import move_namespace
 from tests.support.stack.world import POLICIES_APPLY_S, SCHEMA, World, send_until_decided, unique
 
 _KEYS = {"X-Iceberg-Access-Delegation": "vended-credentials"}
@@ -63,12 +64,6 @@ def table_in(world: World, namespace: str) -> None:
     body = {"name": "t", "schema": SCHEMA}
     made = send_until_decided(lambda: world.admin.post(f"{world.root}/namespaces/{namespace}/tables", body))
     assert made.status_code == 200, made.text
-
-
-def move_namespace(world: World, name: str, to: list[str]) -> None:
-    path = f"/management/v1/warehouse/{world.warehouse}/namespace/{world.namespace_id(name)}/move"
-    done = send_until_decided(lambda: world.admin.post(path, {"destination": to}))
-    assert done.status_code in (200, 204), done.text
 
 
 @pytest.mark.threat("LG-DEC-31")

@@ -3,29 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-
 import pytest
 
-from tests.contract.test_data_policies import POLICY, change, loads, make, target
-from tests.contract.test_tags import TAG, attach, define, tags_path
-from tests.security.test_adoption import register
 from tests.support.stack.columns import evolve, wide
+from tests.support.stack.data_policies import POLICY, change, loads, make, target
+from tests.support.stack.policy_files import again, at, clean, owner
+from tests.support.stack.tags import TAG, attach, define, tags_path
 from tests.support.stack.world import Person, Table, World, error_triple, unique
 
-
-@pytest.fixture(autouse=True)
-def clean(world: World) -> Iterator[None]:
-    """Remove all policies after the test."""
-    yield
-    world.remove_policies()
-
-
-@pytest.fixture
-def owner(world: World) -> Person:
-    """Return a user without rights."""
-    return world.stranger("owner")
+__all__ = ["clean", "owner"]
 
 
 def owned(world: World, owner: Person) -> tuple[str, Table]:
@@ -33,20 +19,6 @@ def owned(world: World, owner: Person) -> tuple[str, Table]:
     ns = world.namespace()
     world.grant("ownership", owner, "namespace", world.namespace_id(ns))
     return ns, wide(world, ns, by=owner)
-
-
-def again(world: World, owner: Person, table: Table, **more: object) -> Table:
-    """Register the last metadata file of a table in another namespace of the owner."""
-    ns, name = world.namespace(), unique("again")
-    world.grant("ownership", owner, "namespace", world.namespace_id(ns))
-    answer = register(owner, world, ns, table.answer["metadata-location"], name, **more)
-    assert answer.status_code == 200, answer.text
-    return at(world, ns, name, table)
-
-
-def at(world: World, ns: str, name: str, table: Table) -> Table:
-    """Return the table under another name."""
-    return replace(table, namespace=ns, name=name, path=f"{world.root}/namespaces/{ns}/tables/{name}")
 
 
 @pytest.mark.parametrize("level", ["table", "namespace", "tag", "tag of the namespace"])

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.contract.test_data_policies import POLICY, change, loads, make, revision, target
-from tests.security.test_adoption import register
-from tests.security.test_policies_after_renames import move_namespace
-from tests.security.test_policies_follow_files import at
+from tests.support.stack.adoption import register
 from tests.support.stack.columns import wide
+from tests.support.stack.data_policies import POLICY, change, loads, make, revision, target
+from tests.support.stack.namespace_moves import move_namespace
+from tests.support.stack.policy_files import at
 from tests.support.stack.world import Person, Table, World, error_triple, send_until_decided, unique
 
 _KEYS = {"X-Iceberg-Access-Delegation": "vended-credentials"}

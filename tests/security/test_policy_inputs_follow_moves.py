@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.contract.test_data_policies import change, loads, make
-from tests.contract.test_tags import attach, define, tags_path
-from tests.security.test_adoption import register
-from tests.security.test_policies_follow_files import again, at, clean, owner
+from tests.support.stack.adoption import register
 from tests.support.stack.columns import wide
+from tests.support.stack.data_policies import change, loads, make
+from tests.support.stack.policy_files import again, at, clean, owner
+from tests.support.stack.tags import attach, define, tags_path
 from tests.support.stack.world import Person, Table, World, send_until_decided
 
 __all__ = ["clean", "owner"]

@@ -10,14 +10,14 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.test_data_policies import POLICY, change, make, target
-from tests.contract.test_tags import attach, define, tags_path
-from tests.contract.test_views import body as view_body
-from tests.security.test_adoption import register
-from tests.security.test_policies_after_renames import move_namespace
-from tests.security.test_policies_follow_files import at, clean, owner
+from tests.support.stack.adoption import register
 from tests.support.stack.columns import WIDE, wide
+from tests.support.stack.data_policies import POLICY, change, make, target
 from tests.support.stack.lifecycle import soft_world, undrop
+from tests.support.stack.namespace_moves import move_namespace
+from tests.support.stack.policy_files import at, clean, owner
+from tests.support.stack.tags import attach, define, tags_path
+from tests.support.stack.views import body as view_body
 from tests.support.stack.world import Person, Table, World, error_triple, send_until_decided, unique
 
 __all__ = ["clean", "owner"]

@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 
 from tests.integration.conftest import _up
-from tests.security.test_refused_vending import (
+from tests.support.servers.gcs_emulator import Emulator, gcs_emulator, google_tokens, service_account_key
+from tests.support.servers.toxic import second_gateway
+from tests.support.stack.refused_vending import (
     ENTRY_POINTS,
     REFUSED,
     Target,
@@ -23,8 +25,6 @@ from tests.security.test_refused_vending import (
     property_keys,
     refuse_without_change,
 )
-from tests.support.servers.gcs_emulator import Emulator, gcs_emulator, google_tokens, service_account_key
-from tests.support.servers.toxic import second_gateway
 from tests.support.stack.warehouses import WAREHOUSE
 from tests.support.stack.world import Person, World, unique
 

@@ -13,8 +13,8 @@ from uuid import UUID
 import httpx
 import pytest
 
-from tests.security.test_data_policies import bind as bind_policy
 from tests.support.stack import warehouses
+from tests.support.stack.bound_policies import bind as bind_policy
 from tests.support.stack.lifecycle import soft_world
 from tests.support.stack.remote_signing import REMOTE_SIGNING, SignedTable
 from tests.support.stack.world import SCHEMA, Person, Table, World, error_triple, send_until_decided, unique

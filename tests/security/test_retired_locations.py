@@ -11,9 +11,9 @@ from uuid import UUID
 import httpx
 import pytest
 
-from tests.contract.test_register import ADOPT
-from tests.contract.test_views import create as create_view
-from tests.security.test_locations import _warehouse
+from tests.support.stack.location_layouts import warehouse
+from tests.support.stack.registrations import ADOPT
+from tests.support.stack.views import create as create_view
 from tests.support.stack.world import SCHEMA, Person, Table, World, error_triple, unique
 
 HIERARCHY = {"type": "full-hierarchy", "namespace": "{name}-{uuid}", "tabular": "{name}-{uuid}"}
@@ -270,7 +270,7 @@ def test_dropped_table_location_is_blocked_for_all_creations_while_keys_live(wor
 def test_files_below_a_namespace_folder_are_registered_but_not_the_folder(
     world: World,
 ) -> None:
-    root = _warehouse(world, **{"storage-layout": HIERARCHY})
+    root = warehouse(world, **{"storage-layout": HIERARCHY})
     made = world.admin.post(f"{root}/namespaces", {"namespace": ["n"]}).json()["properties"]
     folder = f"{made['location']}n-{made['namespace_id']}"
     metadata = world.table(world.namespace()).answer["metadata"]

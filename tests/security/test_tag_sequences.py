@@ -22,11 +22,11 @@ from gateway.db.policies.policy_inputs import inputs_within
 from gateway.obligations.binding_columns import TableColumns
 from gateway.obligations.columns import columns_of
 from gateway.obligations.data_policies import Mask, PolicyInputs
-from tests.contract.test_data_policies import POLICY, change, loads, make, target
-from tests.contract.test_tags import EVERYWHERE, TAG, attach, define, detach, tags_path
-from tests.security.test_adoption import register
-from tests.security.test_policies_follow_files import at, owner
+from tests.support.stack.adoption import register
 from tests.support.stack.columns import wide
+from tests.support.stack.data_policies import POLICY, change, loads, make, target
+from tests.support.stack.policy_files import at, owner
+from tests.support.stack.tags import EVERYWHERE, TAG, attach, define, detach, tags_path
 from tests.support.stack.world import Loop, Person, Table, World, send_until_decided, unique
 
 __all__ = ["owner"]

@@ -10,8 +10,8 @@ from uuid import uuid4
 
 import pytest
 
-from tests.contract.test_tags import TAG, attach, define, detach, enumerated, search, shown, tags_path
 from tests.support.stack.columns import give
+from tests.support.stack.tags import TAG, attach, define, detach, enumerated, search, shown, tags_path
 from tests.support.stack.world import World, error_triple, unique
 
 

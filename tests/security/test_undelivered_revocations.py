@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.contract.test_data_policies import change, make, target
 from tests.support.rows.parts import Proxy
 from tests.support.servers.toxic import second_gateway
 from tests.support.stack.columns import give, grants_path, wide
+from tests.support.stack.data_policies import change, make, target
 from tests.support.stack.exchanging import acting
 from tests.support.stack.world import Loop, Person, Table, World, send_until_decided, unique
 

@@ -19,32 +19,8 @@ import httpx
 import psutil
 import pytest
 
+from tests.support.stack.large_tables import LARGE, MIB, about, make_large
 from tests.support.stack.world import Person, Table, World, send_until_decided, unique
-
-MIB = 1024 * 1024
-LARGE = 8 * MIB
-
-
-def make_large(world: World, *tables: Table) -> None:
-    """Enlarge the stored documents of the tables to 8 MiB by blanks between two members.
-
-    Each document gets a metadata location of its own, as every document has.
-    """
-    for table in tables:
-        done = world.sql(
-            "update tables set metadata_location = metadata_location || '.large', "
-            "metadata = convert_to('{' || repeat(' ', $2) || "
-            "substr(convert_from(metadata, 'UTF8'), 2), 'UTF8') where location = $1 returning octet_length(metadata)",
-            table.location,
-            LARGE,
-        )
-        assert done[0][0] > LARGE
-
-
-def about(world: World, table: Table, action: str = "read_data") -> dict[str, Any]:
-    """Return a check about the caller on a table by its name."""
-    named = {"warehouse-id": world.warehouse, "namespace": [table.namespace], "table": table.name}
-    return {"operation": {"table": {**named, "action": action}}}
 
 
 def batch(by: Person, checks: list[dict[str, Any]]) -> httpx.Response:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find tests that compare nothing. Such a test fails only if the code raises an error that nobody expected."""
+"""Find tests that compare nothing, and test files that import other test files.
+
+A test that compares nothing fails only if the code raises an unexpected error.
+"""
 
 from __future__ import annotations
 
@@ -71,3 +74,34 @@ def test_a_test_without_assertion_is_named(keyword: str, body: str, named: bool)
     helpers = "def inner(x):\n    assert x\n\ndef check(x):\n    inner(x)\n\ndef calls_nothing(x):\n    print(x)\n"
     sources = [("helpers.py", helpers), ("test_a.py", f"{keyword} test_it():\n    {body}\n")]
     assert without_assertion(sources) == (["test_a.py::test_it"] if named else [])
+
+
+def imported_tests(text: str) -> list[str]:
+    """Return the test files that a file imports, as modules."""
+    modules: list[str] = []
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Import():
+                modules += [each.name for each in node.names]
+            case ast.ImportFrom(module=str(module)):
+                modules += [module, *(f"{module}.{each.name}" for each in node.names)]
+    return [each for each in modules if ".test_" in each and (TESTS.parent / f"{each.replace('.', '/')}.py").exists()]
+
+
+def test_no_file_imports_a_test_file() -> None:
+    files = [file for file in sorted(TESTS.rglob("*.py")) if imported_tests(file.read_text())]
+    assert files == [], "move what they share to a module of tests/support"
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("from tests.unit.test_assertions import TESTS", True),
+        ("from tests.unit import test_assertions", True),
+        ("import tests.unit.test_assertions", True),
+        ("from tests.support import clock", False),
+        ("from tests.support.stack.golden_matrix import test_privileges_of_a_row_allow_exactly_its_actions", False),
+    ],
+)
+def test_an_import_of_a_test_file_is_found(line: str, found: bool) -> None:
+    assert imported_tests(f"def late():\n    {line}\n") == (["tests.unit.test_assertions"] if found else [])

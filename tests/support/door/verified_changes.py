@@ -6,10 +6,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final, get_args
 
 import msgspec
 
+from gateway.features.approvals.change_proposals import ChangingPermit
 from gateway.verification.port import ChangeKind, ProposedChange, Verdict
 
 Fields = Sequence[Mapping[str, Any]]
@@ -95,3 +96,8 @@ class Scripted:
     async def close(self) -> None:
         """Record the call."""
         self.closed = True
+
+
+(_OPERATIONS,) = get_args(ChangingPermit)
+JUDGED: Final = frozenset(each.__name__ for each in get_args(_OPERATIONS))
+"""The operations whose permits the verifiers accept. `test_every_verified_operation.py` runs each of them."""

@@ -22,13 +22,13 @@ import pyarrow as pa
 
 from lakegate.restrictions.actions import Action
 from lakegate.spark.sources import default_directory
-from tests.contract.test_data_policies import POLICY, change, make
-from tests.contract.test_roles import add
-from tests.contract.test_tags import attach, define, tags_path
 from tests.support.engines.lake import catalog_of
 from tests.support.policies.policy_agreement import values_of
 from tests.support.policies.reference_policies import masked
 from tests.support.stack.columns import give
+from tests.support.stack.data_policies import POLICY, change, make
+from tests.support.stack.roles import add
+from tests.support.stack.tags import attach, define, tags_path
 from tests.support.stack.world import Person, World, send_until_decided, unique
 
 Cells: TypeAlias = dict[str, Any]

@@ -23,12 +23,12 @@ from pyiceberg.typedef import Record
 
 from lakegate.restrictions.actions import Action, applies
 from lakegate.restrictions.predicates import And, Compare, Constant, In, IsNan, IsNull, Not, Or, Predicate, field_ids
-from tests.contract.test_data_policies import POLICY, change, make
-from tests.contract.test_tags import attach, define, detach, tags_path
 from tests.support.engines.lake import catalog_of
 from tests.support.engines.policy_site import Cells, cells, delete_policy
 from tests.support.policies.policy_agreement import COLUMNS, arrow_of, random_predicate, random_rows, random_value
 from tests.support.policies.reference_policies import keeps, masked, merged
+from tests.support.stack.data_policies import POLICY, change, make
+from tests.support.stack.tags import attach, define, detach, tags_path
 from tests.support.stack.world import Person, World, send_until_decided, unique
 
 FIELDS = tuple(range(1, 13))

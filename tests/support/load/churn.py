@@ -10,9 +10,9 @@ from typing import Any
 
 import httpx
 
-from tests.contract.test_views import body as view_body
-from tests.contract.test_views import replace
 from tests.support.load.appends import append, new_snapshot_id
+from tests.support.stack.views import body as view_body
+from tests.support.stack.views import replace
 from tests.support.stack.world import SCHEMA, unique
 
 _PURGE = "purgeRequested"

@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx
 
-from tests.contract.test_views import body as view_body
+from tests.support.stack.views import body as view_body
 from tests.support.stack.world import SCHEMA, unique
 
 _PATIENCE = 60.0

@@ -44,3 +44,22 @@ async def count_waiting(database: Database, sink: str) -> int:
             text("select count(*) from event_deliveries where sink = :sink"), {"sink": sink}
         )
         return int(found.scalar_one())
+
+
+class Counts:
+    """Observer that keeps the counts."""
+
+    def __init__(self) -> None:
+        self.failures: list[str] = []
+        self.counted: dict[str, tuple[int, int]] = {}
+
+    def events_delivered(self, sink: str, count: int) -> None:
+        """Ignore it."""
+
+    def event_failed(self, sink: str, reason: str) -> None:
+        """Keep the reason."""
+        self.failures.append(reason)
+
+    def events_counted(self, sink: str, waiting: int, dead_letters: int, oldest_seconds: float) -> None:
+        """Keep the numbers."""
+        self.counted[sink] = (waiting, dead_letters)

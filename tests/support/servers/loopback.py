@@ -44,8 +44,11 @@ def as_json(status: int, content: Any) -> Reply:
 
 
 @contextmanager
-def serving(reply: Callable[[Request], Reply], tls: ssl.SSLContext | None = None) -> Iterator[Service]:
-    """Answer every request with `reply`, over TLS if a context is given. Each connection has a thread."""
+def serving(reply: Callable[[Request], Reply | None], tls: ssl.SSLContext | None = None) -> Iterator[Service]:
+    """Answer every request with `reply`, over TLS if a context is given. Each connection has a thread.
+
+    If `reply` returns None, the server closes the connection without an answer.
+    """
     service = Service()
 
     class Handler(BaseHTTPRequestHandler):
@@ -62,7 +65,11 @@ def serving(reply: Callable[[Request], Reply], tls: ssl.SSLContext | None = None
                 self.close_connection = True
                 return
             service.seen.append(request)
-            status, more, content = reply(request)
+            answer = reply(request)
+            if answer is None:
+                self.close_connection = True
+                return
+            status, more, content = answer
             self.send_response(status)
             for name, value in {**more, "content-length": str(len(content))}.items():
                 self.send_header(name, value)

@@ -11,6 +11,8 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
 from tests.support.rows.parts import free_port
 from tests.support.servers.openfga_program import openfga_program
 
@@ -58,3 +60,10 @@ def _wait_until_serving(url: str, process: subprocess.Popen[bytes]) -> None:
         except (urllib.error.URLError, OSError):
             time.sleep(0.05)
     raise AssertionError(f"{url} did not answer within {_START_SECONDS} seconds")
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    """Run an OpenFGA with its tuples in memory."""
+    with openfga_in_memory() as address:
+        yield address

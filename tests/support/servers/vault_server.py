@@ -9,15 +9,15 @@ version 2. Tests can seal it, expire tokens, and lose answers.
 from __future__ import annotations
 
 import json
-import threading
 import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.support.servers.loopback import Reply, Request, as_json, serving
 
 USER, PASSWORD = "lakegate", "correct horse battery"
 ROLE_ID, SECRET_ID = "3e1f-role", "9c2b-secret-id-of-the-role"
@@ -85,48 +85,31 @@ class _Refused(Exception):
         self.body = {"errors": list(errors)} if data is None else {"data": data}
 
 
-class _Handler(BaseHTTPRequestHandler):
+@dataclass(frozen=True)
+class _Api:
     state: VaultServer
-    protocol_version = "HTTP/1.1"
 
-    def log_message(self, format: str, *args: Any) -> None:
-        """Write no access log."""
-
-    def _serve(self) -> None:
-        state, method = self.state, self.command
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        path = self.path.removeprefix("/v1/").partition("?")[0]
-        state.requests.append((method, path))
-        state.namespaces.add(self.headers.get("X-Vault-Namespace"))
+    def reply(self, request: Request) -> Reply | None:
+        state = self.state
+        path = request.path.removeprefix("/v1/")
+        state.requests.append((request.method, path))
+        state.namespaces.add(request.headers.get("x-vault-namespace"))
         time.sleep(state.delay)
+        if state.redirect:
+            return 307, {"location": f"{state.redirect}{request.path}"}, b""
         try:
-            status, answer = self._answer(method, path, json.loads(body) if body else {})
+            status, answer = self._answer(request, path, json.loads(request.body) if request.body else {})
         except _Refused as refused:
             status, answer = refused.status, refused.body
             if state.echo and "errors" in answer:
                 answer["errors"].append(state.echo)
         if state.lost_answers and path.partition("/")[0] != "auth":
             state.lost_answers -= 1
-            self.close_connection = True
-            return
-        self._send(status, answer)
+            return None
+        return (status, {}, b"") if answer is None else as_json(status, answer)
 
-    do_GET = do_POST = do_PUT = do_DELETE = _serve
-
-    def _send(self, status: int, answer: Any) -> None:
-        content = b"" if answer is None else json.dumps(answer).encode()
-        self.send_response(status)
-        if status == 307:
-            self.send_header("Location", f"{self.state.redirect}{self.path}")
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def _answer(self, method: str, path: str, body: dict[str, Any]) -> tuple[int, Any]:
+    def _answer(self, request: Request, path: str, body: dict[str, Any]) -> tuple[int, Any]:
         state = self.state
-        if state.redirect:
-            return 307, None
         if state.sealed:
             raise _Refused(503, "Vault is sealed")
         if state.errors:
@@ -134,17 +117,18 @@ class _Handler(BaseHTTPRequestHandler):
             raise _Refused(500, "internal error")
         if path.startswith("auth/") and "/login" in path:
             return 200, {"auth": self._login(path, body)}
-        token = state.tokens.get(self.headers.get("X-Vault-Token") or "")
+        sent = request.headers.get("x-vault-token") or ""
+        token = state.tokens.get(sent)
         if token is None or time.monotonic() >= token.ends:
             raise _Refused(403, "permission denied")
-        if (method, path) == ("POST", "auth/token/renew-self"):
-            return 200, {"auth": self._renewed(token)}
-        if (method, path) == ("POST", "sys/capabilities-self"):
+        if (request.method, path) == ("POST", "auth/token/renew-self"):
+            return 200, {"auth": self._renewed(token, sent)}
+        if (request.method, path) == ("POST", "sys/capabilities-self"):
             found = {each: list(self._rights(each)) or ["deny"] for each in body["paths"]}
             return 200, {**found, "data": found}
         if path.startswith("sys/internal/ui/mounts/"):
             return 200, {"data": self._mount(path.removeprefix("sys/internal/ui/mounts/"))}
-        return self._kv(method, path, body)
+        return self._kv(request.method, path, body)
 
     def _login(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """Log in (api-docs/auth/userpass, approle and kubernetes, each section "Login")."""
@@ -164,11 +148,10 @@ class _Handler(BaseHTTPRequestHandler):
         state.tokens[value] = _Token(now + state.lease_seconds, now + state.longest_seconds, state.lease_seconds)
         return {"client_token": value, "lease_duration": state.lease_seconds, "renewable": True}
 
-    def _renewed(self, token: _Token) -> dict[str, Any]:
+    def _renewed(self, token: _Token, value: str) -> dict[str, Any]:
         """Renew a token (api-docs/auth/token, section "Renew a token (self)")."""
         now = time.monotonic()
         token.ends = min(now + token.period, token.last_end)
-        value = self.headers["X-Vault-Token"]
         return {"client_token": value, "lease_duration": max(0, int(token.ends - now)), "renewable": True}
 
     def _rights(self, path: str) -> tuple[str, ...]:
@@ -223,14 +206,6 @@ class _Handler(BaseHTTPRequestHandler):
 def vault_server() -> Iterator[VaultServer]:
     """Start a server on a free port of the loopback address."""
     state = VaultServer()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"state": state}))
-    server.daemon_threads = True
-    state.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
+    with serving(_Api(state).reply) as service:
+        state.url = service.url
         yield state
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join(10)

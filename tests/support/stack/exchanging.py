@@ -62,3 +62,12 @@ def delegating(world: World, engine: Person, kind: str, id: str) -> Iterator[Non
         yield
     finally:
         world.revoke("delegate", engine, kind, id)
+
+
+def last_record(world: World, operation: str) -> str:
+    """Return the newest audit record of an operation."""
+    rows = world.sql(
+        "select convert_from(record, 'UTF8') as record from audit_log where operation = $1 order by at desc limit 1",
+        operation,
+    )
+    return str(rows[0]["record"])

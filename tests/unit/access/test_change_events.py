@@ -25,7 +25,7 @@ from gateway.access.events.change_event import (
     MovedObject,
     NoEvent,
 )
-from gateway.access.events.event_building import NewEvent, events_of
+from gateway.access.events.event_building import events_of
 from gateway.access.nouns.refs import WarehouseRef
 from gateway.access.operation import OPERATIONS, ChangeOperation, Operation
 from gateway.access.operations.namespaces import CreateNamespace, DropNamespace, MoveNamespace
@@ -40,6 +40,7 @@ from gateway.access.operations.warehouses import (
 )
 from gateway.iceberg.wire import CreateNamespaceRequest
 from tests.support.door import world
+from tests.support.door.change_events import CHANGES, NEW, events_of_example
 from tests.support.door.examples import EXAMPLES
 from tests.support.door.world import DoorFixture, request_context
 
@@ -48,24 +49,10 @@ REFERENCE = {
     "createTable", "registerTable", "updateTable", "dropTable", "renameTable", "createView", "updateView", "dropView",
     "renameView", "createGenericTable", "dropGenericTable", "renameGenericTable", "undropTabulars",
 }  # fmt: skip
-NEW = {
-    "table_id": str(UUID(int=1)), "view_id": str(UUID(int=2)), "generic_table_id": str(UUID(int=3)),
-    "namespace_id": str(UUID(int=4)), "warehouse_id": str(UUID(int=5)), "role_id": str(UUID(int=6)),
-    "tag_id": str(UUID(int=9)),
-    "project_id": str(UUID(int=7)), "scim_id": str(UUID(int=8)),
-    "data_policy_id": str(UUID(int=10)),
-}  # fmt: skip
-CHANGES = [example.operation for example in EXAMPLES if isinstance(example.operation, ChangeOperation)]
 
 
 def _example(kind: type[Operation]) -> Any:
     return next(example.operation for example in EXAMPLES if type(example.operation) is kind)
-
-
-async def events_of_example(operation: Operation, **detail: str) -> tuple[NewEvent, ...]:
-    permit = await DoorFixture().door.admit(request_context(), operation)
-    permit.pending_audit.add_details(**detail)
-    return events_of(permit)
 
 
 @pytest.mark.parametrize("operation", CHANGES, ids=lambda each: type(each).__name__)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from gateway.access.events.event_redaction import REDACTED, is_secret_name, without_secrets
 from gateway.access.operation import ChangeOperation
-from tests.unit.access.test_change_events import CHANGES, NEW, events_of_example
+from tests.support.door.change_events import CHANGES, NEW, events_of_example
 
 WORDS = (
     "secret", "password", "passwd", "passphrase", "token", "credential", "access-key", "access.key.id", "account_key",

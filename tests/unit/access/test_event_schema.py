@@ -13,7 +13,7 @@ import jsonschema_rs
 import pytest
 
 from gateway.access.audit.issued_credential import IssuedCredential
-from gateway.access.events.event_building import POLICY_LOST, NewEvent, event_of_issued, events_of
+from gateway.access.events.event_building import POLICY_LOST, event_of_issued, events_of
 from gateway.access.events.event_schema import SCHEMA_FILE, declared_types, schema
 from gateway.access.events.unrequested_events import (
     MODEL_ACTIVATED,
@@ -28,31 +28,9 @@ from gateway.access.operation import ChangeOperation
 from gateway.access.operations.tables import CreateTable
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.db.engine.policy_loss import Loss, announce
-from gateway.events.cloud_events import structured
-from gateway.events.port import Event
 from gateway.obligations.data_policies import AppliesTo
 from tests.support.door import world
-from tests.unit.access.test_change_events import CHANGES, NEW, events_of_example
-
-SOURCE = "uri:iceberg-catalog-service:lake.example"
-
-
-def as_sent(event: NewEvent) -> dict[str, Any]:
-    """Return what a sink receives, made by the SDK of CloudEvents."""
-    stored = Event(
-        id=event.id,
-        source=SOURCE,
-        type=event.type,
-        time=datetime(2026, 1, 2, tzinfo=UTC),
-        key=event.key,
-        attributes=dict(event.attributes),
-        data=event.data,
-    )
-    sent: dict[str, Any] = json.loads(structured(stored))
-    for attribute in ("name", "namespace"):
-        # A representation of a Python value, as `('ns',)` or `Namespace(levels=…)`, is no name.
-        assert not re.search(r"[(){}\[\]'\"]|^None$|=", sent.get(attribute, "")), sent
-    return sent
+from tests.support.door.change_events import CHANGES, NEW, as_sent, events_of_example
 
 
 @pytest.fixture(scope="module")

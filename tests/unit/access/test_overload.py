@@ -15,20 +15,7 @@ from gateway.access.nouns.authz_errors import Overloaded, ShareExceeded
 from gateway.access.shares.fair_slots import FairSlots
 from gateway.access.shares.overload import Overload
 from gateway.access.shares.shares import Lease, ShareLimits, Shares
-from tests.unit.access.test_shares import LIMITS, Clock, Observer
-
-MOST, LEAST, TARGET, WAIT = 64, 4, 0.25, 0.5
-
-BUSY = replace(
-    LIMITS,
-    requests=32,
-    waiting=256,
-    wait=60.0,
-    total_requests=MOST,
-    least_requests=LEAST,
-    decision_target=TARGET,
-    overload_wait=WAIT,
-)
+from tests.support.door.shares import BUSY, LEAST, MOST, TARGET, WAIT, Clock, Observer
 
 
 def window(overload: Overload, clock: Clock, *, decisions: int, slow: int, seconds: float = 0.25) -> None:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -14,51 +14,10 @@ from gateway.access.actor import Actor
 from gateway.access.nouns.authz_errors import ShareExceeded
 from gateway.access.shares.shares import Lane, ShareLimits, Shares, principal_key
 from gateway.access.shares.token_buckets import TokenBuckets
+from tests.support.door.shares import LIMITS, Clock, Observer
 
 ALICE, BOB, TRINO = Actor.user("oidc~alice"), Actor.user("oidc~bob"), Actor.user("oidc~trino")
 FOR_ALICE = Actor.user("oidc~alice", engine="oidc~trino")
-
-LIMITS = ShareLimits(
-    requests=2,
-    waiting=1,
-    wait=0.05,
-    total_requests=3,
-    engine_requests=8,
-    questions_per_second=10.0,
-    question_burst=20.0,
-    bytes=100,
-)
-
-
-@dataclass
-class Observer:
-    """An observer that records the figures for metrics."""
-
-    used: dict[tuple[str, str], int] = field(default_factory=dict)
-    waited: list[str] = field(default_factory=list)
-    refused: list[str] = field(default_factory=list)
-
-    def share_used(self, share: str, lane: str, amount: int) -> None:
-        self.used[share, lane] = amount
-
-    def share_waited(self, share: str, lane: str) -> None:
-        self.waited.append(share)
-
-    def share_refused(self, share: str, lane: str) -> None:
-        self.refused.append(share)
-
-
-class Clock:
-    """A clock that advances only by sleeping."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    async def sleep(self, seconds: float) -> None:
-        self.now += seconds
 
 
 def shares(limits: ShareLimits = LIMITS) -> tuple[Shares, Observer, Clock]:

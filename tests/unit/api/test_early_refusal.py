@@ -20,8 +20,7 @@ from gateway.access.shares.shares import Shares
 from gateway.api.context import Ctx
 from gateway.api.early_refusal import EarlyRefusal, credential_of
 from gateway.api.raw_path import RawPath
-from tests.unit.access.test_overload import BUSY
-from tests.unit.access.test_shares import Clock, Observer
+from tests.support.door.shares import BUSY, Clock, Observer
 
 ALICE, BOB = Actor.user("oidc~alice"), Actor.user("oidc~bob")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,10 @@ from gateway.apply.profiles import SecretMissing, read_credential
 from gateway.apply.rendering import plan_lines
 from gateway.apply.source import InvalidSource
 from gateway.apply.state import Address, Kind, State
+from tests.support.apply_documents import NOW
 from tests.support.docs_commands import block
 
 ROOT = Path(__file__).parents[3]
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PROJECT = Address(Kind.PROJECT, "Shop")
 
 _S3 = "storage: {type: s3, bucket: lake, region: eu, sts-enabled: false, %s}"

@@ -10,19 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.apply.planner import plan
-from gateway.apply.state import Action, Address, Change, Kind, Resource, State, binding_address, namespace_address
+from gateway.apply.state import Address, Kind, Resource, State, binding_address
+from tests.support.apply_documents import BINDINGS, FIXED, POLICIES, PROJECT, TABLES, TAG, USERS, make_change
 
-PROJECT = Address(Kind.PROJECT, "shop")
-WAREHOUSE = Address(Kind.WAREHOUSE, "main", PROJECT)
-SALES = namespace_address(WAREHOUSE, ["sales"])
 ROLE = Address(Kind.ROLE, "analysts", PROJECT)
-TABLES = (Address(Kind.TABLE, "orders", SALES),)
-TAG = Address(Kind.TAG, "pii", PROJECT)
-POLICIES = (Address(Kind.DATA_POLICY, "mask", PROJECT), Address(Kind.DATA_POLICY, "rows", PROJECT))
 MAPPING = Address(Kind.MAPPING_TABLE, "regions", PROJECT)
-USERS = ("user:oidc~ann",)
 ATTACHMENTS = tuple(Address(Kind.ATTACHMENT, "pii", table) for table in TABLES)
-BINDINGS = tuple(binding_address(policy, on) for policy in POLICIES for on in (*TABLES, TAG))
 GRANTS = tuple(
     Address(Kind.GRANT, f"{privilege} {user}", on)
     for user in USERS
@@ -31,7 +24,6 @@ GRANTS = tuple(
         *((privilege, policy) for policy in POLICIES for privilege in ("exempt", "subject")),
     )
 )
-FIXED = (PROJECT, WAREHOUSE, SALES, *TABLES)
 ALL = (TAG, MAPPING, *POLICIES, *ATTACHMENTS, *BINDINGS, *GRANTS)
 LISTS = frozenset(
     {
@@ -83,20 +75,6 @@ def _restricts(found: dict[Address, dict[str, Any]], policy: Address, user: str,
         return False
     subject = Address(Kind.GRANT, f"subject {user}", policy) in found
     return subject or found[policy]["applies-to"] == "everyone"
-
-
-def make_change(found: dict[Address, dict[str, Any]], change: Change) -> None:
-    """Make a change as the gateway does: it refuses to delete a tag in use, and a bound policy."""
-    if change.action is not Action.REMOVE:
-        assert change.address.parent in found
-        found.setdefault(change.address, {}).update({each.name: each.after for each in change.fields})
-        return
-    inner = [each for each in found if change.address in (each, *each.ancestors())]
-    assert not [each for each in inner if each.kind is Kind.BINDING and each != change.address]
-    if change.address == TAG:
-        assert not [each for each in found if each.kind is Kind.ATTACHMENT or '"tag"' in each.name]
-    for each in inner:
-        del found[each]
 
 
 def _state(found: dict[Address, dict[str, Any]]) -> State:

@@ -9,7 +9,7 @@ from typing import Any
 
 from gateway.apply.planner import plan
 from gateway.apply.state import Address, Kind, Resource, State
-from tests.unit.apply.test_policy_order import BINDINGS, FIXED, POLICIES, PROJECT, TABLES, USERS, make_change
+from tests.support.apply_documents import BINDINGS, FIXED, POLICIES, PROJECT, TABLES, USERS, make_change
 
 ROLES = tuple(Address(Kind.ROLE, name, PROJECT) for name in "az")
 TABLE, USER, POLICY, BINDING = TABLES[0], USERS[0], POLICIES[0], BINDINGS[0]

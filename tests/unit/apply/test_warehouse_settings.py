@@ -23,7 +23,7 @@ from gateway.apply.state import DEFAULTS, Address, Kind, Resource, State
 from gateway.apply.warehouses import warehouse_fields, warehouse_settings
 from gateway.cli.warehouses import SETTINGS
 from gateway.db.tasks.tasks import Queue
-from tests.unit.apply.test_documents import NOW
+from tests.support.apply_documents import NOW
 
 ID: Final = "01990000-0000-7000-8000-00000000000c"
 #: Lists of the file that are no settings: objects, or relations of the warehouse to others.

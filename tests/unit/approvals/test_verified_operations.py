@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, get_args
+from typing import Final
 
 from gateway.access.nouns.refs import ObjectType
 from gateway.access.operation import ChangeOperation
-from gateway.features.approvals.change_proposals import ChangingPermit
 from tests.support.door.examples import EXAMPLES
+from tests.support.door.verified_changes import JUDGED
 
 DATA_OBJECTS: Final = {
     ObjectType.WAREHOUSE,
@@ -73,10 +73,6 @@ EXCEPTIONS: Final[Mapping[str, str]] = {
 }
 
 MOST_EXCEPTIONS: Final = 39
-
-(_OPERATIONS,) = get_args(ChangingPermit)
-JUDGED: Final = frozenset(each.__name__ for each in get_args(_OPERATIONS))
-"""The operations whose permits the verifiers accept. `test_every_verified_operation.py` runs each of them."""
 
 
 def _changes_data_objects() -> set[str]:

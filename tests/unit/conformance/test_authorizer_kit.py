@@ -22,7 +22,7 @@ from gateway.access.ports import Question
 from lakegate.conformance.authorizers import AUTHORIZER_RULES, AuthorizerSubject, Expected, check_authorizer
 from lakegate.conformance.rules import ConformanceError
 from tests.extensions.installing import install
-from tests.unit.conformance.test_secret_kit import conformance
+from tests.support.kits import conformance
 
 NOW = datetime(2026, 3, 4, tzinfo=UTC)
 TABLES = [ObjectKey(ObjectType.TABLE, str(uuid4())) for _ in range(4)]

@@ -27,7 +27,7 @@ from lakegate.conformance.storage import CREDENTIAL_RULES, PROFILE_RULES
 from lakegate.conformance.storage_files import FILE_RULES
 from lakegate.conformance.verifiers import VERIFIER_RULES
 from tests.extensions.installing import install
-from tests.unit.conformance.test_secret_kit import conformance
+from tests.support.kits import conformance
 
 TABLE = f"table:{uuid4()}"
 

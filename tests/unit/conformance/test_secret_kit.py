@@ -4,9 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID, uuid4
@@ -19,6 +16,7 @@ from gateway.secret_stores.vault_session import UserPassLogin, VaultAddress
 from lakegate.conformance.rules import ConformanceError
 from lakegate.conformance.secrets import SECRET_RULES, SecretSubject, check_secret_store
 from tests.extensions.installing import install
+from tests.support.kits import conformance
 from tests.support.servers.real_vault import real_vault
 from tests.support.servers.vault_server import MOUNT, PASSWORD, USER, vault_server
 
@@ -166,14 +164,6 @@ async def test_the_store_in_vault_keeps_all_rules() -> None:
 async def test_the_store_in_a_real_vault_keeps_all_rules() -> None:
     with real_vault("approle") as (address, login, mount):
         await check_secret_store(SecretSubject(KV2, lambda: vault(address, login, mount)))
-
-
-def conformance(site: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "gateway.cli", "conformance", *arguments],
-        env={**os.environ, "PYTHONPATH": f"{site}:{os.getcwd()}", **environment},
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
 
 
 def test_the_command_checks_an_installed_store(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from lakegate.conformance.rules import ConformanceError
 from lakegate.conformance.storage import CREDENTIAL_RULES, PROFILE_RULES, StorageSubject, check_storage
 from lakegate.conformance.storage_files import FILE_RULES
 from tests.extensions.installing import forget, install
-from tests.unit.conformance.test_secret_kit import conformance
+from tests.support.kits import conformance
 
 NAMES = [rule.name for rule in (*PROFILE_RULES, *FILE_RULES, *CREDENTIAL_RULES)]
 

@@ -28,7 +28,7 @@ from gateway.verification.webhook import Webhook
 from lakegate.conformance.rules import ConformanceError
 from lakegate.conformance.verifiers import LARGE_BYTES, VERIFIER_RULES, VerifierSubject, cases, check_verifier
 from tests.support.servers.verifier_servers import KEY, serving
-from tests.unit.verifiers.test_opening import variables
+from tests.support.verifier_settings import variables
 
 
 def _of(panel: Panel | None) -> Verifier:

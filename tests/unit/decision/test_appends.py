@@ -18,8 +18,8 @@ from gateway.iceberg.kinds import appends_to_main
 from gateway.iceberg.wire import CommitTableRequest
 from gateway.scope.level import AccessLevel
 from tests.support.door import world
+from tests.support.door.data_restrictions import TRUSTED, People, by_engine, fixture, policy
 from tests.support.door.world import request_context
-from tests.unit.decision.test_data_restrictions import TRUSTED, People, by_engine, fixture, policy
 
 SNAPSHOT = {
     "snapshot-id": 2,

@@ -20,8 +20,8 @@ from gateway.access.operations.generic_tables import (
 from gateway.iceberg.errors import ForbiddenException
 from gateway.obligations.data_policies import AppliesTo, BoundPolicy, PolicyInputs
 from tests.support.door import world
+from tests.support.door.data_restrictions import EUROPE, TRUSTED, People, by_engine, policy
 from tests.support.door.world import DoorFixture, request_context
-from tests.unit.decision.test_data_restrictions import EUROPE, TRUSTED, People, by_engine, policy
 
 LOAD, VEND = LoadGenericTable(world.GENERIC_TABLE), VendGenericTableCredentials(world.GENERIC_TABLE)
 DESCRIPTION = LoadGenericTable(world.GENERIC_TABLE, credentials=False)

@@ -3,10 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from gateway.access.dependency_errors import DatabaseUnavailable
 from gateway.access.door.engines import Engines
 from gateway.access.restrictions.data_restrictions import DataRestrictions
 from gateway.db.policies.policy_alerts import PolicyAlerts
@@ -22,24 +18,11 @@ from gateway.obligations.data_policies import (
 )
 from lakegate.restrictions.predicates import NEVER
 from tests.support.door import world
+from tests.support.door.data_restrictions import LOAD, TRUSTED, People, by_engine, fixture, policy
+from tests.support.door.policy_rows import Rows
 from tests.support.door.world import request_context
-from tests.unit.decision.test_data_restrictions import LOAD, TRUSTED, People, by_engine, fixture, policy
 
 ONE, TWO = PolicyProblem("p", "t", "one"), PolicyProblem("p", "t", "two")
-
-
-class Rows:
-    """A database that keeps what is written, and fails while `down`."""
-
-    def __init__(self) -> None:
-        self.written: list[Mapping[str, Any]] = []
-        self.down = False
-
-    async def execute_repeatable(self, statement: object, parameters: Mapping[str, Any]) -> list[Any]:
-        if self.down:
-            raise DatabaseUnavailable("down")
-        self.written.append(parameters)
-        return []
 
 
 async def test_a_problem_is_recorded_once_and_again_after_the_quiet_time() -> None:

@@ -23,9 +23,9 @@ from gateway.obligations.data_policies import (
 from gateway.obligations.kinds import TableRestrictions
 from lakegate.restrictions.predicates import NEVER, Comparison, In, Predicate
 from tests.support.door import world
+from tests.support.door.data_restrictions import ENGINE, LOAD, TRUSTED, People, fixture, policy
+from tests.support.door.restricted_checks import BOB, ON, house
 from tests.support.door.world import DoorFixture, request_context
-from tests.unit.decision.test_data_restrictions import ENGINE, LOAD, TRUSTED, People, fixture, policy
-from tests.unit.decision.test_restricted_checks import BOB, ON, house
 
 Claims = tuple[tuple[str, tuple[str, ...]], ...]
 

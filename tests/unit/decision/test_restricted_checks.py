@@ -9,7 +9,6 @@ import msgspec
 import pytest
 
 from gateway.access.actor import Actor
-from gateway.access.nouns.refs import Table, TabularRef
 from gateway.access.nouns.relations import Can
 from gateway.access.operations.checks import BatchCheck, BatchCheckAnswer, Check, CheckPermission
 from gateway.access.restrictions.policy_verdict import PolicyVerdict
@@ -21,7 +20,6 @@ from gateway.obligations.data_policies import (
     AppliesTo,
     Attribute,
     AttributeSource,
-    BoundPolicy,
     ColumnReference,
     InTest,
     Mask,
@@ -33,21 +31,12 @@ from lakegate.restrictions.actions import Action, Projection
 from lakegate.restrictions.predicates import ALWAYS
 from lakegate.restrictions.types import NestedField
 from tests.support.door import world
+from tests.support.door.data_restrictions import DOCUMENT, EUROPE, People, policy
+from tests.support.door.restricted_checks import BOB, ON, house
 from tests.support.door.world import DoorFixture, request_context
 from tests.support.kits import kit_of
-from tests.unit.decision.test_data_restrictions import DOCUMENT, EUROPE, People, fixture, policy
 
-ON = TabularRef(Table, world.WAREHOUSE_ID, world.TABLE_ID)
-BOB = Principal(PrincipalType.USER, world.BOB_ID)
 ROLE = Principal(PrincipalType.ROLE, str(world.ROLE_ID))
-
-
-def house(judge: People, *bound: BoundPolicy) -> DoorFixture:
-    """Return a house with these policies on the table, which is also found by its id. Alice may read the policies."""
-    judge.holds.setdefault(world.ALICE.id, set()).update((Can.READ, each.policy.id) for each in bound)
-    found = fixture(judge, *bound)
-    found.resolver.rows[ON] = found.resolver.rows[world.TABLE]
-    return found
 
 
 async def answered(

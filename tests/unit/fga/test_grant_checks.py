@@ -25,7 +25,7 @@ from gateway.fga.model_analysis import FollowedReaches, ParsedModel
 from gateway.fga.relationships import FgaRelationships
 from gateway.fga.sufficient_grants import deciding_grants
 from gateway.fga.wire import FgaTuple
-from tests.unit.fga.test_model_analysis import Edited, above, computed
+from tests.support.model_edits import Edited, above, computed
 
 T = ObjectType
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)

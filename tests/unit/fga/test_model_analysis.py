@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -18,47 +17,11 @@ from gateway.access.tuples import READ_COLUMNS
 from gateway.fga.client import FgaClient
 from gateway.fga.compiled import compiled_model
 from gateway.fga.model_analysis import FollowedReaches, inherited_of, reaches_of
+from tests.support.model_edits import Edited, above, computed
 
 T = ObjectType
 LISTED = (T.PROJECT, T.WAREHOUSE, T.NAMESPACE, T.TABLE, T.VIEW, T.GENERIC_TABLE)
 ANY_USER = {"type": "user", "wildcard": {}}
-
-
-class Edited:
-    """The shipped model, for modification."""
-
-    def __init__(self) -> None:
-        self.model: dict[str, Any] = copy.deepcopy(compiled_model())
-        self._types = {each["type"]: each for each in self.model["type_definitions"]}
-
-    def rule(self, type: str, relation: str, rewrite: Mapping[str, Any]) -> Edited:
-        """Define the relation again, without new subject types."""
-        self._types[type]["relations"][relation] = rewrite
-        self._types[type]["metadata"]["relations"].setdefault(relation, {})
-        return self
-
-    def also(self, type: str, relation: str, rewrite: Mapping[str, Any]) -> Edited:
-        """Add an alternative to the relation."""
-        before = self._types[type]["relations"][relation]
-        return self.rule(type, relation, {"union": {"child": [before, rewrite]}})
-
-    def subject(self, type: str, relation: str, subject: Mapping[str, Any]) -> Edited:
-        """Add a subject type to the relation."""
-        about = self._types[type]["metadata"]["relations"].setdefault(relation, {})
-        about.setdefault("directly_related_user_types", []).append(dict(subject))
-        return self
-
-    @property
-    def reaches(self) -> Reaches:
-        return reaches_of(self.model)
-
-
-def computed(relation: str) -> dict[str, Any]:
-    return {"computedUserset": {"relation": relation}}
-
-
-def above(relation: str, edge: str = "parent") -> dict[str, Any]:
-    return {"tupleToUserset": {"tupleset": {"relation": edge}, "computedUserset": {"relation": relation}}}
 
 
 def test_in_the_shipped_model_only_recorded_grants_show_a_row() -> None:

@@ -18,9 +18,9 @@ from gateway.access.operations.checks import BatchCheck, Check, CheckPermission
 from gateway.access.ports import Pin, Question
 from gateway.features.grants.checks import Checks
 from tests.support.door import world
+from tests.support.door.column_restrictions import DOCUMENT
 from tests.support.door.world import DoorFixture, request_context
 from tests.support.kits import kit_of
-from tests.unit.access.test_column_restrictions import DOCUMENT
 
 
 @dataclass

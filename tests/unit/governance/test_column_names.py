@@ -9,7 +9,7 @@ from gateway.access.management_errors import ColumnNotFound
 from gateway.features.grants.columns import field_named
 from gateway.iceberg.errors import BadRequestException
 from gateway.obligations.columns import Columns, columns_of
-from tests.unit.obligations.test_column_restrictions import column, document
+from tests.support.column_documents import column, document
 
 #: 2 was called `name` and has a name unfit for paths, 3 was dropped, and 4 now has the name of 3.
 EVOLVED = columns_of(

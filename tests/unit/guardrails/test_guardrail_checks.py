@@ -8,9 +8,9 @@ from gateway.access.nouns.relations import Can
 from gateway.obligations.data_policies import BoundPolicy
 from gateway.obligations.guardrail_policies import GUARDRAIL
 from tests.support.door import world
+from tests.support.door.data_restrictions import LOAD, by_engine
+from tests.support.door.guardrail_restrictions import MASKING, guarded
 from tests.support.door.world import request_context
-from tests.unit.decision.test_data_restrictions import LOAD, by_engine
-from tests.unit.guardrails.test_guardrail_restrictions import MASKING, guarded
 
 
 async def test_a_check_is_refused_unless_its_use_case_applies_the_masks() -> None:

@@ -9,7 +9,6 @@ import msgspec
 import pytest
 import structlog.testing
 
-from gateway.access.decisions.policy import PolicyAnswer
 from gateway.access.nouns.relations import Can
 from gateway.access.operations.tables import LoadTable
 from gateway.access.operations.views import LoadView
@@ -19,12 +18,10 @@ from gateway.iceberg.errors import ForbiddenException
 from gateway.obligations.application import restrictions_for_load
 from gateway.obligations.binding import PolicyProblem
 from gateway.obligations.guardrail_policies import GUARDRAIL
-from gateway.obligations.guardrails import StatedObligations, understood
 from gateway.obligations.kinds import CredentialLife
 from gateway.scope.level import AccessLevel
 from tests.support.door import world
-from tests.support.door.world import DoorFixture, request_context
-from tests.unit.decision.test_data_restrictions import (
+from tests.support.door.data_restrictions import (
     COMMIT,
     EUROPE,
     LOAD,
@@ -34,25 +31,17 @@ from tests.unit.decision.test_data_restrictions import (
     VEND,
     People,
     by_engine,
-    fixture,
     policy,
     restrictions_of,
 )
-from tests.unit.decision.test_policy_alerts import Rows
+from tests.support.door.guardrail_restrictions import MASKING, guarded
+from tests.support.door.policy_rows import Rows
+from tests.support.door.world import request_context
 
-MASKING = {"column_masks": [{"column": "email", "action": "mask-alphanum"}]}
 FILTERING = {
     "row_filters": [{"type": "compare", "operator": "eq", "column": {"name": "region"}, "value": "EU"}],
 }
 FILTER = {"type": "eq", "left": {"type": "reference", "id": 2}, "right": {"type": "literal", "value": "EU"}}
-
-
-def guarded(stated: dict[str, Any], judge: People | None = None, **options: Any) -> DoorFixture:
-    """Return a house whose guardrails state these obligations for every question."""
-    bound = options.pop("bound", ())
-    house = fixture(judge or People(engine_has=TRUSTED), *bound, governed=options.pop("governed", False))
-    house.rules.answer = PolicyAnswer(allow=True, obligations=understood(msgspec.convert(stated, StatedObligations)))
-    return house
 
 
 @pytest.mark.parametrize("stated", [MASKING, {"column_masks": ["email: mask-alphanum"]}])

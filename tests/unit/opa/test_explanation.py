@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from gateway.opa.explanation import Event, is_trustworthy
-from tests.unit.opa.test_residual import REPORTED, X, call, text
+from tests.support.policies.opa_questions import REPORTED, X, call, text
 
 Y = {"type": "var", "value": "y"}
 NUMBER = {"type": "number", "value": 1}

@@ -15,25 +15,14 @@ from gateway.access.decisions.policy import (
     PolicyActor,
     PolicyAnswer,
     PolicyAnswers,
-    PolicyContext,
-    PolicyQuestion,
     PolicyRequest,
-    PolicyResource,
 )
 from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.opa.cache import CachedPolicies
 from gateway.opa.residual import Proof
+from tests.support.policies.opa_questions import REQUEST
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
-REQUEST = PolicyRequest(
-    actor=PolicyActor(id="oidc~alice", kind="user", roles=("r",)),
-    context=PolicyContext(request_id="1", time="2026-03-04T12:00:00Z", user_agent="spark", client_address="127.0.0.1"),
-    questions=(
-        PolicyQuestion(
-            operation="load_table", resource=PolicyResource(type="table", id="t", name="t"), facts={"purge": False}
-        ),
-    ),
-)
 ALLOWED = (PolicyAnswer(allow=True),)
 
 

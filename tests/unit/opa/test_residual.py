@@ -11,30 +11,7 @@ import pytest
 
 from gateway.access.decisions.policy import PolicyActor
 from gateway.opa.residual import Proof, compile_request, proof_in
-
-
-def call(name: str, *arguments: Any) -> list[Any]:
-    parts = [{"type": "var" if index == 0 else "string", "value": part} for index, part in enumerate(name.split("."))]
-    return [{"type": "ref", "value": parts}, *arguments]
-
-
-def text(value: str) -> dict[str, str]:
-    return {"type": "string", "value": value}
-
-
-def fail(terms: Any, **more: Any) -> dict[str, Any]:
-    return {
-        "op": "fail",
-        "query_id": 1,
-        "parent_id": 0,
-        "type": "expr",
-        "locals": [],
-        "node": {"index": 0, "terms": terms, **more},
-    }
-
-
-X = {"type": "var", "value": "x"}
-REPORTED = fail(call("to_number", text("an error that the gateway must see")))
+from tests.support.policies.opa_questions import REPORTED, X, call, fail, text
 
 
 def query(value: Any = "revision rules.data") -> list[Any]:

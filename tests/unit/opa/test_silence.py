@@ -17,7 +17,7 @@ from gateway.obligations.kinds import NoVending
 from gateway.obligations.merging import Obligations
 from gateway.opa.cache import CachedPolicies
 from gateway.opa.residual import Proof
-from tests.unit.opa.test_policy_cache import REQUEST
+from tests.support.policies.opa_questions import REQUEST
 
 REVISION = "rules.data"
 

@@ -10,8 +10,8 @@ import pytest
 from gateway.access.engine_probes import EngineProbes, ProbeState
 from gateway.iceberg.errors import ForbiddenException
 from tests.support.door import world
+from tests.support.door.column_restrictions import LOAD, SIGN, VEND, Restricted, by_engine, door_fixture
 from tests.support.door.world import request_context
-from tests.unit.access.test_column_restrictions import LOAD, SIGN, VEND, Restricted, by_engine, door_fixture
 
 LATER = world.NOW + timedelta(days=1)
 WAREHOUSE = world.warehouse_row.id

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Locations: refused texts, equality and overlap."""
 
+from __future__ import annotations
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,9 +10,7 @@ from hypothesis import strategies as st
 from gateway.scope.errors import InvalidLocation
 from gateway.scope.location import BaseLocation, Location, fold
 from gateway.storage.s3.location import SCHEME
-
-LETTERS = st.characters(categories=["Ll", "Lu", "Lo", "Nd"], exclude_characters="\u115f\u1160\u3164\uffa0")
-SEGMENT = st.text(st.one_of(st.sampled_from("abtT10._-=%+~'\"&<>|^`"), LETTERS), min_size=1, max_size=12)
+from tests.support.location_segments import SEGMENT
 
 
 @pytest.mark.threat("LG-LOC-13")

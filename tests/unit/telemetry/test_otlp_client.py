@@ -19,7 +19,7 @@ from aiohttp.test_utils import TestServer
 
 from gateway.telemetry.otlp_client import PROTOBUF, CollectorRefused, CollectorUnavailable, OtlpClient
 from gateway.telemetry.otlp_metrics import MetricsExport
-from tests.unit.telemetry.test_tracing import _tracer
+from tests.support.kept_spans import new_tracer
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _LONG = 600.0
@@ -40,7 +40,7 @@ def _client(url: str, timeout: float = 30.0) -> OtlpClient:
 async def _send_span(client: OtlpClient) -> Counter[str]:
     """Send one span, and return the counts of its outcome."""
     counts: Counter[str] = Counter()
-    tracer = _tracer(client, counts)
+    tracer = new_tracer(client, counts)
     with tracer.server_span("GET", {}):
         pass
     await tracer.close()
@@ -156,7 +156,7 @@ async def test_spans_are_sent_again_only_if_the_status_is_retryable(status: int,
 
     counts: Counter[str] = Counter()
     async with _collector(refuse) as url:
-        tracer = _tracer(_client(url), counts)
+        tracer = new_tracer(_client(url), counts)
         tracer.start()
         with tracer.server_span("GET", {}):
             pass

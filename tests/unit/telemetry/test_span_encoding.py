@@ -14,8 +14,8 @@ from opentelemetry.sdk.trace.sampling import Decision, TraceIdRatioBased
 from gateway.spans import CLIENT, INTERNAL, SERVER, Recording, Span, Trace, new_trace_id
 from gateway.telemetry.span_encoding import SpanEncoding
 from gateway.telemetry.tracing import Tracer
+from tests.support.kept_spans import Kept
 from tests.support.servers.otlp import attributes
-from tests.unit.telemetry.test_tracing import Kept
 
 TRACE = Trace(0x0AF7651916CD43DD8448EB211C80319C)
 

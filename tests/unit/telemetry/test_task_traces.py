@@ -17,8 +17,8 @@ from gateway.db.tuples.delivery import TupleDelivery
 from gateway.events.port import Event, EventSink, SinkUnavailable
 from gateway.spans import known_trace_id
 from gateway.telemetry.tracing import Tracer
+from tests.support.kept_spans import Kept
 from tests.support.servers.otlp import attributes
-from tests.unit.telemetry.test_tracing import Kept
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 

@@ -15,7 +15,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import aiohttp
 import pytest
@@ -24,7 +24,6 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTracePartialSuccess,
-    ExportTraceServiceRequest,
     ExportTraceServiceResponse,
 )
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
@@ -37,49 +36,17 @@ from gateway.telemetry.client_spans import client_spans
 from gateway.telemetry.logs import configure_logging, get_logger
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.otlp_client import PROTOBUF, OtlpClient
-from gateway.telemetry.span_sender import BATCH_SPANS, QUEUE_SPANS, Client
-from gateway.telemetry.tracing import Tracer
+from gateway.telemetry.span_sender import BATCH_SPANS, QUEUE_SPANS
+from tests.support.kept_spans import Kept, new_tracer
 from tests.support.servers.otlp import attributes
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
-class Kept:
-    """Client that keeps all spans, decoded by OpenTelemetry's own types."""
-
-    def __init__(self) -> None:
-        self.spans: list[Any] = []
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_exc: object) -> None:
-        return None
-
-    async def __call__(self, body: bytes) -> bytes:
-        for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
-            for scope in resource.scope_spans:
-                self.spans += scope.spans
-        return b""
-
-
-def _tracer(
-    client: Client, counts: Counter[str] | None = None, ratio: float = 1.0, *, trust_clients: bool = False
-) -> Tracer:
-    counted: Counter[str] = Counter() if counts is None else counts
-    return Tracer(
-        client,
-        sample_ratio=ratio,
-        service_name="lakegate",
-        count=lambda outcome, number: counted.update({outcome: number}),
-        trust_clients=trust_clients,
-    )
-
-
 async def _request(headers: list[tuple[bytes, bytes]], *, status: int = 200, fails: bool = False) -> dict[str, Any]:
     """Return the spans of one request by name. With `fails`, the request has a span that an exception ends."""
     kept = Kept()
-    tracer = _tracer(kept)
+    tracer = new_tracer(kept)
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -171,7 +138,7 @@ class Port:
 
 async def test_a_decorated_method_records_its_attributes_and_refusals_in_a_recorded_request_only() -> None:
     kept = Kept()
-    tracer = _tracer(kept)
+    tracer = new_tracer(kept)
     assert await Port().check(1) == 1
     with tracer.server_span("GET", {}):
         assert await Port().check(2) == 2
@@ -213,7 +180,7 @@ async def test_neither_spans_nor_the_shutdown_wait_for_a_collector_that_does_not
     counts: Counter[str] = Counter()
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1/traces"
-        tracer = _tracer(OtlpClient(url, encoding=PROTOBUF, headers={}, timeout=60, tls=None), counts)
+        tracer = new_tracer(OtlpClient(url, encoding=PROTOBUF, headers={}, timeout=60, tls=None), counts)
         tracer.start()
         for _ in range(2):
             with tracer.server_span("GET", {}):
@@ -239,7 +206,7 @@ async def test_sent_and_refused_spans_are_counted() -> None:
 
     counts: Counter[str] = Counter()
     kept = Failing()
-    tracer = _tracer(kept, counts)
+    tracer = new_tracer(kept, counts)
     tracer.start()
     with tracer.server_span("GET", {}):
         pass
@@ -254,12 +221,12 @@ async def test_sent_and_refused_spans_are_counted() -> None:
 async def test_no_span_is_recorded_outside_of_a_request_or_of_the_sample() -> None:
     """Background tasks use the same ports: each of their calls would be a trace of its own."""
     kept = Kept()
-    tracer = _tracer(kept)
+    tracer = new_tracer(kept)
     with spans.span("openfga.check"):
         pass
     assert spans.begin("openfga.http check", {}) is None
     spans.end(None)
-    tracer = _tracer(kept, trust_clients=True)
+    tracer = new_tracer(kept, trust_clients=True)
     with tracer.server_span("GET", {"traceparent": PARENT[:-2] + "00"}), spans.span("openfga.check"):
         pass
     await tracer.close()
@@ -272,7 +239,7 @@ async def test_traceparent_of_a_client_that_is_not_trusted_decides_no_sampling(
     flag: str, ratio: float, recorded: bool
 ) -> None:
     """Neither by its flag nor by the id of its trace, which the client chooses."""
-    tracer = _tracer(Kept(), ratio=ratio)
+    tracer = new_tracer(Kept(), ratio=ratio)
     for trace in ("0" * 31 + "1", "f" * 32):
         span = tracer.server_span("GET", {"traceparent": f"00-{trace}-{'b' * 16}-{flag}"})
         assert isinstance(span, Recording) is recorded
@@ -283,7 +250,7 @@ async def test_traceparent_of_a_client_that_is_not_trusted_decides_no_sampling(
 
 async def test_a_method_that_a_client_invents_is_not_recorded() -> None:
     kept = Kept()
-    tracer = _tracer(kept)
+    tracer = new_tracer(kept)
     with tracer.server_span("secret", {}):
         pass
     await tracer.close()
@@ -293,7 +260,7 @@ async def test_a_method_that_a_client_invents_is_not_recorded() -> None:
 async def test_a_call_to_an_engine_is_a_span_and_carries_its_id() -> None:
     """The engine's own spans must lie below the call, and the call below the check."""
     kept = Kept()
-    tracer = _tracer(kept, trust_clients=True)
+    tracer = new_tracer(kept, trust_clients=True)
     seen: list[str | None] = []
 
     async def answer(request: web.Request) -> web.Response:
@@ -340,7 +307,7 @@ def logged() -> Iterator[io.BytesIO]:
 
 
 async def test_log_lines_of_a_request_have_the_id_of_its_trace_and_later_ones_not(logged: io.BytesIO) -> None:
-    tracer = _tracer(Kept())
+    tracer = new_tracer(Kept())
     try:
         with tracer.server_span("GET", {"traceparent": PARENT}):
             get_logger("test").info("request.served")

@@ -23,17 +23,7 @@ from gateway.verification.panel import Panel
 from gateway.verification.port import Approved, ChangeKind, Rejected
 from tests.support.docs_commands import blocks
 from tests.support.door.verified_changes import change, document, field
-
-SECRET = "whsec_a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s="
-MINIMAL: dict[str, dict[str, str]] = {
-    "schema": {},
-    "properties": {"REQUIRED_PROPERTIES": "owner,team=[a-z]+"},
-    "partitions": {"PARTITION_EVOLUTION": "add_only", "PARTITION_TRANSFORMS": "day,bucket"},
-    "columns": {"PROTECTED_COLUMNS": "id,#4"},
-    "contract": {},
-    "webhook": {"URL": "https://verifier.example/judge", "SECRET": SECRET},
-    "opa": {"RULE": "verdict"},
-}
+from tests.support.verifier_settings import SECRET, variables
 
 TOY = """
 class Toy:
@@ -62,11 +52,6 @@ def open_nothing(name, options):
 def open_broken(name, options):
     raise RuntimeError("not today")
 """
-
-
-def variables(kind: str, name: str = "v", **more: str) -> dict[str, str]:
-    values = {"KIND": kind, **MINIMAL.get(kind, {}), **more}
-    return {f"LAKEGATE__VERIFIERS__{name.upper()}__{each}": value for each, value in values.items()}
 
 
 def opened(

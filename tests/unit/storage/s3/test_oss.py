@@ -29,9 +29,9 @@ from gateway.storage.s3.oss.sessions import OssSessions, rpc_signature
 from gateway.storage.s3.profile import Flavor, S3Profile
 from gateway.storage.s3.sessions import SessionRequests
 from gateway.storage.s3.store_kinds import StoreKind
+from tests.support.location_segments import SEGMENT
 from tests.support.servers.storage_routes import LOCAL
 from tests.support.servers.storage_servers import recording
-from tests.unit.scope.test_location import SEGMENT
 
 ROLE = "acs:ram::1234567890123456:role/lake"
 OWNER = Owner(region="cn-hangzhou", account="1234567890123456")

@@ -29,9 +29,9 @@ from gateway.storage.s3.sessions import SessionRequests
 from gateway.storage.s3.store_kinds import StoreKind
 from gateway.vending.session_name import SessionIdentity
 from gateway.vending.vendor import NoCredentials, Vended, Vendor
+from tests.support.location_segments import SEGMENT
 from tests.support.servers.storage_routes import clients
 from tests.support.servers.storage_servers import Request, recording, serving
-from tests.unit.scope.test_location import SEGMENT
 
 ACCOUNT = "0123456789abcdef0123456789abcdef"
 ENDPOINT = f"https://{ACCOUNT}.r2.cloudflarestorage.com"
