@@ -267,7 +267,8 @@ async def test_both_engines_are_called_concurrently() -> None:
     door_fixture = DoorFixture()
     door_fixture.judge = door_fixture.rules = Meeting()  # type: ignore[assignment]  # it is both
     async with asyncio.timeout(30):
-        await door_fixture.door.admit(request_context(), LOAD)
+        permit = await door_fixture.door.admit(request_context(), LOAD)
+    assert permit.operation == LOAD
 
 
 # ---- the audit ----

@@ -63,12 +63,15 @@ async def test_commits_of_other_tables_do_not_wait() -> None:
 async def test_transactions_over_the_same_tables_in_any_order_do_not_deadlock() -> None:
     queue = CommitQueue()
     one, other = UUID(int=1), UUID(int=2)
+    attempts: list[bool] = []
 
     async def attempt(again: bool) -> None:
         await asyncio.sleep(0)
+        attempts.append(again)
 
     both = [retry_conflicts(queue, ids, attempt) for ids in ([one, other], [other, one]) for _ in range(5)]
     await asyncio.wait_for(asyncio.gather(*both), 60)
+    assert len(attempts) == 10
 
 
 class Recorded(AdvisoryLocks):

@@ -322,3 +322,4 @@ async def test_variables_of_the_vault_command_are_not_read(
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     await opened(server.url).check()
+    assert server.count("POST", f"auth/userpass/login/{own.USER}") == 1
