@@ -17,7 +17,8 @@ import pytest
 from lakegate.local import ready
 from lakegate.local.ready import Ready
 from tests.integration.conftest import _up
-from tests.support.stack.world import World
+from tests.support.stack.lifecycle import soft_world
+from tests.support.stack.world import Table, World
 
 _RUNNING: pytest.StashKey[Ready] = pytest.StashKey()
 
@@ -61,6 +62,20 @@ def world(stack: Ready) -> Iterator[World]:
 def ns(world: World) -> str:
     """Create a namespace that the administrator owns; return its name."""
     return world.namespace()
+
+
+@pytest.fixture
+def table(world: World, ns: str) -> Table:
+    """Create a table that the administrator owns."""
+    return world.table(ns)
+
+
+@pytest.fixture(scope="module")
+def soft(world: World) -> Iterator[World]:
+    """Yield the users in a warehouse that keeps dropped tables."""
+    soft = soft_world(world)
+    yield soft
+    soft.close()
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -23,12 +23,6 @@ def role(world: World) -> Iterator[dict[str, Any]]:
     assert world.admin.delete(f"{ROLE}/{role['id']}").status_code in (204, 404)
 
 
-@pytest.fixture
-def table(world: World, ns: str) -> Table:
-    """Return a table that bob may write with his own rights."""
-    return world.table(ns)
-
-
 def test_assumed_role_has_only_the_rights_of_the_role(world: World, table: Table, role: dict[str, Any]) -> None:
     write = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
     assert world.bob.post(table.path, write).status_code == 200

@@ -11,7 +11,6 @@ import os
 import re
 import subprocess
 import uuid
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -20,7 +19,7 @@ import pytest
 from gateway.access.audit.audit_record import AuditRecord, encode_record
 from gateway.audit.refused_logins import RefusedLogins
 from tests.support.docs_commands import Block, block, blocks
-from tests.support.stack.lifecycle import deleted, soft_world, until
+from tests.support.stack.lifecycle import deleted, until
 from tests.support.stack.tags import TAG
 from tests.support.stack.world import Person, Table, World, error_triple, unique
 
@@ -90,14 +89,6 @@ def _written(found: Block, person: Person, path: str, **names: str) -> httpx.Res
         assert name in body
         body = body.replace(name, value)
     return person.send(method, path, json=json.loads(body))
-
-
-@pytest.fixture(scope="module")
-def soft(world: World) -> Iterator[World]:
-    """Yield a warehouse that keeps dropped tables."""
-    soft = soft_world(world)
-    yield soft
-    soft.close()
 
 
 def test_documented_policy_loss_request_changes_the_warehouse(soft: World) -> None:

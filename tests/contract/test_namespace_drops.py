@@ -7,26 +7,17 @@ import json
 import threading
 import time
 import uuid
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.support.stack.grants import strangers  # noqa: F401 - a fixture
-from tests.support.stack.lifecycle import deleted, end_now, fill, keys, soft_world, undrop, until
+from tests.support.stack.lifecycle import deleted, end_now, fill, keys, undrop, until
 from tests.support.stack.views import create as create_view
 from tests.support.stack.world import SCHEMA, World, error_triple, unique
 
 pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("strangers")]
-
-
-@pytest.fixture(scope="module")
-def soft(world: World) -> Iterator[World]:
-    """Yield a warehouse that keeps dropped tables and views for an hour."""
-    soft = soft_world(world)
-    yield soft
-    soft.close()
 
 
 def _drop(world: World, ns: str, **flags: object) -> httpx.Response:

@@ -52,11 +52,6 @@ def okta(directories: dict[str, Directory]) -> Directory:
     return directories["okta"]
 
 
-@pytest.fixture
-def table(world: World, ns: str) -> Table:
-    return world.table(ns)
-
-
 def reads(person: Person, table: Table) -> int:
     """Return the status of a load of the table."""
     return person.get(table.path).status_code

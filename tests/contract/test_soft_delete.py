@@ -6,7 +6,6 @@ They are unreachable. Undrop restores them unchanged; after their retention they
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 from uuid import uuid4
@@ -14,20 +13,12 @@ from uuid import uuid4
 import pytest
 
 from tests.support.stack.grants import strangers  # noqa: F401 - a fixture
-from tests.support.stack.lifecycle import deleted, deleted_path, end_now, fill, keys, soft_world, undrop, until
+from tests.support.stack.lifecycle import deleted, deleted_path, end_now, fill, keys, undrop, until
 from tests.support.stack.views import body as view_body
 from tests.support.stack.views import create as create_view
 from tests.support.stack.world import SCHEMA, Table, World, error_triple, unique
 
 pytestmark = pytest.mark.usefixtures("strangers")
-
-
-@pytest.fixture(scope="module")
-def soft(world: World) -> Iterator[World]:
-    """Yield a warehouse that keeps dropped tables and views for an hour."""
-    soft = soft_world(world)
-    yield soft
-    soft.close()
 
 
 @pytest.fixture

@@ -40,11 +40,6 @@ def token_user(partner: tuple[str, StubProvider]) -> Iterator[TokenUser]:
         each.http.close()
 
 
-@pytest.fixture
-def table(world: World, ns: str) -> Table:
-    return world.table(ns)
-
-
 def reads(person: Person, table: Table) -> bool:
     """Return True if the user may read the table; a denial must be 404."""
     answer = person.get(table.path)

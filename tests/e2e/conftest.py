@@ -9,16 +9,18 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.contract.conftest import ns, people, stack, world
+from tests.contract.conftest import ns, people, stack, table, world
+from tests.support.engines.lake import catalog_of
 from tests.support.engines.spark import Session, Spark, started
 from tests.support.engines.trino import Missing
 from tests.support.engines.trino_lake import Engine, Lake, running, trino_lake
 from tests.support.stack.world import World
 
-__all__ = ["ns", "people", "stack", "world"]
+__all__ = ["ns", "people", "stack", "table", "world"]
 
 
 @pytest.fixture(scope="package")
@@ -32,6 +34,12 @@ def spark(world: World) -> Iterator[Spark]:
 def admin(spark: Spark, world: World) -> Session:
     """Return a Spark session of the administrator, who owns the objects that it creates."""
     return Session(spark, world.admin)
+
+
+@pytest.fixture
+def catalog(world: World) -> Any:
+    """Return PyIceberg's catalog of the administrator."""
+    return catalog_of(world, world.admin)
 
 
 @pytest.fixture(scope="package")

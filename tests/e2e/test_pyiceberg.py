@@ -53,12 +53,6 @@ SCHEMA = Schema(
 )
 
 
-@pytest.fixture
-def catalog(world: World) -> Any:
-    """Return the catalog as the administrator."""
-    return catalog_of(world, world.admin)
-
-
 def test_a_table_is_made_with_schema_partitioning_order_and_properties(catalog: Any, ns: str) -> None:
     made = catalog.create_table(
         (ns, "t"),

@@ -10,9 +10,6 @@ import pyarrow as pa
 import pytest
 from pyiceberg.table.statistics import BlobMetadata, StatisticsFile
 
-from tests.support.engines.lake import catalog_of
-from tests.support.stack.world import World
-
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
@@ -24,12 +21,6 @@ def rows(*ids: int) -> pa.Table:
 def ids(table: Any, **scan: Any) -> list[int]:
     """Return the ids in a table, sorted."""
     return sorted(table.scan(**scan).to_arrow()["id"].to_pylist())
-
-
-@pytest.fixture
-def catalog(world: World) -> Any:
-    """Return the catalog as the administrator."""
-    return catalog_of(world, world.admin)
 
 
 @pytest.fixture

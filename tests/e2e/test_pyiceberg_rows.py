@@ -41,12 +41,6 @@ def pairs(table: Any, **scan: Any) -> list[tuple[int, str | None]]:
     return sorted((row["id"], row["word"]) for row in found)
 
 
-@pytest.fixture
-def catalog(world: World) -> Any:
-    """Return the catalog as the administrator."""
-    return catalog_of(world, world.admin)
-
-
 def test_rows_are_appended_found_overwritten_and_deleted(catalog: Any, ns: str) -> None:
     table = catalog.create_table((ns, "t"), schema=COLUMNS)
     table.append(rows((1, "a"), (2, "b"), (3, "c")))

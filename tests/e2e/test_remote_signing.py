@@ -57,11 +57,6 @@ def test_pyiceberg_creates_a_table_in_a_transaction(world: World, ns: str, one_w
     assert catalog.load_table((ns, "t")).scan().to_arrow()["id"].to_pylist() == [1]
 
 
-@pytest.fixture
-def table(world: World, ns: str) -> Table:
-    return world.table(ns)
-
-
 def _signing_store(world: World, table: Table, config: dict[str, str], token: str) -> Any:
     """Return an S3 client without keys that PyIceberg's signer signs for."""
     store = boto3.client(

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.engines.lake import below, catalog_of
+from tests.support.engines.lake import below
 from tests.support.engines.spark import Session
 from tests.support.stack.world import World, unique
 
@@ -22,12 +22,6 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 CODEC = "write.parquet.compression-codec"
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
-
-
-@pytest.fixture
-def catalog(world: World) -> Any:
-    """Return the catalog as the administrator."""
-    return catalog_of(world, world.admin)
 
 
 def codecs(world: World, location: str) -> set[str]:

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -24,6 +25,10 @@ from lakegate.local import ready
 from lakegate.local.ready import Ready
 from tests.support.load.kills import Killable
 from tests.support.runs.kept_logs import FAILURES, keep
+
+if TYPE_CHECKING:
+    from tests.support.rows.parts import Parts
+    from tests.support.stack.world import World
 
 _START_SECONDS = 200.0
 _STOP_SECONDS = 90.0
@@ -95,6 +100,31 @@ def stack() -> Iterator[Ready]:
     """Start a bootstrapped stack that the whole session shares."""
     with _up() as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def world(stack: Ready) -> Iterator[World]:
+    """Yield the users of the shared stack and access to its parts."""
+    from tests.support.stack.world import World
+
+    world = World(stack)
+    yield world
+    world.close()
+
+
+@pytest.fixture(scope="module")
+def parts() -> Iterator[Parts]:
+    """Start PostgreSQL and OpenFGA without a gateway, for one module."""
+    from tests.support.rows.parts import running_parts  # costs other directories, which import this file, 1 s
+
+    with running_parts() as parts:
+        yield parts
+
+
+@pytest.fixture(scope="module")
+def url(parts: Parts) -> str:
+    """Return the address of the database of `parts`."""
+    return parts.database_url
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import UUID
@@ -25,7 +25,7 @@ from gateway.settings.postgres_url import asyncpg_url
 from lakegate.local.ready import Ready
 from tests.support.load.kills import Killable
 from tests.support.rows.audit_records import insert_records, recent_record
-from tests.support.rows.parts import Parts, running_parts
+from tests.support.rows.parts import Parts
 
 pytestmark = pytest.mark.servers
 
@@ -34,12 +34,6 @@ _INSERT = (
     "values (:id, :at, 'r', 'oidc~alice', 'load_table', 'allowed', '{}')"
 )
 KEY = b"a key that the database does not have"
-
-
-@pytest.fixture(scope="module")
-def parts() -> Iterator[Parts]:
-    with running_parts() as parts:
-        yield parts
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 import pytest
@@ -25,7 +25,7 @@ from gateway.telemetry.otlp_client import JSON, CollectorRefused, CollectorUnava
 from lakegate.local.ready import Ready
 from tests.support.load.kills import Killable
 from tests.support.rows.audit_records import insert_records, recent_record
-from tests.support.rows.parts import Parts, running_parts
+from tests.support.rows.parts import Parts
 
 pytestmark = pytest.mark.servers
 
@@ -63,12 +63,6 @@ async def collector() -> AsyncIterator[Collector]:
     async with TestServer(app) as server:
         made.url = f"http://127.0.0.1:{server.port}"
         yield made
-
-
-@pytest.fixture(scope="module")
-def parts() -> Iterator[Parts]:
-    with running_parts() as parts:
-        yield parts
 
 
 @pytest.fixture

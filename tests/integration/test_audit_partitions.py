@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
@@ -26,15 +26,9 @@ from gateway.settings.postgres_url import asyncpg_url
 from lakegate.local.ready import Ready
 from tests.support.load.kills import Killable
 from tests.support.rows.audit_records import allowed_record
-from tests.support.rows.parts import Parts, running_parts
+from tests.support.rows.parts import Parts
 
 pytestmark = pytest.mark.servers
-
-
-@pytest.fixture(scope="module")
-def parts() -> Iterator[Parts]:
-    with running_parts() as parts:
-        yield parts
 
 
 async def _clear(url: str) -> None:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any, cast
 from uuid import UUID, uuid4
@@ -30,7 +30,7 @@ from gateway.features.approvals.change_proposals import ChangingPermit, Proposal
 from gateway.verification.panel import Panel, Seat
 from gateway.verification.port import Approved, ChangeKind, Pending, ProposedChange, Rejected, Verdict
 from tests.support.kits import kit_of
-from tests.support.rows.parts import Parts, Rows, running_parts
+from tests.support.rows.parts import Parts, Rows
 
 pytestmark = pytest.mark.servers
 
@@ -140,12 +140,6 @@ class World:
         statement = "update change_tickets set expires_at = clock_timestamp() - interval '1 second' where id = :id"
         async with self.database.transaction() as connection:
             await connection.execute(text(statement), {"id": id})
-
-
-@pytest.fixture(scope="module")
-def parts() -> Iterator[Parts]:
-    with running_parts() as parts:
-        yield parts
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from uuid import UUID, uuid4
 
 import pytest
@@ -14,15 +14,9 @@ from gateway.db.engine.database import Connection, Database
 from gateway.db.policies import data_policies, data_policy_bindings
 from gateway.db.policies.data_policy_bindings import Bound
 from gateway.db.policies.data_policy_revisions import touch
-from tests.support.rows.parts import Rows, running_parts
+from tests.support.rows.parts import Rows
 
 MASK = {"kind": "mask", "action": "mask-alphanum", "columns": [{"name": "email"}]}
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with running_parts() as parts:
-        yield parts.database_url
 
 
 @pytest.fixture

@@ -4,21 +4,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 from sqlalchemy import text
 
 from gateway.db.engine.database import Database, Deadlocked, retry_serialization
-from tests.support.rows.parts import running_parts
 
 _TAKE = text("select pg_advisory_xact_lock(:number)")
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with running_parts() as parts:
-        yield parts.database_url
 
 
 @pytest.fixture

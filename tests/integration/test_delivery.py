@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -40,11 +40,9 @@ from tests.support.rows import parts
 from tests.support.rows.delivery_rig import SETTLE, Rig, rig
 from tests.support.rows.parts import (
     HELD,
-    Parts,
     Proxy,
     Silent,
     delivery,
-    running_parts,
     tuples,
     writing,
 )
@@ -55,12 +53,6 @@ __all__ = ["rig"]
 pytestmark = pytest.mark.servers
 
 SELECT, DESCRIBE, ASSIGNEE, OWNERSHIP = Privilege.SELECT, Privilege.DESCRIBE, Privilege.ASSIGNEE, Privilege.OWNERSHIP
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Parts]:
-    with running_parts() as started:
-        yield started
 
 
 def soon(seconds: float) -> datetime:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -36,17 +36,11 @@ from gateway.db.pools.compiled_reads import DirectRead
 from gateway.db.pools.driver_pool import DriverPool, connect_like
 from gateway.db.resolver.resolver import DatabaseResolver, frequent_reads
 from tests.support.rows.database_waits import wait_for_sleeping
-from tests.support.rows.parts import Rows, running_parts
+from tests.support.rows.parts import Rows
 from tests.support.servers.toxic import Toxic
 
 _PID = DirectRead(select(func.pg_backend_pid().label("pid")))
 _OTHERS = text("select pid from pg_stat_activity where application_name = 'lakegate' and pid <> pg_backend_pid()")
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with running_parts() as parts:
-        yield parts.database_url
 
 
 @asynccontextmanager

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID, uuid4
@@ -24,7 +24,7 @@ from gateway.db.tables import namespaces, tables, tabular_writes
 from gateway.db.tables.documents import Document, DocumentCache, Documents
 from gateway.db.tables.excerpt_backfill import fill_excerpts
 from gateway.iceberg.errors import PayloadTooLarge
-from tests.support.rows.parts import Rows, running_parts
+from tests.support.rows.parts import Rows
 
 
 @dataclass
@@ -42,12 +42,6 @@ class Uses:
 
     def documents_kept(self, count: int) -> None:
         self.kept.append(count)
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with running_parts() as parts:
-        yield parts.database_url
 
 
 @pytest.fixture

@@ -16,20 +16,12 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from lakegate.local.ready import Ready
 from tests.support.rows.relations import FOREVER, Relations, Tuple, soon
 from tests.support.stack.world import SCHEMA, World, send_with_retries, unique
 
 pytestmark = pytest.mark.servers
 
 NOTICED = 30.0
-
-
-@pytest.fixture(scope="module")
-def world(stack: Ready) -> Iterator[World]:
-    world = World(stack)
-    yield world
-    world.close()
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ determines the order of events.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -29,19 +29,12 @@ from gateway.fga.relationships import to_wire
 from tests.support.door.world import DoorFixture
 from tests.support.rows import delivery_rig as test_delivery
 from tests.support.rows.delivery_rig import Rig
-from tests.support.rows.parts import Parts, running_parts
 
 pytestmark = pytest.mark.chaos
 
 SELECT = Privilege.SELECT
 rig = test_delivery.rig
 Change = Callable[[], Awaitable[Any]]
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Parts]:
-    with running_parts() as started:
-        yield started
 
 
 class Counted:

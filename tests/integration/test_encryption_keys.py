@@ -20,7 +20,6 @@ import psutil
 import pytest
 
 from gateway.db.credentials.secrets import Sealer
-from lakegate.local.ready import Ready
 from tests.support.lakegate_command import run_lakegate
 from tests.support.servers.toxic import second_gateway
 from tests.support.stack.world import World
@@ -31,13 +30,6 @@ KEY, OTHER = "PG_ENCRYPTION_KEY", "PG_ENCRYPTION_KEY_OTHER"
 NOT_YET = 3
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(480)]  # several gateways and commands start, one after the other
-
-
-@pytest.fixture(scope="module")
-def world(stack: Ready) -> Iterator[World]:
-    world = World(stack)
-    yield world
-    world.close()
 
 
 @pytest.fixture(scope="module")

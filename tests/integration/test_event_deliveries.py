@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import timedelta
 
 import httpx2
@@ -19,7 +19,7 @@ from gateway.events.port import Event, EventRefused, SinkUnavailable
 from gateway.events.webhook import WebhookSink
 from gateway.features.events.event_delivery import EventDelivery, EventKeeping, Pace
 from tests.support.rows.event_outbox import Counts, count_waiting, put, put_committed
-from tests.support.rows.parts import Parts, running_parts
+from tests.support.rows.parts import Parts
 
 pytestmark = pytest.mark.servers
 
@@ -53,12 +53,6 @@ class Sink:
     def firsts(self) -> list[str]:
         """Return the ids in the order in which each arrived first."""
         return list(dict.fromkeys(id for _, id in self.received))
-
-
-@pytest.fixture(scope="module")
-def parts() -> Iterator[Parts]:
-    with running_parts() as parts:
-        yield parts
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -31,18 +31,12 @@ from gateway.iceberg.errors import CatalogError
 from tests.support.door import world
 from tests.support.door.examples import EXAMPLES
 from tests.support.door.world import DoorFixture, request_context
-from tests.support.rows.parts import Parts, Rows, running_parts
+from tests.support.rows.parts import Parts, Rows
 
 pytestmark = pytest.mark.servers
 
 SOURCE = "uri:iceberg-catalog-service:lake.example"
 OUTBOX = EventOutbox(source=SOURCE, sinks=("kafka", "nats"))
-
-
-@pytest.fixture(scope="module")
-def parts() -> Iterator[Parts]:
-    with running_parts() as parts:
-        yield parts
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ from tests.support.load.event_brokers import (
     read_nats,
 )
 from tests.support.rows.event_outbox import Counts, count_waiting, put_committed
-from tests.support.rows.parts import Parts, running_parts
+from tests.support.rows.parts import Parts
 from tests.support.servers import kafka_server, nats_server
 from tests.support.servers.toxic import DELAYED, WELL, Toxic
 
@@ -100,12 +100,6 @@ def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Broker]:
     broker = Broker(request.param, tmp_path)
     yield broker
     broker.server.kill()
-
-
-@pytest.fixture(scope="module")
-def parts() -> Iterator[Parts]:
-    with running_parts() as parts:
-        yield parts
 
 
 @pytest.fixture

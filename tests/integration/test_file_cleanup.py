@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 from sqlalchemy import text
@@ -12,22 +12,16 @@ from sqlalchemy import text
 from gateway.db.engine.database import Database
 from gateway.db.tables import pending_files
 from gateway.db.tables.pending_files import PendingFiles
-from tests.support.rows.parts import Parts, Rows, running_parts
+from tests.support.rows.parts import Parts, Rows
 
 FILE = "s3://bucket/view/metadata/00001-a.metadata.json"
 HOUR = 3600.0
 
 
-@pytest.fixture(scope="module")
-def running() -> Iterator[Parts]:
-    with running_parts() as started:
-        yield started
-
-
 @pytest.fixture
-async def database(running: Parts) -> AsyncIterator[Database]:
+async def database(parts: Parts) -> AsyncIterator[Database]:
     """Yield a database with one pending file that is two hours old."""
-    made, rows = Database(running.database_url, pool_size=4, acquire_timeout=30), Rows()
+    made, rows = Database(parts.database_url, pool_size=4, acquire_timeout=30), Rows()
     async with made.transaction() as connection:
         await connection.execute(text("truncate pending_files"))
         await rows.insert(connection)

@@ -3,21 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from lakegate.local.ready import Ready
 from tests.support.stack.world import Person, World, error_of, error_triple, unique
-
-
-@pytest.fixture(scope="module")
-def world(stack: Ready) -> Iterator[World]:
-    """Return the users and objects of the shared stack."""
-    world = World(stack)
-    yield world
-    world.close()
 
 
 @pytest.fixture

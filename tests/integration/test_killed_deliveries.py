@@ -16,7 +16,6 @@ import os
 import random
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -30,18 +29,12 @@ from gateway.db.tuples import outbox
 from gateway.fga.client import FgaClient
 from gateway.fga.relationships import rfc3339, to_wire
 from tests.support.rows import parts
-from tests.support.rows.parts import Parts, Proxy, Rows, Seen, all_desired, delivery, running_parts, seen, store, tuples
+from tests.support.rows.parts import Parts, Proxy, Rows, Seen, all_desired, delivery, seen, store, tuples
 
 pytestmark = pytest.mark.chaos
 
 _TIMEOUT, _LATEST = 0.25, 1.2
 _SETTLE = _TIMEOUT + _LATEST + 3.0
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Parts]:
-    with running_parts() as started:
-        yield started
 
 
 @dataclass
@@ -136,12 +129,12 @@ def _just_over(each: Seen, now: Any) -> bool:
     return each[3] is not None and each[3] <= rfc3339(now)
 
 
-async def _kill_many(running: Parts, *, kills: int, seed: int, confirmed: int = 0) -> Trial:
+async def _kill_many(parts: Parts, *, kills: int, seed: int, confirmed: int = 0) -> Trial:
     """Run this many kills, and up to twice as many until `confirmed` revocations, a random number, were confirmed."""
     chance = random.Random(seed)
-    proxy = Proxy(running.openfga_url, latest=_LATEST + 0.5)
-    database = Database(running.database_url, pool_size=4, acquire_timeout=30)
-    async with proxy.serving() as endpoint, store(running) as client:
+    proxy = Proxy(parts.openfga_url, latest=_LATEST + 0.5)
+    database = Database(parts.database_url, pool_size=4, acquire_timeout=30)
+    async with proxy.serving() as endpoint, store(parts) as client:
         trial = Trial(database, client, Rows(), proxy, chance)
         await trial.prepare()
         proxy.plan = trial.how_late
@@ -163,7 +156,7 @@ async def _kill_many(running: Parts, *, kills: int, seed: int, confirmed: int = 
                     "kill_at": chance.randint(1, 40),
                     "at_most": 20.0,
                     "rows": json.loads(json.dumps(vars(trial.rows), default=str)),
-                    "database_url": running.database_url,
+                    "database_url": parts.database_url,
                     "endpoint": endpoint,
                     "store_id": client._url.rpartition("/")[2],
                     "model_id": client.model_id,
@@ -205,15 +198,15 @@ def _ends_soon(each: Seen) -> bool:
     return each[3] is not None and each[3] < rfc3339(datetime.now(UTC) + timedelta(seconds=60))
 
 
-async def test_openfga_matches_the_rows_after_a_few_kills(running: Parts) -> None:
-    trial = await _kill_many(running, kills=30, seed=7)
+async def test_openfga_matches_the_rows_after_a_few_kills(parts: Parts) -> None:
+    trial = await _kill_many(parts, kills=30, seed=7)
     assert trial.deaths >= 25
 
 
 @pytest.mark.long
 @pytest.mark.timeout(1200)
-async def test_openfga_matches_the_rows_after_500_kills(running: Parts) -> None:
-    trial = await _kill_many(running, kills=500, seed=11, confirmed=40)
+async def test_openfga_matches_the_rows_after_500_kills(parts: Parts) -> None:
+    trial = await _kill_many(parts, kills=500, seed=11, confirmed=40)
     print(f"{trial.kills} kills, {trial.deaths} deaths, {trial.confirmed} revocations confirmed in between")
     assert trial.deaths >= 0.9 * trial.kills
     assert trial.confirmed >= 40, "too few revocations were confirmed, so the test proves nothing"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -33,7 +33,7 @@ from gateway.db.resolver.resolver import DatabaseResolver
 from gateway.db.tasks import task_lists
 from gateway.fga.model_analysis import reaches_of
 from tests.support.rows.naive import Naive, Tuple, the_model
-from tests.support.rows.parts import Rows, add_table, all_desired, running_parts
+from tests.support.rows.parts import Rows, add_table, all_desired
 
 pytestmark = pytest.mark.generated
 
@@ -87,12 +87,6 @@ GRANTS = st.one_of(
     st.sampled_from(POSSIBLE),
 )
 MOST_GRANTS = 7 * len(KINDS)
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with running_parts() as parts:
-        yield parts.database_url
 
 
 class Lists:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from uuid import uuid4
 
 import asyncpg
@@ -14,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from gateway.db.tables import retired_locations, tables
 from gateway.scope.location import Location
 from gateway.storage.s3.location import SCHEME
-from tests.support.rows.parts import Rows, running_parts
+from tests.support.rows.parts import Rows
 
 pytestmark = pytest.mark.servers
 
@@ -26,12 +25,6 @@ _ADD = """
     select gen_random_uuid(), :warehouse, :namespace, 'table', n, n, gen_random_uuid(), n, n, '{}'
     from unnest(cast(:keys as text[])) n
 """
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with running_parts() as parts:
-        yield parts.database_url
 
 
 def _location(path: str) -> Location:

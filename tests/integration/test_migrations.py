@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar, TypeVarTuple
@@ -46,7 +46,7 @@ from gateway.access.dependency_errors import DatabaseUnavailable
 from gateway.db import migrate
 from gateway.db.migrate import SchemaMismatch, require_current_schema, run_migrations
 from gateway.db.schema.whole import whole_schema
-from tests.support.rows.parts import Parts, closed_port, running_parts
+from tests.support.rows.parts import Parts, closed_port
 
 pytestmark = pytest.mark.servers
 
@@ -78,12 +78,6 @@ _ONE_OF = re.compile(r"(\w+) = ANY \(\(?ARRAY\['([^']+)'")
 
 Answer = TypeVar("Answer")
 Given = TypeVarTuple("Given")
-
-
-@pytest.fixture(scope="module")
-def parts() -> Iterator[Parts]:
-    with running_parts() as parts:
-        yield parts
 
 
 @pytest.fixture

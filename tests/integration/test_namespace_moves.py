@@ -4,10 +4,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from uuid import UUID, uuid4
 
-import pytest
 from sqlalchemy import event, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -17,13 +15,7 @@ from gateway.db.engine.database import Database
 from gateway.db.grants import grants
 from gateway.db.tables import namespace_move, namespaces
 from gateway.iceberg.identifiers import Namespace
-from tests.support.rows.parts import Parts, Rows, add_table, resolved_inner, resolved_outer, running_parts
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Parts]:
-    with running_parts() as started:
-        yield started
+from tests.support.rows.parts import Parts, Rows, add_table, resolved_inner, resolved_outer
 
 
 async def _fill(connection: AsyncConnection, rows: Rows, count: int) -> None:
@@ -84,8 +76,8 @@ async def _world(database: Database, count: int) -> Rows:
     return rows
 
 
-async def test_namespace_move_statement_count_is_independent_of_its_size(running: Parts) -> None:
-    database = Database(running.database_url, pool_size=2, acquire_timeout=30)
+async def test_namespace_move_statement_count_is_independent_of_its_size(parts: Parts) -> None:
+    database = Database(parts.database_url, pool_size=2, acquire_timeout=30)
     try:
         few, _ = await _move(database, await _world(database, 2), to_top=True)
         rows = await _world(database, 500)
@@ -121,8 +113,8 @@ async def _require_paths(
         assert list(row.ancestors) == ancestors
 
 
-async def test_a_path_begins_with_the_spelling_that_the_parent_has_when_the_change_commits(running: Parts) -> None:
-    database = Database(running.database_url, pool_size=2, acquire_timeout=30)
+async def test_a_path_begins_with_the_spelling_that_the_parent_has_when_the_change_commits(parts: Parts) -> None:
+    database = Database(parts.database_url, pool_size=2, acquire_timeout=30)
     try:
         rows = await _world(database, 0)
         parent, warehouse = resolved_outer(rows), rows.warehouses[0]

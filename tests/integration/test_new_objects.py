@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
@@ -38,7 +38,6 @@ from tests.support.rows.parts import (
     add_table,
     all_desired,
     resolved_inner,
-    running_parts,
     store,
     tuples,
     writing,
@@ -48,12 +47,6 @@ pytestmark = pytest.mark.servers
 
 SETTLE = 60.0
 """Seconds within which OpenFGA may still apply a write that was sent; longer than any test takes."""
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Parts]:
-    with running_parts() as started:
-        yield started
 
 
 class Refused(Exception):
@@ -151,9 +144,9 @@ class Rig:
 
 
 @pytest.fixture
-async def rig(running: Parts) -> AsyncIterator[Rig]:
-    database = Database(running.database_url, pool_size=10, acquire_timeout=30)
-    async with store(running) as client:
+async def rig(parts: Parts) -> AsyncIterator[Rig]:
+    database = Database(parts.database_url, pool_size=10, acquire_timeout=30)
+    async with store(parts) as client:
         made = Rig(database, client, Rows(), Gate(client))
         async with database.transaction() as connection:
             await made.rows.insert(connection)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -30,18 +30,12 @@ from gateway.fga.client import FgaClient
 from gateway.fga.creation_checks import CreationAwareRelationships
 from gateway.fga.relationships import FgaRelationships, to_wire
 from lakegate.local.ready import Ready
-from tests.support.rows.parts import HELD, Parts, Proxy, Rows, delivery, running_parts, store
+from tests.support.rows.parts import HELD, Parts, Proxy, Rows, delivery, store
 from tests.support.servers.toxic import second_gateway
 
 pytestmark = pytest.mark.servers
 
 NEW = ("inner", "table")
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Parts]:
-    with running_parts() as started:
-        yield started
 
 
 @dataclass
@@ -84,10 +78,10 @@ class Rig:
 
 
 @pytest.fixture
-async def rig(running: Parts) -> AsyncIterator[Rig]:
+async def rig(parts: Parts) -> AsyncIterator[Rig]:
     rows = Rows()
-    database = Database(running.database_url, pool_size=3, acquire_timeout=30)
-    async with store(running) as client:
+    database = Database(parts.database_url, pool_size=3, acquire_timeout=30)
+    async with store(parts) as client:
         async with database.transaction() as connection:
             await rows.insert(connection)
         new = {rows.objects[name] for name in NEW}

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from uuid import UUID, uuid4
 
 import msgspec
@@ -17,14 +17,8 @@ from gateway.db.policies.policy_inputs import PolicyRows
 from gateway.db.resolver.resolver import DatabaseResolver
 from gateway.obligations.data_policies import Mask, PolicyInputs
 from lakegate.restrictions.actions import Action
-from tests.support.rows.parts import Rows, running_parts
+from tests.support.rows.parts import Rows
 from tests.support.rows.policy_rows import add, add_policy
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with running_parts() as parts:
-        yield parts.database_url
 
 
 @pytest.fixture(params=[True, False], ids=["direct", "sqlalchemy"])

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from uuid import UUID, uuid4
 
 import pytest
@@ -21,7 +21,7 @@ from gateway.db.policies.policy_inputs import PolicyRows
 from gateway.db.resolver.resolver import DatabaseResolver
 from gateway.db.tables import retired_locations
 from gateway.iceberg.identifiers import Namespace
-from tests.support.rows.parts import Rows, add_table, resolved_outer, running_parts
+from tests.support.rows.parts import Rows, add_table, resolved_outer
 from tests.support.rows.policy_rows import add, add_policy
 
 DOCUMENT = {
@@ -31,12 +31,6 @@ DOCUMENT = {
         {"schema-id": 1, "fields": [{"id": 1, "name": "email", "type": "string", "required": False}]},
     ],
 }
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with running_parts() as parts:
-        yield parts.database_url
 
 
 @pytest.fixture

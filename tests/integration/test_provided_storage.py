@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ from gateway.storage.connector import Connector
 from gateway.storage.provider import ClientOptions
 from gateway.storage.registry import provider_named
 from lakegate.conformance.storage import StorageSubject, check_storage
-from lakegate.local.ready import Ready
 from tests.extensions.installing import install
 from tests.support.servers.toxic import second_gateway
 from tests.support.stack import warehouses
@@ -25,13 +23,6 @@ from tests.support.stack.world import Person, World, error_triple, unique
 pytestmark = [pytest.mark.servers, pytest.mark.integration]
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="module")
-def world(stack: Ready) -> Iterator[World]:
-    world = World(stack)
-    yield world
-    world.close()
 
 
 async def test_the_store_of_the_stack_keeps_the_rules_of_storage(world: World) -> None:

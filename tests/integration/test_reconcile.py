@@ -14,20 +14,12 @@ from uuid import uuid4
 
 import pytest
 
-from lakegate.local.ready import Ready
 from tests.support.rows.relations import FOREVER, Relations, Tuple, soon
 from tests.support.stack.world import World
 
 pytestmark = pytest.mark.servers
 
 DIFFERS = 3
-
-
-@pytest.fixture(scope="module")
-def world(stack: Ready) -> Iterator[World]:
-    world = World(stack)
-    yield world
-    world.close()
 
 
 @pytest.fixture(scope="module")

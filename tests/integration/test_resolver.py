@@ -6,7 +6,7 @@ It returns the same rows as one by one, with one statement for each kind.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from uuid import UUID, uuid4
 
 import pytest
@@ -24,13 +24,7 @@ from gateway.db.resolver.absent import is_in_a_warehouse
 from gateway.db.resolver.resolver import DatabaseResolver
 from gateway.db.resolver.resolver_statements import lookup_of
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
-from tests.support.rows.parts import Rows, add_table, running_parts
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with running_parts() as parts:
-        yield parts.database_url
+from tests.support.rows.parts import Rows, add_table
 
 
 @pytest.fixture(params=[True, False], ids=["direct", "sqlalchemy"])

@@ -17,7 +17,6 @@ import httpx
 import psutil
 import pytest
 
-from lakegate.local.ready import Ready
 from tests.support.stack.views import body as view_body
 from tests.support.stack.world import SCHEMA, World, unique
 
@@ -25,13 +24,6 @@ pytestmark = pytest.mark.chaos
 
 #: Several at once and more than once, to reach many pool connections whose statements were prepared before.
 AT_ONCE, TIMES = 4, 3
-
-
-@pytest.fixture(scope="module")
-def world(stack: Ready) -> Iterator[World]:
-    world = World(stack)
-    yield world
-    world.close()
 
 
 class Stopped(Exception):

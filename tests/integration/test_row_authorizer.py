@@ -8,7 +8,7 @@ refuses.
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
@@ -31,7 +31,7 @@ from gateway.fga.row_authorizer import FollowedModel, RowAuthorizer
 from gateway.fga.wire import Condition, FgaTuple
 from tests.support.goldens.golden_table import COLUMNS, ROWS, Row
 from tests.support.rows.naive import the_model
-from tests.support.rows.parts import Parts, Rows, add_role, add_table, add_user, all_desired, running_parts, store
+from tests.support.rows.parts import Parts, Rows, add_role, add_table, add_user, all_desired, store
 
 pytestmark = [pytest.mark.generated, pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -42,12 +42,6 @@ FIELDS = (1, 2, 3)
 LEAST_CHECKS = 10_000
 AT_EXPIRY = (timedelta(hours=1, microseconds=-1), timedelta(hours=1))
 """The last moment of the grants that expire first, and the first moment without them."""
-
-
-@pytest.fixture(scope="module")
-def parts() -> Iterator[Parts]:
-    with running_parts() as running:
-        yield running
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from uuid import UUID
 
@@ -18,7 +18,6 @@ from gateway.db.credentials.scope_verdicts import Claimed
 from gateway.db.engine.database import Database
 from gateway.settings.env import Secret
 from gateway.settings.postgres_url import asyncpg_url
-from lakegate.local.ready import Ready
 from tests.support.lakegate_command import run_lakegate
 from tests.support.servers.toxic import second_gateway
 from tests.support.stack import warehouses
@@ -28,13 +27,6 @@ from tests.support.stack.world import World, unique
 pytestmark = pytest.mark.servers
 
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
-
-
-@pytest.fixture(scope="module")
-def world(stack: Ready) -> Iterator[World]:
-    world = World(stack)
-    yield world
-    world.close()
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from gateway.db.pools.rows import AnyRow
 from gateway.db.tables import search
 from gateway.db.tables.search import Within
 from gateway.iceberg.identifiers import fold
-from tests.support.rows.parts import Rows, running_parts
+from tests.support.rows.parts import Rows
 
 pytestmark = pytest.mark.servers
 
@@ -72,12 +72,6 @@ def _names() -> list[str]:
     short = ["".join(made.choices(SYLLABLES, k=made.randint(1, 6))) + f"_{n}" for n in range(NAMES - 20)]
     long = ["".join(made.choices("abcdefghijklmnopqrstuvwxyz_", k=900)) + f"order{n}" for n in range(20)]
     return [fold(name) for name in [*short, *long]]
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with running_parts() as parts:
-        yield parts.database_url
 
 
 class Filled:

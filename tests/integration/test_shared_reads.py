@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import random
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -37,17 +37,11 @@ from gateway.db.resolver.resolver import DatabaseResolver
 from gateway.db.resolver.resolver_statements import STATEMENTS, lookup_of, parameters_of
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 from tests.support.rows.database_waits import wait_for_sleeping
-from tests.support.rows.parts import Rows, add_role, running_parts
+from tests.support.rows.parts import Rows, add_role
 from tests.support.servers.toxic import Toxic
 
 _SERVER = [ServerRef()]
 _WORD = DirectRead(select(func.upper(bindparam("word", type_=Text)).label("word"), func.now().label("at")))
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with running_parts() as parts:
-        yield parts.database_url
 
 
 @asynccontextmanager

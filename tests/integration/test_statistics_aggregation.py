@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 from sqlalchemy import text
 
 from gateway.db.engine.database import Database
 from gateway.db.tables import statistics
-from tests.support.rows.parts import Parts, Rows, running_parts
+from tests.support.rows.parts import Parts, Rows
 
 pytestmark = pytest.mark.servers
 
@@ -23,15 +23,9 @@ _CHANGE = text("insert into warehouse_changes (warehouse_id, tables, views) valu
 _TOTAL = text("select tables from warehouse_statistics where warehouse_id = :id order by hour desc limit 1")
 
 
-@pytest.fixture(scope="module")
-def running() -> Iterator[Parts]:
-    with running_parts() as started:
-        yield started
-
-
 @pytest.fixture
-async def database(running: Parts) -> AsyncIterator[Database]:
-    made = Database(running.database_url, pool_size=8, acquire_timeout=30)
+async def database(parts: Parts) -> AsyncIterator[Database]:
+    made = Database(parts.database_url, pool_size=8, acquire_timeout=30)
     yield made
     await made.close()
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
@@ -33,15 +33,9 @@ from gateway.storage.errors import StorageUnavailable
 from gateway.worker_processes import die_with_parent
 from lakegate.local import account, postgres, secrets
 from lakegate.local.children import Children
-from tests.support.rows.parts import Parts, Rows, free_port, running_parts
+from tests.support.rows.parts import Parts, Rows, free_port
 
 pytestmark = pytest.mark.servers
-
-
-@pytest.fixture(scope="module")
-def parts() -> Iterator[Parts]:
-    with running_parts() as running:
-        yield running
 
 
 class RecordingObserver:

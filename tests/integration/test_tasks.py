@@ -15,14 +15,8 @@ from gateway.db.engine.database import Database
 from gateway.db.tasks import task_runs, tasks
 from gateway.db.tasks.task_runs import Task, TaskLost
 from gateway.db.tasks.tasks import Cancellation, FileDisposal, Files, PurgedLocation, Queue, Status
-from tests.support.rows.parts import Parts, Rows, running_parts
+from tests.support.rows.parts import Parts, Rows
 from tests.support.stack.world import Loop
-
-
-@pytest.fixture(scope="module")
-def parts() -> Iterator[Parts]:
-    with running_parts() as running:
-        yield running
 
 
 class Tasks:

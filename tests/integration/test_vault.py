@@ -22,7 +22,6 @@ from gateway.secret_stores.vault import VaultSecrets
 from gateway.secret_stores.vault_session import UserPassLogin, VaultAddress
 from gateway.settings.env import Secret
 from gateway.settings.postgres_url import asyncpg_url
-from lakegate.local.ready import Ready
 from tests.support.lakegate_command import run_lakegate
 from tests.support.servers.toxic import second_gateway
 from tests.support.servers.vault_server import MOUNT, PASSWORD, USER, VaultServer, vault_server
@@ -33,13 +32,6 @@ from tests.support.stack.world import Person, World
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
 
 NOT_YET = 3
-
-
-@pytest.fixture(scope="module")
-def world(stack: Ready) -> Iterator[World]:
-    world = World(stack)
-    yield world
-    world.close()
 
 
 @pytest.fixture(scope="module")

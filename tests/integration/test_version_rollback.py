@@ -7,22 +7,15 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from gateway.db.migrate import run_migrations
-from tests.support.rows.parts import KEY, Parts, closed_port, running_parts
+from tests.support.rows.parts import KEY, Parts, closed_port
 
 pytestmark = pytest.mark.servers
-
-
-@pytest.fixture(scope="module")
-def parts() -> Iterator[Parts]:
-    with running_parts() as running:
-        yield running
 
 
 def _command(parts: Parts, *arguments: str) -> subprocess.Popen[str]:

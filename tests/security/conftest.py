@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.conftest import ns, people, stack, world
+from tests.contract.conftest import ns, people, stack, table, world
 
-__all__ = ["ns", "people", "stack", "world"]
+__all__ = ["ns", "people", "stack", "table", "world"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -55,11 +55,6 @@ def approver(world: World) -> Iterator[Person]:
     world.strip(person)
 
 
-@pytest.fixture
-def table(world: World, ns: str) -> Table:
-    return world.table(ns)
-
-
 def test_approver_of_a_table_decides_about_its_tickets_and_reads_its_metadata(
     world: World, approver: Person, table: Table
 ) -> None:

@@ -12,11 +12,6 @@ BINDING = ("manage_tags", "approve_changes", "enforcer", "delegate", "inspector"
 ON = {"warehouse": BINDING, "namespace": BINDING[:3], "table": BINDING[:3]}
 
 
-@pytest.fixture
-def table(world: World, ns: str) -> Table:
-    return world.table(ns)
-
-
 def ids(world: World, table: Table, ns: str) -> dict[str, str]:
     return {"warehouse": world.warehouse, "namespace": world.namespace_id(ns), "table": table.uuid}
 

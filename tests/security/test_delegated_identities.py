@@ -25,12 +25,6 @@ def engine(world: World) -> Iterator[Person]:
         yield world.etl
 
 
-@pytest.fixture
-def table(world: World, ns: str) -> Table:
-    """Return a table of the administrator."""
-    return world.table(ns)
-
-
 def kept(answer: httpx.Response, *statuses: int) -> None:
     """Assert that the response is a refusal and holds no token."""
     assert answer.status_code in (statuses or (400, 401)), answer.text

@@ -15,11 +15,6 @@ ABSENT = "00000000-0000-4000-8000-000000000000"
 
 
 @pytest.fixture
-def table(world: World, ns: str) -> Table:
-    return world.table(ns)
-
-
-@pytest.fixture
 def holder(world: World, table: Table) -> Person:
     """Return a reader of the table with a live credential."""
     person = reader(world, table)

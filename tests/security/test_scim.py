@@ -31,11 +31,6 @@ from tests.support.stack.world import Person, Table, World, error_triple, unique
 __all__ = ["attacked", "entra", "okta"]
 
 
-@pytest.fixture
-def table(world: World, ns: str) -> Table:
-    return world.table(ns)
-
-
 def granted(world: World, person: Person, table: Table) -> None:
     """Grant the user `select` on the table."""
     entry = {"writes": [{"type": "select", "user": person.id}]}

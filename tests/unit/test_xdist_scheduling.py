@@ -20,27 +20,29 @@ def _nodeid(file: Path) -> str:
     return f"{file.relative_to(TESTS.parent).as_posix()}::test_something"
 
 
-def _shares(file: Path, fixture: str) -> bool:
-    """Return True if the file uses the fixture and neither makes nor imports it, so that it gets the session's."""
+def _shares(file: Path, *fixtures: str) -> bool:
+    """Return True if the file uses one of the fixtures and neither makes nor imports it: it gets the directory's."""
     tree = ast.walk(ast.parse(file.read_text()))
     requested, made = set(), set()
     for node in tree:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             made.add(node.name)
-            requested |= {argument.arg for argument in node.args.args}
+            # A helper gets its parameters from the test that calls it.
+            if node.name.startswith("test_") or node.decorator_list:
+                requested |= {argument.arg for argument in node.args.args}
         elif isinstance(node, ast.ImportFrom):
             made |= {each.asname or each.name for each in node.names}
         elif isinstance(node, ast.Assign):
             made |= {name.id for name in ast.walk(node.targets[0]) if isinstance(name, ast.Name)}
-    return fixture in requested - made
+    return not requested.isdisjoint({*fixtures} - made)
 
 
 @pytest.mark.parametrize("file", INTEGRATION, ids=lambda file: file.stem)
 def test_the_groups_of_integration_tests_equal_the_files_that_share_a_stack(file: Path) -> None:
-    for group, fixture in (("integration", "stack"), ("settings", "stopped_gateway")):
-        shares = _shares(file, fixture)
+    for group, fixtures in (("integration", ("stack", "world")), ("settings", ("stopped_gateway",))):
+        shares = _shares(file, *fixtures)
         assert (group_of(_nodeid(file)) == group) == shares, (
-            f"xdist_scheduling.py must list the file in {group} exactly if it shares `{fixture}`: {shares}"
+            f"xdist_scheduling.py must list the file in {group} exactly if it shares {fixtures}: {shares}"
         )
 
 

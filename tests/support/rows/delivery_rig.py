@@ -134,10 +134,10 @@ class Rig:
 
 
 @pytest.fixture
-async def rig(running: Parts) -> AsyncIterator[Rig]:
-    database = Database(running.database_url, pool_size=5, acquire_timeout=30)
-    async with store(running) as client:
-        made = Rig(running, database, client, Rows())
+async def rig(parts: Parts) -> AsyncIterator[Rig]:
+    database = Database(parts.database_url, pool_size=5, acquire_timeout=30)
+    async with store(parts) as client:
+        made = Rig(parts, database, client, Rows())
         async with database.transaction() as connection:
             await made.rows.insert(connection)
             pending = await outbox.enqueue(connection, made.rows.edges, takes_away=False)
