@@ -19,7 +19,7 @@ from gateway.access.nouns.tag import TagNameRef, TagRef
 from gateway.api.path_refs import REFS, read_path
 from gateway.db.resolver.resolver_statements import STATEMENTS, lookup_of
 from gateway.iceberg.errors import BadRequestException
-from tests.access import world
+from tests.support.door import world
 
 ID = UUID("00000000-0000-4000-8000-0000000000aa")
 REFERENCES: list[Ref] = [
