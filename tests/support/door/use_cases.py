@@ -107,7 +107,9 @@ def _modules() -> Iterator[types.ModuleType]:
 
 
 def _is_value(kind: type) -> bool:
-    return issubclass(kind, (Exception, msgspec.Struct, Enum)) or dataclasses.is_dataclass(kind)
+    """Return True for a class without use cases: a value, an error, or a protocol, which has no instances."""
+    is_protocol = getattr(kind, "_is_protocol", False)
+    return is_protocol or issubclass(kind, (Exception, msgspec.Struct, Enum)) or dataclasses.is_dataclass(kind)
 
 
 def _reaches(function: Callable[..., Any]) -> bool:
