@@ -57,14 +57,13 @@ from gateway.db.migrate import SchemaMismatch
 from gateway.db.pools.connection_errors import connection_fault
 from gateway.db.warehouses import servers
 from gateway.features.credentials import encryption_keys
-from gateway.features.credentials.encryption_keys import KeyRotation, RotationResult
+from gateway.features.credentials.encryption_keys import KeyRotation, MoveResult, RotationResult, SecretMove
 from gateway.features.credentials.scope_canary import require_no_escape
-from gateway.features.credentials.secret_moves import MoveResult, SecretMove
 from gateway.features.live_credentials import live_credentials as register
 from gateway.features.principals import scim_tokens as provisioning_tokens
 from gateway.features.server import servers as bootstrap
-from gateway.features.tuples.outbox import run_delivery
 from gateway.features.tuples.reconcile import Comparison, ReportFinding
+from gateway.features.tuples.watch import run_delivery
 from gateway.fga.client import FgaClient
 from gateway.fga.model import ModelNotReady
 from gateway.fga.model_analysis import FollowedReaches

@@ -11,9 +11,8 @@ from typing import Final
 
 from gateway.scope.errors import InvalidLocation
 from gateway.scope.location import Location
-from gateway.storage.s3.location import SCHEME
-from gateway.storage.s3.profile import Flavor, S3Profile
-from gateway.storage.s3.store_kinds import TRAITS, StoreKind
+from gateway.storage.s3.confinement import TRAITS, StoreKind
+from gateway.storage.s3.profile import SCHEME, Flavor, S3Profile
 
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "storage-s3.md"
 START: Final = "<!-- characters: written by tests/store_characters.py -->\n"

@@ -35,7 +35,7 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
 
     `owner_properties` are the case-folded names of view properties that hold an owner. They belong to the trusted
     engines that the token proves by its subject or its actor (`access/decisions/definer_views.py`,
-    `features/views/view_owners.py`). The rights of a view's owner count below the view; `asked_by` is then the caller's
+    `features/views/views.py`). The rights of a view's owner count below the view; `asked_by` is then the caller's
     id.
 
     The settings name the `instance_admin`: an operator that may change warehouses managed by the instance

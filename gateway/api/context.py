@@ -25,11 +25,11 @@ from gateway.access.shares.shares import Lease
 from gateway.access.tuples import Principal
 from gateway.api.binding import Inputs, bind
 from gateway.api.early_refusal import authorizations_of, credential_of
-from gateway.api.forms import MAX_FORM, Form, UnreadableForm, read_form
 from gateway.api.idempotency import parse_key
 from gateway.api.latch import LEASE, announced_bytes
 from gateway.api.path_refs import read_path, referenced_views
 from gateway.api.raw_path import refuse_in_body
+from gateway.api.request_encoding import MAX_FORM, Form, UnreadableForm, read_form
 from gateway.api.serves import INPUTS
 from gateway.api.services import Services
 from gateway.iceberg.errors import BadRequestException, InvalidPaginationToken

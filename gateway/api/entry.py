@@ -20,10 +20,9 @@ from gateway.access.door.request_context import RequestContext
 from gateway.access.nouns.authz_errors import DecisionUnavailable, InvalidAssumeRoleId, unavailable
 from gateway.access.nouns.role import RoleRef
 from gateway.access.operation import HttpOperation
-from gateway.api.binding import Inputs
+from gateway.api.binding import Inputs, printable
 from gateway.api.context import Ctx, enter
 from gateway.api.early_refusal import authorizations_of
-from gateway.api.header_values import printable
 from gateway.api.latch import CLIENT_REQUEST_ID, DEADLINE, REQUEST_CONTEXT, REQUEST_ID
 from gateway.api.serves import INPUTS, OPERATIONS_OF
 from gateway.api.services import Services

@@ -21,17 +21,17 @@ from litestar import Response
 from gateway.access.operation import HttpOperation
 from gateway.api.binding import Inputs
 from gateway.api.errors import OAuthError
-from gateway.api.forms import FORM
-from gateway.api.openapi_examples import example_of
 from gateway.api.openapi_texts import (
     HEADERS,
     OAUTH_REFUSALS,
     PARAMETERS,
     REFUSALS,
     answer_headers,
+    example_of,
     refusal_example,
     scim_refusal_example,
 )
+from gateway.api.request_encoding import FORM
 from gateway.api.serves import INPUTS, SERVED
 from gateway.iceberg.codec import plain_descriptions
 from gateway.iceberg.wire import ErrorResponse

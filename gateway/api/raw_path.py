@@ -17,7 +17,7 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Receive, Scope, Send
 
 from gateway.api.errors import send_error
-from gateway.api.principal_ids import is_principal_next, protect_slashes
+from gateway.api.path_refs import is_principal_next, protect_slashes
 from gateway.iceberg.codec import refuse_nul
 from gateway.iceberg.errors import BadRequestException, CatalogError
 

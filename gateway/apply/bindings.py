@@ -25,8 +25,7 @@ from gateway.apply.state import (
 )
 from gateway.apply.tags import TAGS
 from gateway.apply.warehouses import WAREHOUSES
-from gateway.iceberg.identifiers import fold
-from gateway.iceberg.name_patterns import NamePattern
+from gateway.iceberg.identifiers import NamePattern, fold
 
 
 class Bindings(Noun):

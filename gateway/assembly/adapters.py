@@ -35,15 +35,14 @@ from gateway.db.tuples.new_tuple_delivery import NewTuples
 from gateway.db.warehouses import servers
 from gateway.db.warehouses.models import ActiveModel, read_active_model
 from gateway.db.warehouses.read_pool import ReadPool
-from gateway.features.server.model_changes import NOTICED_WITHIN, REQUIRED
-from gateway.features.server.models import ModelWatch
+from gateway.features.server.model_changes import NOTICED_WITHIN, REQUIRED, ModelWatch
 from gateway.fga.client import FgaClient
 from gateway.fga.model import ModelNotReady, StoreAndModel, find_model
 from gateway.fga.relationships import to_wire
 from gateway.identity.delegated import KEY_SIGNS_SECONDS, KEY_VERIFIES_SECONDS, DelegatedTokens
 from gateway.identity.own_keys import OwnKeys
 from gateway.opa.decider import OpaDecider
-from gateway.scope.rules import StorageRules
+from gateway.scope.profile import StorageRules
 from gateway.secret_stores.port import SecretStores
 from gateway.settings import Settings
 from gateway.settings.postgres_url import asyncpg_url

@@ -21,13 +21,11 @@ from gateway.features.engines.probe_expiry import ProbeExpiry
 from gateway.features.principals.former_grantors import FormerGrantors
 from gateway.features.server.housekeeping import Housekeeping
 from gateway.features.statistics.statistics import StatisticsKeeper
-from gateway.features.tasks.log_cleanup import LogCleanup
-from gateway.features.tasks.worker import Handler, Worker
+from gateway.features.tasks.worker import Handler, LogCleanup, Worker
 from gateway.features.tuples.drift import DriftKeeper
 from gateway.features.tuples.drift_findings import External
-from gateway.features.tuples.outbox import run_expiry
 from gateway.features.tuples.reconcile import Reconcile
-from gateway.features.tuples.watch import DriftWatch
+from gateway.features.tuples.watch import DriftWatch, run_expiry
 from gateway.fga.client import FgaClient
 from gateway.fga.relationships import FgaRelationships
 from gateway.settings import Settings

@@ -19,11 +19,10 @@ from gateway.db.tuples.held_tuples import HeldTuples
 from gateway.db.tuples.undelivered import PendingCreations, PendingRevocations
 from gateway.fga.cache import CachedRelationships
 from gateway.fga.client import FgaClient
-from gateway.fga.creation_checks import CreationAwareRelationships
 from gateway.fga.grant_checks import GrantCheckedRelationships
 from gateway.fga.model_analysis import FollowedReaches
+from gateway.fga.pending_checks import CreationAwareRelationships, RevocationAwareRelationships
 from gateway.fga.relationships import FgaRelationships
-from gateway.fga.revocation_checks import RevocationAwareRelationships
 from gateway.fga.row_authorizer import FollowedModel, RowAuthorizer
 from gateway.settings import Settings
 from gateway.telemetry.metrics import Metrics

@@ -13,11 +13,10 @@ import msgspec
 from gateway.access.actor import Actor
 from gateway.assembly.engines import EnginesByToken
 from gateway.identity.binding import ProofMethod
-from gateway.identity.client_certificate import CertificateHeader
-from gateway.identity.fetch import HttpFetcher
+from gateway.identity.discovery import HttpFetcher
 from gateway.identity.keys import KeyRing
 from gateway.identity.kubernetes import ApiServer, ClusterRules, ServiceAccounts, issuer_in
-from gateway.identity.possession import PossessionRules
+from gateway.identity.possession import CertificateHeader, PossessionRules
 from gateway.identity.router import Link, OpenIdLink, TokenRouter
 from gateway.identity.sign_in import SignInProvider
 from gateway.identity.tokens import TokenRules, VerifiedToken

@@ -53,7 +53,7 @@ def traced_application(app: Application, tracer: Tracer | None) -> Application:
 
 def call_hooks(system: str) -> Sequence[aiohttp.TraceConfig]:
     """Return the hooks for the HTTP session of a client of `system`, which record its calls."""
-    from gateway.telemetry.client_spans import client_spans
+    from gateway.telemetry.tracing import client_spans
 
     return (client_spans(system),)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from gateway.assembly.extensions import ExtensionGroup, NoSuchExtension, find_extension
-from gateway.identity.fetch import check_endpoint
+from gateway.identity.discovery import check_endpoint
 from gateway.settings import Settings, SettingsError
 from gateway.settings.env import PREFIX
 from gateway.settings.verifiers import BUILT_IN, VerifierSettings
@@ -26,8 +26,7 @@ from gateway.telemetry.logs import get_logger
 from gateway.tls import Trust
 from gateway.verification.builtin import compatibility, partition_evolution, protected_columns, required_properties
 from gateway.verification.builtin.rule import Rule
-from gateway.verification.contract_verifier import ContractDirectory, ContractVerifier
-from gateway.verification.contracts import ContractInvalid
+from gateway.verification.contracts import ContractDirectory, ContractInvalid, ContractVerifier
 from gateway.verification.opa_rule import OpaRule
 from gateway.verification.panel import Asked, Panel, Seat
 from gateway.verification.port import ChangeKind, Verifier

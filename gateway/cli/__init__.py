@@ -15,7 +15,7 @@ import click
 
 from gateway.cli.apply import apply, apply_schema, export
 from gateway.cli.audit import audit
-from gateway.cli.changes import changes
+from gateway.cli.changes import changes, contracts, require_verifiers
 from gateway.cli.clients import client
 from gateway.cli.common import Commands, settings_for
 from gateway.cli.conformance import conformance
@@ -33,7 +33,6 @@ from gateway.cli.repairs import authz, reopen_bootstrap, secrets
 from gateway.cli.stack import demo, setup, status, up
 from gateway.cli.tags import tag
 from gateway.cli.trino import trino
-from gateway.cli.verifiers import contracts, require_verifiers
 from gateway.cli.warehouses import warehouse
 
 _FAILED = 1

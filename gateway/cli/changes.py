@@ -8,12 +8,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import click
 
+from gateway.cli.common import ends_on
 from gateway.cli.management import Management, printable, with_api
+
+if TYPE_CHECKING:
+    from gateway.settings import Settings
+
 
 _WAREHOUSE = click.option("--warehouse", type=click.UUID, required=True, help="Id of the warehouse.")
 
@@ -111,3 +118,43 @@ def _by_verifier(reasons: list[str]) -> dict[str, list[str]]:
 
 def _path(warehouse: UUID, ticket: UUID | None = None, below: str = "") -> str:
     return f"/warehouse/{warehouse}/change-tickets{'' if ticket is None else f'/{ticket}'}{below}"
+
+
+@click.group()
+def contracts() -> None:
+    """Commands on data contracts."""
+
+
+@contracts.command("check")
+@click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
+def check(directory: Path) -> None:
+    """Check the data contracts in a directory, and list their tables and owners.
+
+    Exit with 1 if a file is invalid. A gateway with these files would not start.
+    """
+    from gateway.verification.contracts import ContractInvalid, load_contracts
+
+    with ends_on(ContractInvalid, OSError):
+        found = load_contracts(directory)
+    for contract in found.contracts:
+        table = contract.table
+        name = table.id or ".".join((table.warehouse or "", *table.namespace, table.name or ""))
+        click.echo(f"{contract.name}: {name} ({', '.join(contract.owners)})")
+    click.echo(f"valid contracts: {len(found.contracts)}")
+
+
+async def require_verifiers(settings: Settings) -> None:
+    """End the command if a verifier of the settings cannot be opened. Each worker process would fail."""
+    if not settings.verifiers:
+        return
+    from gateway.assembly.extensions import NoSuchExtension
+    from gateway.assembly.verifiers import open_verifiers
+    from gateway.cli.common import trust
+    from gateway.settings import SettingsError
+    from gateway.telemetry.health import HealthMonitor
+
+    try:
+        async with AsyncExitStack() as stack:
+            open_verifiers(settings, trust(), None, HealthMonitor(), stack)
+    except (NoSuchExtension, SettingsError) as refused:
+        raise click.ClickException(f"cannot serve: {refused}") from None

@@ -167,11 +167,10 @@ def check_storage_provider(name: str, profile: Path, credential: Path | None) ->
 
     Endpoints of the profile may be in every network.
     """
-    from gateway.scope.rules import STORED
+    from gateway.scope.profile import STORED
     from gateway.storage.connector import Connector
-    from gateway.storage.provided import ProviderUnusable
     from gateway.storage.provider import ClientOptions
-    from gateway.storage.registry import provider_named
+    from gateway.storage.registry import ProviderUnusable, provider_named
     from lakegate.conformance.storage import StorageSubject, check_storage
 
     with ends_on(ProviderUnusable):

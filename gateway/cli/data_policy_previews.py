@@ -124,8 +124,8 @@ def _view_text(
     """Load the schema and return the text. A refusal ends the command with its message."""
     import msgspec
 
-    from gateway.obligations.columns import RestrictionNotExpressible
-    from gateway.obligations.compilers.masks import view_text
+    from gateway.obligations.compilers.sql import view_text
+    from gateway.obligations.projections import RestrictionNotExpressible
     from lakegate.spark.catalog_client import CatalogClient
     from lakegate.spark.config import RestCatalog
     from lakegate.spark.errors import PipelineError

@@ -3,14 +3,19 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
 import sys
-from dataclasses import replace
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
-from gateway.cli.engine_probes import MAX_OUTPUT, EngineNotReached, Run, Trino, by_command, by_reader, canary
+from gateway.cli.common import trust
 from gateway.cli.management import Management, Warehouse, line, printable, warehouse_named, with_api
 
 _FAILED = 1
@@ -154,3 +159,201 @@ def _token_in(file: Path) -> str:
         return file.read_text().strip()
     except (OSError, ValueError) as error:
         raise click.ClickException(f"--token-file: the token cannot be read: {error}") from None
+
+
+_READABLE: Final = ("shown", "masked", "kept")
+_REASON: Final = "probe of an engine"
+_POLICIES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "mask": {"kind": "mask", "action": "show-last-4", "columns": [{"name": "masked"}]},
+    "filter": {
+        "kind": "row-filter",
+        "test": {"type": "compare", "operator": "eq", "column": {"name": "kept"}, "value": True},
+    },
+}
+
+
+@contextmanager
+def canary(api: Management, warehouse: Warehouse, challenge: Mapping[str, Any], subject: str) -> Iterator[str]:
+    """Create the canary for the block, and drop it with its files. Yield its name, `namespace.table`.
+
+    `subject` may not read the column `hidden`. Two data policies mask the column `masked` and filter the rows for it.
+    The control user of the challenge, if any, may read everything. Without PyIceberg, or if the table cannot be created
+    or dropped, the command ends with a message.
+    """
+    try:
+        import pyarrow
+        from pyiceberg.catalog import load_catalog
+        from pyiceberg.exceptions import NamespaceAlreadyExistsError, RESTError
+    except ImportError:
+        raise click.ClickException(
+            "this command needs PyIceberg with PyArrow: pip install 'lakegate[reader]'"
+        ) from None
+    rows: list[dict[str, Any]] = challenge["rows"]
+    data = pyarrow.table({name: [row[name] for row in rows] for name in (*_READABLE, "hidden")})
+    [namespace], name = challenge["namespace"], challenge["table"]
+    properties = {"uri": f"{api.base}/catalog", "warehouse": warehouse.name, "token": api.token}
+    if api.project is not None:
+        properties["header.X-Project-ID"] = api.project
+    try:
+        catalog = load_catalog("probe", type="rest", **properties)
+        with suppress(NamespaceAlreadyExistsError):
+            catalog.create_namespace(namespace)
+        table = catalog.create_table((namespace, name), data.schema)
+        try:
+            table.append(data)
+            id = str(table.metadata.table_uuid)
+            _grant(api, warehouse, id, challenge.get("control"), subject)
+            with ExitStack() as policies:
+                for kind, definition in _POLICIES.items():
+                    policies.enter_context(_policy(api, warehouse, id, f"{name}_{kind}", definition, subject))
+                yield f"{namespace}.{name}"
+        finally:
+            catalog.purge_table((namespace, name))
+    except RESTError as error:
+        raise click.ClickException(
+            f"the canary {namespace}.{name} could not be used: {printable(str(error))}"
+        ) from None
+
+
+def _grant(api: Management, warehouse: Warehouse, table: str, control: str | None, subject: str) -> None:
+    on = f"/warehouse/{warehouse.id}/table/{table}"
+    for column in _READABLE:
+        api.send("POST", f"{on}/columns/{column}/grants", body={"writes": [_granted("select", subject)]})
+    if control is not None:
+        api.send("POST", f"{on}/grants", body={"writes": [_granted("select", control)]})
+
+
+@contextmanager
+def _policy(
+    api: Management, warehouse: Warehouse, table: str, name: str, definition: Mapping[str, Any], subject: str
+) -> Iterator[None]:
+    """Restrict `subject` on the table by a data policy during the block. Other principals are not restricted."""
+    body = {"name": name, "definition": definition, "applies-to": "subjects"}
+    path = f"/data-policy/{api.send('POST', '/data-policy', body=body).json()['id']}"
+    try:
+        api.send("POST", f"{path}/grants", body={"writes": [_granted("subject", subject)]})
+        bound = {"type": "table", "id": table, "warehouse-id": warehouse.id}
+        api.send("POST", f"{path}/bindings", body={"add": [bound]})
+        yield
+    finally:
+        api.send("DELETE", path, query={"force": "true"})
+
+
+def _granted(privilege: str, user: str) -> dict[str, Any]:
+    return {"privilege": privilege, "principal": {"user": user}, "reason": _REASON}
+
+
+SECONDS: Final = 300.0
+"""The time limit of one run of an engine."""
+NOT_RUN: Final = 75
+"""The exit code of a command that could not reach its engine (EX_TEMPFAIL). Then no result is posted."""
+MAX_OUTPUT: Final = 65_536
+_CALL_SECONDS: Final = 60.0
+
+
+class EngineNotReached(Exception):
+    """The engine could not be reached, so it has shown nothing about itself."""
+
+
+Run = Callable[[str], str]
+"""Returns the output of the engine for the name of a canary, `namespace.table`. Raises EngineNotReached."""
+
+
+def by_command(command: str, warehouse: str, subject: str) -> Run:
+    """Return the run of a command. Variables of its environment name the table, the warehouse and the user.
+
+    The output contains standard error: messages can show values, too.
+    """
+    words = shlex.split(command)
+    if not words:
+        raise click.UsageError("--command must not be empty")
+
+    def run(table: str) -> str:
+        from gateway.settings import tool_environment
+
+        own = {
+            "LAKEGATE_PROBE_TABLE": table,
+            "LAKEGATE_PROBE_WAREHOUSE": warehouse,
+            "LAKEGATE_PROBE_USER": subject,
+        }
+        # The command belongs to the engine. It must read with the engine's credentials, not with the operator's token.
+        environment = tool_environment(**own)
+        environment.pop("LAKEGATE_TOKEN", None)
+        try:
+            done = subprocess.run(
+                words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=SECONDS, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise EngineNotReached(f"the command {words[0]} could not be run: {error}") from None
+        if done.returncode == NOT_RUN:
+            raise EngineNotReached(f"the command {words[0]} could not reach its engine (exit code {NOT_RUN})")
+        return done.stdout.decode(errors="replace")
+
+    return run
+
+
+def by_reader(gateway: str, warehouse: str, token: str, subject: str) -> Run:
+    """Return the run of a service that reads with `lakegate.reader` for the user. `token` is the service's own."""
+
+    def run(table: str) -> str:
+        from lakegate.reader import ExchangeFailed, LoadFailed, Reader, ReadFailed, RestrictionNotSupported
+
+        reader = Reader(gateway, warehouse, token).as_named(subject.partition("~")[2] or subject)
+        try:
+            return str(reader.table(table).to_arrow().to_pylist())
+        except (ExchangeFailed, LoadFailed) as error:
+            if error.status is None or error.status >= 500:
+                raise EngineNotReached(f"the reader could not reach the gateway: {error}") from None
+            return str(error)
+        except (ReadFailed, RestrictionNotSupported) as error:
+            return str(error)
+
+    return run
+
+
+@dataclass(frozen=True, slots=True)
+class Trino:
+    """A Trino: its address, its catalog, and the user of the session. With `token`, that is sent as a bearer token."""
+
+    url: str
+    catalog: str
+    user: str
+    token: str | None = None
+
+    def run(self, table: str) -> str:
+        """Return the rows and errors of several statements on the canary. Raises EngineNotReached."""
+        import httpx2
+
+        namespace, _, name = table.partition(".")
+        on = f'"{self.catalog}"."{namespace}"."{name}"'
+        headers = {"X-Trino-User": self.user, "X-Trino-Source": "lakegate-engine-probe"}
+        if self.token is not None:
+            headers["Authorization"] = f"Bearer {self.token}"
+        try:
+            with httpx2.Client(timeout=_CALL_SECONDS, verify=trust().context, headers=headers) as client:
+                return "\n".join(self._result(client, statement) for statement in statements(on))
+        except (httpx2.HTTPError, ValueError) as error:
+            raise EngineNotReached(f"Trino at {self.url} did not answer: {error}") from None
+
+    def _result(self, client: Any, statement: str) -> str:
+        ends = time.monotonic() + SECONDS
+        answer = client.post(f"{self.url.rstrip('/')}/v1/statement", content=statement.encode())
+        found: list[str] = []
+        while True:
+            answer.raise_for_status()
+            page: Mapping[str, Any] = answer.json()
+            found += [" ".join(map(str, row)) for row in page.get("data", ())]
+            if "error" in page:
+                found.append(str(page["error"].get("message")))
+            if "nextUri" not in page:
+                return "\n".join(found)
+            if time.monotonic() > ends:
+                raise EngineNotReached(f"Trino at {self.url} did not finish a statement in {SECONDS:g} seconds")
+            answer = client.get(page["nextUri"])
+
+
+def statements(table: str) -> Sequence[str]:
+    """Return the statements of a probe for SQL engines. `table` is its quoted name. Errors are expected."""
+    from gateway.verification.engine_reads import STATEMENTS
+
+    return [each.format(table) for each in STATEMENTS]

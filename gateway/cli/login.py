@@ -15,8 +15,7 @@ import click
 from gateway.cli.common import settings_for, trust
 
 if TYPE_CHECKING:
-    from gateway.identity.device import DeviceCode, DeviceLogin
-    from gateway.identity.oauth_client import Tokens
+    from gateway.identity.oauth_client import DeviceCode, DeviceLogin, Tokens
     from gateway.identity.token_storage import Keyring, StoredLogin
 
 Answer = TypeVar("Answer")
@@ -159,8 +158,7 @@ def _keyring() -> Keyring | None:
 @contextmanager
 def _exit_on_token_errors() -> Iterator[None]:
     """Context manager. End the command with a message if the tokens cannot be read or stored."""
-    from gateway.identity.file_lock import LockTimeout
-    from gateway.identity.token_storage import KeyringError
+    from gateway.identity.token_storage import KeyringError, LockTimeout
 
     try:
         yield
@@ -189,8 +187,7 @@ def _at(
 
     An error, or no result within `seconds`, ends the command.
     """
-    from gateway.identity.device import DeviceLogin
-    from gateway.identity.oauth_client import LoginFailed, OAuthClient
+    from gateway.identity.oauth_client import DeviceLogin, LoginFailed, OAuthClient
 
     async def run() -> Answer:
         async with (

@@ -96,8 +96,8 @@ def policy_bundle(
     from gateway import settings
     from gateway.opa.bundle import BundleName, InvalidSigningKey, SigningAlgorithm, SigningKey
     from gateway.opa.bundle import policy_bundle as build
-    from gateway.opa.errors import InvalidPolicies
     from gateway.opa.policy_files import policy_files
+    from gateway.opa.syntax import InvalidPolicies
     from lakegate.local.errors import StackError
     from lakegate.local.policies import check_policies, policy_source
 

@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
+from gateway.access.actor import Actor
 from gateway.access.door.door import Door
 from gateway.access.door.list_visibility import ReachesInUse
+from gateway.access.door.permit import Permit
+from gateway.access.door.request_context import RequestContext
 from gateway.access.engine_probes import ProbeRules
+from gateway.access.operation import Operation
 from gateway.db.credentials.credentials import StorageCredentials
 from gateway.db.engine.advisory_locks import AdvisoryLocks
 from gateway.db.engine.database import Database
@@ -24,7 +29,7 @@ from gateway.iceberg.limits import Limits
 from gateway.identity.delegated import DelegatedTokens
 from gateway.opa.bundle import SigningKey
 from gateway.opa.policy_files import PolicySource
-from gateway.scope.rules import StorageRules
+from gateway.scope.profile import StorageRules
 from gateway.storage.files import Files
 from gateway.storage.provider import StorageClients
 from gateway.vending.remote_signing import RemoteSigner
@@ -127,3 +132,21 @@ def instances_of(kit: Kit) -> Callable[[type[Any]], Any]:
         return found
 
     return instance
+
+
+Op = TypeVar("Op", bound=Operation)
+
+
+@asynccontextmanager
+async def admitted(door: Door, task: str, run: str, operation: Op) -> AsyncIterator[Permit[Op]]:
+    """Yield the permit for `operation` of the system task `task`; `run` identifies the run. An exception in the block
+    is recorded in the audit.
+
+    Raises the error of a policy refusal and the errors of outages.
+    """
+    context = RequestContext(actor=Actor.system(task), request_id=f"task-{run}")
+    try:
+        yield await door.admit(context, operation)
+    except BaseException as error:
+        context.abandon(type(error).__name__)
+        raise

@@ -10,8 +10,7 @@ from uuid import UUID
 from gateway.iceberg.errors import BadRequestException
 from gateway.iceberg.partition import check_bindable, check_default_spec, check_order, check_partition_names
 from gateway.iceberg.schema import check_structure
-from gateway.iceberg.snapshots import MAIN, check_complete, check_retention
-from gateway.iceberg.times import check_log_times
+from gateway.iceberg.snapshots import MAIN, check_complete, check_log_times, check_retention
 from gateway.iceberg.types import check_transform
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from gateway.iceberg.applying.builder import TableBuilder
 from gateway.iceberg.applying.content import persisted_properties
 from gateway.iceberg.applying.structure import check_format_version, strip_trailing_slash
 from gateway.iceberg.applying.view_builder import ViewBuilder
-from gateway.iceberg.documents import Parts
+from gateway.iceberg.codec import Parts
 from gateway.iceberg.errors import BadRequestException, InvalidTableUpdate
 from gateway.iceberg.limits import Limits, refuse_growth
 from gateway.iceberg.metadata import SUPPORTED_FORMAT_VERSIONS, TableMetadata
@@ -34,7 +34,7 @@ from gateway.iceberg.schema import Schema, assign_fresh_ids, check_compatibility
 from gateway.iceberg.updates import LAST_ADDED, AddSchema, AddViewVersion, SetCurrentViewVersion
 from gateway.iceberg.views import ViewMetadata, read_version
 from gateway.iceberg.wire import CreateTableRequest, CreateViewRequest
-from lakegate.restrictions.types import ABSENT
+from lakegate.restrictions.literals import ABSENT
 
 FORMAT_VERSION_PROPERTY: Final = "format-version"
 DEFAULT_PROPERTIES: Final[Mapping[str, str]] = {"write.parquet.compression-codec": "zstd"}

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from gateway.iceberg.documents import Parts
+from gateway.iceberg.codec import Parts
 from gateway.iceberg.errors import MetadataTooLarge, PayloadTooLarge
 
 MAX_COMPARISONS: Final = 2_000_000

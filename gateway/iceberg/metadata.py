@@ -17,9 +17,8 @@ from msgspec import Meta, Raw, Struct
 
 from gateway.iceberg import codec
 from gateway.iceberg.adoption import table_as_stored
-from gateway.iceberg.codec import Count, Long
+from gateway.iceberg.codec import Count, Long, Part, Parts
 from gateway.iceberg.consistency import check_consistency
-from gateway.iceberg.documents import Part, Parts
 from gateway.iceberg.errors import BadRequestException
 from gateway.iceberg.limits import Limits, Measured, refuse_growth, refuse_large_document
 from gateway.iceberg.partition import (
@@ -40,10 +39,11 @@ from gateway.iceberg.snapshots import (
     SnapshotLogEntry,
     SnapshotRef,
     StatisticsFile,
+    blocks_writers,
     branch,
+    mended,
 )
-from gateway.iceberg.times import blocks_writers, mended
-from lakegate.restrictions.types import ABSENT, Int
+from lakegate.restrictions.literals import ABSENT, Int
 
 SUPPORTED_FORMAT_VERSIONS: Final = frozenset({1, 2, 3})
 ROW_LINEAGE_FORMAT_VERSION: Final = 3

@@ -9,11 +9,11 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 from msgspec import Meta, Raw, Struct
 
 from gateway.iceberg import codec
-from gateway.iceberg.documents import Part
+from gateway.iceberg.codec import Part
 from gateway.iceberg.errors import BadRequestException
 from gateway.iceberg.schema import Schema
 from gateway.iceberg.types import can_bind, can_transform, check_transform, is_primitive, stored_transform
-from lakegate.restrictions.types import Int, StructType, type_name
+from lakegate.restrictions.literals import Int, StructType, type_name
 
 FIRST_PARTITION_FIELD_ID: Final = 1000
 UNPARTITIONED_LAST_ID: Final = FIRST_PARTITION_FIELD_ID - 1

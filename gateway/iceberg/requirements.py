@@ -15,7 +15,7 @@ from msgspec import Struct
 from gateway.iceberg.codec import Long
 from gateway.iceberg.errors import BadRequestException, CommitFailedException
 from gateway.iceberg.metadata import TableMetadata
-from lakegate.restrictions.types import Int
+from lakegate.restrictions.literals import Int
 
 
 class _Requirement(Struct, frozen=True, rename="kebab", kw_only=True, forbid_unknown_fields=True, tag_field="type"):

@@ -11,11 +11,20 @@ import msgspec
 from msgspec import Raw
 
 from gateway.iceberg import codec
-from gateway.iceberg.documents import Part
+from gateway.iceberg.codec import Part
 from gateway.iceberg.errors import BadRequestException
 from gateway.iceberg.types import MIN_FORMAT_VERSION, check_primitive, is_primitive
-from lakegate.restrictions.literals import is_value_of
-from lakegate.restrictions.types import ABSENT, Int, ListType, MapType, NestedField, StructType, Type, type_name
+from lakegate.restrictions.literals import (
+    ABSENT,
+    Int,
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    Type,
+    is_value_of,
+    type_name,
+)
 
 DEFAULT_VALUES_MIN_FORMAT_VERSION: Final = 3
 MAX_FIELD_ID: Final = 2_147_483_447

@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 from gateway.iceberg.errors import BadRequestException
-from lakegate.restrictions.types import Type, type_name
+from lakegate.restrictions.literals import Type, type_name
 
 PRIMITIVES: Final = frozenset(
     {"boolean", "int", "long", "float", "double", "date", "time", "timestamp", "timestamptz", "timestamp_ns"}

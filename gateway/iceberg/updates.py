@@ -14,7 +14,7 @@ from msgspec import Raw, Struct
 
 from gateway.iceberg.codec import Long
 from gateway.iceberg.snapshots import Positive, RefType
-from lakegate.restrictions.types import Int
+from lakegate.restrictions.literals import Int
 
 LAST_ADDED: Final = -1
 """The id -1: the object of this kind that the same commit added last."""

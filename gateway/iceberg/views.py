@@ -12,13 +12,12 @@ from msgspec import Raw, Struct
 
 from gateway.iceberg import codec
 from gateway.iceberg.adoption import view_as_stored
-from gateway.iceberg.codec import Count
+from gateway.iceberg.codec import Count, Part, Parts
 from gateway.iceberg.consistency import check_unique
-from gateway.iceberg.documents import Part, Parts
 from gateway.iceberg.errors import BadRequestException, EmptyView, IllegalArgumentException
 from gateway.iceberg.limits import Limits, Measured, refuse_growth, refuse_large_document
 from gateway.iceberg.schema import Schema, check_structure
-from lakegate.restrictions.types import Int
+from lakegate.restrictions.literals import Int
 
 SUPPORTED_VIEW_VERSION: Final = 1
 

@@ -21,7 +21,7 @@ from gateway.iceberg.errors import BadRequestException
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 from gateway.iceberg.requirements import TABLE_REQUIREMENTS, VIEW_REQUIREMENTS, TableRequirement, ViewRequirement
 from gateway.iceberg.updates import TABLE_ACTIONS, VIEW_ACTIONS, TableUpdate, ViewUpdate
-from lakegate.restrictions.types import Int
+from lakegate.restrictions.literals import Int
 
 Properties = dict[str, str]
 Status = Annotated[int, Meta(ge=400, le=600)]

@@ -19,13 +19,13 @@ import msgspec
 from joserfc import jws
 from joserfc.errors import JoseError
 
+from gateway.identity.claims import PolicyClaims
 from gateway.identity.errors import (
     AuthenticationFailed,
     Refusal,
     invalid_signature,
 )
 from gateway.identity.own_keys import CURVE, OwnKeys
-from gateway.identity.policy_claims import PolicyClaims
 from gateway.identity.tokens import VerifiedToken
 
 LIFE_SECONDS: Final = 900

@@ -20,9 +20,8 @@ import msgspec
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, JWKRegistry, Key, OKPKey, RSAKey
 
-from gateway.identity.discovery import find_jwks_uri
+from gateway.identity.discovery import Fetcher, FetchFailed, check_endpoint, find_jwks_uri
 from gateway.identity.errors import AuthenticationFailed, IdentityProviderUnavailable, Refusal
-from gateway.identity.fetch import Fetcher, FetchFailed, check_endpoint
 
 _RSA_ALGORITHMS = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"})
 _EC_ALGORITHMS = {"P-256": "ES256", "P-384": "ES384", "P-521": "ES512"}

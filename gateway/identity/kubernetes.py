@@ -31,8 +31,8 @@ from gateway.identity import claims as read
 from gateway.identity import errors
 from gateway.identity.binding import binding_of
 from gateway.identity.cache import CachedTokens, TokenObserver
+from gateway.identity.discovery import FetchFailed, check_endpoint
 from gateway.identity.errors import AuthenticationFailed, IdentityProviderUnavailable, Refusal
-from gateway.identity.fetch import FetchFailed, check_endpoint
 from gateway.identity.keys import KeyRing
 from gateway.identity.tokens import KeySource, VerifiedToken, audiences_of, decode_claims, numeric_date, signed_by
 

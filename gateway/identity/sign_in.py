@@ -17,8 +17,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from gateway.identity.discovery import read_metadata
-from gateway.identity.fetch import Fetcher, FetchFailed, check_endpoint
+from gateway.identity.discovery import Fetcher, FetchFailed, check_endpoint, read_metadata
 
 _FRESH_SECONDS: Final = 300.0
 _BETWEEN_TRIES: Final = 10.0

@@ -18,7 +18,8 @@ from joserfc.errors import JoseError, UnsupportedAlgorithmError
 from gateway.access.tuples import is_valid_in_tuples
 from gateway.identity import claims as read
 from gateway.identity.binding import KeyBinding, ProofMethod, binding_of
-from gateway.identity.claims import UserKind
+from gateway.identity.claims import SELF_ASSERTED, PolicyClaims, UserKind, policy_claims_of
+from gateway.identity.discovery import check_endpoint
 from gateway.identity.errors import (
     AuthenticationFailed,
     Refusal,
@@ -27,9 +28,7 @@ from gateway.identity.errors import (
     unknown_issuer,
     wrong_audience,
 )
-from gateway.identity.fetch import check_endpoint
 from gateway.identity.keys import ALGORITHMS, VerificationKey
-from gateway.identity.policy_claims import SELF_ASSERTED, PolicyClaims, policy_claims_of
 
 _COMPACT = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+", re.ASCII)
 _IDP_ID = re.compile(r"[a-z0-9-]+", re.ASCII)

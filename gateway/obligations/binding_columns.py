@@ -11,9 +11,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 
 from gateway.iceberg.identifiers import fold
-from gateway.obligations.columns import Columns, RestrictionNotExpressible, ids_within, paths
 from gateway.obligations.data_policies import BoundPolicy, ColumnReference, Mask, PolicyInputs
-from lakegate.restrictions.types import NestedField
+from gateway.obligations.projections import Columns, RestrictionNotExpressible, ids_within, paths
+from lakegate.restrictions.literals import NestedField
 
 
 class TableColumns:

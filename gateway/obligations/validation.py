@@ -13,7 +13,6 @@ from typing import Final, assert_never
 
 from gateway.iceberg.identifiers import fold
 from gateway.obligations.binding_columns import TableColumns
-from gateway.obligations.columns import Columns
 from gateway.obligations.data_policies import (
     AllOf,
     AnyOf,
@@ -32,10 +31,10 @@ from gateway.obligations.data_policies import (
     RowFilter,
     Test,
 )
+from gateway.obligations.projections import Columns
 from lakegate.restrictions.actions import applies
-from lakegate.restrictions.literals import NotALiteral, comparable, literal
+from lakegate.restrictions.literals import NestedField, NotALiteral, comparable, literal, type_name
 from lakegate.restrictions.predicates import Comparison, Literal
-from lakegate.restrictions.types import NestedField, type_name
 
 DEEPEST: Final = 16
 """The most levels of nested tests."""

@@ -21,8 +21,8 @@ from joserfc import jws
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, OctKey, RSAKey
 
-from gateway.opa.errors import InvalidPolicies
 from gateway.opa.policy_files import package_of
+from gateway.opa.syntax import InvalidPolicies
 
 _TRINO = "trino/"
 _TESTS = "_test.rego"

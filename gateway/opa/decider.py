@@ -1,21 +1,95 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Query OPA for decisions and reject incomplete or malformed answers."""
+"""The bodies of OPA's responses. Every field that limits an allow is required and must not be null.
+
+A field that is missing, unknown or of another type invalidates the whole response: a lost obligation must not be read
+as the absence of obligations.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import ssl
 from collections.abc import Sequence
-from typing import TypeVar
+from datetime import datetime
+from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
+import structlog
 
-from gateway.access.decisions.policy import PolicyActor, PolicyAnswer, PolicyAnswers, PolicyRequest
+from gateway.access.decisions.policy import PolicyActor, PolicyAnswer, PolicyAnswers, PolicyRequest, Reason
 from gateway.access.dependency_errors import DecisionEngineUnavailable
-from gateway.opa import residual
-from gateway.opa.answers import Decided, Failed
+from gateway.obligations.guardrails import StatedObligations, understood
+from gateway.opa import explanation
+
+_log = structlog.get_logger("opa.answers")
+
+#: The code of denials for output of a guardrail that is not of the schema, here and in `policies/gateway/main.rego`.
+_INVALID: Final = "guardrail_invalid"
+#: Maximum length of a problem in a reason, in characters.
+_MESSAGE: Final = 300
+
+
+class WireAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The answer to one question."""
+
+    allow: bool
+    reasons: tuple[Reason, ...]
+    obligations: StatedObligations
+
+    def understood(self) -> PolicyAnswer:
+        """Convert to the answer of the door. An invalid obligation denies, as `policies/gateway/main.rego` does."""
+        try:
+            obligations = understood(self.obligations)
+        except ValueError as invalid:
+            _log.warning("guardrail.output_rejected", problem=str(invalid))
+            message = f"a guardrail states an invalid obligation: {str(invalid)[:_MESSAGE]}"
+            return PolicyAnswer(allow=False, reasons=(*self.reasons, Reason(code=_INVALID, message=message)))
+        return PolicyAnswer(allow=self.allow, reasons=self.reasons, obligations=obligations)
+
+
+class WireAnswers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The value of `data.gateway.decisions`."""
+
+    decisions: tuple[WireAnswer, ...]
+    valid_until: datetime | msgspec.UnsetType = msgspec.UNSET
+    revision: str | msgspec.UnsetType = msgspec.UNSET
+
+    def understood(self) -> PolicyAnswers:
+        """Convert to the answers of the door."""
+        return PolicyAnswers(
+            decisions=tuple(answer.understood() for answer in self.decisions),
+            valid_until=None if self.valid_until is msgspec.UNSET else self.valid_until,
+            revision=None if self.revision is msgspec.UNSET else self.revision,
+        )
+
+
+class Decided(msgspec.Struct, frozen=True):
+    """The body of a 200 response. `result` is absent if `data.gateway.decisions` is undefined for the input."""
+
+    result: WireAnswers | msgspec.UnsetType = msgspec.UNSET
+
+
+class FailureLocation(msgspec.Struct, frozen=True):
+    """The position of an error: a file and a line of a policy."""
+
+    file: str
+    row: int
+
+
+class EvaluationError(msgspec.Struct, frozen=True):
+    """One error in the evaluation of the policies."""
+
+    code: str
+    location: FailureLocation
+
+
+class Failed(msgspec.Struct, frozen=True):
+    """The body of OPA's response to a failed evaluation."""
+
+    errors: tuple[EvaluationError, ...]
+
 
 # The only paths of requests. They are constants, so that no input of a user can become a path or a part of Rego
 # (CVE-2025-46569). Without the parameter, an error of a built-in function makes a rule undefined, and an undefined
@@ -99,15 +173,15 @@ class OpaDecider:
         """
         return _decoded(await self._query(_REVISION, _NO_INPUT), _Revision).result or None
 
-    async def silence(self, actor: PolicyActor) -> residual.Proof | None:
+    async def silence(self, actor: PolicyActor) -> explanation.Proof | None:
         """Return the proof that no guardrail can speak about this caller; None if there is none.
 
         Raises DecisionEngineUnavailable.
         """
-        body = await self._query(residual.PATH, residual.compile_request(actor))
-        if len(body) > residual.MAX_BYTES:
-            raise DecisionEngineUnavailable(f"OPA's partial evaluation has more than {residual.MAX_BYTES} bytes.")
-        return residual.proof_in(body)
+        body = await self._query(explanation.PATH, explanation.compile_request(actor))
+        if len(body) > explanation.MAX_BYTES:
+            raise DecisionEngineUnavailable(f"OPA's partial evaluation has more than {explanation.MAX_BYTES} bytes.")
+        return explanation.proof_in(body)
 
     async def ping(self) -> None:
         """Check that OPA responds and accepts the gateway's token. Raises DecisionEngineUnavailable if not."""

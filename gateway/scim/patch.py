@@ -23,17 +23,20 @@ from gateway.scim.filters import bare, is_core
 from gateway.scim.reading import (
     MAX_EMAILS,
     MAX_MEMBERS,
+    MAX_NAME,
     MAX_OPERATIONS,
     Email,
     Group,
     User,
+    boolean,
+    describing,
     emails_of,
+    identifying,
     member_id,
     one_primary,
     read,
     refuse_group,
 )
-from gateway.scim.texts import MAX_NAME, boolean, describing, identifying
 from gateway.scim.wire import EmailBody, OperationBody, PatchRequest
 
 _ADD, _REPLACE, _REMOVE = "add", "replace", "remove"

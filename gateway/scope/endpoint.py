@@ -1,17 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of the hosts and addresses in the endpoints of storage profiles.
+"""Checks of the hosts and addresses in storage profiles, and the addresses of stores that the operator sets."""
 
-The gateway connects to the endpoints of a profile with credentials. Without these checks, the author of a profile could
-make the gateway connect to addresses that the author cannot reach. No setting allows these addresses:
-
-- link-local addresses (metadata services of clouds and containers) and site-local addresses,
-- metadata services with other addresses or names,
-- unspecified, multicast and reserved addresses,
-- notations of an IPv4 address that resolvers accept and readers do not recognise.
-
-Loopback, private and unique local addresses are refused unless the operator lists their network. The addresses of a
-host name are checked when it is resolved: the code that connects (`storage/connector.py`) calls `refuse_address`.
-"""
+from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
@@ -23,15 +13,20 @@ from urllib.parse import urlsplit
 from gateway.scope.errors import InvalidStorageProfile
 
 __all__ = [
+    "ACCOUNT",
     "ANY_NETWORK",
     "DEFAULT_RULES",
     "EndpointRoute",
     "EndpointRules",
+    "NO_ADDRESSES",
     "RouteTo",
+    "StoreAddresses",
     "check_endpoint",
     "parse_networks",
+    "parse_store_address",
     "refuse_address",
 ]
+
 
 _METADATA_NAMES: Final = (
     "metadata",
@@ -203,3 +198,53 @@ def _check_host(host: str, field: str, rules: EndpointRules) -> None:
         )
     if (host == "localhost" or host.endswith(".localhost")) and not any(map(rules.lists, _LOOPBACK)):
         raise InvalidStorageProfile(f"Storage profile field {field!r} leads to a loopback address, {_NOT_LISTED}")
+
+
+#: The part of an address that stands for the account of a profile.
+ACCOUNT: Final = "{account}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreAddresses:
+    """The addresses of one provider. None: the provider's own.
+
+    `files` is the address of the store, `tokens` that of its authorization server.
+    """
+
+    files: str | None = None
+    tokens: str | None = None
+
+    @property
+    def unencrypted(self) -> bool:
+        """Return True if the store is an emulator on this machine, reached by plain HTTP."""
+        return self.files is not None and self.files.startswith("http://")
+
+
+NO_ADDRESSES: Final = StoreAddresses()
+
+
+def parse_store_address(text: str, *, account: bool = False) -> str:
+    """Return the address without a trailing slash. With `account` it must contain `{account}`.
+
+    Raises ValueError that says what is wrong. The form is `scheme://host[:port][/path]`.
+    """
+    filled = text.replace(ACCOUNT, "account") if account else text
+    if account and text.count(ACCOUNT) != 1:
+        raise ValueError(f"it must contain {ACCOUNT} once, in place of the name of the storage account")
+    try:
+        parts = urlsplit(filled)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        raise ValueError("it is not a valid URL") from None
+    if not host or parts.username is not None or "?" in text or "#" in text or "\\" in text or not text.isascii():
+        raise ValueError("it must consist of scheme, host, port and path only")
+    if parts.scheme != "https" and not (parts.scheme == "http" and _is_loopback(host)):
+        raise ValueError("it must start with https://, or with http:// and a loopback address such as 127.0.0.1")
+    return text.rstrip("/")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,37 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Locations in a store. A credential can be confined to every valid `Location`.
-
-A `Location` has at least one path segment, so it is never a whole store. The root of a store is a `BaseLocation`, which
-no policy builder accepts. Locations are compared by segments and not as text, so `t1` does not contain `t10`.
-
-Rules of one provider alone, such as the form of an authority, are in the `Scheme` of that provider.
-
-Two rules are stricter than those of the stores. They refuse characters that clients and stores interpret differently.
-If a check and the store interpret a key differently, a credential can reach files outside of its scope.
-
-- `?` and `#`: Iceberg's Java client cuts a key at them.
-- whitespace, control and format characters of all of Unicode.
-"""
+"""Locations in a store, and layouts of default locations. A credential can be confined to every `Location`."""
 
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
-from urllib.parse import unquote_to_bytes
+from typing import ClassVar, Final
+from urllib.parse import quote, unquote_to_bytes
+from uuid import UUID
 
-from gateway.scope.errors import InvalidLocation
+import msgspec
+
+from gateway.scope.errors import InvalidLocation, InvalidStorageProfile
 
 __all__ = [
     "BaseLocation",
+    "DefaultLayout",
+    "FullHierarchyLayout",
     "InvalidLocation",
     "Location",
     "Scheme",
+    "StorageLayout",
+    "TabularOnlyLayout",
     "alternatives",
     "check_segment",
+    "default_location",
     "fold",
     "refuse_pattern_characters",
     "shown",
 ]
+
 
 # Characters with a meaning in policy patterns or policy variables. Stores that match by shell globs read `[` and `]` as
 # ranges.
@@ -269,3 +266,71 @@ def alternatives(names: tuple[str, ...]) -> str:
 def shown(text: str) -> str:
     """Return the text for messages and logs: quoted, cut to 120 characters, with all but printable ASCII escaped."""
     return ascii(text if len(text) <= 120 else text[:117] + "...")
+
+
+class _Layout(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True, tag_field="type"):
+    """Base class of the three layouts."""
+
+
+class DefaultLayout(_Layout, frozen=True, tag="default"):
+    """Flat layout: `<base>/<uuid>`."""
+
+    tabular: ClassVar[str] = "{uuid}"
+
+
+class TabularOnlyLayout(_Layout, frozen=True, tag="tabular-only"):
+    """Flat layout `<base>/<tabular>`. The template contains `{uuid}` and may contain `{name}`."""
+
+    tabular: str
+
+    def __post_init__(self) -> None:
+        _check_template("tabular", self.tabular)
+
+
+class FullHierarchyLayout(_Layout, frozen=True, tag="full-hierarchy"):
+    """Nested layout `<base>/<namespace>/…/<tabular>`, with one segment for each level of the namespace.
+
+    Both templates contain `{uuid}` and may contain `{name}`.
+    """
+
+    namespace: str
+    tabular: str
+
+    def __post_init__(self) -> None:
+        _check_template("namespace", self.namespace)
+        _check_template("tabular", self.tabular)
+
+
+StorageLayout = DefaultLayout | TabularOnlyLayout | FullHierarchyLayout
+
+
+def default_location(
+    base: BaseLocation, layout: StorageLayout, namespace: tuple[tuple[str, UUID], ...], name: str, uuid: UUID
+) -> Location:
+    """Return the default location of a new table or view.
+
+    `namespace` is the path of its namespace as pairs (name, id), outermost level first. Raises `InvalidLocation` if the
+    rendered path is too long.
+    """
+    segments = [_render(layout.tabular, name, uuid)]
+    if isinstance(layout, FullHierarchyLayout):
+        segments = [_render(layout.namespace, *level) for level in namespace] + segments
+    return base.child(*segments)
+
+
+def _render(template: str, name: str, uuid: UUID) -> str:
+    # All but the unreserved characters (RFC 3986, section 2.3) are percent-encoded, so no pattern character remains.
+    # Separators and the percent sign become underscores: a client that decodes twice must not restore them.
+    encoded = quote(name, safe="").replace("%2F", "_").replace("%25", "_").replace("%5C", "_")
+    return template.replace("{uuid}", str(uuid)).replace("{name}", encoded)
+
+
+def _check_template(field: str, template: str) -> None:
+    rest = template.replace("{uuid}", "").replace("{name}", "")
+    if "{uuid}" not in template:
+        raise InvalidStorageProfile(f"Storage layout field {field!r} must contain {{uuid}}")
+    if len(template) > 128 or not all(c.isascii() and (c.isalnum() or c in "-_=") for c in rest):
+        raise InvalidStorageProfile(
+            f"Storage layout field {field!r} must consist of {{name}}, {{uuid}}, ASCII letters, digits and -_= only, "
+            "with at most 128 characters"
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import msgspec
 
-from gateway.scope.store_addresses import StoreAddresses, parse_store_address
+from gateway.scope.endpoint import StoreAddresses, parse_store_address
 from gateway.settings.env import PREFIX, SettingsError
 
 

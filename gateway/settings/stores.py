@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from gateway.scope.endpoint import parse_networks
-from gateway.scope.rules import StorageRules, parse_directories, parse_roots
+from gateway.scope.profile import StorageRules, parse_directories, parse_roots
 from gateway.settings.canary import Canary
 from gateway.settings.env import PREFIX, SettingsError
 from gateway.settings.storage import Storage

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from gateway.scope.endpoint import ANY_NETWORK, check_endpoint
 from gateway.scope.errors import InvalidStorageProfile
-from gateway.scope.rules import IdentityRules
+from gateway.scope.profile import IdentityRules
 from gateway.settings.env import PREFIX, SettingsError
 from gateway.settings.postgres import PostgresSettings
 

@@ -13,14 +13,10 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from gateway.scope.credential import Credential, TemporaryCredential
-from gateway.scope.endpoint import RouteTo
-from gateway.scope.level import AccessLevel
+from gateway.scope.credential import AccessLevel, Credential, ReadRequest, TemporaryCredential, UnsignedRequest
+from gateway.scope.endpoint import NO_ADDRESSES, RouteTo, StoreAddresses
 from gateway.scope.location import Location, Scheme
-from gateway.scope.profile import StorageProfile
-from gateway.scope.rules import STRICTEST, StorageRules
-from gateway.scope.signing import ReadRequest, UnsignedRequest
-from gateway.scope.store_addresses import NO_ADDRESSES, StoreAddresses
+from gateway.scope.profile import STRICTEST, StorageProfile, StorageRules
 from gateway.storage.errors import StorageEndpointRefused
 
 if TYPE_CHECKING:

@@ -10,12 +10,15 @@ never imported.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+import sys
+from collections.abc import Iterable, Mapping, Set
 from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
 
+from gateway.extensions import ExtensionGroup, NoSuchExtension, find_extension, modules_of_extensions
 from gateway.scope.credential import Credential
 from gateway.scope.errors import (
     InvalidLocation,
@@ -24,32 +27,36 @@ from gateway.scope.errors import (
     StorageTypeNotSupported,
 )
 from gateway.scope.location import Location, alternatives, shown
-from gateway.scope.profile import StorageProfile
-from gateway.scope.rules import STORED, StorageRules
+from gateway.scope.profile import STORED, StorageProfile, StorageRules
 from gateway.storage.adls.profile import ADLS
 from gateway.storage.gcs.profile import GCS
 from gateway.storage.hdfs.profile import HDFS
 from gateway.storage.local.profile import LOCAL
-from gateway.storage.provided import imported, is_allowed, provided, require_provided
 from gateway.storage.provider import ClientOptions, Prove, Provider, StorageClients
 from gateway.storage.s3.profile import S3
 
 __all__ = [
     "PROVIDERS",
+    "ProviderUnusable",
+    "catalog_defaults",
     "credential_kind",
     "credential_type",
-    "catalog_defaults",
     "decode_credential",
     "decode_profile",
     "encode_credential",
+    "imported",
+    "is_allowed",
     "open_clients",
     "parse_location",
-    "provider_named",
     "prover_of",
+    "provided",
+    "provider_named",
+    "require_provided",
     "require_same_provider",
     "soft_deletion_defaults",
     "stored_profile",
 ]
+
 
 PROVIDERS: Final[tuple[Provider, ...]] = (S3, GCS, ADLS, LOCAL, HDFS)
 
@@ -209,3 +216,71 @@ def prover_of(profile: StorageProfile) -> Prove | None:
 
 def _quoted(types: Iterable[str]) -> str:
     return " or ".join(f"'{each}'" for each in types)
+
+
+_NAME: Final = re.compile(r"[a-z][a-z0-9+.-]{0,62}", re.ASCII)  # a scheme of RFC 3986, section 3.1, in lower case
+
+
+class ProviderUnusable(Exception):
+    """A package provides no valid storage provider under this name. The operator must change or remove it."""
+
+
+def is_allowed(kind: str, rules: StorageRules) -> bool:
+    """Return True if the operator enabled this type of storage."""
+    return rules.extensions is None or kind in rules.extensions
+
+
+def provided(kind: str, *, taken: Set[str]) -> Provider | None:
+    """Return the provider of this type; None if no installed package has one.
+
+    `taken` are the types and schemes of Lakegate's own providers. Raises ProviderUnusable.
+    """
+    if kind in taken or _NAME.fullmatch(kind) is None or kind not in _installed():
+        return None
+    return require_provided(kind, taken=taken)
+
+
+def imported(kind: str, *, taken: Set[str]) -> Provider | None:
+    """Return the provider of this type if its package is imported already. None otherwise.
+
+    `open_clients` imports the packages that the operator enabled, before the first request. `taken` is as above.
+    """
+    if sys.modules.get(_installed().get(kind, "")) is None:
+        return None
+    return provided(kind, taken=taken)
+
+
+def require_provided(kind: str, *, taken: Set[str]) -> Provider:
+    """Return the provider of this type. Raises ProviderUnusable if there is none, or if it is not valid."""
+    if kind in taken:
+        raise ProviderUnusable(
+            f"The storage type {kind!r} is one of Lakegate's own, so no package can provide it. Remove it from "
+            "LAKEGATE__STORAGE__EXTENSIONS"
+        )
+    return _opened(kind)
+
+
+@lru_cache(maxsize=1)
+def _installed() -> Mapping[str, str]:
+    """Return the module of each installed type."""
+    # Packages do not change while a process runs. The cache keeps unknown schemes in requests cheap.
+    return modules_of_extensions(ExtensionGroup.STORAGE)
+
+
+@lru_cache(maxsize=64)
+def _opened(kind: str) -> Provider:
+    try:
+        provider = find_extension(ExtensionGroup.STORAGE, kind)()
+    except NoSuchExtension as missing:
+        raise ProviderUnusable(str(missing)) from missing
+    if not isinstance(provider, Provider):
+        raise ProviderUnusable(f"The storage extension {kind!r} returned no gateway.storage.provider.Provider")
+    scheme = provider.scheme
+    if (provider.tag, provider.credential_tag, scheme.names, provider.aliases) != (kind, kind, (kind,), ()):
+        raise ProviderUnusable(
+            f"The storage extension {kind!r} must have this name as the type of its profiles and credentials and as "
+            "its only scheme, without aliases: other names could be those of other providers"
+        )
+    if scheme.path_alone:
+        raise ProviderUnusable(f"The scheme of the storage extension {kind!r} must require an authority")
+    return provider

@@ -19,8 +19,7 @@ from gateway.scope.errors import (
     StorageTypeNotSupported,
 )
 from gateway.scope.location import BaseLocation, Location, Scheme
-from gateway.scope.profile import StorageProfile
-from gateway.scope.rules import StorageRules
+from gateway.scope.profile import StorageProfile, StorageRules
 from lakegate.value_messages import in_words
 
 __all__ = [

@@ -15,8 +15,7 @@ from typing import Any, Literal
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest, values
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from gateway.telemetry.event_metrics import AuditExportMetrics, EventMetrics
-from gateway.telemetry.probe_metrics import ProbeMetrics
+from gateway.telemetry.task_metrics import AuditExportMetrics, EventMetrics, ProbeMetrics
 
 DeterminedBy = Literal["openfga", "opa", "both", "none"]
 Engine = Literal["openfga", "opa", "total"]

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 from cachetools import LRUCache
 
-from gateway.scope.level import AccessLevel
+from gateway.scope.credential import AccessLevel
 from gateway.scope.location import Location
 
 __all__ = ["CachedCredentials", "CredentialCache", "VendKey", "uncached"]

@@ -20,8 +20,7 @@ from typing import Final
 from uuid import uuid4
 
 from gateway.iceberg.errors import CatalogError
-from gateway.scope.credential import Credential, TemporaryCredential
-from gateway.scope.level import AccessLevel
+from gateway.scope.credential import AccessLevel, Credential, TemporaryCredential
 from gateway.scope.profile import NoVending, StorageProfile
 from gateway.spans import span
 from gateway.storage.errors import FileMissing, StorageCheckFailed
@@ -30,8 +29,7 @@ from gateway.storage.provider import StorageClients
 from gateway.storage.trials import PROBE, Act, Attempt, FileTrials, Outcome, Trials
 from gateway.vending.canary_attempts import ACT_TEXTS, TABLE, Place, attempts_at, expected_inside, places
 from gateway.vending.scope_verdict import Finding, ScopeReport, Verdict
-from gateway.vending.session_name import SessionIdentity
-from gateway.vending.vendor import FLOOR_SECONDS, NoCredentials, Vendor
+from gateway.vending.vendor import FLOOR_SECONDS, NoCredentials, SessionIdentity, Vendor
 
 __all__ = ["CANARY_SECONDS", "STAGES", "Canary", "run_canary"]
 

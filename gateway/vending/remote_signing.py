@@ -16,16 +16,19 @@ from uuid import UUID
 
 from gateway.access.nouns.resolved import ResolvedTable, ResolvedWarehouse
 from gateway.iceberg.identifiers import SEPARATOR, Namespace
-from gateway.scope.credential import Credential
-from gateway.scope.level import AccessLevel
+from gateway.scope.credential import (
+    AccessLevel,
+    Credential,
+    ReadRequest,
+    RemoteSigningDisabled,
+    SignWithoutCredentials,
+    UnsignedRequest,
+)
 from gateway.scope.location import Location
 from gateway.scope.profile import NoVending, StorageProfile, longest_life
-from gateway.scope.signing import ReadRequest, RemoteSigningDisabled, SignWithoutCredentials, UnsignedRequest
 from gateway.storage.provider import Signer, StorageClients
 from gateway.storage.registry import stored_profile
-from gateway.vending.errors import LocationOutsideWarehouse
-from gateway.vending.session_name import SessionIdentity
-from gateway.vending.vendor import NoCredentials, Vendor
+from gateway.vending.vendor import LocationOutsideWarehouse, NoCredentials, SessionIdentity, Vendor
 
 __all__ = ["RemoteSigner", "SignedRequest", "SigningKey", "SigningOffers"]
 

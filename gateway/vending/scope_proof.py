@@ -12,8 +12,8 @@ from typing import Final
 
 import msgspec
 
+from gateway.scope.credential import AccessLevel
 from gateway.scope.errors import InvalidLocation, PolicyTooLarge
-from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
 from gateway.scope.profile import NoVending, StorageProfile
 from gateway.storage.registry import prover_of

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Vend a credential for one table's prefix, after location and authorization are settled.
+"""Session names: the store's logs contain the principal of a vended credential.
 
-The caller has the decision. The location is checked again against the *current* base of the warehouse, so that a table
-outside of a narrowed warehouse gets no credentials. Policy and lifetime are settled before the call of the store.
+A name has a readable part and a digest. Principals with the same readable part have different digests. An auditor can
+compute the name of a known principal and search for it.
 """
 
 import hashlib
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,17 +15,64 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from gateway.scope.credential import Credential, TemporaryCredential
-from gateway.scope.level import AccessLevel
+from gateway.iceberg.errors import CatalogError
+from gateway.scope.credential import AccessLevel, Credential, TemporaryCredential
 from gateway.scope.location import Location
 from gateway.scope.profile import NoVending, StorageProfile
 from gateway.spans import span
 from gateway.storage.provider import StorageClients
 from gateway.vending.cache import CredentialCache, VendKey, uncached
-from gateway.vending.errors import BelowCredentialFloor, LocationOutsideWarehouse
-from gateway.vending.session_name import SessionIdentity, session_name
 
-__all__ = ["FLOOR_SECONDS", "NoCredentials", "Vended", "Vendor"]
+__all__ = [
+    "FLOOR_SECONDS",
+    "NoCredentials",
+    "SessionIdentity",
+    "Vended",
+    "Vendor",
+    "session_name",
+]
+
+
+MAX_CHARACTERS: Final = 64  # the strictest rule of all stores: 2 to 64 of [\w+=,.@-]
+_DIGEST_CHARACTERS: Final = 16
+_NOT_ALLOWED: Final = re.compile(r"[^A-Za-z0-9_+=,.@-]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionIdentity:
+    """The principal of a credential.
+
+    `principal` is the full id (`<idp>~<subject>`), `role` the id of the assumed role, None without one. `readable` may
+    be a user name. It is part of the name but not of the digest, because users can choose and change it. `context` is a
+    digest of everything else on which the answer depends (groups, obligations); only the cache uses it.
+    """
+
+    principal: str
+    role: str | None = None
+    readable: str | None = None
+    context: str = ""
+
+
+def session_name(identity: SessionIdentity) -> str:
+    """Return `<readable>-<16 hexadecimal characters>`: at most 64 characters that every store accepts."""
+    readable = identity.readable or identity.principal.partition("~")[2] or identity.principal
+    cleaned = _NOT_ALLOWED.sub("-", readable).strip("-")[: MAX_CHARACTERS - _DIGEST_CHARACTERS - 1] or "x"
+    return f"{cleaned}-{principal_digest(identity.principal, identity.role)}"
+
+
+def principal_digest(principal: str, role: str | None) -> str:
+    """Return 16 hexadecimal characters of SHA-256 over both ids, each prefixed by its length."""
+    framed = b"".join(len(part.encode()).to_bytes(4, "big") + part.encode() for part in (principal, role or ""))
+    return hashlib.sha256(framed).hexdigest()[:_DIGEST_CHARACTERS]
+
+
+class BelowCredentialFloor(CatalogError, code=403):
+    """The allowed lifetime is shorter than the store's shortest session."""
+
+
+class LocationOutsideWarehouse(CatalogError, code=403):
+    """The table's location is not below the current base location of the warehouse."""
+
 
 FLOOR_SECONDS: Final = 900
 """The minimum lifetime of a session that every store supports, in seconds."""

@@ -13,12 +13,12 @@ from typing import Final
 import msgspec
 
 from gateway.verification.builtin.rule import Concern
-from gateway.verification.http import JsonPost
 from gateway.verification.port import ChangeKind, ProposedChange, Verdict
 from gateway.verification.webhook import EVERY_CHANGE
 from gateway.verification.wire import (
     Answer,
     ErrorStatus,
+    JsonPost,
     Question,
     RefusedByRule,
     encoded,

@@ -20,9 +20,8 @@ from collections.abc import Callable
 from typing import Final
 
 from gateway.verification.builtin.rule import Concern
-from gateway.verification.http import JsonPost
 from gateway.verification.port import ChangeKind, ProposedChange, Verdict
-from gateway.verification.wire import decode_answer, encoded, question_of
+from gateway.verification.wire import JsonPost, decode_answer, encoded, question_of
 
 EVERY_CHANGE: Final = Concern(
     kinds=frozenset(ChangeKind),

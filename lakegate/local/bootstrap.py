@@ -11,7 +11,7 @@ import httpx2
 from lakegate.local.errors import StackError
 from lakegate.local.object_store import BUCKET
 from lakegate.local.ports import without_tls
-from lakegate.local.secrets import PROGRAMS, TRINO, TRINO_BRIDGE, write_private
+from lakegate.local.ready import PROGRAMS, TRINO, TRINO_BRIDGE, write_private
 from lakegate.local.stack import DEFAULT_PROJECT, Stack
 
 WAREHOUSE = "demo"

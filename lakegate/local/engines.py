@@ -16,11 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.opa.bundle import BundleName, policy_bundle
-from gateway.opa.errors import InvalidPolicies
 from gateway.opa.policy_files import read_policies
+from gateway.opa.syntax import InvalidPolicies
 from lakegate.local.errors import StackError
-from lakegate.local.ready import Ready
-from lakegate.local.secrets import TRINO, TRINO_BRIDGE, write_private
+from lakegate.local.ready import TRINO, TRINO_BRIDGE, Ready, write_private
 from lakegate.local.spark_jars import ARCHIVES
 from lakegate.local.toolchain import Tools
 

@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gateway.settings import PREFIX, hadoop_environment
-from lakegate.local import engines, openfga, postgres
+from lakegate.local import decision_engines, engines, postgres
 from lakegate.local.children import Child, Children, ChildSpec, until_answering
 from lakegate.local.identity_provider import AUDIENCE, PUBLIC_CLIENT
 from lakegate.local.ports import LOOPBACK, Ports
-from lakegate.local.secrets import Secrets, write_private
+from lakegate.local.ready import Secrets, write_private
 
 _MIGRATE_SECONDS = 120.0
 _START_SECONDS = 60.0
@@ -99,7 +99,7 @@ def stack_settings(chosen: Ports, secrets: Secrets) -> dict[str, str]:
         "OPENID_AUDIENCE": AUDIENCE,
         "UI__OPENID_CLIENT_ID": PUBLIC_CLIENT,
         "OPENFGA__ENDPOINT": f"http://{LOOPBACK}:{chosen.openfga_http}",
-        "OPENFGA__STORE_NAME": openfga.STORE_NAME,
+        "OPENFGA__STORE_NAME": decision_engines.STORE_NAME,
         "OPENFGA__API_KEY": secrets.openfga,
         "OPA__URL": f"http://{LOOPBACK}:{chosen.opa}",
         "OPA__TOKEN": secrets.opa_gateway,

@@ -13,8 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lakegate.local.engines import EngineFile
-from lakegate.local.ready import Ready
-from lakegate.local.secrets import write_private
+from lakegate.local.ready import Ready, write_private
 
 _USERS = """\
 {rights}

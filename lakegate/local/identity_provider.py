@@ -21,7 +21,7 @@ from lakegate.local import identity_provider_app
 from lakegate.local.children import Child, Children, ChildSpec, until_answering
 from lakegate.local.errors import StackError
 from lakegate.local.ports import LOOPBACK, without_tls
-from lakegate.local.secrets import PROGRAMS, Secrets, write_private
+from lakegate.local.ready import PROGRAMS, Secrets, write_private
 
 AUDIENCE = "lakegate"
 PUBLIC_CLIENT = "lakegate-ui"

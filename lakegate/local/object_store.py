@@ -19,7 +19,7 @@ import msgspec
 
 from lakegate.local.children import Child, Children, ChildSpec, until_answering
 from lakegate.local.ports import GRPC_OFFSET, LOOPBACK, Ports
-from lakegate.local.secrets import Secrets, write_private
+from lakegate.local.ready import Secrets, write_private
 
 BUCKET = "lakegate"
 REGION = "us-east-1"

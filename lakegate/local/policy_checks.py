@@ -18,10 +18,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gateway.opa.errors import InvalidPolicies
-from gateway.opa.input_values import Kinds
 from gateway.opa.schema import denial_names, obligation_types
-from gateway.opa.syntax import Module, calls, constant_path, parse, run
+from gateway.opa.syntax import InvalidPolicies, Kinds, Module, calls, constant_path, parse, run
 from lakegate.local.errors import StackError
 from lakegate.local.toolchain import shipped
 

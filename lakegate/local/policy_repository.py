@@ -19,8 +19,8 @@ from pathlib import Path
 from gateway.fga.compile import FGA_VERSION
 from gateway.fga.compiled import MODEL_VERSION
 from gateway.opa.bundle import json_of
-from gateway.opa.errors import InvalidPolicies
 from gateway.opa.policy_files import PolicySource, policy_directory, policy_files
+from gateway.opa.syntax import InvalidPolicies
 from lakegate.local.errors import StackError
 from lakegate.local.policy_checks import check_guardrails
 from lakegate.local.toolchain import OPA, shipped

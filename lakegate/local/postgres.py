@@ -17,7 +17,7 @@ from lakegate.local import account as accounts
 from lakegate.local.children import Child, Children, ChildSpec, until_postgres
 from lakegate.local.errors import StackError, ToolMissing
 from lakegate.local.ports import LOOPBACK
-from lakegate.local.secrets import Secrets, write_private
+from lakegate.local.ready import Secrets, write_private
 
 GATEWAY_ROLE = "lakegate"
 OPENFGA_ROLE = "openfga"

@@ -13,18 +13,16 @@ from pathlib import Path
 
 import psutil
 
-from lakegate.local import lock, object_store, ports, postgres
+from lakegate.local import account, object_store, ports, postgres
 from lakegate.local.children import Child, Children
+from lakegate.local.decision_engines import Opa, OpenFga
 from lakegate.local.errors import ChildFailed, StackError
 from lakegate.local.gateway import ENVIRONMENT_FILE, Gateway, gateway_variables
 from lakegate.local.identity_provider import IdentityProvider, origins_of
 from lakegate.local.object_store import ObjectStore
-from lakegate.local.opa import Opa
-from lakegate.local.openfga import OpenFga
 from lakegate.local.ports import LOOPBACK, Ports
 from lakegate.local.postgres import Postgres
-from lakegate.local.ready import ObjectStoreAccess, OpaAccess, OpenFgaAccess, Ready, User
-from lakegate.local.secrets import Secrets, load_or_generate
+from lakegate.local.ready import ObjectStoreAccess, OpaAccess, OpenFgaAccess, Ready, Secrets, User, load_or_generate
 from lakegate.local.toolchain import Tools
 
 DEFAULT_PROJECT = "00000000-0000-0000-0000-000000000000"
@@ -224,7 +222,7 @@ async def running(plan: Plan) -> AsyncIterator[Stack]:
     plan.data.mkdir(mode=0o700, parents=True, exist_ok=True)
     logs = plan.data / "logs"
     logs.mkdir(mode=0o700, exist_ok=True)
-    with lock.held(plan.data, timeout=_LOCK_PATIENCE_SECONDS) as lock_descriptor:
+    with account.held(plan.data, timeout=_LOCK_PATIENCE_SECONDS) as lock_descriptor:
         secrets = load_or_generate(plan.data / "secrets.json")
         started = False
         for attempt in range(1, _STARTS + 1):

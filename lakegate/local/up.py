@@ -21,8 +21,8 @@ from lakegate.local.children import Child
 from lakegate.local.errors import StackError
 from lakegate.local.gateway import passed_on, write_environment
 from lakegate.local.policy_repository import composed
+from lakegate.local.programs import Parts
 from lakegate.local.stack import Plan, Stack
-from lakegate.local.steps import Parts
 
 _BOOTSTRAP = "bootstrap"
 

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from lakegate.restrictions.types import ListType, MapType, StructType, Type, type_name
+from lakegate.restrictions.literals import ListType, MapType, StructType, Type, type_name
 
 
 class Action(StrEnum):

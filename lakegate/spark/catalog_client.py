@@ -18,7 +18,7 @@ from urllib.parse import quote
 import httpx2
 import msgspec
 
-from lakegate.restrictions.types import NestedField
+from lakegate.restrictions.literals import NestedField
 from lakegate.spark.config import OnBehalfOf, RestCatalog
 from lakegate.spark.errors import GovernedReadRefused, RequestRefused
 

@@ -23,8 +23,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.utils import is_remote
 
+from lakegate.restrictions.literals import ListType, MapType, NestedField, StructType, Type
 from lakegate.restrictions.predicates import field_ids
-from lakegate.restrictions.types import ListType, MapType, NestedField, StructType, Type
 from lakegate.spark.catalog_client import CatalogClient, Identifier, Metadata, Snapshot
 from lakegate.spark.config import OnBehalfOf, RestCatalog
 from lakegate.spark.errors import GovernedReadRefused, RestrictionsRefused

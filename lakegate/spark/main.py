@@ -19,7 +19,7 @@ from lakegate.spark.config import CopyConfig, PipelineConfig, StatementsConfig, 
 from lakegate.spark.errors import ConfigError, PipelineError, cause_of
 from lakegate.spark.jobs.governed_copy import copy
 from lakegate.spark.run import Progress, run
-from lakegate.spark.statements import serve
+from lakegate.spark.session import serve
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -14,7 +14,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as f
 
 from lakegate.restrictions.actions import Action
-from lakegate.restrictions.types import ListType, MapType, StructType, Type, type_name
+from lakegate.restrictions.literals import ListType, MapType, StructType, Type, type_name
 from lakegate.spark.errors import RestrictionsRefused
 
 SALT_BYTES: Final = 32

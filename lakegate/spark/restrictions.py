@@ -19,7 +19,7 @@ import msgspec
 
 from lakegate.restrictions import wire
 from lakegate.restrictions.actions import Projection, applies
-from lakegate.restrictions.literals import NotALiteral, literal
+from lakegate.restrictions.literals import NestedField, NotALiteral, literal, type_name
 from lakegate.restrictions.predicates import (
     ALWAYS,
     NEVER,
@@ -35,7 +35,6 @@ from lakegate.restrictions.predicates import (
     Predicate,
     canonical,
 )
-from lakegate.restrictions.types import NestedField, type_name
 from lakegate.spark.catalog_client import LoadedTable
 from lakegate.spark.errors import RestrictionsRefused
 

@@ -19,6 +19,7 @@ from typing import Final
 from pyspark.sql import Column
 from pyspark.sql import functions as f
 
+from lakegate.restrictions.literals import type_name
 from lakegate.restrictions.predicates import (
     And,
     Compare,
@@ -32,7 +33,6 @@ from lakegate.restrictions.predicates import (
     Or,
     Predicate,
 )
-from lakegate.restrictions.types import type_name
 
 _OPPOSITE: Final = {
     Comparison.EQ: Comparison.NOT_EQ,

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
-from lakegate.spark import expectations, quality_rules, schemas, sources
+from lakegate.spark import expectations, schemas, sources
 from lakegate.spark.config import PipelineConfig
 from lakegate.spark.errors import QualityError
 from lakegate.spark.expectations import Result, Rule, evaluate, failures
@@ -102,7 +102,7 @@ class Run:
             for name, source in self._delivered.items()
         }
         for name, frame in read.items():
-            self._results += evaluate(f"bronze.{name}", frame, quality_rules.delivered(name))
+            self._results += evaluate(f"bronze.{name}", frame, expectations.delivered(name))
         self._stop_on_failure()
         weather = silver.weather(read["weather"]).persist()
         aircraft = silver.aircraft(read["planes"]).persist()
@@ -115,9 +115,9 @@ class Run:
         ).persist()
         self._merge_layer(
             (
-                (schemas.WEATHER, weather, quality_rules.OF_WEATHER),
-                (schemas.AIRCRAFT, aircraft, quality_rules.OF_AIRCRAFT),
-                (schemas.FLIGHTS, flights, quality_rules.OF_FLIGHTS),
+                (schemas.WEATHER, weather, expectations.OF_WEATHER),
+                (schemas.AIRCRAFT, aircraft, expectations.OF_AIRCRAFT),
+                (schemas.FLIGHTS, flights, expectations.OF_FLIGHTS),
             )
         )
 
@@ -128,17 +128,17 @@ class Run:
                 (
                     schemas.ROUTE_PUNCTUALITY,
                     gold.route_punctuality(flights).persist(),
-                    quality_rules.OF_ROUTE_PUNCTUALITY,
+                    expectations.OF_ROUTE_PUNCTUALITY,
                 ),
                 (
                     schemas.CARRIER_DELAYS_BY_WEATHER,
                     gold.carrier_delays_by_weather(flights).persist(),
-                    quality_rules.OF_CARRIER_DELAYS,
+                    expectations.OF_CARRIER_DELAYS,
                 ),
                 (
                     schemas.AIRCRAFT_UTILISATION,
                     gold.aircraft_utilisation(flights).persist(),
-                    quality_rules.OF_UTILISATION,
+                    expectations.OF_UTILISATION,
                 ),
             )
         )

@@ -20,7 +20,7 @@ import asyncpg
 
 from gateway.fga.names import object_of, user_object
 from lakegate.local.postgres import OPENFGA_ROLE
-from lakegate.local.secrets import load_or_generate
+from lakegate.local.ready import load_or_generate
 from tests.bench.catalogs import Prepared
 from tests.bench.searching import WORDS
 from tests.bench.seeding import SCHEMA

@@ -22,8 +22,8 @@ from pyspark.sql import functions as f
 from gateway.settings import java_home, load, search_path
 from lakegate.local import jdk, spark_jars, toolchain
 from lakegate.restrictions.actions import Action, Projection
+from lakegate.restrictions.literals import NestedField
 from lakegate.restrictions.predicates import ALWAYS, And, Compare, Comparison, In, Not, Predicate
-from lakegate.restrictions.types import NestedField
 from lakegate.spark.config import Engine
 from lakegate.spark.governed import new_salt, restricted
 from lakegate.spark.restrictions import Restrictions

@@ -25,7 +25,7 @@ from gateway.db.tasks import task_runs
 from gateway.db.tasks.task_runs import Task
 from gateway.db.tasks.tasks import Queue
 from gateway.features.tasks.worker import Worker
-from lakegate.local import account, postgres, secrets
+from lakegate.local import account, postgres, ready
 from lakegate.local.children import Children
 from tests.support.rows.parts import Rows, free_port
 
@@ -123,7 +123,7 @@ async def _database() -> AsyncIterator[tuple[Database, UUID]]:
         (Path(scratch) / "logs").mkdir()
         try:
             async with Children(Path(scratch) / "logs") as children:
-                made, port, rows = secrets.generate(), free_port(), Rows()
+                made, port, rows = ready.generate(), free_port(), Rows()
                 await postgres.Postgres(data, port, made, programs=None, fast=False).start(children)
                 url = postgres.url(postgres.GATEWAY_ROLE, made.postgres_gateway, port)
                 url = url.replace("postgresql:", "postgresql+asyncpg:")

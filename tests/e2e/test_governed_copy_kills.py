@@ -32,7 +32,7 @@ from pyiceberg.catalog import load_catalog
 
 from gateway.settings import java_home, load, search_path
 from lakegate.local import jdk, spark_jars, toolchain
-from lakegate.spark.jobs.copy_record import REWRITING
+from lakegate.spark.jobs.copy_files import REWRITING
 from lakegate.spark.session import as_principal
 from tests.support.engines.governed_site import MASKED, Site, catalog_of, root, site
 from tests.support.stack.columns import give, take

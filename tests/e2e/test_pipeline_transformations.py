@@ -14,7 +14,7 @@ from pyspark.sql import types as t
 
 from gateway.settings import java_home, load, search_path
 from lakegate.local import jdk, spark_jars, toolchain
-from lakegate.spark import quality_rules
+from lakegate.spark import expectations
 from lakegate.spark.config import Engine
 from lakegate.spark.expectations import Expectation, Severity, UniqueKey, evaluate
 from lakegate.spark.jobs import gold, silver
@@ -155,13 +155,13 @@ def test_duplicate_keys_keep_the_same_row_in_any_order(spark: SparkSession) -> N
 def test_absent_value_is_null_and_no_error(spark: SparkSession, value: str) -> None:
     frame = delivered(spark, "planes", {"tailnum": "N1", "year": value})
     assert silver.aircraft(frame).collect()[0].built_year is None
-    assert [result.violations for result in evaluate("d", frame, quality_rules.delivered("planes"))] == [0, 0]
+    assert [result.violations for result in evaluate("d", frame, expectations.delivered("planes"))] == [0, 0]
 
 
 @pytest.mark.parametrize("value", ["19x4", "1e3000", "3000000000"])
 def test_unreadable_values_are_counted(spark: SparkSession, value: str) -> None:
     frame = delivered(spark, "planes", {"tailnum": "N1", "year": value}, {"tailnum": "N2"})
-    assert [result.violations for result in evaluate("d", frame, quality_rules.delivered("planes"))] == [0, 1]
+    assert [result.violations for result in evaluate("d", frame, expectations.delivered("planes"))] == [0, 1]
 
 
 def test_contradictory_departure_is_counted(spark: SparkSession) -> None:
@@ -173,7 +173,7 @@ def test_contradictory_departure_is_counted(spark: SparkSession) -> None:
         silver.aircraft(delivered(spark, "planes")),
         silver.weather(delivered(spark, "weather")),
     )
-    found = {result.expectation: result.violations for result in evaluate("f", frame, quality_rules.OF_FLIGHTS)}
+    found = {result.expectation: result.violations for result in evaluate("f", frame, expectations.OF_FLIGHTS)}
     assert found["times_agree"] == 1
     assert found["aircraft_known"] == 2
     assert found["carrier_known"] == 0

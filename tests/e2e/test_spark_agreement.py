@@ -16,8 +16,8 @@ from gateway.obligations.kinds import TableRestrictions
 from gateway.settings import java_home, load, search_path
 from lakegate.local import jdk, spark_jars, toolchain
 from lakegate.restrictions.actions import Action, Projection, applies
+from lakegate.restrictions.literals import NestedField
 from lakegate.restrictions.predicates import Predicate
-from lakegate.restrictions.types import NestedField
 from lakegate.spark.config import Engine
 from lakegate.spark.masks import masked as spark_mask
 from lakegate.spark.restrictions import Restrictions, columns_of, decode

@@ -13,7 +13,7 @@ from pyspark.errors import AnalysisException
 
 from lakegate.spark.config import OnBehalfOf
 from lakegate.spark.errors import GovernedReadRefused
-from lakegate.spark.jobs.copy_record import FINGERPRINT
+from lakegate.spark.jobs.copy_files import FINGERPRINT
 from lakegate.spark.session import as_principal
 from tests.support.engines.governed_site import MASKED, Site, catalog_of, root, site
 from tests.support.stack.columns import give, take, wide

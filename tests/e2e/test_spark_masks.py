@@ -20,8 +20,8 @@ from pyspark.sql import functions as f
 from gateway.settings import java_home, load, search_path
 from lakegate.local import jdk, spark_jars, toolchain
 from lakegate.restrictions.actions import Action
+from lakegate.restrictions.literals import Type
 from lakegate.restrictions.predicates import And, Compare, Comparison, Constant, In, IsNan, IsNull, Not, Or, Predicate
-from lakegate.restrictions.types import Type
 from lakegate.spark.config import Engine
 from lakegate.spark.masks import fixed_value, masked, spark_type
 from lakegate.spark.row_filters import row_filter

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from gateway.cli.engine_probes import canary
+from gateway.cli.engines import canary
 from gateway.cli.management import Management, Warehouse
 from tests.integration.conftest import _up
 from tests.support.engines.trino import Refused, Trino, trino_server

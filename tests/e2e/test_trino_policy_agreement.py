@@ -18,7 +18,7 @@ import pytest
 
 from gateway.obligations.compilers.trino import mask_sql, row_filter_sql
 from lakegate.restrictions.actions import Action, applies
-from lakegate.restrictions.types import ListType, MapType, NestedField, StructType, Type
+from lakegate.restrictions.literals import ListType, MapType, NestedField, StructType, Type
 from tests.support.engines.random_policies import EVOLVING, NESTED, hidden
 from tests.support.engines.trino import launched
 from tests.support.policies.policy_agreement import COLUMNS, SALT, random_predicate, random_rows, written

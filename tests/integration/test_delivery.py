@@ -32,7 +32,7 @@ from gateway.db.tables import tables as table_rows
 from gateway.db.tuples import managed_access, outbox, ownership
 from gateway.db.tuples.delivery import TupleDelivery
 from gateway.db.tuples.desired_tuples import containers_of
-from gateway.features.tuples.outbox import expire_some
+from gateway.features.tuples.watch import expire_some
 from gateway.fga.client import FgaClient
 from gateway.fga.relationships import rfc3339
 from tests.support.clock import quickest

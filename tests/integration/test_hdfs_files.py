@@ -11,7 +11,7 @@ from hdfs_native import Client, WriteOptions
 
 from gateway.scope.errors import InvalidLocation
 from gateway.scope.location import Location
-from gateway.scope.rules import StorageRules
+from gateway.scope.profile import StorageRules
 from gateway.storage.errors import (
     FileExists,
     FileMissing,

@@ -14,8 +14,8 @@ from aiohttp import web
 from joserfc import jwt
 from joserfc.jwk import ECKey
 
+from gateway.identity.discovery import MAX_DOCUMENT_BYTES, FetchFailed, HttpFetcher
 from gateway.identity.errors import AuthenticationFailed, IdentityProviderUnavailable
-from gateway.identity.fetch import MAX_DOCUMENT_BYTES, FetchFailed, HttpFetcher
 from gateway.identity.keys import KeyRing
 from gateway.identity.tokens import TokenRules, TokenVerifier
 

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
 from gateway.db.tables import retired_locations, tables
 from gateway.scope.location import Location
-from gateway.storage.s3.location import SCHEME
+from gateway.storage.s3.profile import SCHEME
 from tests.support.rows.parts import Rows
 
 pytestmark = pytest.mark.servers

@@ -24,10 +24,10 @@ from botocore.exceptions import ClientError
 from pyiceberg.io import load_file_io
 
 from gateway.features.credentials.storage_validation import CheckStatus, ValidationReport, validate_warehouse_storage
+from gateway.scope.credential import AccessLevel
 from gateway.scope.errors import InvalidLocation
-from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
-from gateway.scope.rules import STORED, STRICTEST
+from gateway.scope.profile import STORED, STRICTEST
 from gateway.storage.errors import (
     FileExists,
     FileMissing,
@@ -40,10 +40,8 @@ from gateway.storage.s3.aws.proof import Dialect, evaluate
 from gateway.storage.s3.aws.session_policy import build_session_policy
 from gateway.storage.s3.aws.sts import Sts
 from gateway.storage.s3.credential import S3TemporaryCredential
-from gateway.storage.s3.location import SCHEME
-from gateway.storage.s3.profile import S3Profile
-from gateway.vending.errors import BelowCredentialFloor, LocationOutsideWarehouse
-from gateway.vending.vendor import NoCredentials, Vended, Vendor
+from gateway.storage.s3.profile import SCHEME, S3Profile
+from gateway.vending.vendor import BelowCredentialFloor, LocationOutsideWarehouse, NoCredentials, Vended, Vendor
 from tests.support.servers.scoped_store import (
     BUCKET,
     OPEN_ROLE,

@@ -13,7 +13,7 @@ import pytest
 from gateway.access.decisions.policy import PolicyActor, PolicyAnswers, PolicyRequest
 from gateway.opa.cache import CachedPolicies
 from gateway.opa.decider import OpaDecider
-from gateway.opa.residual import Proof
+from gateway.opa.explanation import Proof
 from tests.support.servers.opa_serving import (
     CONTRACTORS,
     GATEWAY,

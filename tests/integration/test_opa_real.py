@@ -15,7 +15,7 @@ from gateway.access.decisions.policy import (
 from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.obligations.kinds import AppendOnly, CredentialLife, NoVending
 from gateway.obligations.merging import Obligations
-from gateway.opa import residual
+from gateway.opa import explanation
 from gateway.opa.decider import OpaDecider
 from tests.support.servers.opa_serving import (
     CONTRACTORS,
@@ -172,16 +172,16 @@ async def test_gateway_token_evaluates_one_query_partially(decider: OpaDecider, 
     proof = await decider.silence(actor)
     assert proof is not None
     assert proof.rules is None
-    body = json.loads(residual.compile_request(actor))
-    assert call(endpoint, "POST", residual.PATH, body, GATEWAY) == 200
-    assert call(endpoint, "POST", residual.PATH, body, OPERATOR) == 401
+    body = json.loads(explanation.compile_request(actor))
+    assert call(endpoint, "POST", explanation.PATH, body, GATEWAY) == 200
+    assert call(endpoint, "POST", explanation.PATH, body, OPERATOR) == 401
     for changed in (
         {"query": "opa.runtime() = x"},
         {"unknowns": ["input"]},
         {"options": {"nondeterministicBuiltins": True}},
         {"input": {**body["input"], "context": {}}},
     ):
-        assert call(endpoint, "POST", residual.PATH, {**body, **changed}, GATEWAY) == 401, changed
+        assert call(endpoint, "POST", explanation.PATH, {**body, **changed}, GATEWAY) == 401, changed
     for path in ("/v1/compile", "/v1/compile?explain=fails", "/v1/compile/gateway/residual/speaks?explain=full"):
         assert call(endpoint, "POST", path, body, GATEWAY) == 401, path
 

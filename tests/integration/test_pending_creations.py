@@ -27,7 +27,7 @@ from gateway.db.tuples import outbox, ownership
 from gateway.db.tuples.outbox import Pending
 from gateway.db.tuples.undelivered import PendingCreations
 from gateway.fga.client import FgaClient
-from gateway.fga.creation_checks import CreationAwareRelationships
+from gateway.fga.pending_checks import CreationAwareRelationships
 from gateway.fga.relationships import FgaRelationships, to_wire
 from lakegate.local.ready import Ready
 from tests.support.rows.parts import HELD, Parts, Proxy, Rows, delivery, store

@@ -25,10 +25,10 @@ from gateway.db.engine.policy_loss import losses_of
 from gateway.db.policies import data_policy_bindings
 from gateway.db.policies.data_policy_bindings import name_id
 from gateway.db.policies.policy_inputs import inputs_within
-from gateway.iceberg.name_patterns import NamePattern
+from gateway.iceberg.identifiers import NamePattern
 from gateway.obligations.binding_columns import TableColumns
-from gateway.obligations.columns import columns_of
 from gateway.obligations.data_policies import Mask
+from gateway.obligations.projections import columns_of
 from tests.support.rows.parts import Rows
 from tests.support.rows.undone_rows import Base, Undone, base
 

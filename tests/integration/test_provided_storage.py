@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.scope.profile import Downscoping
-from gateway.scope.rules import STORED
+from gateway.scope.profile import STORED, Downscoping
 from gateway.storage.connector import Connector
 from gateway.storage.provider import ClientOptions
 from gateway.storage.registry import provider_named

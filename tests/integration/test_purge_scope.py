@@ -24,8 +24,7 @@ from gateway.storage.errors import StorageUnavailable
 from gateway.storage.files import Files
 from gateway.storage.s3.aws.sts import Sts
 from gateway.storage.s3.credential import S3TemporaryCredential
-from gateway.storage.s3.location import SCHEME
-from gateway.storage.s3.profile import S3Profile
+from gateway.storage.s3.profile import SCHEME, S3Profile
 from gateway.vending.vendor import Vendor
 from tests.support.servers.scoped_store import BUCKET, Store, can_delete, can_list, is_allowed, store, sts
 from tests.support.servers.storage_routes import clients, files_of

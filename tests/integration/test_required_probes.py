@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gateway.cli.engine_probes import canary
+from gateway.cli.engines import canary
 from gateway.cli.management import Management, Warehouse
 from gateway.features.engines.probe_challenges import masked_as
 from lakegate.reader import Reader

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from pyiceberg.io import load_file_io
 
-from gateway.scope.level import AccessLevel
+from gateway.scope.credential import AccessLevel
 from gateway.scope.location import Location
-from gateway.scope.rules import IdentityRules
+from gateway.scope.profile import IdentityRules
 from gateway.storage.errors import ShortTermCredentialError, StorageDenied
 from gateway.storage.files import Files
 from gateway.storage.object_files import ObjectFiles
@@ -20,7 +20,7 @@ from gateway.storage.s3.aws.identity import SystemIdentity
 from gateway.storage.s3.aws.session_policy import build_session_policy
 from gateway.storage.s3.aws.sts import Sts
 from gateway.storage.s3.credential import S3SystemIdentity, S3TemporaryCredential
-from gateway.storage.s3.location import SCHEME
+from gateway.storage.s3.profile import SCHEME
 from gateway.storage.s3.stores import S3Stores
 from tests.store_characters import PROFILES, ROWS, allowed
 from tests.support.servers.scoped_store import BUCKET, ROLE, Store, is_allowed, keys_of, store, sts, vend

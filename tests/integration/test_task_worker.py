@@ -31,7 +31,7 @@ from gateway.db.tasks.tasks import Payload, PurgedLocation, Queue, Status
 from gateway.features.tasks.worker import Handler, Worker, report
 from gateway.storage.errors import StorageUnavailable
 from gateway.worker_processes import die_with_parent
-from lakegate.local import account, postgres, secrets
+from lakegate.local import account, postgres, ready
 from lakegate.local.children import Children
 from tests.support.rows.parts import Parts, Rows, free_port
 
@@ -439,7 +439,7 @@ async def test_tasks_continue_after_a_database_restart() -> None:
         data = Path(scratch) / "postgres"
         try:
             async with Children(Path(scratch) / "logs") as children:
-                made, port = secrets.generate(), free_port()
+                made, port = ready.generate(), free_port()
                 part = postgres.Postgres(data, port, made, programs=None, fast=True)
                 server = await part.start(children)
                 url = postgres.url(postgres.GATEWAY_ROLE, made.postgres_gateway, port)

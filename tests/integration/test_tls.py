@@ -16,7 +16,7 @@ from gateway.db.engine.database import Database
 from gateway.db.migrate import require_current_schema, run_migrations
 from gateway.fga.client import FgaClient
 from gateway.fga.model import find_model
-from gateway.identity.fetch import HttpFetcher
+from gateway.identity.discovery import HttpFetcher
 from gateway.opa.decider import OpaDecider
 from gateway.storage.s3.aws.sts import Sts
 from gateway.storage.s3.credential import S3AccessKey

@@ -15,10 +15,10 @@ from gateway.cli import main
 from gateway.obligations.guardrails import StatedObligations
 from gateway.opa.schema import OUTPUT_MODULE, OUTPUT_SCHEMA_FILE, obligation_types, output_module, output_schema
 from lakegate.local.children import Children
+from lakegate.local.decision_engines import Opa
 from lakegate.local.errors import StackError
-from lakegate.local.opa import Opa
 from lakegate.local.policy_checks import check_guardrails
-from lakegate.local.secrets import Secrets
+from lakegate.local.ready import Secrets
 from tests.policies.conftest import Run
 
 HEAD = "package gateway.guardrails.mine\n\n"

@@ -11,9 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gateway.cli import main
-from gateway.opa.additions import ALLOWED_FUNCTIONS
-from gateway.opa.errors import InvalidPolicies
-from gateway.opa.policy_files import policy_files
+from gateway.opa.policy_files import ALLOWED_FUNCTIONS, policy_files
+from gateway.opa.syntax import InvalidPolicies
 from tests.policies.conftest import Run
 from tests.support.servers.opa_program import source
 

@@ -19,10 +19,8 @@ from rich.console import Console
 
 from gateway import settings as all_settings
 from gateway.fga.compiled import compiled_model
-from lakegate.local.go_build import go_program
-from lakegate.local.install import locked_environment
-from lakegate.local.programs import run
-from lakegate.local.steps import Steps
+from lakegate.local.install import go_program, locked_environment
+from lakegate.local.programs import Steps, run
 from lakegate.local.toolchain import cache
 
 SOURCE = Path(__file__).parent / "model_graph"

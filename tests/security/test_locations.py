@@ -10,7 +10,7 @@ import httpx
 import pytest
 from botocore.exceptions import ClientError
 
-from gateway.storage.s3.location import SCHEME
+from gateway.storage.s3.profile import SCHEME
 from tests.support.stack.location_layouts import LAYOUTS, warehouse
 from tests.support.stack.world import SCHEMA, Table, World, error_triple, send_until_decided, unique
 

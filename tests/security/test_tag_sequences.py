@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from gateway.db.engine.database import Database
 from gateway.db.policies.policy_inputs import inputs_within
 from gateway.obligations.binding_columns import TableColumns
-from gateway.obligations.columns import columns_of
 from gateway.obligations.data_policies import Mask, PolicyInputs
+from gateway.obligations.projections import columns_of
 from tests.support.stack.adoption import register
 from tests.support.stack.columns import wide
 from tests.support.stack.data_policies import POLICY, change, loads, make, target

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import parse_qs
 
-from gateway.identity.device import DEVICE
-from gateway.identity.oauth_client import Tokens
+from gateway.identity.oauth_client import DEVICE, Tokens
 from gateway.identity.token_storage import StoredLogin
 from tests.support.servers.loopback import Reply, Request, as_json, serving
 

@@ -3,7 +3,7 @@
 
 Engines that support definer views (Trino) read them with the rights of their owner, and store the owner's name in a
 property of the view. The property counts only for engines that the settings trust, and only they may set it
-(`gateway/features/views/view_owners.py`).
+(`gateway/features/views/views.py`).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import msgspec
 
 from gateway.access.bodies import Answer, Name, ProjectId, StrictRequest
 from gateway.access.operations.roles import Description
-from gateway.iceberg.name_patterns import MAX_PATTERN_LENGTH, MAX_PATTERN_LEVELS, NamePattern
+from gateway.iceberg.identifiers import MAX_PATTERN_LENGTH, MAX_PATTERN_LEVELS, NamePattern
 from gateway.obligations.data_policies import AppliesTo, Definition
 
 Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=1024, pattern=r"^[^\x00]*(?![\s\S])$")]

@@ -22,9 +22,9 @@ from gateway.iceberg.errors import (
     TableIdentifierRequiredForCommitTransaction,
     TableIdentifiersNotUnique,
 )
+from gateway.iceberg.excerpts import SnapshotsMode
 from gateway.iceberg.identifiers import TableIdentifier
 from gateway.iceberg.kinds import appends_to_main, target_refs, update_kinds
-from gateway.iceberg.referenced import SnapshotsMode
 from gateway.iceberg.requirements import AssertCreate
 from gateway.iceberg.updates import RemoveProperties, SetProperties
 from gateway.iceberg.wire import (

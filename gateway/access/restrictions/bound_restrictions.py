@@ -18,8 +18,8 @@ from cachetools import LRUCache
 from gateway.access.nouns.resolved import Excerpt
 from gateway.access.restrictions.policy_verdict import PolicyVerdict
 from gateway.obligations.binding import BindingResult, PolicyProblem, restrictions_of
-from gateway.obligations.columns import Columns, RestrictionNotExpressible, columns_of
 from gateway.obligations.data_policies import BoundPolicy, PolicyInputs, PrincipalAttributes
+from gateway.obligations.projections import Columns, RestrictionNotExpressible, columns_of
 
 #: Longer excerpts, in bytes, are parsed in a thread, so that they do not block other requests.
 _LARGE: Final = 262_144

@@ -22,8 +22,8 @@ from gateway.access.door.questions import pin_of
 from gateway.access.nouns.refs import Ref
 from gateway.access.nouns.resolved import Excerpt, Resolution, ResolvedTable
 from gateway.access.restrictions.granted_columns import GrantedColumns
-from gateway.obligations.columns import RestrictionNotExpressible, columns_of, held_back
 from gateway.obligations.kinds import ReadableColumns
+from gateway.obligations.projections import RestrictionNotExpressible, columns_of, held_back
 
 Judged = tuple[list[DemandAnswer], PolicyAnswer, DelegationRefusal | None]
 """(answers to the demands, answer of the policies, True if the engine may act for the caller) for one operation."""

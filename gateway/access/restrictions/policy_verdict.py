@@ -6,9 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gateway.obligations.binding import PolicyProblem
-from gateway.obligations.columns import Columns
 from gateway.obligations.data_policies import PolicyInputs
 from gateway.obligations.kinds import TableRestrictions
+from gateway.obligations.projections import Columns
 
 
 @dataclass(frozen=True, slots=True)

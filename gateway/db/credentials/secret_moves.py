@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements of moves of storage credentials between secret stores (`gateway.features.credentials.secret_moves`)."""
+"""Statements of moves of storage credentials between secret stores (`gateway.features.credentials.encryption_keys`)."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from sqlalchemy import TextClause, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.db.pools.rows import AnyRow
-from gateway.iceberg.name_patterns import NamePattern
+from gateway.iceberg.identifiers import NamePattern
 
 TAKEN: Final = """
     select 1 from vacated_names v

@@ -18,7 +18,7 @@ from gateway.db.policies.data_policy_revisions import touch
 from gateway.db.pools.rows import AnyRow
 from gateway.db.schema.policies import data_policies, data_policy_bindings, data_policy_names, data_policy_releases
 from gateway.db.schema.tables import tables
-from gateway.iceberg.name_patterns import NamePattern
+from gateway.iceberg.identifiers import NamePattern
 
 _OF = data_policy_bindings.c
 

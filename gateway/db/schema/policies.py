@@ -92,7 +92,7 @@ data_policy_names = Table(
 """Names that data policies are bound to (`object_type` is `name`), also names of absent tables.
 
 `levels` are the patterns of the namespace's levels and of the table's name, as written. `pattern` is
-`gateway.iceberg.name_patterns.NamePattern.like`, and `id` is derived from the warehouse and the pattern. The last
+`gateway.iceberg.identifiers.NamePattern.like`, and `id` is derived from the warehouse and the pattern. The last
 binding to a name deletes its row. The function `data_policy_names_of` returns the names of a table, and triggers give
 a table that loses a name its policies as bindings of its own (`policy_inputs.sql`).
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on tables and views that were dropped and can be restored: rows, restoration and final deletion."""
+"""Statements on the protection of tables and views, and on dropped ones that can be restored."""
 
 from __future__ import annotations
 
@@ -10,13 +10,38 @@ from sqlalchemy import delete, func, select, text, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.door.list_visibility import Holders
-from gateway.access.nouns.refs import ObjectType
+from gateway.access.nouns.refs import TABULARS, ObjectKey, ObjectType
 from gateway.db.engine.list_candidates import SPOKEN_FOR
 from gateway.db.pools.rows import AnyRow
-from gateway.db.schema.tables import namespaces, tables
+from gateway.db.schema.tables import LIVE, namespaces, tables
 from gateway.db.tables import pending_files, retired_locations
 from gateway.db.tables.tables import clashes, schedule_purge
 from gateway.db.tasks.tasks import ACTIVE, FileDisposal, Files, Queue, cancel_all
+
+_TABLES = {ObjectType.NAMESPACE: namespaces, **dict.fromkeys(TABULARS, tables)}
+
+
+async def of(connection: AsyncConnection, on: ObjectKey) -> AnyRow | None:
+    """Return (protected, updated_at), None if the object does not exist."""
+    table = _TABLES[on.type]
+    statement = select(table.c.protected, table.c.updated_at).where(table.c.id == UUID(on.id))
+    if table is tables:
+        statement = statement.where(LIVE)
+    return (await connection.execute(statement)).one_or_none()
+
+
+async def protect(connection: AsyncConnection, on: ObjectKey, protected: bool) -> AnyRow | None:
+    """Set the protection. Return (protected, updated_at), None if the object does not exist."""
+    table = _TABLES[on.type]
+    statement = (
+        update(table)
+        .where(table.c.id == UUID(on.id))
+        .values(protected=protected, updated_at=func.clock_timestamp())
+        .returning(table.c.protected, table.c.updated_at)
+    )
+    if table is tables:
+        statement = statement.where(LIVE)
+    return (await connection.execute(statement)).one_or_none()
 
 
 async def mark(connection: AsyncConnection, id: UUID, *, by: str) -> None:

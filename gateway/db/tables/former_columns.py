@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.db.tables.excerpts import excerpts_of
 from gateway.iceberg.metadata import TableMetadata
 from gateway.iceberg.updates import RemoveSchemas, TableUpdate
-from gateway.obligations.columns import RestrictionNotExpressible, columns_of
+from gateway.obligations.projections import RestrictionNotExpressible, columns_of
 
 _INSERT: Final = text(
     """

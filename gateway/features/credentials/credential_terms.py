@@ -12,7 +12,7 @@ from gateway.access.operations.credentials import VendCreationCredentials, VendC
 from gateway.access.operations.generic_tables import VendGenericTableCreationCredentials
 from gateway.iceberg.identifiers import SEPARATOR, TableIdentifier
 from gateway.obligations.application import VendingTerms, vending_terms
-from gateway.scope.level import AccessLevel
+from gateway.scope.credential import AccessLevel
 
 
 def load_level(permit: Permit[VendCredentials]) -> AccessLevel:

@@ -32,15 +32,13 @@ from gateway.iceberg.errors import ForbiddenException
 from gateway.iceberg.identifiers import TableIdentifier
 from gateway.iceberg.wire import LoadCredentialsResponse, RemoteSigningConfig, StorageCredential
 from gateway.obligations.application import vending_terms
-from gateway.scope.level import AccessLevel
+from gateway.scope.credential import AccessLevel
 from gateway.scope.location import Location
 from gateway.scope.profile import Downscoping, StorageProfile, longest_life
 from gateway.storage.registry import parse_location, stored_profile
-from gateway.vending.errors import BelowCredentialFloor
 from gateway.vending.register import register_entry
 from gateway.vending.remote_signing import SigningOffers
-from gateway.vending.session_name import SessionIdentity
-from gateway.vending.vendor import NoCredentials
+from gateway.vending.vendor import BelowCredentialFloor, NoCredentials, SessionIdentity
 
 Vending = (
     Permit[VendCredentials]

@@ -26,7 +26,7 @@ from gateway.db.credentials import scope_verdicts
 from gateway.db.credentials.credentials import StorageCredentials
 from gateway.db.credentials.scope_verdicts import Claimed, Counts
 from gateway.db.engine.database import Connection, Database
-from gateway.features.system_admission import admitted
+from gateway.features.kit import admitted
 from gateway.iceberg.errors import CatalogError
 from gateway.storage.provider import StorageClients
 from gateway.storage.registry import stored_profile

@@ -21,12 +21,11 @@ from gateway.iceberg.errors import CatalogError, ForbiddenException
 from gateway.iceberg.wire import RemoteSignRequest, RemoteSignResult
 from gateway.obligations.application import vending_terms
 from gateway.offloading import offload
-from gateway.scope.level import AccessLevel
+from gateway.scope.credential import AccessLevel, ReadRequest, SignedAction, UnsignedRequest
 from gateway.scope.location import Location
-from gateway.scope.signing import ReadRequest, SignedAction, UnsignedRequest
 from gateway.storage.registry import parse_location, stored_profile
 from gateway.vending.remote_signing import SigningKey
-from gateway.vending.session_name import SessionIdentity
+from gateway.vending.vendor import SessionIdentity
 
 _Permit = Permit[SignRequest | SignWrite] | Permit[SignCreation]
 _Vend = Permit[VendCredentials] | Permit[VendCreationCredentials]

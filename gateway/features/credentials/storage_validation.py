@@ -22,8 +22,7 @@ import msgspec
 from gateway.access.operations.warehouse_bodies import CheckError, ValidationCheck
 from gateway.iceberg.errors import CatalogError
 from gateway.scope.credential import Credential
-from gateway.scope.profile import NoVending, StorageProfile
-from gateway.scope.rules import STRICTEST, StorageRules
+from gateway.scope.profile import STRICTEST, NoVending, StorageProfile, StorageRules
 from gateway.storage.errors import (
     FileMissing,
     ShortTermCredentialError,

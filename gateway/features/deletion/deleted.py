@@ -24,8 +24,7 @@ from gateway.db.tuples.outbox import Pending
 from gateway.db.tuples.ownership import record_deleted
 from gateway.features.approvals.change_approval import ChangeApproval
 from gateway.features.contents.lists import Lists
-from gateway.features.kit import Kit, UseCases
-from gateway.features.system_admission import admitted
+from gateway.features.kit import Kit, UseCases, admitted
 from gateway.iceberg.errors import AlreadyExistsException, CommitFailedException, NoSuchNamespaceException
 
 

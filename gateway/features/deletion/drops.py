@@ -9,9 +9,13 @@ from typing import Final
 
 from gateway.access.dependency_errors import DatabaseUnavailable
 from gateway.access.door.permit import Permit
-from gateway.access.nouns.resolved import ResolvedGenericTable, ResolvedTable, ResolvedView
+from gateway.access.nouns.authz_errors import not_found
+from gateway.access.nouns.refs import ObjectKey, Ref
+from gateway.access.nouns.resolved import Resolution, ResolvedGenericTable, ResolvedTable, ResolvedView
 from gateway.access.operation import Operation
+from gateway.access.operations.deletion import GetProtection, ProtectionAnswer, SetProtection
 from gateway.db.engine.database import Connection
+from gateway.db.pools.rows import AnyRow
 from gateway.db.tables import deleted, namespaces, tables
 from gateway.db.tasks import tasks
 from gateway.db.tasks.tasks import FileDisposal, Files, Queue
@@ -19,6 +23,7 @@ from gateway.db.tuples.outbox import Pending
 from gateway.db.tuples.ownership import record_deleted
 from gateway.features.approvals.change_approval import UNCONDITIONAL, Approval
 from gateway.features.contents.containers import above_table
+from gateway.features.kit import UseCases
 from gateway.features.metadata.metadata_files import own_files
 from gateway.iceberg.errors import (
     CatalogError,
@@ -150,3 +155,33 @@ def _not_found(
             return NoSuchViewException.of(identifier)
         case ResolvedGenericTable():
             return NoSuchGenericTableException.of(identifier)
+
+
+class Protection(UseCases):
+    """The protection flag of namespaces, tables and views: dropping requires `force`. It affects no right."""
+
+    async def get(self, permit: Permit[GetProtection]) -> ProtectionAnswer:
+        """Return the current flag."""
+        on = permit.operation.on
+        async with self._database.read() as connection:
+            return _answer(on, await deleted.of(connection, _key(permit.resolution, on)))
+
+    async def set(self, permit: Permit[SetProtection]) -> ProtectionAnswer:
+        """Set or clear the flag. Idempotent."""
+        operation = permit.operation
+        async with self._database.change(permit) as connection:
+            key = _key(permit.resolution, operation.on)
+            return _answer(operation.on, await deleted.protect(connection, key, operation.protected))
+
+
+def _key(resolution: Resolution, on: Ref) -> ObjectKey:
+    row = resolution.get(on)
+    if row is None:
+        raise LookupError(f"nothing was admitted on {on!r}")
+    return row.key
+
+
+def _answer(on: Ref, row: AnyRow | None) -> ProtectionAnswer:
+    if row is None:
+        raise not_found(on)
+    return ProtectionAnswer(protected=row.protected, updated_at=row.updated_at)

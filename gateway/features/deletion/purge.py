@@ -19,10 +19,9 @@ from gateway.db.tables import retired_locations, tables
 from gateway.db.tasks import task_runs
 from gateway.db.tasks.task_runs import Task
 from gateway.db.tasks.tasks import PurgedLocation, Queue, Status
-from gateway.features.system_admission import admitted
+from gateway.features.kit import admitted
 from gateway.features.tasks.worker import report
-from gateway.scope.credential import Credential
-from gateway.scope.level import AccessLevel
+from gateway.scope.credential import AccessLevel, Credential
 from gateway.scope.location import Location
 from gateway.scope.profile import StorageProfile
 from gateway.storage.errors import StorageDenied

@@ -16,7 +16,7 @@ from gateway.access.request import Body
 from gateway.api.context import Ctx
 from gateway.api.serves import replay_by, serve, serves
 from gateway.features.deletion.deleted import DeletedTables
-from gateway.features.deletion.protection import Protection
+from gateway.features.deletion.drops import Protection
 
 serve(ListDeletedTabulars, DeletedTables.list)
 

@@ -22,7 +22,7 @@ from gateway.access.request import Form, Header
 from gateway.access.tuples import is_valid_in_tuples
 from gateway.api.context import Ctx
 from gateway.api.errors import OAuthRefused, OAuthUnauthenticated
-from gateway.api.forms import UnreadableForm
+from gateway.api.request_encoding import UnreadableForm
 from gateway.api.serves import serves
 from gateway.features.engines.token_exchange import NotAnEngine, SubjectOutsideLimits, TokenExchange, UnfitSubject
 from gateway.identity.claims import checked_subject

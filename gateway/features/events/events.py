@@ -25,8 +25,7 @@ from gateway.access.operations.events import (
 from gateway.access.operations.tasks import ForgetEventSink, ReplayEventsByCommand, RetryDeadLettersByCommand
 from gateway.db.engine.database import Database
 from gateway.db.warehouses import event_deliveries
-from gateway.features.kit import Kit, UseCases
-from gateway.features.system_admission import admitted
+from gateway.features.kit import Kit, UseCases, admitted
 from gateway.iceberg.errors import BadRequestException, InvalidPaginationToken
 
 

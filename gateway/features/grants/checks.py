@@ -38,8 +38,8 @@ from gateway.features.grants.partial_checks import (
     restricted_answer,
 )
 from gateway.features.kit import UseCases
-from gateway.obligations.columns import RestrictionNotExpressible, columns_of
 from gateway.obligations.data_policies import BoundPolicy
+from gateway.obligations.projections import RestrictionNotExpressible, columns_of
 
 
 class Checks(UseCases):

@@ -19,7 +19,7 @@ from gateway.db.grants import grants
 from gateway.db.tables.excerpts import excerpts_of
 from gateway.db.tuples import outbox
 from gateway.iceberg.errors import BadRequestException
-from gateway.obligations.columns import Columns, RestrictionNotExpressible, columns_of
+from gateway.obligations.projections import Columns, RestrictionNotExpressible, columns_of
 
 #: A column by its field id, independent of its name. Revocation needs it: a name may not fit in a path, the name of a
 #: dropped column may belong to another column now, and the schema may be gone.

@@ -62,11 +62,15 @@ from gateway.db.tuples.outbox import Pending
 from gateway.features.grants.columns import columns_for, object_of, refuse_another_column
 from gateway.features.grants.grant_lists import limits_of_row
 from gateway.features.grants.grant_requests import LAST_END, require_future
-from gateway.features.grants.role_guards import refuse_escalation, refuse_leaving
-from gateway.features.grants.role_members import refuse_circles, refuse_provisioned_members
+from gateway.features.grants.role_guards import (
+    refuse_circles,
+    refuse_escalation,
+    refuse_leaving,
+    refuse_provisioned_members,
+)
 from gateway.features.kit import UseCases
 from gateway.iceberg.errors import CatalogError
-from gateway.obligations.columns import Columns
+from gateway.obligations.projections import Columns
 
 
 class Grants(UseCases):

@@ -13,9 +13,9 @@ from gateway.access.nouns.relations import Can
 from gateway.access.operations.checks import Check, ColumnMask, EngineRestrictions
 from gateway.access.restrictions.policy_verdict import PolicyVerdict
 from gateway.obligations.binding_columns import unambiguous_names
-from gateway.obligations.columns import Columns, RestrictionNotExpressible
 from gateway.obligations.compilers.trino import mask_sql, row_filter_sql
 from gateway.obligations.kinds import TableRestrictions
+from gateway.obligations.projections import Columns, RestrictionNotExpressible
 from lakegate.restrictions.actions import Action
 from lakegate.restrictions.predicates import ALWAYS
 

@@ -8,13 +8,17 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 
 from gateway.access.actor import Actor
-from gateway.access.nouns.privileges import granting
+from gateway.access.management_errors import RoleMembershipCycle, RoleMembershipDepthExceeded, RoleNotManuallyAssignable
+from gateway.access.nouns.privileges import Privilege, granting
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.role import RoleActionForbidden
+from gateway.access.operations.grants import Assignment
+from gateway.access.operations.roles import OWN_PROVIDER
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.db.engine.database import Connection
-from gateway.db.principals.role_nesting import Restriction, admin_privileges, restricted_until
+from gateway.db.principals import roles
+from gateway.db.principals.role_nesting import MAX_DEPTH, Restriction, admin_privileges, nesting, restricted_until
 
 #: Return, for each object in order, whether the caller has the relation on it.
 HoldsRelation = Callable[[Can, Sequence[ObjectKey]], Awaitable[list[bool]]]
@@ -81,3 +85,38 @@ def _lifted(before: Mapping[Restriction, datetime], after: Mapping[Restriction, 
     filled = {(each.policy_id, each.mapping) for each in kept}
     lost = before.keys() - kept
     return {each.policy_id for each in lost if not each.mapping or (each.policy_id, each.mapping) in filled}
+
+
+async def refuse_circles(connection: Connection, on: ObjectKey, entries: Sequence[Assignment]) -> None:
+    """Raise RoleMembershipCycle or RoleMembershipDepthExceeded.
+
+    `on` is the object of the grants and `entries` are the new ones.
+
+    A cycle gives no additional rights. It would hide from an administrator that a role which was revoked is still held
+    through another membership.
+    """
+    members = [e.principal.id for e in entries if e.principal.type is PrincipalType.ROLE]
+    if on.type is not ObjectType.ROLE or not members:
+        return
+    found = await nesting(connection, on.id, members)
+    if found.around:
+        raise RoleMembershipCycle(
+            f"This would be a cycle: the role is already a member of {', '.join(found.around)}, directly or through "
+            "other roles."
+        )
+    if found.depth > MAX_DEPTH:
+        raise RoleMembershipDepthExceeded(
+            f"Roles would be nested {found.depth} levels deep; at most {MAX_DEPTH} are allowed. Nest the roles less "
+            "deeply."
+        )
+
+
+async def refuse_provisioned_members(connection: Connection, on: ObjectKey, entries: Sequence[Assignment]) -> None:
+    """Raise RoleNotManuallyAssignable if another provider manages the members of the role."""
+    if on.type is not ObjectType.ROLE or all(entry.privilege is not Privilege.ASSIGNEE for entry in entries):
+        return
+    provider = await roles.provider_of(connection, on.id)
+    if provider != OWN_PROVIDER:
+        raise RoleNotManuallyAssignable(
+            f"The identity provider {provider} sets the members of this role. Change them there."
+        )

@@ -20,7 +20,7 @@ import msgspec
 
 from gateway.access.door.permit import Permit
 from gateway.access.operation import Operation
-from gateway.iceberg.referenced import SnapshotsMode
+from gateway.iceberg.excerpts import SnapshotsMode
 
 #: The longest time after vending for which an answer with credentials is confirmed, whatever their lifetime.
 LONGEST_CONFIRMATION = timedelta(hours=1)

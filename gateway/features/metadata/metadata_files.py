@@ -22,7 +22,7 @@ from gateway.iceberg.errors import (
 from gateway.iceberg.metadata import TableMetadata, encode_table_metadata
 from gateway.iceberg.metadata_file import compress, decompress, next_metadata_location, uses_gzip
 from gateway.iceberg.views import ViewMetadata, encode_view_metadata
-from gateway.scope.level import AccessLevel
+from gateway.scope.credential import AccessLevel
 from gateway.scope.location import Location
 from gateway.scope.profile import longest_life
 from gateway.storage.errors import (

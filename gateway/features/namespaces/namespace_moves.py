@@ -35,7 +35,7 @@ from gateway.iceberg.errors import (
     NamespaceProtected,
 )
 from gateway.iceberg.identifiers import MAX_LEVELS, Namespace, validate_new_namespace
-from gateway.scope.layout import FullHierarchyLayout
+from gateway.scope.location import FullHierarchyLayout
 from gateway.storage.registry import stored_profile
 
 UseApproval: TypeAlias = Callable[[Connection], Awaitable[None]]

@@ -48,8 +48,8 @@ from gateway.iceberg.errors import (
     NoSuchTableException,
     ProtectedTabularDeletionWithoutForce,
 )
+from gateway.iceberg.excerpts import without_data
 from gateway.iceberg.identifiers import TableIdentifier, fold, validate_new_name
-from gateway.iceberg.redaction import without_data
 from gateway.iceberg.views import decode_stored_view_metadata
 from gateway.iceberg.wire import LoadTableResult, LoadViewResult, UnregisterTableResult
 from gateway.offloading import offload

@@ -21,8 +21,8 @@ from gateway.access.operations.views import LoadView
 from gateway.access.request import Header, Query
 from gateway.access.results import Tagged
 from gateway.api.answers import TableAnswer, cached_response
+from gateway.api.binding import client_manages_storage, parse_adopt_header, prefers_signing
 from gateway.api.context import Ctx
-from gateway.api.header_values import client_manages_storage, parse_adopt_header, prefers_signing
 from gateway.api.serves import replay_by, serve, serves
 from gateway.features.namespaces.namespace_moves import NamespaceMoves
 from gateway.features.namespaces.namespaces import Namespaces

@@ -48,8 +48,8 @@ from gateway.db.policies.data_policy_revisions import lock, touch
 from gateway.db.pools.rows import AnyRow
 from gateway.features.kit import UseCases
 from gateway.features.paging import Page
-from gateway.features.policies.data_policy_columns import recorded_fields
-from gateway.features.policies.policy_effects import Effect, effects_on, restricts_caller
+from gateway.features.policies.data_policies import recorded_fields
+from gateway.features.policies.table_policies import Effect, effects_on, restricts_caller
 from gateway.iceberg.errors import BadRequestException
 from gateway.obligations.data_policies import AppliesTo, Definition
 

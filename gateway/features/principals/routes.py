@@ -55,7 +55,7 @@ from gateway.access.request import Body
 from gateway.access.tuples import Principal, require_valid_in_tuples
 from gateway.api.answers import changed_grants
 from gateway.api.context import Ctx
-from gateway.api.principal_ids import principal_in_path
+from gateway.api.path_refs import principal_in_path
 from gateway.api.serves import replay_by, serve, serves
 from gateway.features.grants.delegates import Delegates
 from gateway.features.grants.grant_requests import require_writable

@@ -42,7 +42,6 @@ from gateway.scim import discovery
 from gateway.scim.errors import FilterNotTaken, InvalidValue, NoSuchResource, NotSupported
 from gateway.scim.patch import patched_group
 from gateway.scim.reading import group_of, user_of
-from gateway.scim.selection import Selection
 from gateway.scim.wire import (
     MEDIA_TYPE,
     GroupRequest,
@@ -52,6 +51,7 @@ from gateway.scim.wire import (
     ScimGroupList,
     ScimUser,
     ScimUserList,
+    Selection,
     UserRequest,
 )
 

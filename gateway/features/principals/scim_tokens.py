@@ -16,7 +16,7 @@ from gateway.access.operations.tasks import IssueScimToken, RevokeScimToken
 from gateway.db.engine.database import Database
 from gateway.db.principals import scim_tokens, users
 from gateway.db.warehouses import projects
-from gateway.features.system_admission import admitted
+from gateway.features.kit import admitted
 
 TASK: Final = "scim_tokens"
 

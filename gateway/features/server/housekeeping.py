@@ -27,7 +27,7 @@ from gateway.db.engine import idempotency_claims, vacated_names
 from gateway.db.engine.database import Database
 from gateway.db.tables import pending_files, reports
 from gateway.db.warehouses import change_tickets
-from gateway.features.system_admission import admitted
+from gateway.features.kit import admitted
 from gateway.iceberg.errors import CatalogError
 from gateway.storage.errors import StorageDenied
 from gateway.storage.files import Files

@@ -13,8 +13,8 @@ from gateway.access.management_errors import PoliciesInvalid, PolicyBundleNotFou
 from gateway.access.operations.server import GetPolicyBundle
 from gateway.features.kit import Kit, UseCases
 from gateway.opa.bundle import BundleName, PolicyBundle, policy_bundle
-from gateway.opa.errors import InvalidPolicies
 from gateway.opa.policy_files import policy_directory, policy_files
+from gateway.opa.syntax import InvalidPolicies
 
 _log = structlog.get_logger()
 

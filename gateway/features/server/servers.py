@@ -24,9 +24,8 @@ from gateway.db.principals import last_admin_guard, users
 from gateway.db.tasks.tasks import Queue
 from gateway.db.tuples import outbox
 from gateway.db.warehouses import projects, servers
-from gateway.features.kit import Kit, UseCases
+from gateway.features.kit import Kit, UseCases, admitted
 from gateway.features.principals.users import own_profile
-from gateway.features.system_admission import admitted
 
 DEFAULT_PROJECT_NAME = "Default Project"
 

@@ -31,8 +31,8 @@ from gateway.features.approvals.change_approval import Approval
 from gateway.features.approvals.change_proposals import creation_update
 from gateway.features.credentials.credentials import VendResult, require_vendable
 from gateway.features.deletion.drops import drop_tabular
-from gateway.features.tables.table_collection import TableCollection
 from gateway.features.tables.tabular_creation import (
+    TableCollection,
     creation_transaction,
     location_of_new,
     name_taken_error,

@@ -36,8 +36,8 @@ from gateway.access.operations.tables import (
 )
 from gateway.access.request import Header, Query
 from gateway.api.answers import CommitAnswer, TableAnswer, cached_response, dropped_object, tagged
+from gateway.api.binding import client_manages_storage, parse_adopt_header, prefers_signing
 from gateway.api.context import Ctx
-from gateway.api.header_values import client_manages_storage, parse_adopt_header, prefers_signing
 from gateway.api.serves import serve, serves
 from gateway.features.credentials.credentials import Credentials
 from gateway.features.metadata import etags
@@ -47,9 +47,9 @@ from gateway.features.tables.generic_tables import GenericTables
 from gateway.features.tables.renames import Renames
 from gateway.features.tables.search import Search
 from gateway.features.tables.tables import Tables
+from gateway.iceberg.excerpts import SnapshotsMode
 from gateway.iceberg.generic_tables import CreateGenericTableRequest, LoadGenericTableResult
 from gateway.iceberg.identifiers import TableIdentifier
-from gateway.iceberg.referenced import SnapshotsMode
 from gateway.iceberg.requirements import AssertCreate
 from gateway.iceberg.wire import CommitTableRequest
 

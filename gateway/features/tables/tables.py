@@ -26,16 +26,16 @@ from gateway.features.approvals.change_approval import UNCONDITIONAL, Approval
 from gateway.features.credentials.credentials import VendResult, require_vendable
 from gateway.features.deletion.drops import drop_tabular
 from gateway.features.kit import Kit
-from gateway.features.tables.labels import Labels
 from gateway.features.tables.loads import (
+    Labels,
     creation_representation,
     load_representation,
     may_read_data,
     require_same_columns,
     shows_data,
 )
-from gateway.features.tables.table_collection import TableCollection
 from gateway.features.tables.tabular_creation import (
+    TableCollection,
     creation_transaction,
     location_of_new,
     overlap_keys_above,
@@ -46,12 +46,11 @@ from gateway.features.tables.tabular_creation import (
 )
 from gateway.iceberg.creation import new_table_metadata
 from gateway.iceberg.errors import NoSuchTableException
+from gateway.iceberg.excerpts import SnapshotsMode, referenced_document, without_data
 from gateway.iceberg.identifiers import TableIdentifier, validate_new_name
 from gateway.iceberg.locations import location_properties
 from gateway.iceberg.metadata import TableMetadata, decode_stored_table_metadata, encode_table_metadata
 from gateway.iceberg.properties import GC_ENABLED, flag
-from gateway.iceberg.redaction import without_data
-from gateway.iceberg.referenced import SnapshotsMode, referenced_document
 from gateway.iceberg.wire import CommitTableResponse, ListTablesResponse, LoadTableResult
 from gateway.obligations.application import restrictions_for_load
 from gateway.offloading import offload

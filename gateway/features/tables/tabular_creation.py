@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Creation of tables, views and generic tables: name, location, and the transaction of the insert."""
+"""The components that the use cases of tables and of generic tables share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,13 @@ from gateway.db.engine.database import Connection, Database
 from gateway.db.tables import retired_locations, tables, tabular_writes
 from gateway.db.tuples.outbox import Pending
 from gateway.db.tuples.ownership import record_new
+from gateway.features.approvals.change_approval import ChangeApproval
 from gateway.features.contents.containers import above_table
+from gateway.features.contents.lists import Lists
+from gateway.features.credentials.credentials import Credentials
+from gateway.features.kit import Kit, UseCases
+from gateway.features.metadata.metadata_files import MetadataFiles
+from gateway.features.tables.chosen_locations import ChosenLocations
 from gateway.iceberg.errors import (
     AlreadyExistsException,
     CatalogError,
@@ -29,9 +35,22 @@ from gateway.iceberg.errors import (
     NoSuchNamespaceException,
 )
 from gateway.iceberg.identifiers import TableIdentifier
-from gateway.scope.layout import default_location
-from gateway.scope.location import Location
+from gateway.scope.location import Location, default_location
 from gateway.scope.profile import StorageProfile
+
+
+class TableCollection(UseCases):
+    """Base of the use cases of tables and of generic tables."""
+
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._approval = ChangeApproval(kit)
+        self._chosen = ChosenLocations(kit)
+        self._files = MetadataFiles(kit)
+        self._credentials = Credentials(kit)
+        self._lists = Lists(kit)
+        self._documents = kit.documents
+
 
 NameTakenError: TypeAlias = Callable[[str, TableIdentifier], CatalogError]
 """A function from (kind of the existing object, requested identifier) to the error for a taken name."""

@@ -58,11 +58,11 @@ from gateway.db.tables.excerpts import excerpts_of
 from gateway.features.grants.columns import field_named, known_columns
 from gateway.features.grants.privilege_texts import type_name
 from gateway.features.kit import Kit, UseCases
-from gateway.features.policies.policy_effects import restricts_caller
-from gateway.features.tags.tag_rules import require_in_scope, require_value
+from gateway.features.policies.table_policies import restricts_caller
 from gateway.features.tags.tag_suggestions import suggestions_for
+from gateway.features.tags.tags import require_in_scope, require_value
 from gateway.iceberg.identifiers import fold
-from gateway.obligations.columns import Columns
+from gateway.obligations.projections import Columns
 
 Attaching = AttachTag | AttachColumnTag
 Detaching = DetachTag | DetachColumnTag

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from lakegate.restrictions.types import ListType, MapType, NestedField, StructType, Type
+from lakegate.restrictions.literals import ListType, MapType, NestedField, StructType, Type
 
 _TEXTS: Final = frozenset({"string"})
 _NUMBERS: Final = frozenset({"int", "long"})

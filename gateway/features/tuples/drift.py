@@ -32,10 +32,10 @@ from gateway.db.tuples import outbox
 from gateway.db.tuples.delivery import TupleDelivery
 from gateway.db.tuples.desired_tuples import containers_of, desired_tuples
 from gateway.db.warehouses import drift
-from gateway.features.system_admission import admitted
+from gateway.features.kit import admitted
 from gateway.features.tuples.drift_findings import External, Finding, Kind, RepairAction, announced_repairs, finding_of
 from gateway.fga.client import MAX_TUPLES_PER_WRITE, FgaClient
-from gateway.fga.stored import StoredTuple, bare, read_back
+from gateway.fga.relationships import StoredTuple, bare, read_back
 
 _log = structlog.get_logger("tasks.drift")
 

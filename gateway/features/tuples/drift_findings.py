@@ -17,7 +17,7 @@ from gateway.db.engine.database import Connection
 from gateway.db.tuples.desired_tuples import Containers, containers_of
 from gateway.db.tuples.ownership import project_above
 from gateway.db.warehouses import drift
-from gateway.fga.stored import StoredTuple, bare
+from gateway.fga.relationships import StoredTuple, bare
 from gateway.fga.wire import FgaTuple
 
 

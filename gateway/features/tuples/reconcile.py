@@ -25,11 +25,11 @@ from gateway.db.tasks.tasks import Queue
 from gateway.db.tuples import outbox
 from gateway.db.warehouses import drift
 from gateway.db.warehouses.drift import Source
-from gateway.features.system_admission import admitted
+from gateway.features.kit import admitted
 from gateway.features.tuples.drift import BATCH, DriftKeeper, new_run_id
 from gateway.features.tuples.drift_findings import Finding, Kind, RepairAction
 from gateway.fga.client import FgaClient
-from gateway.fga.stored import StoredTuple, bare, read_back
+from gateway.fga.relationships import StoredTuple, bare, read_back
 
 _log = structlog.get_logger("tasks.reconcile")
 

@@ -27,8 +27,7 @@ from gateway.features.tables.chosen_locations import ChosenLocations
 from gateway.features.tables.commit_retry import CommitConflict, CommitQueue, determine_outcome, retry_conflicts
 from gateway.features.tables.tables import now_ms
 from gateway.features.tables.tabular_creation import claim_location, refuse_taken_location
-from gateway.features.views.view_owners import ViewOwners
-from gateway.features.views.views import answer
+from gateway.features.views.views import ViewOwners, answer
 from gateway.iceberg.commit import ViewCommitOutcome, commit_view
 from gateway.iceberg.errors import LocationAlreadyTaken, NoSuchViewException, TableIdentifierMismatch
 from gateway.iceberg.identifiers import TableIdentifier

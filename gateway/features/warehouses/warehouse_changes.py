@@ -42,7 +42,7 @@ from gateway.db.warehouses import warehouses
 from gateway.features.approvals.change_approval import ChangeApproval
 from gateway.features.kit import Kit, UseCases
 from gateway.features.namespaces.namespace_moves import UseApproval
-from gateway.features.warehouses.warehouse_answers import require_manager, require_versions, warehouse_answer
+from gateway.features.warehouses.warehouses import require_manager, require_versions, warehouse_answer
 
 ApproveWarehouse: TypeAlias = Callable[
     [Permit[DeleteWarehouse] | Permit[RenameWarehouse], ResolvedWarehouse], Awaitable[UseApproval]

@@ -35,7 +35,7 @@ from gateway.db.warehouses import warehouses
 from gateway.features.credentials.credential_scope import record_scope
 from gateway.features.credentials.storage_reports import ONLY_CREATION, Rule, StorageValidator, require_valid
 from gateway.features.kit import Kit, UseCases
-from gateway.features.warehouses.warehouse_answers import require_manager, warehouse_answer
+from gateway.features.warehouses.warehouses import require_manager, warehouse_answer
 from gateway.scope.credential import Credential
 from gateway.scope.profile import StorageProfile, key_seconds
 from gateway.storage.registry import credential_kind, stored_profile

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Raw
 
-from gateway.iceberg.documents import Parts
+from gateway.iceberg.codec import Parts
 from gateway.iceberg.errors import InvalidTableUpdate
 from gateway.iceberg.metadata import SUPPORTED_FORMAT_VERSIONS, TableMetadata
 from gateway.iceberg.partition import (
@@ -31,9 +31,10 @@ from gateway.iceberg.snapshots import (
     SnapshotLogEntry,
     SnapshotRef,
     StatisticsFile,
+    check_snapshot_time,
+    mended,
     metadata_log_entry,
 )
-from gateway.iceberg.times import check_snapshot_time, mended
 
 _CHEAP_SEARCHES: Final = 4
 """Number of text searches for snapshot ids per commit before all snapshots are parsed once."""

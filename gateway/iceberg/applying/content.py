@@ -20,9 +20,9 @@ from gateway.iceberg.snapshots import (
     StatisticsFile,
     check_retention,
     log_entry,
+    log_time,
     read_snapshot,
 )
-from gateway.iceberg.times import log_time
 from gateway.iceberg.updates import (
     AddEncryptionKey,
     AddSnapshot,

@@ -10,7 +10,7 @@ from uuid import UUID
 from msgspec import Raw
 
 from gateway.iceberg.applying.structure import or_last_added, strip_trailing_slash
-from gateway.iceberg.documents import Parts
+from gateway.iceberg.codec import Parts
 from gateway.iceberg.errors import BadRequestException, InvalidTableUpdate, ViewUuidMismatch
 from gateway.iceberg.properties import DROP_DIALECT_ALLOWED, check_settable_on_view, flag, view_versions_kept
 from gateway.iceberg.schema import Schema, read_schema

@@ -14,6 +14,7 @@ from typing import Any, Final, assert_never
 import msgspec
 
 from gateway.obligations.kinds import TableRestrictions
+from lakegate.restrictions.literals import type_name
 from lakegate.restrictions.predicates import (
     ALWAYS,
     And,
@@ -28,7 +29,6 @@ from lakegate.restrictions.predicates import (
     Predicate,
     simplified,
 )
-from lakegate.restrictions.types import type_name
 
 Json = bool | dict[str, Any]
 """A predicate of the protocol."""

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from gateway.obligations.columns import RestrictionNotExpressible
-from gateway.obligations.compilers.masks import mask_text
-from gateway.obligations.compilers.sql import Dialect, predicate_sql, quoted
+from gateway.obligations.compilers.sql import Dialect, mask_text, predicate_sql, quoted
+from gateway.obligations.projections import RestrictionNotExpressible
 from lakegate.restrictions.actions import Action
+from lakegate.restrictions.literals import ListType, MapType, StructType, Type, type_name
 from lakegate.restrictions.predicates import Predicate
-from lakegate.restrictions.types import ListType, MapType, StructType, Type, type_name
 
 DIALECT: Final = Dialect(
     name="Trino",

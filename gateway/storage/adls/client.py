@@ -8,8 +8,7 @@ from uuid import UUID
 
 from gateway.scope.credential import Credential, TemporaryCredential
 from gateway.scope.errors import InvalidStorageProfile
-from gateway.scope.profile import StorageProfile
-from gateway.scope.rules import StorageRules
+from gateway.scope.profile import StorageProfile, StorageRules
 from gateway.storage.adls.credential import AdlsSas, AdlsSharedKey, adls_credential
 from gateway.storage.adls.delegation import Delegation
 from gateway.storage.adls.directories import AdlsFiles

@@ -13,13 +13,10 @@ from datetime import UTC, datetime, timedelta
 from secrets import token_bytes
 from typing import Any, ClassVar, Final
 
-from gateway.scope.credential import TemporaryCredential
+from gateway.scope.credential import AccessLevel, TemporaryCredential
 from gateway.scope.errors import InvalidLocation, InvalidStorageProfile
-from gateway.scope.layout import DefaultLayout, StorageLayout
-from gateway.scope.level import AccessLevel
-from gateway.scope.location import BaseLocation, Location, Scheme, shown
-from gateway.scope.profile import Downscoping, NoVending, StorageProfile
-from gateway.scope.rules import IdentityRules, StorageRules
+from gateway.scope.location import BaseLocation, DefaultLayout, Location, Scheme, StorageLayout, shown
+from gateway.scope.profile import Downscoping, IdentityRules, NoVending, StorageProfile, StorageRules
 from gateway.storage.adls.credential import AdlsSas, AdlsSystemIdentity, AnyAdlsCredential, decode_adls_credential
 from gateway.storage.adls.proof import prove_scope
 from gateway.storage.adls.sas import build_directory, read_directory, sign_with_account

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import parse_qsl
 
-from gateway.scope.level import AccessLevel
+from gateway.scope.credential import AccessLevel
 from gateway.scope.location import Location
 
 __all__ = ["OPERATIONS", "UnsupportedSignature", "Violation", "evaluate", "prove_scope"]

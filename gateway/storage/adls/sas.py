@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import urlencode
 
+from gateway.scope.credential import AccessLevel
 from gateway.scope.errors import InvalidLocation
-from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
 
 __all__ = [

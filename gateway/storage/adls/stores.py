@@ -14,9 +14,8 @@ from typing import Any, Final
 from obstore.store import AzureStore
 
 from gateway.scope.credential import Credential
-from gateway.scope.profile import StorageProfile
-from gateway.scope.rules import StorageRules
-from gateway.scope.store_addresses import ACCOUNT
+from gateway.scope.endpoint import ACCOUNT
+from gateway.scope.profile import StorageProfile, StorageRules
 from gateway.storage.adls.credential import (
     AdlsCredential,
     AdlsSas,

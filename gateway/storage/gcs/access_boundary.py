@@ -10,8 +10,8 @@ import json
 import re
 from typing import Final
 
+from gateway.scope.credential import AccessLevel
 from gateway.scope.errors import InvalidLocation, PolicyTooLarge
-from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
 
 __all__ = ["MAX_EXPRESSION_CHARACTERS", "build_access_boundary", "whole_bucket"]

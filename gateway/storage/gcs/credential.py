@@ -11,7 +11,7 @@ import msgspec
 
 from gateway.scope.credential import Credential, Redacted, digest_of
 from gateway.scope.errors import InvalidStorageCredential
-from gateway.scope.rules import StorageRules
+from gateway.scope.profile import StorageRules
 from gateway.storage.stored import StoredCredential, decode_stored_credential
 
 __all__ = [

@@ -10,13 +10,10 @@ import re
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
-from gateway.scope.credential import TemporaryCredential
+from gateway.scope.credential import AccessLevel, TemporaryCredential
 from gateway.scope.errors import InvalidLocation
-from gateway.scope.layout import DefaultLayout, StorageLayout
-from gateway.scope.level import AccessLevel
-from gateway.scope.location import BaseLocation, Location, Scheme, shown
-from gateway.scope.profile import Downscoping, NoVending, StorageProfile
-from gateway.scope.rules import IdentityRules, StorageRules
+from gateway.scope.location import BaseLocation, DefaultLayout, Location, Scheme, StorageLayout, shown
+from gateway.scope.profile import Downscoping, IdentityRules, NoVending, StorageProfile, StorageRules
 from gateway.storage.gcs.access_boundary import build_access_boundary
 from gateway.storage.gcs.credential import AnyGcsCredential, GcsSystemIdentity, GcsToken, decode_gcs_credential
 from gateway.storage.gcs.proof import prove_scope

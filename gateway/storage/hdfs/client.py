@@ -16,8 +16,7 @@ from typing import Any, Final, NoReturn, TypeVar
 from gateway.iceberg.errors import CatalogError
 from gateway.scope.credential import Credential
 from gateway.scope.location import Location
-from gateway.scope.profile import StorageProfile
-from gateway.scope.rules import StorageRules
+from gateway.scope.profile import StorageProfile, StorageRules
 from gateway.storage.errors import (
     StorageDenied,
     StorageEndpointRefused,

@@ -18,10 +18,8 @@ import msgspec
 
 from gateway.scope.credential import TemporaryCredential
 from gateway.scope.errors import InvalidLocation, InvalidStorageProfile
-from gateway.scope.layout import DefaultLayout, StorageLayout
-from gateway.scope.location import Location, Scheme, shown
-from gateway.scope.profile import NoVending
-from gateway.scope.rules import StorageRules, check_authority
+from gateway.scope.location import DefaultLayout, Location, Scheme, StorageLayout, shown
+from gateway.scope.profile import NoVending, StorageRules, check_authority
 from gateway.storage.provider import Provider, opens
 from gateway.storage.stored import StoredProfile, decode_stored_profile, require_listed
 

@@ -19,8 +19,7 @@ from typing import Final, TypeVar
 
 from gateway.iceberg.errors import CatalogError
 from gateway.scope.credential import Credential
-from gateway.scope.profile import StorageProfile
-from gateway.scope.rules import StorageRules
+from gateway.scope.profile import StorageProfile, StorageRules
 from gateway.storage.errors import (
     FileTooLarge,
     StorageDenied,

@@ -13,6 +13,7 @@ from gateway.storage.provider import ClientOptions, StorageClient
 from gateway.storage.s3.aws.identity import SystemIdentity
 from gateway.storage.s3.aws.sts import Sts
 from gateway.storage.s3.calls import SignedCalls
+from gateway.storage.s3.confinement import TRAITS, StoreKind
 from gateway.storage.s3.credential import (
     S3AccessKey,
     S3AliyunOss,
@@ -26,7 +27,6 @@ from gateway.storage.s3.profile import S3Profile
 from gateway.storage.s3.r2.sessions import R2Sessions
 from gateway.storage.s3.sessions import SessionRequests
 from gateway.storage.s3.signing.signer import S3Signer
-from gateway.storage.s3.store_kinds import TRAITS, StoreKind
 from gateway.storage.s3.stores import S3Stores
 from gateway.storage.s3.trials import S3Trials
 from gateway.storage.stored import typed

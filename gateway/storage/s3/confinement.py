@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The confinement of credentials by kind of store: the builder of their policy, its proof, the checks of a profile."""
+"""The stores of the S3 family, their differences, and how each confines credentials."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
+from gateway.scope.credential import AccessLevel
 from gateway.scope.errors import InvalidStorageProfile
-from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location, fold
 from gateway.storage.s3.aws.proof import Dialect, prove_scope
 from gateway.storage.s3.aws.session_policy import build_session_policy
@@ -17,17 +20,115 @@ from gateway.storage.s3.oss import proof as oss_proof
 from gateway.storage.s3.oss.policy import build_oss_policy
 from gateway.storage.s3.r2 import proof as r2_proof
 from gateway.storage.s3.r2.scope import build_r2_scope
-from gateway.storage.s3.store_kinds import TRAITS, StoreKind, Traits
 
 if TYPE_CHECKING:
     from gateway.storage.s3.profile import S3Profile
 
-
 __all__ = [
+    "StoreKind",
+    "TRAITS",
+    "Traits",
     "check_confinement",
+    "kind_of",
     "policy_builder",
     "prove",
 ]
+
+
+_EVERY_LEVEL: Final = frozenset(AccessLevel)
+
+
+class StoreKind(StrEnum):
+    """A store by the way in which it confines credentials."""
+
+    AWS = "aws"
+    COMPATIBLE = "s3-compatible"
+    R2 = "cloudflare-r2"
+    OSS = "alibaba-oss"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """The differences between stores.
+
+    `escapes`: True if policies can contain the pattern characters `* ? $ { } [ ]` as themselves; otherwise locations
+    with one of them are refused. `levels`: the access levels that a credential can express. `role`: the form of the
+    roles that sessions assume, None if there are none; `role_example` is for messages. `virtual_hosts_only`: True if
+    requests with the bucket in the path are refused by the store. `source`: the documentation of all that.
+    """
+
+    label: str
+    escapes: bool
+    levels: frozenset[AccessLevel]
+    role: re.Pattern[str] | None
+    role_example: str
+    virtual_hosts_only: bool
+    aws_extensions: bool
+    """True if the store may know session tags and keys of AWS KMS."""
+    source: str
+
+
+_AWS_ROLE: Final = re.compile(r"arn:[a-z0-9-]+:iam::[0-9]{0,12}:role/[A-Za-z0-9_+=,.@/-]{1,512}", re.ASCII)
+_AWS_EXAMPLE: Final = "arn:aws:iam::123456789012:role/name"
+
+TRAITS: Final[Mapping[StoreKind, Traits]] = {
+    StoreKind.AWS: Traits(
+        label="AWS S3",
+        escapes=True,
+        levels=_EVERY_LEVEL,
+        role=_AWS_ROLE,
+        role_example=_AWS_EXAMPLE,
+        virtual_hosts_only=False,
+        aws_extensions=True,
+        source="https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_variables.html",
+    ),
+    # MinIO, SeaweedFS and Ceph read an escape as text with wildcards inside, or do not document it.
+    StoreKind.COMPATIBLE: Traits(
+        label="MinIO, SeaweedFS, Ceph and others",
+        escapes=False,
+        levels=_EVERY_LEVEL,
+        role=_AWS_ROLE,
+        role_example=_AWS_EXAMPLE,
+        virtual_hosts_only=False,
+        aws_extensions=True,
+        source="https://docs.ceph.com/en/latest/radosgw/bucketpolicy/",
+    ),
+    # The permissions are read, and read with write and delete. Prefixes are text; patterns are not documented.
+    StoreKind.R2: Traits(
+        label="Cloudflare R2",
+        escapes=False,
+        levels=frozenset({AccessLevel.READ, AccessLevel.READ_WRITE_DELETE}),
+        role=None,
+        role_example="",
+        virtual_hosts_only=False,
+        aws_extensions=False,
+        source="https://developers.cloudflare.com/r2/api/s3/temporary-credentials/",
+    ),
+    # The patterns `*` and `?` have no escape.
+    StoreKind.OSS: Traits(
+        label="Alibaba Cloud OSS",
+        escapes=False,
+        levels=_EVERY_LEVEL,
+        role=re.compile(r"acs:ram::[0-9]{1,20}:role/[A-Za-z0-9.-]{1,64}", re.ASCII),
+        role_example="acs:ram::1234567890123456:role/name",
+        virtual_hosts_only=True,
+        aws_extensions=False,
+        source="https://www.alibabacloud.com/help/en/oss/user-guide/authorization-syntax-and-elements",
+    ),
+}
+
+
+def kind_of(endpoint: str | None, *, aws_flavor: bool) -> StoreKind:
+    """Return the kind of the store at a profile's endpoint, None for a profile without one."""
+    if endpoint is None:
+        return StoreKind.AWS if aws_flavor else StoreKind.COMPATIBLE
+    host = urlsplit(endpoint).hostname or ""
+    if host.endswith(".r2.cloudflarestorage.com"):
+        return StoreKind.R2
+    if host.endswith(".aliyuncs.com"):
+        return StoreKind.OSS
+    return StoreKind.COMPATIBLE
+
 
 _KMS_ARN: Final = re.compile(r"arn:aws[a-z-]*:kms:[a-z0-9-]{1,32}:[0-9]{12}:key/[A-Za-z0-9-]{1,64}", re.ASCII)
 

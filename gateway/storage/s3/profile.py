@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""S3 storage profiles: the location of a warehouse's files and the settings of its credentials.
-
-Unknown fields are refused: ignoring a misspelled `key-prefix` would put a warehouse at the root of its bucket.
-"""
+"""Locations in S3 and compatible stores: `s3://bucket/key`."""
 
 import re
 from enum import StrEnum
@@ -13,24 +10,70 @@ from urllib.parse import urlsplit
 from gateway.scope.credential import TemporaryCredential
 from gateway.scope.endpoint import check_endpoint
 from gateway.scope.errors import InvalidLocation, InvalidStorageProfile
-from gateway.scope.layout import DefaultLayout, StorageLayout
-from gateway.scope.location import BaseLocation, Location, Scheme, refuse_pattern_characters
-from gateway.scope.profile import Downscoping, NoVending, StorageProfile
-from gateway.scope.rules import StorageRules
+from gateway.scope.location import (
+    BaseLocation,
+    DefaultLayout,
+    Location,
+    Scheme,
+    StorageLayout,
+    refuse_pattern_characters,
+    shown,
+)
+from gateway.scope.profile import Downscoping, NoVending, StorageProfile, StorageRules
 from gateway.storage.provider import Provider, opens
-from gateway.storage.s3.confinement import check_confinement, policy_builder, prove
+from gateway.storage.s3.confinement import TRAITS, StoreKind, check_confinement, kind_of, policy_builder, prove
 from gateway.storage.s3.credential import S3TemporaryCredential, decode_s3_credential
-from gateway.storage.s3.location import SCHEME, check_bucket
-from gateway.storage.s3.store_kinds import TRAITS, StoreKind, kind_of
 from gateway.storage.stored import StoredProfile, base_below, check_key_prefix, decode_stored_profile, typed
 
 __all__ = [
-    "S3",
     "Flavor",
+    "S3",
     "S3Profile",
+    "SCHEME",
     "SigningUrlStyle",
+    "check_bucket",
     "decode_s3_profile",
 ]
+
+
+MAX_KEY_BYTES: Final = 1024  # S3 user guide, "Creating object key names"
+_BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", re.ASCII)
+_IPV4_LIKE: Final = re.compile(r"[0-9]+(\.[0-9]+){3}", re.ASCII)
+# Suffixes that AWS reserves for other kinds of buckets, whose policies need other ARNs or actions.
+_RESERVED_SUFFIXES: Final = ("-s3alias", "--ol-s3", ".mrap", "--x-s3", "--table-s3")
+_RESERVED_PREFIXES: Final = ("xn--", "sthree-", "amzn-s3-demo-")
+
+
+def check_bucket(name: str) -> None:
+    """Refuse a name that is no general purpose bucket name (S3 user guide, "General purpose bucket naming rules").
+
+    Raises `InvalidLocation` with the violated rule.
+    """
+    if "@" in name or ":" in name:
+        raise InvalidLocation(f"Bucket {shown(name)} must be a plain name, without user, password or port")
+    if name.endswith("."):
+        raise InvalidLocation(f"Bucket {shown(name)} must not end with a dot")
+    if not _BUCKET.fullmatch(name) or ".." in name or ".-" in name or "-." in name:
+        raise InvalidLocation(
+            f"Bucket {shown(name)} is not a valid bucket name. It must have 3 to 63 characters of a-z, 0-9, dot and "
+            "hyphen, and begin and end with a letter or digit. A dot must not be next to another dot or a hyphen"
+        )
+    if _IPV4_LIKE.fullmatch(name):
+        raise InvalidLocation(f"Bucket {shown(name)} must not look like an IP address")
+    if name.endswith(_RESERVED_SUFFIXES) or name.startswith(_RESERVED_PREFIXES):
+        raise InvalidLocation(
+            f"Bucket {shown(name)} has a prefix or suffix that S3 reserves. Only general purpose buckets are supported"
+        )
+
+
+SCHEME: Final = Scheme(
+    names=("s3", "s3a", "s3n"),
+    check_authority=check_bucket,
+    max_path_bytes=MAX_KEY_BYTES,
+    path_noun="an object key",
+    root_noun="the root of a bucket",
+)
+
 
 MAX_KEY_PREFIX: Final = 896  # leaves 128 of the 1,024 bytes of a key for the names below
 MIN_TOKEN_SECONDS: Final = 900  # STS API reference, AssumeRole, parameter DurationSeconds

@@ -18,8 +18,7 @@ from obstore.store import S3Store
 
 from gateway.scope.credential import Credential
 from gateway.scope.endpoint import EndpointRoute, RouteTo
-from gateway.scope.profile import StorageProfile
-from gateway.scope.rules import IdentityRules
+from gateway.scope.profile import IdentityRules, StorageProfile
 from gateway.storage.errors import StorageDenied
 from gateway.storage.object_files import CachedStores
 from gateway.storage.s3.aws.identity import SystemIdentity

@@ -13,7 +13,7 @@ from typing import Final
 from gateway.verification.builtin.documents import Columns, FlatColumn, columns_of, table_after, table_before
 from gateway.verification.builtin.rule import DATA_UPDATES, PROPERTY_UPDATES, Concern
 from gateway.verification.port import ChangeKind, ProposedChange
-from lakegate.restrictions.types import Type, type_name
+from lakegate.restrictions.literals import Type, type_name
 
 CONCERN: Final = Concern(
     kinds=frozenset({ChangeKind.COMMIT}),

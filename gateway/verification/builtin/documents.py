@@ -14,7 +14,7 @@ from gateway.iceberg.schema import Schema
 from gateway.iceberg.views import decode_stored_view_metadata
 from gateway.verification.panel import VerifierFailed
 from gateway.verification.port import ProposedChange
-from lakegate.restrictions.types import ABSENT, StructType, Type
+from lakegate.restrictions.literals import ABSENT, StructType, Type
 
 
 class DocumentMissing(VerifierFailed):

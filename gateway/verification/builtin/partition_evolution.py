@@ -14,7 +14,7 @@ from gateway.iceberg.partition import PartitionField
 from gateway.verification.builtin.documents import table_after, table_before
 from gateway.verification.builtin.rule import DATA_UPDATES, PROPERTY_UPDATES, Concern
 from gateway.verification.port import ChangeKind, ProposedChange
-from lakegate.restrictions.types import type_name
+from lakegate.restrictions.literals import type_name
 
 PartitionEvolution = Literal["none", "add_only", "any"]
 

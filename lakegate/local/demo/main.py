@@ -16,9 +16,18 @@ from lakegate.local import bootstrap, jdk, spark_jars, stack, toolchain
 from lakegate.local.children import Children
 from lakegate.local.demo import keys, story
 from lakegate.local.demo.board import Board, Observation, Trial
-from lakegate.local.demo.people import CALL_SECONDS, Caller, Lake, SetupRefused, callers, register
 from lakegate.local.demo.spark import Account, SparkTools, Worker, run_pipeline, worker
-from lakegate.local.demo.world import CONTRACT_GOLD, GOLD, World
+from lakegate.local.demo.world import (
+    CALL_SECONDS,
+    CONTRACT_GOLD,
+    GOLD,
+    Caller,
+    Lake,
+    SetupRefused,
+    World,
+    callers,
+    register,
+)
 from lakegate.local.ready import Ready
 from lakegate.local.stack import Plan
 from lakegate.local.up import until_signal

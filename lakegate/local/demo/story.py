@@ -12,17 +12,19 @@ import httpx2
 
 from lakegate.local.demo import keys
 from lakegate.local.demo.board import Observation, Trial
-from lakegate.local.demo.people import CALL_SECONDS, SetupRefused, register
 from lakegate.local.demo.world import (
+    CALL_SECONDS,
     CONTRACT_GOLD,
     GOLD,
     OTHER_GOLD,
     SHARED_SILVER,
     SILVER,
+    SetupRefused,
     World,
     clock,
     minutes_left,
     names,
+    register,
     same_status,
 )
 from lakegate.local.ready import OpaAccess

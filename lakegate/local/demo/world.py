@@ -1,17 +1,164 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared state and requests of the trials: callers, names of tables, and the Spark engine."""
+"""Callers of the public HTTP API: users and programs, each with its own token."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote
+
+import httpx2
 
 from lakegate.local.demo.board import Observation
 from lakegate.local.demo.keys import VendedKey, vended
-from lakegate.local.demo.people import Caller, Lake, Reply, SetupRefused
 from lakegate.local.demo.spark import Worker
+from lakegate.local.errors import StackError
 from lakegate.local.ready import Ready
+
+CALL_SECONDS = 30.0
+DELEGATION = {"X-Iceberg-Access-Delegation": "vended-credentials"}
+
+
+class SetupRefused(StackError):
+    """A request that the demonstration needs was refused. The message contains the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer over HTTP. ``body`` is the decoded JSON, or None if the answer is no JSON."""
+
+    status: int
+    body: Any
+
+    @property
+    def error(self) -> str:
+        """Return the type of the error, or an empty text."""
+        return str(self._error().get("type", ""))
+
+    @property
+    def message(self) -> str:
+        """Return the message of the error, or an empty text."""
+        return str(self._error().get("message", ""))
+
+    def _error(self) -> dict[str, Any]:
+        error = self.body.get("error") if isinstance(self.body, dict) else None
+        return error if isinstance(error, dict) else {}
+
+    def __str__(self) -> str:
+        return f"{self.status} {self.error}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """A user or a program, with a token or without one. Paths start with ``catalog/`` or ``management/``."""
+
+    name: str
+    id: str
+    token: str | None = field(repr=False)
+    http: httpx2.AsyncClient = field(repr=False)
+    base: str
+
+    async def call(
+        self, method: str, path: str, body: Any = None, *, params: dict[str, str] | None = None, vend: bool = False
+    ) -> Reply:
+        """Send one request and return its answer with any status. ``vend``: request credentials for the storage."""
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token is not None else {}
+        if vend:
+            headers |= DELEGATION
+        answer = await self.http.request(method, f"{self.base}/{path}", json=body, params=params, headers=headers)
+        try:
+            return Reply(answer.status_code, answer.json())
+        except ValueError:
+            return Reply(answer.status_code, None)
+
+    async def must(self, method: str, path: str, body: Any = None, *, params: dict[str, str] | None = None) -> Any:
+        """Send one request that must succeed, and return the body of the answer.
+
+        Raises:
+            SetupRefused: the status is not 2xx.
+        """
+        reply = await self.call(method, path, body, params=params)
+        if not 200 <= reply.status < 300:
+            raise SetupRefused(f"{self.name}: {method} {path} was answered {reply}: {reply.message}")
+        return reply.body
+
+
+def callers(ready: Ready, http: httpx2.AsyncClient) -> dict[str, Caller]:
+    """Return a caller for each user of the stack, by name, and ``nobody``, which has no token."""
+    base = ready.catalog_uri.removesuffix("/catalog")
+    known = {name: Caller(name, user.id, user.token, http, base) for name, user in ready.users.items()}
+    return known | {"nobody": Caller("nobody", "", None, http, base)}
+
+
+@dataclass(frozen=True, slots=True)
+class Lake:
+    """The paths of one warehouse in the HTTP API."""
+
+    warehouse: str
+    prefix: str
+
+    def namespace(self, name: str) -> str:
+        """Return the path of a namespace with one level."""
+        return f"catalog/v1/{self.prefix}/namespaces/{quote(name, safe='')}"
+
+    def table(self, ident: str) -> str:
+        """Return the path of a table. ``ident`` is ``namespace.table``."""
+        namespace, _, name = ident.partition(".")
+        return f"{self.namespace(namespace)}/tables/{quote(name, safe='')}"
+
+    def assignments(self, kind: str, identity: str) -> str:
+        """Return the path of the assignments on the warehouse, or on a namespace or table with the id ``identity``."""
+        match kind:
+            case "warehouse":
+                return f"management/v1/permissions/warehouse/{self.prefix}/assignments"
+            case "namespace":
+                return f"management/v1/permissions/namespace/{identity}/assignments"
+            case _:
+                return f"management/v1/permissions/warehouse/{self.prefix}/table/{identity}/assignments"
+
+    async def table_id(self, caller: Caller, ident: str) -> str:
+        """Return the id of a table from the list that ``caller`` gets.
+
+        Raises:
+            SetupRefused: the caller cannot see the table.
+        """
+        namespace, _, name = ident.partition(".")
+        body = await caller.must("GET", f"{self.namespace(namespace)}/tables", params={"returnUuids": "true"})
+        found = {
+            identifier["name"]: str(uuid)
+            for identifier, uuid in zip(body["identifiers"], body["table-uuids"], strict=True)
+        }
+        if name not in found:
+            raise SetupRefused(f"{caller.name} does not see {ident}")
+        return found[name]
+
+    async def namespace_id(self, caller: Caller, name: str) -> str:
+        """Return the id of a namespace.
+
+        Raises:
+            SetupRefused: the caller cannot see the namespace.
+        """
+        body = await caller.must("GET", self.namespace(name))
+        return str(body["properties"]["namespace_id"])
+
+    async def assign(self, caller: Caller, kind: str, identity: str, relation: str, user: Caller) -> Reply:
+        """Grant ``user`` a relation, as ``caller``."""
+        return await caller.call(
+            "POST", self.assignments(kind, identity), {"writes": [{"type": relation, "user": user.id}], "deletes": []}
+        )
+
+    async def revoke(self, caller: Caller, kind: str, identity: str, relation: str, user: Caller) -> Reply:
+        """Revoke a relation of ``user``, as ``caller``."""
+        return await caller.call(
+            "POST", self.assignments(kind, identity), {"writes": [], "deletes": [{"type": relation, "user": user.id}]}
+        )
+
+
+async def register(caller: Caller, warehouse: str) -> Reply:
+    """Request the configuration of the catalog, the first request of every client. It registers the user."""
+    return await caller.call("GET", "catalog/v1/config", params={"warehouse": warehouse})
+
 
 GOLD = "gold.route_punctuality"
 OTHER_GOLD = "gold.aircraft_utilisation"

@@ -24,8 +24,7 @@ from lakegate.spark.catalog_client import CatalogClient, Identifier, Metadata
 from lakegate.spark.config import CopyConfig
 from lakegate.spark.errors import GovernedReadRefused, ReaderLostAccess, RequestRefused
 from lakegate.spark.governed import GovernedTable, GovernedTables, new_salt, quoted, restricted
-from lakegate.spark.jobs.copy_files import CopyFiles, FilesMissing
-from lakegate.spark.jobs.copy_record import (
+from lakegate.spark.jobs.copy_files import (
     FINGERPRINT,
     NONE,
     PREVIOUS,
@@ -34,6 +33,8 @@ from lakegate.spark.jobs.copy_record import (
     SOURCE,
     SOURCE_ID,
     SOURCE_SNAPSHOT,
+    CopyFiles,
+    FilesMissing,
     access_ended,
     appended_since,
     check_target,

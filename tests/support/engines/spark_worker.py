@@ -2,7 +2,7 @@
 """One Spark process for all tests of the engine. Each input line is JSON with a principal and a statement; each output
 line is JSON with the answer.
 
-Unlike `lakegate.spark.statements` it keeps one session per principal, as a notebook does: the effects of `SET` last,
+Unlike `lakegate.spark.session` it keeps one session per principal, as a notebook does: the effects of `SET` last,
 and the catalog's own table cache is active. Tokens are passed through the pipe only.
 """
 

@@ -131,7 +131,7 @@ def governed_spark_engine(session: Any) -> Engine:
     """Return the governed reads of the pipeline: Spark columns for the JSON of `read-restrictions`."""
     from pyspark.sql import functions as F
 
-    from lakegate.restrictions.types import NestedField
+    from lakegate.restrictions.literals import NestedField
     from lakegate.spark.masks import masked as masked_column
     from lakegate.spark.restrictions import columns_of, decode
     from lakegate.spark.row_filters import row_filter

@@ -17,7 +17,7 @@ from typing import Any
 
 import httpx
 
-from gateway.opa import residual
+from gateway.opa import explanation
 from tests.support.policies.residual_styles import CALLERS, STYLES, Style, requests_of
 
 POLICIES = Path(__file__).parents[3] / "policies"
@@ -41,10 +41,10 @@ class Opa:
         answer = self.client.put("/v1/policies/style", content=style.module, headers={"Content-Type": "text/plain"})
         assert answer.status_code == 200, answer.text
 
-    def proof(self, caller: str) -> residual.Proof | None:
+    def proof(self, caller: str) -> explanation.Proof | None:
         """Return the proof that no guardrail can speak about this caller."""
-        answer = self.client.post(residual.PATH, content=residual.compile_request(CALLERS[caller]))
-        return residual.proof_in(answer.content) if answer.status_code == 200 else None
+        answer = self.client.post(explanation.PATH, content=explanation.compile_request(CALLERS[caller]))
+        return explanation.proof_in(answer.content) if answer.status_code == 200 else None
 
     def decisions(self, requests: list[dict[str, Any]]) -> list[Any]:
         """Return the decisions about each request, null for an undefined one."""

@@ -34,7 +34,7 @@ from gateway.fga.model import push_model
 from gateway.fga.relationships import to_wire
 from gateway.fga.wire import FgaTuple
 from gateway.iceberg.identifiers import Namespace
-from lakegate.local import account, ports, postgres, secrets
+from lakegate.local import account, ports, postgres, ready
 from lakegate.local.children import Children, ChildSpec, until_answering
 from tests.support.servers.openfga_program import openfga_program
 from tests.support.stack.world import Loop
@@ -91,7 +91,7 @@ async def _start(stack: AsyncExitStack, scratch: Path) -> Parts:
     binary = openfga_program()
     (scratch / "logs").mkdir()
     children = await stack.enter_async_context(Children(scratch / "logs"))
-    made = secrets.generate()
+    made = ready.generate()
     port = free_port()
     await postgres.Postgres(scratch / "postgres", port, made, programs=None, fast=True).start(children)
     url = postgres.url(postgres.GATEWAY_ROLE, made.postgres_gateway, port).replace("postgresql:", "postgresql+asyncpg:")

@@ -23,14 +23,12 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from gateway.scope.level import AccessLevel
+from gateway.scope.credential import AccessLevel
 from gateway.scope.location import Location
 from gateway.storage.s3.aws.sts import Sts
 from gateway.storage.s3.credential import S3AccessKey, S3TemporaryCredential
-from gateway.storage.s3.location import SCHEME
-from gateway.storage.s3.profile import Flavor, S3Profile
-from gateway.vending.session_name import SessionIdentity
-from gateway.vending.vendor import Vended, Vendor
+from gateway.storage.s3.profile import SCHEME, Flavor, S3Profile
+from gateway.vending.vendor import SessionIdentity, Vended, Vendor
 from tests.support.servers.storage_routes import LOCAL, clients
 
 BUCKET = "warehouse"

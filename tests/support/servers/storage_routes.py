@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from gateway.scope.endpoint import ANY_NETWORK, RouteTo
-from gateway.scope.rules import IdentityRules
+from gateway.scope.profile import IdentityRules
 from gateway.storage.connector import Connector
 from gateway.storage.files import Files
 from gateway.storage.object_files import ObjectFiles

@@ -20,7 +20,7 @@ from gateway.access.nouns.resolved import Excerpt
 from gateway.access.operations.credentials import VendCredentials
 from gateway.access.operations.tables import LoadTable
 from gateway.access.ports import Pin, Question
-from gateway.features.views.view_owners import ProtectedPropertyModification, require_owner_kept
+from gateway.features.views.views import ProtectedPropertyModification, require_owner_kept
 from gateway.iceberg.errors import CatalogError, ForbiddenException, NoSuchViewException, ViewActionForbidden
 from gateway.iceberg.identifiers import TableIdentifier
 from tests.support.door import world

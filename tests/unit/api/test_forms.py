@@ -6,7 +6,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gateway.api.forms import FORM, UnreadableForm, read_form
+from gateway.api.request_encoding import FORM, UnreadableForm, read_form
 
 
 class FormBody(msgspec.Struct, frozen=True):

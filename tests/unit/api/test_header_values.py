@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.api.header_values import client_manages_storage, prefers_signing
+from gateway.api.binding import client_manages_storage, prefers_signing
 
 
 @pytest.mark.parametrize(

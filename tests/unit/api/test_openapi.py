@@ -15,9 +15,8 @@ import gateway.features.all_routes  # noqa: F401 - the import serves every opera
 from gateway.access.operation import OPERATIONS
 from gateway.api import openapi
 from gateway.api.errors import OAuthError
-from gateway.api.forms import FORM
-from gateway.api.openapi_examples import decodes, example_of
-from gateway.api.openapi_texts import HEADERS
+from gateway.api.openapi_texts import HEADERS, decodes, example_of
+from gateway.api.request_encoding import FORM
 from gateway.api.serves import INPUTS, SERVED
 from tests.support.door.app import running
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.api.principal_ids import principal_in_path
+from gateway.api.path_refs import principal_in_path
 from gateway.api.raw_path import RawPath, decode_path
 from gateway.iceberg.errors import BadRequestException
 

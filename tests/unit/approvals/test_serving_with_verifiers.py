@@ -8,7 +8,7 @@ import sys
 
 _CHECK = """
 import asyncio, sys
-from gateway.cli.verifiers import require_verifiers
+from gateway.cli.changes import require_verifiers
 from gateway.settings import load
 named = {"KIND": "columns", "PROTECTED_COLUMNS": "word"}
 settings = load({f"LAKEGATE__VERIFIERS__GUARD__{name}": value for name, value in named.items()})

@@ -13,7 +13,7 @@ from gateway.db.tables.namespaces import NamespacePlace
 from gateway.features.tables.chosen_locations import ids_by_segment, require_creatable
 from gateway.iceberg.errors import InvalidLocation
 from gateway.scope.location import BaseLocation, Location
-from gateway.storage.s3.location import SCHEME
+from gateway.storage.s3.profile import SCHEME
 
 HERE, ELSEWHERE = UUID(int=1), UUID(int=2)
 BASE = BaseLocation(SCHEME, "bucket", ())

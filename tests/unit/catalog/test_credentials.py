@@ -15,8 +15,8 @@ from gateway.access.dependency_errors import AuditUnavailable, DatabaseUnavailab
 from gateway.features.credentials.credentials import Credentials
 from gateway.iceberg.identifiers import Namespace
 from gateway.obligations.merging import Obligations
+from gateway.scope.credential import AccessLevel
 from gateway.scope.errors import PolicyTooLarge
-from gateway.scope.level import AccessLevel
 from gateway.storage.errors import ShortTermCredentialError
 from gateway.vending.scope_verdict import Enforcement, ScopeRule
 from gateway.vending.vendor import NoCredentials

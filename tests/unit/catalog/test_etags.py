@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from gateway.features.metadata.etags import CLIENT_MANAGED, METADATA_ONLY, Representation, parse_if_none_match
-from gateway.iceberg.referenced import SnapshotsMode
+from gateway.iceberg.excerpts import SnapshotsMode
 from gateway.obligations.kinds import CredentialLife
 from gateway.obligations.merging import Obligations
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-from gateway.features.tables.labels import EVERY_COLUMN, encoded
+from gateway.features.tables.loads import EVERY_COLUMN, encoded
 
 TABLE, NAMESPACE, WAREHOUSE = (UUID(int=n) for n in (1, 2, 3))
 NEAREST_FIRST = (TABLE, NAMESPACE, WAREHOUSE)

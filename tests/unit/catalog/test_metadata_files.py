@@ -17,10 +17,10 @@ from gateway.iceberg.creation import new_table_metadata
 from gateway.iceberg.errors import CommitStateUnknownException, NotFoundException
 from gateway.iceberg.metadata import TableMetadata
 from gateway.iceberg.wire import CreateTableRequest, decode
-from gateway.scope.level import AccessLevel
+from gateway.scope.credential import AccessLevel
 from gateway.scope.location import Location
 from gateway.storage.errors import FileMissing, StorageUnavailable
-from gateway.storage.s3.location import SCHEME
+from gateway.storage.s3.profile import SCHEME
 from tests.support.door import world
 from tests.support.kits import kit_of
 

@@ -19,7 +19,7 @@ from gateway.iceberg.limits import Limits
 from gateway.iceberg.metadata import encode_table_metadata
 from gateway.iceberg.wire import CreateTableRequest, decode
 from gateway.storage.examine import Examined, Kind
-from gateway.storage.s3.location import SCHEME
+from gateway.storage.s3.profile import SCHEME
 
 PROFILE = b'{"type": "s3", "bucket": "lake", "region": "us-east-1", "key-prefix": "base"}'
 FILE = SCHEME.parse("s3://lake/base/t/metadata/1.json")

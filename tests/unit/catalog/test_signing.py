@@ -12,8 +12,7 @@ from gateway.access.operations.credentials import VendCredentials
 from gateway.features.credentials.signing import SigningForbidden, _level, _require
 from gateway.obligations.kinds import AppendOnly, NoVending, Obligation
 from gateway.obligations.merging import Obligations
-from gateway.scope.level import AccessLevel
-from gateway.scope.signing import SignedAction
+from gateway.scope.credential import AccessLevel, SignedAction
 from tests.support.door import world
 
 

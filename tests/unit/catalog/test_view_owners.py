@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 
 from gateway.access.actor import Actor
-from gateway.features.views.view_owners import ViewOwners
-from gateway.iceberg.documents import Parts
+from gateway.features.views.views import ViewOwners
+from gateway.iceberg.codec import Parts
 from gateway.iceberg.errors import ViewActionForbidden
 from gateway.iceberg.schema import Schema
 from gateway.iceberg.views import ViewHistoryEntry, ViewMetadata, ViewVersion

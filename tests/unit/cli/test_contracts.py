@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from gateway import settings
 from gateway.cli import main
-from gateway.cli.verifiers import require_verifiers
+from gateway.cli.changes import require_verifiers
 
 CONTRACT = {
     "name": "orders",

@@ -36,6 +36,6 @@ def test_text_is_made_without_spark() -> None:
     """The command line is installed without PySpark."""
     program = (
         "import sys; sys.modules['pyspark'] = None; "
-        "import lakegate.spark.catalog_client, lakegate.spark.restrictions, gateway.obligations.compilers.masks"
+        "import lakegate.spark.catalog_client, lakegate.spark.restrictions, gateway.obligations.compilers.sql"
     )
     subprocess.run([sys.executable, "-c", program], timeout=60, check=True)

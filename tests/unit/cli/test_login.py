@@ -17,9 +17,8 @@ import pytest
 from click.testing import CliRunner
 
 from gateway.cli import login
-from gateway.identity.file_lock import file_lock
 from gateway.identity.oauth_client import Tokens
-from gateway.identity.token_storage import StoredLogin
+from gateway.identity.token_storage import StoredLogin, file_lock
 from tests.support.at_a_terminal import Rotating, Terminal, rotating_provider
 
 ENDED = Tokens("access-0", 0.0, "refresh-0")

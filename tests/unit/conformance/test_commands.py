@@ -23,8 +23,7 @@ from lakegate.conformance.authorizers import AUTHORIZER_RULES
 from lakegate.conformance.events import SINK_RULES
 from lakegate.conformance.rules import Rule
 from lakegate.conformance.secrets import SECRET_RULES
-from lakegate.conformance.storage import CREDENTIAL_RULES, PROFILE_RULES
-from lakegate.conformance.storage_files import FILE_RULES
+from lakegate.conformance.storage import CREDENTIAL_RULES, FILE_RULES, PROFILE_RULES
 from lakegate.conformance.verifiers import VERIFIER_RULES
 from tests.extensions.installing import install
 from tests.support.kits import conformance

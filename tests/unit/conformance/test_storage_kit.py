@@ -20,8 +20,7 @@ from gateway.storage.errors import FileExists, FileMissing
 from gateway.storage.provider import Provider, StorageClient
 from gateway.storage.registry import provider_named
 from lakegate.conformance.rules import ConformanceError
-from lakegate.conformance.storage import CREDENTIAL_RULES, PROFILE_RULES, StorageSubject, check_storage
-from lakegate.conformance.storage_files import FILE_RULES
+from lakegate.conformance.storage import CREDENTIAL_RULES, FILE_RULES, PROFILE_RULES, StorageSubject, check_storage
 from tests.extensions.installing import forget, install
 from tests.support.kits import conformance
 

@@ -16,7 +16,7 @@ from gateway.features.credentials.credential_terms import load_level
 from gateway.iceberg.errors import ForbiddenException
 from gateway.iceberg.kinds import appends_to_main
 from gateway.iceberg.wire import CommitTableRequest
-from gateway.scope.level import AccessLevel
+from gateway.scope.credential import AccessLevel
 from tests.support.door import world
 from tests.support.door.data_restrictions import TRUSTED, People, by_engine, fixture, policy
 from tests.support.door.world import request_context

@@ -36,7 +36,7 @@ from gateway.obligations.data_policies import (
     RoleTest,
     RowFilter,
 )
-from gateway.scope.level import AccessLevel
+from gateway.scope.credential import AccessLevel
 from lakegate.restrictions.actions import Action
 from tests.support.door import world
 from tests.support.door.data_restrictions import (

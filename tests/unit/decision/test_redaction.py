@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 
-from gateway.iceberg.redaction import without_data
+from gateway.iceberg.excerpts import without_data
 
 
 def test_summaries_and_statistics_are_left_out_and_everything_else_stays() -> None:

@@ -15,7 +15,6 @@ from gateway.access.restrictions.policy_verdict import PolicyVerdict
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.features.grants.checks import Checks
 from gateway.features.grants.partial_checks import restricted_answer
-from gateway.obligations.columns import Columns
 from gateway.obligations.data_policies import (
     AppliesTo,
     Attribute,
@@ -27,9 +26,10 @@ from gateway.obligations.data_policies import (
     RowFilter,
 )
 from gateway.obligations.kinds import TableRestrictions
+from gateway.obligations.projections import Columns
 from lakegate.restrictions.actions import Action, Projection
+from lakegate.restrictions.literals import NestedField
 from lakegate.restrictions.predicates import ALWAYS
-from lakegate.restrictions.types import NestedField
 from tests.support.door import world
 from tests.support.door.data_restrictions import DOCUMENT, EUROPE, People, policy
 from tests.support.door.restricted_checks import BOB, ON, house

@@ -19,7 +19,7 @@ from gateway.access.ports import Pin, Question
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.fga.cache import CachedRelationships
 from gateway.fga.client import FgaClient
-from gateway.fga.creation_checks import CreationAwareRelationships
+from gateway.fga.pending_checks import CreationAwareRelationships
 from gateway.fga.relationships import FgaRelationships
 from gateway.fga.wire import FgaTuple
 

@@ -17,8 +17,7 @@ from gateway.access.ports import Question
 from gateway.access.tuples import ALL_USERS, MANAGED_ACCESS, Principal, PrincipalType, TupleKey
 from gateway.fga.client import FgaClient
 from gateway.fga.model_analysis import FollowedReaches
-from gateway.fga.relationships import FgaRelationships, rfc3339, subject_of, to_wire
-from gateway.fga.stored import read_back
+from gateway.fga.relationships import FgaRelationships, read_back, rfc3339, subject_of, to_wire
 from gateway.fga.wire import Condition, FgaTuple
 
 ROLE = UUID("9f0b2c4e-0000-4000-8000-00000000abcd")

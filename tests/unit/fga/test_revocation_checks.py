@@ -14,7 +14,7 @@ from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.nouns.relations import Can
 from gateway.access.ports import Pin, Question
-from gateway.fga.revocation_checks import RevocationAwareRelationships
+from gateway.fga.pending_checks import RevocationAwareRelationships
 
 ALICE = Actor.user("oidc~alice")
 NOW = datetime(2026, 3, 4, tzinfo=UTC)

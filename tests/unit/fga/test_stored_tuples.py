@@ -9,8 +9,7 @@ import pytest
 
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.tuples import ALL_USERS, MANAGED_ACCESS, Principal, PrincipalType, TupleKey
-from gateway.fga.relationships import to_wire
-from gateway.fga.stored import bare, read_back
+from gateway.fga.relationships import bare, read_back, to_wire
 from gateway.fga.wire import Condition, FgaTuple
 
 ID = "01a1fe72-4e99-725d-80d8-8afc12f93d6e"

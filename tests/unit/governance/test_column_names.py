@@ -8,7 +8,7 @@ import pytest
 from gateway.access.management_errors import ColumnNotFound
 from gateway.features.grants.columns import field_named
 from gateway.iceberg.errors import BadRequestException
-from gateway.obligations.columns import Columns, columns_of
+from gateway.obligations.projections import Columns, columns_of
 from tests.support.column_documents import column, document
 
 #: 2 was called `name` and has a name unfit for paths, 3 was dropped, and 4 now has the name of 3.

@@ -10,7 +10,7 @@ from typing import Any, cast
 from gateway.access.door.permit import Permit
 from gateway.access.nouns.authz_errors import unavailable
 from gateway.access.operation import Operation
-from gateway.features.policies.policy_effects import restricts_caller
+from gateway.features.policies.table_policies import restricts_caller
 from gateway.obligations.data_policies import AppliesTo
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from gateway.features.credentials.storage_reports import StorageValidator
 from gateway.features.credentials.storage_validation import CheckStatus
-from gateway.scope.rules import STRICTEST
+from gateway.scope.profile import STRICTEST
 from gateway.storage.registry import decode_profile
 from gateway.storage.s3.credential import S3AccessKey
 from tests.support.clock import quickest

@@ -19,7 +19,7 @@ from gateway.obligations.application import restrictions_for_load
 from gateway.obligations.binding import PolicyProblem
 from gateway.obligations.guardrail_policies import GUARDRAIL
 from gateway.obligations.kinds import CredentialLife
-from gateway.scope.level import AccessLevel
+from gateway.scope.credential import AccessLevel
 from tests.support.door import world
 from tests.support.door.data_restrictions import (
     COMMIT,

@@ -10,7 +10,7 @@ import pytest
 
 from gateway.iceberg import commit as commit_module
 from gateway.iceberg import updates
-from gateway.iceberg.documents import Parts
+from gateway.iceberg.codec import Parts
 from gateway.iceberg.errors import BadRequestException, InvalidTableUpdate, TooManyUpdatesInCommit
 from gateway.iceberg.metadata import decode_stored_table_metadata, decode_table_metadata, encode_table_metadata
 from gateway.iceberg.snapshots import Snapshot

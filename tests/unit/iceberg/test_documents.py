@@ -6,7 +6,7 @@ import json
 import pytest
 from msgspec import Raw
 
-from gateway.iceberg.documents import Parts
+from gateway.iceberg.codec import Parts
 from gateway.iceberg.errors import BadRequestException
 from gateway.iceberg.snapshots import MetadataLogEntry, SnapshotLogEntry, log_entry
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.iceberg.identifiers import Namespace
-from gateway.iceberg.name_patterns import MAX_PATTERN_LENGTH, MAX_PATTERN_LEVELS, MAX_STARS, NamePattern
+from gateway.iceberg.identifiers import MAX_PATTERN_LENGTH, MAX_PATTERN_LEVELS, MAX_STARS, NamePattern, Namespace
 
 
 @pytest.mark.parametrize(

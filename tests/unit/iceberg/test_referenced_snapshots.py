@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from gateway.iceberg.errors import BadRequestException
+from gateway.iceberg.excerpts import SnapshotsMode, referenced_document
 from gateway.iceberg.metadata import encode_table_metadata
-from gateway.iceberg.referenced import SnapshotsMode, referenced_document
 
 
 def test_only_referenced_snapshots_remain_and_the_log_is_complete(table: Any, commit: Any, w: Any) -> None:

@@ -19,7 +19,7 @@ from gateway.iceberg.metadata import (
     encode_table_metadata,
     writable_document,
 )
-from gateway.iceberg.times import CLOCK_TOLERANCE_MS
+from gateway.iceberg.snapshots import CLOCK_TOLERANCE_MS
 from tests.unit.iceberg.conftest import CREATED_MS, make_table, ref, run_commit, snapshot
 
 NOW = CREATED_MS + 3_600_000

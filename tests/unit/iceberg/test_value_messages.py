@@ -24,7 +24,7 @@ _ERRORS = {"ValidationError", "MsgspecError", "DecodeError"}
 
 #: Handlers that use an error of the decoder without `in_words`, with the reason.
 _OTHERWISE = {
-    "lakegate/local/secrets.py": "a file that the embedded stack wrote",
+    "lakegate/local/ready.py": "a file that the embedded stack wrote",
     "gateway/events/cloud_events.py": "a stored event",
     "gateway/identity/discovery.py": "a document of an identity provider",
     "gateway/identity/keys.py": "a document of an identity provider",

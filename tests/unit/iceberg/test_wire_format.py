@@ -11,7 +11,7 @@ from msgspec import Raw
 from gateway.iceberg import updates, wire
 from gateway.iceberg.errors import BadRequestException, IdentifierNameEmpty
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
-from lakegate.restrictions.types import ABSENT
+from lakegate.restrictions.literals import ABSENT
 
 
 def decode(body: Any, kind: Any) -> Any:

@@ -11,8 +11,7 @@ import pytest
 from joserfc import jws
 from joserfc.jwk import ECKey, Key, KeyParameters, OctKey, OKPKey, RSAKey
 
-from gateway.identity.discovery import discovery_url
-from gateway.identity.fetch import FetchFailed
+from gateway.identity.discovery import FetchFailed, discovery_url
 from gateway.identity.keys import KeyRing
 from gateway.identity.tokens import TokenRules, TokenVerifier, VerifiedToken
 

@@ -15,9 +15,8 @@ from litestar.types import Scope
 from gateway.access.actor import Actor
 from gateway.api.authentication import Authentication
 from gateway.identity.binding import KeyBinding, ProofMethod, binding_of
-from gateway.identity.client_certificate import CertificateFormat, CertificateHeader
 from gateway.identity.errors import AuthenticationFailed, Refusal
-from gateway.identity.possession import PossessionRules
+from gateway.identity.possession import CertificateFormat, CertificateHeader, PossessionRules
 from gateway.identity.router import OpenIdLink
 from gateway.identity.tokens import TokenRules
 

@@ -12,8 +12,7 @@ from urllib.parse import parse_qs
 import httpx2
 import pytest
 
-from gateway.identity.device import DEVICE, DeviceCode, DeviceLogin
-from gateway.identity.oauth_client import LoginFailed, OAuthClient, Tokens
+from gateway.identity.oauth_client import DEVICE, DeviceCode, DeviceLogin, LoginFailed, OAuthClient, Tokens
 
 ISSUER = "https://id.example/realm"
 

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from gateway.identity.file_lock import LockTimeout, file_lock
+from gateway.identity.token_storage import LockTimeout, file_lock
 
 _HOLDS = """
 import sys, time
 from pathlib import Path
-from gateway.identity.file_lock import file_lock
+from gateway.identity.token_storage import file_lock
 with file_lock(Path(sys.argv[1]), seconds=5):
     print("mine", flush=True)
     time.sleep(60)

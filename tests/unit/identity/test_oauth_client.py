@@ -11,8 +11,14 @@ from urllib.parse import parse_qs
 import httpx2
 import pytest
 
-from gateway.identity.discovery import discovery_url, oauth_metadata_url, read_metadata
-from gateway.identity.fetch import DocumentMissing, Fetcher, FetchFailed
+from gateway.identity.discovery import (
+    DocumentMissing,
+    Fetcher,
+    FetchFailed,
+    discovery_url,
+    oauth_metadata_url,
+    read_metadata,
+)
 from gateway.identity.oauth_client import LoginFailed, OAuthClient, ProviderSilent, TokenRefused, Tokens
 
 URL = "https://id.example/token"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from gateway.identity.policy_claims import MAX_VALUE_BYTES, MAX_VALUES, PolicyClaims, policy_claims_of
+from gateway.identity.claims import MAX_VALUE_BYTES, MAX_VALUES, PolicyClaims, policy_claims_of
 from gateway.identity.router import OpenIdLink, TokenRouter
 from gateway.identity.tokens import TokenRules
 

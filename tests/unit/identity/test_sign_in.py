@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gateway.identity.fetch import FetchFailed
+from gateway.identity.discovery import FetchFailed
 from gateway.identity.sign_in import SignInProvider, origin_of
 
 ISSUER = "https://id.example/realm"

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from gateway import settings
 from gateway.cli import main
-from lakegate.local import engines, gateway, guide, ports, ready, secrets, spark_jars, toolchain
+from lakegate.local import engines, gateway, guide, ports, ready, spark_jars, toolchain
 from lakegate.local.ready import ObjectStoreAccess, OpaAccess, OpenFgaAccess, Ready, User
 
 
@@ -146,7 +146,7 @@ def test_the_settings_of_the_user_reach_the_gateway_or_are_named() -> None:
 
 def test_settings_of_the_user_precede_those_of_the_stack_and_pages_are_added_to_the_allowed_origins() -> None:
     given = {"STORAGE_ENDPOINT_NETWORKS": "10.0.0.0/8", "ALLOW_ORIGIN": "https://a.example"}
-    made = secrets.generate()
+    made = ready.generate()
     variables = gateway.gateway_variables(ports.FIRST_CHOICES, made, given, ("https://b.example",))
     assert variables["LAKEGATE__STORAGE_ENDPOINT_NETWORKS"] == "10.0.0.0/8"
     assert variables["LAKEGATE__ALLOW_ORIGIN"] == "https://a.example,https://b.example"
@@ -161,7 +161,7 @@ def test_the_settings_for_commands_are_readable_by_their_owner_only(tmp_path: Pa
 
 
 def test_the_list_of_the_settings_of_the_stack_is_complete() -> None:
-    own = gateway.stack_settings(ports.FIRST_CHOICES, secrets.generate())
+    own = gateway.stack_settings(ports.FIRST_CHOICES, ready.generate())
     assert own.keys() - gateway.REPLACEABLE <= gateway.NOT_USED
     assert own.keys() >= gateway.REPLACEABLE
     names = {row.variable.removeprefix("LAKEGATE__") for row in settings.rows()}

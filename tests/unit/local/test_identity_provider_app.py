@@ -15,7 +15,7 @@ import pytest
 from lakegate.local import identity_provider_app
 from lakegate.local.identity_provider import PUBLIC_CLIENT, IdentityProvider
 from lakegate.local.identity_provider_app import accept_secret_in_body, name_subjects, split_secret
-from lakegate.local.secrets import generate
+from lakegate.local.ready import generate
 
 FORM = "application/x-www-form-urlencoded"
 POSTED = b"grant_type=client_credentials&client_id=job&client_secret=a%2Bb%26c"

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import msgspec
 
-from lakegate.local import object_store, ports, secrets
+from lakegate.local import object_store, ports, ready
 from lakegate.local.object_store import ObjectStore
 
 
 def _store(tmp_path: Path) -> ObjectStore:
     chosen = ports.Ports(**dict.fromkeys(ports.Ports.__struct_fields__, 12_345))
-    return ObjectStore(Path("/weed"), tmp_path, tmp_path, chosen, secrets.generate())
+    return ObjectStore(Path("/weed"), tmp_path, tmp_path, chosen, ready.generate())
 
 
 def _written(tmp_path: Path) -> Path:

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from lakegate.local import install
 from lakegate.local.errors import StackError
-from lakegate.local.steps import Parts, Steps, described, remaining_seconds
+from lakegate.local.programs import Parts, Steps, described, remaining_seconds
 
 
 class Clock:

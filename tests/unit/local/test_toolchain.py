@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from gateway import settings
-from lakegate.local import go_build, install, toolchain
+from lakegate.local import install, toolchain
 from lakegate.local.errors import ToolMissing
 from lakegate.local.toolchain import GO_TOOLS, OPA, Cache
 
@@ -91,7 +91,7 @@ def test_go_versions_are_compared_as_numbers(output: str, version: tuple[int, in
     program = tmp_path / "go"
     program.write_text(f"#!/bin/sh\necho '{output}'\n")
     program.chmod(0o755)
-    assert go_build.go_version(str(program)) == version
+    assert install.go_version(str(program)) == version
     assert version is None or (version >= toolchain.OLDEST_GO) is (version == (1, 26))
 
 

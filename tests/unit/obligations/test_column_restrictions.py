@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.obligations.columns import Columns, RestrictionNotExpressible, columns_of, held_back
 from gateway.obligations.compilers.read_restrictions import read_restrictions
 from gateway.obligations.kinds import TableRestrictions
+from gateway.obligations.projections import Columns, RestrictionNotExpressible, columns_of, held_back
 from lakegate.restrictions.actions import Action, Projection, applies
+from lakegate.restrictions.literals import NestedField
 from lakegate.restrictions.predicates import ALWAYS
-from lakegate.restrictions.types import NestedField
 from tests.support.column_documents import column, document
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from gateway.obligations.projections import reveals_no_more, strictest
 from lakegate.restrictions.actions import Action, Projection, applies
-from lakegate.restrictions.types import ListType, MapType, NestedField, StructType, Type
+from lakegate.restrictions.literals import ListType, MapType, NestedField, StructType, Type
 
 PRIMITIVES = (
     "boolean", "int", "long", "float", "double", "decimal(9,2)", "date", "time", "timestamp", "timestamptz",

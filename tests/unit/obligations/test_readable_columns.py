@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.obligations.columns import Columns
-from lakegate.restrictions.types import NestedField
+from gateway.obligations.projections import Columns
+from lakegate.restrictions.literals import NestedField
 
 _TEXT = "string"
 

@@ -10,7 +10,7 @@ from gateway.access.decisions.policy import PolicyAnswer, PolicyAnswers
 from gateway.obligations.guardrails import StatedObligations, understood
 from gateway.obligations.kinds import AppendOnly, ColumnMasks, CredentialLife, HiddenOperations, NoVending, RowFilters
 from gateway.obligations.merging import Obligations
-from gateway.opa.answers import WireAnswer, WireAnswers
+from gateway.opa.decider import WireAnswer, WireAnswers
 
 
 @pytest.mark.parametrize(("wire", "own"), [(WireAnswer, PolicyAnswer), (WireAnswers, PolicyAnswers)])

@@ -14,8 +14,8 @@ from click.testing import CliRunner
 
 from gateway.cli import main
 from gateway.opa.bundle import BundleName, InvalidSigningKey, SigningAlgorithm, SigningKey, policy_bundle
-from gateway.opa.errors import InvalidPolicies
 from gateway.opa.policy_files import policy_files
+from gateway.opa.syntax import InvalidPolicies
 from tests.support.servers.opa_bundles import key_pair
 from tests.support.servers.opa_program import source
 

@@ -19,7 +19,7 @@ from gateway.access.decisions.policy import (
 )
 from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.opa.cache import CachedPolicies
-from gateway.opa.residual import Proof
+from gateway.opa.explanation import Proof
 from tests.support.policies.opa_questions import REQUEST
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)

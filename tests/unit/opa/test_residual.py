@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from gateway.access.decisions.policy import PolicyActor
-from gateway.opa.residual import Proof, compile_request, proof_in
+from gateway.opa.explanation import Proof, compile_request, proof_in
 from tests.support.policies.opa_questions import REPORTED, X, call, fail, text
 
 

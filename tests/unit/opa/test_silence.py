@@ -16,7 +16,7 @@ from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.obligations.kinds import NoVending
 from gateway.obligations.merging import Obligations
 from gateway.opa.cache import CachedPolicies
-from gateway.opa.residual import Proof
+from gateway.opa.explanation import Proof
 from tests.support.policies.opa_questions import REQUEST
 
 REVISION = "rules.data"

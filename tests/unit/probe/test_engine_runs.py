@@ -8,7 +8,7 @@ import sys
 import click
 import pytest
 
-from gateway.cli.engine_probes import EngineNotReached, Trino, by_command, by_reader, statements
+from gateway.cli.engines import EngineNotReached, Trino, by_command, by_reader, statements
 from tests.support.engines.trino_pages import trino
 
 

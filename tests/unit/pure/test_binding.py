@@ -10,7 +10,6 @@ import pytest
 
 from gateway.obligations.binding import BindingResult, RestrictionNotExpressible, restrictions_of
 from gateway.obligations.binding_columns import unambiguous_names
-from gateway.obligations.columns import Columns
 from gateway.obligations.data_policies import (
     AllOf,
     AnyOf,
@@ -32,9 +31,10 @@ from gateway.obligations.data_policies import (
     RowFilter,
     Test,
 )
+from gateway.obligations.projections import Columns
 from lakegate.restrictions.actions import Action, Projection
+from lakegate.restrictions.literals import NestedField, StructType, Type
 from lakegate.restrictions.predicates import NEVER, And, Compare, Comparison, In, IsNull, Not, Or, Predicate
-from lakegate.restrictions.types import NestedField, StructType, Type
 from tests.support.policies.reference_policies import keeps
 
 HIDDEN = "hides all rows"

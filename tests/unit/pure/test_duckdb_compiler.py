@@ -12,12 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.obligations.columns import RestrictionNotExpressible
 from gateway.obligations.compilers.duckdb import DIALECT, mask_sql, row_filter_sql
-from gateway.obligations.compilers.masks import view_text
+from gateway.obligations.compilers.sql import view_text
+from gateway.obligations.projections import RestrictionNotExpressible
 from lakegate.restrictions.actions import Action, Projection
+from lakegate.restrictions.literals import ListType, MapType, NestedField, StructType, Type
 from lakegate.restrictions.predicates import ALWAYS, NEVER, Compare, Comparison, In, IsNull, Or, Predicate
-from lakegate.restrictions.types import ListType, MapType, NestedField, StructType, Type
 from tests.support.policies.policy_agreement import Engine, compare_masks, compare_predicates
 from tests.support.policies.policy_engines import duckdb_engine
 

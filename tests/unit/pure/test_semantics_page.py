@@ -11,13 +11,11 @@ import pytest
 
 from gateway.access.decisions.decision import Failure, Outcome
 from gateway.identity.errors import Refusal
-from gateway.obligations.columns import RestrictionNotExpressible
 from gateway.obligations.compilers import duckdb, spark, trino
-from gateway.obligations.projections import meet
+from gateway.obligations.projections import RestrictionNotExpressible, meet
 from lakegate.restrictions.actions import Action, applies
-from lakegate.restrictions.literals import comparable
+from lakegate.restrictions.literals import ListType, NestedField, StructType, Type, comparable
 from lakegate.restrictions.predicates import Comparison
-from lakegate.restrictions.types import ListType, NestedField, StructType, Type
 from tests.support.docs_commands import ROOT
 
 _PAGE = (ROOT / "docs" / "data-policies.md").read_text()

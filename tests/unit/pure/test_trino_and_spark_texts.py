@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from gateway.obligations.columns import RestrictionNotExpressible
 from gateway.obligations.compilers import spark, trino
+from gateway.obligations.projections import RestrictionNotExpressible
 from lakegate.restrictions.actions import Action
+from lakegate.restrictions.literals import ListType, MapType, NestedField, StructType, Type
 from lakegate.restrictions.predicates import And, Compare, Comparison, In, IsNan, IsNull, Not, Or, Predicate
-from lakegate.restrictions.types import ListType, MapType, NestedField, StructType, Type
 
 NAMES = {1: 'A"b`.c', 2: "n"}
 

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.obligations.binding import restrictions_of
-from gateway.obligations.columns import Columns
 from gateway.obligations.data_policies import (
     AllOf,
     AnyOf,
@@ -30,8 +29,9 @@ from gateway.obligations.data_policies import (
     Test,
     attributes_of,
 )
+from gateway.obligations.projections import Columns
+from lakegate.restrictions.literals import NestedField
 from lakegate.restrictions.predicates import ALWAYS, NEVER, Comparison, Predicate
-from lakegate.restrictions.types import NestedField
 from tests.support.policies.reference_policies import keeps
 
 FIELDS = tuple(NestedField(id=id, name=name, type="string", required=False) for id, name in ((1, "a"), (2, "b")))

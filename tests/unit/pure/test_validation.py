@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from gateway.obligations.columns import Columns
 from gateway.obligations.data_policies import Definition
+from gateway.obligations.projections import Columns
 from gateway.obligations.validation import DEEPEST, MOST_LITERALS, MOST_TESTS, problems_of
-from lakegate.restrictions.types import NestedField, StructType, Type
+from lakegate.restrictions.literals import NestedField, StructType, Type
 
 
 def field(id: int, name: str, kind: Type, *, required: bool = False) -> NestedField:

@@ -12,8 +12,7 @@ import pytest
 
 from gateway.scim import discovery
 from gateway.scim.errors import NoSuchResource
-from gateway.scim.selection import Selection
-from gateway.scim.wire import GROUP, USER, Meta, ScimEmail, ScimGroup, ScimMember, ScimName, ScimUser
+from gateway.scim.wire import GROUP, USER, Meta, ScimEmail, ScimGroup, ScimMember, ScimName, ScimUser, Selection
 
 Discovered = discovery.ScimSchema | discovery.ScimResourceType
 ANN = ScimUser(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gateway.scope.errors import InvalidLocation
 from gateway.scope.location import BaseLocation, Location, fold
-from gateway.storage.s3.location import SCHEME
+from gateway.storage.s3.profile import SCHEME
 from tests.support.location_segments import SEGMENT
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from gateway import settings
-from gateway.scope.store_addresses import StoreAddresses, parse_store_address
+from gateway.scope.endpoint import StoreAddresses, parse_store_address
 from gateway.settings import SettingsError
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakegate.spark import quality_rules
+from lakegate.spark import expectations
 from lakegate.spark.expectations import Expectation, NotEmpty, Outcome, Rule, Severity, failures, judge
 
 WARN, FAIL = Severity.WARN, Severity.FAIL
@@ -49,13 +49,13 @@ def test_only_failed_expectations_stop_a_run() -> None:
 @pytest.mark.parametrize(
     "ruleset",
     [
-        *(quality_rules.delivered(source) for source in ("airlines", "airports", "planes", "weather", "flights")),
-        quality_rules.OF_WEATHER,
-        quality_rules.OF_AIRCRAFT,
-        quality_rules.OF_FLIGHTS,
-        quality_rules.OF_ROUTE_PUNCTUALITY,
-        quality_rules.OF_CARRIER_DELAYS,
-        quality_rules.OF_UTILISATION,
+        *(expectations.delivered(source) for source in ("airlines", "airports", "planes", "weather", "flights")),
+        expectations.OF_WEATHER,
+        expectations.OF_AIRCRAFT,
+        expectations.OF_FLIGHTS,
+        expectations.OF_ROUTE_PUNCTUALITY,
+        expectations.OF_CARRIER_DELAYS,
+        expectations.OF_UTILISATION,
     ],
 )
 def test_rule_names_are_unique_within_a_dataset(ruleset: tuple[Rule, ...]) -> None:

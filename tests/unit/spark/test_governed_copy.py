@@ -21,13 +21,13 @@ from gateway.iceberg.errors import (
     WarehouseActionForbidden,
 )
 from lakegate.restrictions.actions import Action, Projection
-from lakegate.restrictions.types import NestedField
+from lakegate.restrictions.literals import NestedField
 from lakegate.spark.catalog_client import Metadata
 from lakegate.spark.config import CopyConfig, OnBehalfOf, parse_config
 from lakegate.spark.errors import ConfigError, GovernedReadRefused, RequestRefused, RestrictionsRefused
 from lakegate.spark.governed import GovernedTable
 from lakegate.spark.jobs import governed_copy
-from lakegate.spark.jobs.copy_record import (
+from lakegate.spark.jobs.copy_files import (
     FINGERPRINT,
     PREVIOUS,
     READER,

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from lakegate.restrictions.actions import Action, Projection
+from lakegate.restrictions.literals import NestedField
 from lakegate.restrictions.predicates import And, Compare, Comparison, In, IsNan, IsNull, Not, Or
-from lakegate.restrictions.types import NestedField
 from lakegate.spark.catalog_client import LoadedTable
 from lakegate.spark.errors import RestrictionsRefused
 from lakegate.spark.restrictions import Restrictions, check_literal, columns_of

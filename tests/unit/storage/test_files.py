@@ -8,13 +8,12 @@ import pytest
 
 from gateway.scope.errors import InvalidLocation
 from gateway.scope.location import Location
-from gateway.scope.rules import IdentityRules
+from gateway.scope.profile import IdentityRules
 from gateway.storage.errors import StorageDenied
 from gateway.storage.files import Files
 from gateway.storage.object_files import MAX_STORES
 from gateway.storage.s3.credential import S3AccessKey, S3SystemIdentity
-from gateway.storage.s3.location import SCHEME
-from gateway.storage.s3.profile import Flavor, S3Profile
+from gateway.storage.s3.profile import SCHEME, Flavor, S3Profile
 from gateway.storage.s3.stores import S3Stores, address
 from tests.support.servers.storage_routes import clients
 

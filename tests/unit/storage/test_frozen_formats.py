@@ -18,16 +18,14 @@ import msgspec
 import pytest
 
 from gateway.iceberg.errors import CatalogError
+from gateway.scope.credential import AccessLevel
 from gateway.scope.endpoint import ANY_NETWORK
-from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
-from gateway.scope.profile import Downscoping
-from gateway.scope.rules import StorageRules
+from gateway.scope.profile import Downscoping, StorageRules
 from gateway.storage.registry import decode_credential, decode_profile, encode_credential
 from gateway.storage.s3.aws.session_policy import build_session_policy
 from gateway.storage.s3.credential import S3TemporaryCredential
-from gateway.storage.s3.location import SCHEME
-from gateway.storage.s3.profile import S3Profile
+from gateway.storage.s3.profile import SCHEME, S3Profile
 from gateway.storage.stored import typed
 
 FROZEN: Final = Path(__file__).with_name("frozen_formats.json")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gateway.storage.name_lookup import NameLookup
+from gateway.storage.connector import NameLookup
 
 
 class NameServer:

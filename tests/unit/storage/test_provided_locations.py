@@ -13,7 +13,7 @@ from tests.extensions.installing import install
 SCRIPT = """
 import sys
 from gateway.scope.errors import InvalidLocation
-from gateway.scope.rules import STORED
+from gateway.scope.profile import STORED
 from dataclasses import replace
 from gateway.storage.connector import Connector
 from gateway.storage.provider import ClientOptions

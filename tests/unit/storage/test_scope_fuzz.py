@@ -17,8 +17,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from gateway.scope.credential import AccessLevel
 from gateway.scope.errors import InvalidLocation, PolicyTooLarge
-from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location, Scheme
 from gateway.storage.adls.profile import SCHEME as ADLS
 from gateway.storage.adls.proof import evaluate as evaluate_signature
@@ -30,7 +30,7 @@ from gateway.storage.provider import Provider
 from gateway.storage.registry import PROVIDERS, decode_profile
 from gateway.storage.s3.aws.proof import evaluate as evaluate_policy
 from gateway.storage.s3.aws.session_policy import build_session_policy
-from gateway.storage.s3.location import SCHEME as S3
+from gateway.storage.s3.profile import SCHEME as S3
 
 _NASTY = "abtT01-_.~+=@!,;&()'\"|<>^%$*?{}[]:é中ß\\ "
 _INJECTED = (

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from gateway.iceberg.errors import BadRequestException
-from gateway.scope.level import AccessLevel
+from gateway.scope.credential import AccessLevel
 from gateway.scope.location import Location
-from gateway.scope.profile import Downscoping, StorageProfile
-from gateway.scope.rules import STRICTEST, IdentityRules, StorageRules
+from gateway.scope.profile import STRICTEST, Downscoping, IdentityRules, StorageProfile, StorageRules
 from gateway.settings import load
 from gateway.storage.errors import ShortTermCredentialError, StorageDenied
 from gateway.storage.provider import ClientOptions, StorageClient

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.scope.errors import InvalidStorageCredential, InvalidStorageProfile
-from gateway.scope.rules import STRICTEST
+from gateway.scope.profile import STRICTEST
 from gateway.storage.registry import decode_credential, decode_profile
 
 

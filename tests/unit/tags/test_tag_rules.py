@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.access.management_errors import InvalidTagDefinition, InvalidTagValue, TagScopeNarrowed, TagScopeNotAllowed
-from gateway.features.tags.tag_rules import (
+from gateway.features.tags.tags import (
     MAX_ALLOWED_VALUES,
     require_in_scope,
     require_name,

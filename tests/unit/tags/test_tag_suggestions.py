@@ -14,7 +14,7 @@ from gateway.features.tags.tag_suggestions import (
     suggestions_for,
     suggestions_of_samples,
 )
-from lakegate.restrictions.types import ListType, NestedField, StructType, Type
+from lakegate.restrictions.literals import ListType, NestedField, StructType, Type
 
 
 def field(name: str, kind: Type = "string", id: int = 1) -> NestedField:

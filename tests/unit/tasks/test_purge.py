@@ -15,8 +15,7 @@ from gateway.db.tasks.task_runs import TaskLost
 from gateway.features.deletion import purge as purges
 from gateway.features.deletion.purge import Purge
 from gateway.scope.location import Location
-from gateway.storage.s3.location import SCHEME
-from gateway.storage.s3.profile import S3Profile
+from gateway.storage.s3.profile import SCHEME, S3Profile
 
 PLACE = Location(SCHEME, "bucket", ("base", "place"))
 PROFILE = S3Profile(bucket="bucket", region="local-01", sts_enabled=False, key_prefix="base")

@@ -32,11 +32,11 @@ from gateway import spans
 from gateway.assembly.tracing import TracedApplication, open_tracer
 from gateway.settings import SettingsError, load
 from gateway.spans import Recording, known_trace_id
-from gateway.telemetry.client_spans import client_spans
 from gateway.telemetry.logs import configure_logging, get_logger
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.otlp_client import PROTOBUF, OtlpClient
 from gateway.telemetry.span_sender import BATCH_SPANS, QUEUE_SPANS
+from gateway.telemetry.tracing import client_spans
 from tests.support.kept_spans import Kept, new_tracer
 from tests.support.servers.otlp import attributes
 

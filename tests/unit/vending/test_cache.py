@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from gateway.scope.level import AccessLevel
+from gateway.scope.credential import AccessLevel
 from gateway.storage.s3.credential import S3TemporaryCredential
-from gateway.storage.s3.location import SCHEME
+from gateway.storage.s3.profile import SCHEME
 from gateway.vending.cache import CachedCredentials, VendKey, uncached
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)

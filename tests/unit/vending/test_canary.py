@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gateway.scope.level import AccessLevel
+from gateway.scope.credential import AccessLevel
 from gateway.storage.provider import StorageClients
 from gateway.storage.s3.aws.sts import Sts
 from gateway.storage.s3.calls import UNSIGNED

@@ -12,7 +12,7 @@ import msgspec
 
 from gateway.access.actor import Actor
 from gateway.access.audit.issued_credential import IssuedCredential
-from gateway.scope.level import AccessLevel
+from gateway.scope.credential import AccessLevel
 from gateway.storage.s3.credential import S3TemporaryCredential
 from gateway.vending.register import register_entry
 from gateway.vending.vendor import Vended

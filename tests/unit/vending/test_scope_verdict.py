@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway.cli.credentials import UNDECIDED, exit_code
-from gateway.scope.level import AccessLevel
+from gateway.scope.credential import AccessLevel
 from gateway.scope.location import Location
 from gateway.storage.registry import prover_of
 from gateway.storage.s3.profile import Flavor, S3Profile

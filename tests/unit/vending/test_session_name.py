@@ -6,7 +6,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.vending.session_name import SessionIdentity, principal_digest, session_name
+from gateway.vending.vendor import SessionIdentity, principal_digest, session_name
 
 VALID = re.compile(r"[\w+=,.@-]{2,64}", re.ASCII)
 

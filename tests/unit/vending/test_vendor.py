@@ -9,18 +9,16 @@ from typing import Any, cast
 
 import pytest
 
+from gateway.scope.credential import AccessLevel
 from gateway.scope.errors import PolicyTooLarge
-from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
 from gateway.storage.errors import ShortTermCredentialError
 from gateway.storage.registry import decode_profile
 from gateway.storage.s3.aws.session_policy import build_session_policy
 from gateway.storage.s3.credential import S3AccessKey
-from gateway.storage.s3.location import SCHEME
-from gateway.storage.s3.profile import S3Profile
+from gateway.storage.s3.profile import SCHEME, S3Profile
 from gateway.vending.cache import CachedCredentials
-from gateway.vending.session_name import SessionIdentity
-from gateway.vending.vendor import Vendor
+from gateway.vending.vendor import SessionIdentity, Vendor
 from tests.support.servers.storage_routes import clients
 
 OWN = S3AccessKey(access_key_id="own", secret_access_key="own-secret")

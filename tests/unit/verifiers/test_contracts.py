@@ -13,8 +13,14 @@ import msgspec
 import pytest
 
 from gateway.verification.builtin.documents import DocumentMissing
-from gateway.verification.contract_verifier import ContractDirectory, ContractVerifier, judge
-from gateway.verification.contracts import ContractInvalid, ContractSet, load_contracts
+from gateway.verification.contracts import (
+    ContractDirectory,
+    ContractInvalid,
+    ContractSet,
+    ContractVerifier,
+    judge,
+    load_contracts,
+)
 from gateway.verification.panel import VerifierFailed
 from gateway.verification.port import Approved, ChangeKind, Pending, Rejected
 from tests.support.door.verified_changes import change, document, field

@@ -11,7 +11,7 @@ does. So these are required:
 The rules are checked with every use and not only when a warehouse is created, because settings can change.
 """
 
-from gateway.scope.rules import IdentityRules
+from gateway.scope.profile import IdentityRules
 from gateway.storage.errors import ShortTermCredentialError, StorageDenied
 from gateway.storage.s3.credential import AnyS3Credential, S3SystemIdentity
 from gateway.storage.s3.profile import S3Profile

@@ -17,7 +17,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final
 
-from gateway.scope.level import AccessLevel
+from gateway.scope.credential import AccessLevel
 from gateway.scope.location import Location
 from gateway.storage.proof_keys import neighbours
 

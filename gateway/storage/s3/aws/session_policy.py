@@ -10,8 +10,8 @@ import json
 import re
 from typing import Final
 
+from gateway.scope.credential import AccessLevel
 from gateway.scope.errors import PolicyTooLarge
-from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location, refuse_pattern_characters
 
 __all__ = ["MAX_POLICY_CHARACTERS", "build_session_policy"]

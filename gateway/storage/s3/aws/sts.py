@@ -20,7 +20,7 @@ from botocore.loaders import Loader
 from botocore.parsers import ResponseParserError
 
 from gateway.scope.endpoint import EndpointRoute, RouteTo
-from gateway.scope.rules import IdentityRules
+from gateway.scope.profile import IdentityRules
 from gateway.storage.errors import ShortTermCredentialError
 from gateway.storage.provider import no_metrics
 from gateway.storage.s3.aws.identity import SystemIdentity

@@ -10,8 +10,8 @@ are named, because `*` also matches colons and slashes: `acs:oss:*:*:lake/t/*` i
 import json
 from typing import Final
 
+from gateway.scope.credential import AccessLevel
 from gateway.scope.errors import PolicyTooLarge
-from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location, refuse_pattern_characters
 
 __all__ = ["MAX_OSS_POLICY_CHARACTERS", "build_oss_policy"]

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gateway.scope.level import AccessLevel
+from gateway.scope.credential import AccessLevel
 from gateway.scope.location import Location
 from gateway.storage.proof_keys import neighbours
 

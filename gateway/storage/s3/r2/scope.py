@@ -8,8 +8,8 @@ slash, because R2 compares it as text: `ns/t1` would also be the prefix of `ns/t
 import json
 from typing import Final
 
+from gateway.scope.credential import AccessLevel
 from gateway.scope.errors import InvalidLocation
-from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location, refuse_pattern_characters
 
 __all__ = ["build_r2_scope"]

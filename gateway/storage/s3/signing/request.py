@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
-from gateway.scope.location import Location, shown
-from gateway.scope.signing import (
+from gateway.scope.credential import (
     InvalidListPrefix,
     ListWithoutPrefix,
     ReadRequest,
@@ -26,8 +25,8 @@ from gateway.scope.signing import (
     UnsupportedListParameter,
     UnsupportedSignRequest,
 )
-from gateway.storage.s3.location import SCHEME
-from gateway.storage.s3.profile import S3Profile
+from gateway.scope.location import Location, shown
+from gateway.storage.s3.profile import SCHEME, S3Profile
 from gateway.storage.s3.signing.request_parts import SignedUri, headers_to_sign, keys_to_delete, parse_uri
 
 __all__ = ["UNSIGNED_PAYLOAD", "read_request"]

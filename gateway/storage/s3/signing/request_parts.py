@@ -23,8 +23,8 @@ from typing import Final
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 from xml.etree import ElementTree
 
+from gateway.scope.credential import RepeatedListParameter, RequestUriMismatch, UnsupportedSignRequest
 from gateway.scope.location import shown
-from gateway.scope.signing import RepeatedListParameter, RequestUriMismatch, UnsupportedSignRequest
 from gateway.storage.s3.profile import Flavor, S3Profile, SigningUrlStyle
 
 __all__ = [

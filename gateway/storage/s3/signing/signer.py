@@ -21,20 +21,20 @@ from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from gateway.scope.credential import Credential
-from gateway.scope.location import Location
-from gateway.scope.profile import StorageProfile
-from gateway.scope.signing import (
+from gateway.scope.credential import (
+    Credential,
     ReadRequest,
     RemoteSigningDisabled,
     SignWithoutCredentials,
     UnsignedRequest,
     UnsupportedSignRequest,
 )
+from gateway.scope.location import Location
+from gateway.scope.profile import StorageProfile
+from gateway.storage.s3.confinement import StoreKind
 from gateway.storage.s3.credential import S3AccessKey, S3TemporaryCredential, s3_credential
 from gateway.storage.s3.profile import S3Profile
 from gateway.storage.s3.signing.request import read_request
-from gateway.storage.s3.store_kinds import StoreKind
 from gateway.storage.stored import typed
 
 __all__ = [

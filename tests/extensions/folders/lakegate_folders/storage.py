@@ -14,10 +14,8 @@ import msgspec
 
 from gateway.scope.credential import TemporaryCredential
 from gateway.scope.errors import InvalidLocation, InvalidStorageProfile
-from gateway.scope.layout import DefaultLayout, StorageLayout
-from gateway.scope.location import BaseLocation, Location, Scheme, shown
-from gateway.scope.profile import NoVending, StorageProfile
-from gateway.scope.rules import StorageRules
+from gateway.scope.location import BaseLocation, DefaultLayout, Location, Scheme, StorageLayout, shown
+from gateway.scope.profile import NoVending, StorageProfile, StorageRules
 from gateway.storage.provider import ClientOptions, Provider, StorageClient
 
 _VOLUME = re.compile(r"[a-z][a-z0-9-]{0,62}", re.ASCII)

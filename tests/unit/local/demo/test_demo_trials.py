@@ -12,9 +12,8 @@ import pytest
 
 from lakegate.local.demo import story
 from lakegate.local.demo.board import Observation, Trial
-from lakegate.local.demo.people import Caller, Lake
 from lakegate.local.demo.spark import Answer, Worker
-from lakegate.local.demo.world import GOLD, World
+from lakegate.local.demo.world import GOLD, Caller, Lake, World
 from lakegate.local.ready import ObjectStoreAccess, OpaAccess, OpenFgaAccess, Ready
 
 PREFIX = "0198"

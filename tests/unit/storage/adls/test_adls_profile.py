@@ -12,8 +12,7 @@ import pytest
 
 from gateway.iceberg.errors import CatalogError
 from gateway.scope.errors import InvalidLocation, InvalidStorageCredential, InvalidStorageProfile
-from gateway.scope.profile import Downscoping, NoVending
-from gateway.scope.rules import STORED, STRICTEST, StorageRules
+from gateway.scope.profile import STORED, STRICTEST, Downscoping, NoVending, StorageRules
 from gateway.storage.adls.credential import AdlsSas
 from gateway.storage.adls.profile import AdlsProfile
 from gateway.storage.registry import (

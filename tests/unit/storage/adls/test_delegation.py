@@ -13,9 +13,9 @@ from urllib.parse import parse_qs
 import msgspec
 import pytest
 
-from gateway.scope.level import AccessLevel
+from gateway.scope.credential import AccessLevel
 from gateway.scope.location import Location
-from gateway.scope.rules import STORED, STRICTEST
+from gateway.scope.profile import STORED, STRICTEST
 from gateway.storage.adls.client import AdlsSessions, correlation_id
 from gateway.storage.adls.credential import AdlsClientCredentials, AdlsSas, AdlsSharedKey
 from gateway.storage.adls.delegation import Delegation

@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gateway.scope.rules import STORED, STRICTEST, StorageRules
-from gateway.scope.store_addresses import StoreAddresses
+from gateway.scope.endpoint import StoreAddresses
+from gateway.scope.profile import STORED, STRICTEST, StorageRules
 from gateway.storage.adls.credential import AdlsCredential, AdlsSas, AdlsSharedKey, AdlsSystemIdentity
 from gateway.storage.adls.profile import AdlsProfile
 from gateway.storage.errors import FileMissing, StorageDenied, StorageEndpointRefused, StorageUnavailable

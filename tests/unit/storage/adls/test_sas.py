@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.iceberg.errors import CatalogError
-from gateway.scope.level import AccessLevel
+from gateway.scope.credential import AccessLevel
 from gateway.scope.location import Location
 from gateway.storage.adls.profile import SCHEME
 from gateway.storage.adls.proof import UnsupportedSignature, evaluate, prove_scope

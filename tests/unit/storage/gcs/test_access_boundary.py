@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.iceberg.errors import CatalogError
-from gateway.scope.level import AccessLevel
+from gateway.scope.credential import AccessLevel
 from gateway.scope.location import Location
 from gateway.storage.gcs.access_boundary import build_access_boundary
 from gateway.storage.gcs.profile import SCHEME

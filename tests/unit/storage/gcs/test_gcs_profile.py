@@ -13,25 +13,16 @@ import msgspec
 import pytest
 
 from gateway.iceberg.errors import CatalogError
+from gateway.scope.credential import AccessLevel
+from gateway.scope.endpoint import StoreAddresses
 from gateway.scope.errors import InvalidLocation
-from gateway.scope.level import AccessLevel
-from gateway.scope.profile import Downscoping, NoVending
-from gateway.scope.rules import STORED, STRICTEST
-from gateway.scope.store_addresses import StoreAddresses
+from gateway.scope.profile import STORED, STRICTEST, Downscoping, NoVending
 from gateway.storage.errors import StorageDenied, StorageUnavailable
 from gateway.storage.gcs.credential import GcsSystemIdentity, GcsToken
 from gateway.storage.gcs.profile import SCHEME, GcsProfile
 from gateway.storage.provider import ClientOptions, StorageClient, StorageClients
-from gateway.storage.registry import (
-    credential_kind,
-    decode_credential,
-    decode_profile,
-    encode_credential,
-    open_clients,
-)
-from gateway.vending.errors import BelowCredentialFloor
-from gateway.vending.session_name import SessionIdentity
-from gateway.vending.vendor import NoCredentials, Vended, Vendor
+from gateway.storage.registry import credential_kind, decode_credential, decode_profile, encode_credential, open_clients
+from gateway.vending.vendor import BelowCredentialFloor, NoCredentials, SessionIdentity, Vended, Vendor
 from tests.support.servers.gcs_emulator import google_tokens, service_account_key
 from tests.support.servers.storage_servers import serving
 

@@ -18,8 +18,8 @@ import joserfc.jwt
 import msgspec
 import pytest
 
+from gateway.scope.credential import AccessLevel
 from gateway.scope.errors import InvalidStorageCredential
-from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
 from gateway.storage.errors import ShortTermCredentialError
 from gateway.storage.gcs.access_boundary import build_access_boundary

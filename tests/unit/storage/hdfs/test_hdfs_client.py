@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from gateway.scope.credential import Credential
-from gateway.scope.rules import StorageRules
+from gateway.scope.profile import StorageRules
 from gateway.storage.errors import FileExists, FileMissing, StorageDenied, StorageUnavailable
 from gateway.storage.files import Files
 from gateway.storage.hdfs import name_node as name_nodes

@@ -18,8 +18,7 @@ from gateway.scope.errors import (
     InvalidStorageProfile,
     StorageTypeNotSupported,
 )
-from gateway.scope.profile import longest_life
-from gateway.scope.rules import STRICTEST, StorageRules, parse_roots
+from gateway.scope.profile import STRICTEST, StorageRules, longest_life, parse_roots
 from gateway.settings import SettingsError, load
 from gateway.storage.hdfs.profile import HdfsProfile
 from gateway.storage.registry import decode_credential, decode_profile, parse_location, require_same_provider

@@ -17,7 +17,7 @@ import pytest
 
 from gateway.scope.errors import InvalidLocation
 from gateway.scope.location import Location
-from gateway.scope.rules import StorageRules
+from gateway.scope.profile import StorageRules
 from gateway.storage.errors import (
     FileExists,
     FileMissing,

@@ -18,8 +18,7 @@ from gateway.scope.errors import (
     InvalidStorageProfile,
     StorageTypeNotSupported,
 )
-from gateway.scope.profile import NoVending, StorageProfile, longest_life
-from gateway.scope.rules import STRICTEST, StorageRules, parse_directories
+from gateway.scope.profile import STRICTEST, NoVending, StorageProfile, StorageRules, longest_life, parse_directories
 from gateway.storage.registry import decode_credential, decode_profile, parse_location, require_same_provider
 from gateway.storage.s3.credential import S3AccessKey
 

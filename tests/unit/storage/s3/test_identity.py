@@ -19,7 +19,7 @@ import pytest
 
 from gateway import settings
 from gateway.iceberg.errors import BadRequestException
-from gateway.scope.rules import STRICTEST, IdentityRules, StorageRules
+from gateway.scope.profile import STRICTEST, IdentityRules, StorageRules
 from gateway.storage.errors import ShortTermCredentialError, StorageDenied, StorageUnavailable
 from gateway.storage.registry import decode_credential
 from gateway.storage.s3.aws.identity import SystemIdentity

@@ -13,22 +13,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.scope.credential import AccessLevel
 from gateway.scope.errors import InvalidLocation, InvalidStorageProfile, PolicyTooLarge
-from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
-from gateway.scope.rules import STRICTEST
+from gateway.scope.profile import STRICTEST
 from gateway.storage.errors import ShortTermCredentialError, StorageAnswerMalformed, StorageCheckFailed
 from gateway.storage.registry import decode_credential
 from gateway.storage.s3.aws.sts import Sts
 from gateway.storage.s3.client import S3Sessions
+from gateway.storage.s3.confinement import StoreKind
 from gateway.storage.s3.credential import S3AccessKey, S3AliyunOss, S3TemporaryCredential
-from gateway.storage.s3.location import SCHEME
 from gateway.storage.s3.oss.policy import build_oss_policy
 from gateway.storage.s3.oss.proof import Owner, UnsupportedOssPolicy, evaluate, prove_scope
 from gateway.storage.s3.oss.sessions import OssSessions, rpc_signature
-from gateway.storage.s3.profile import Flavor, S3Profile
+from gateway.storage.s3.profile import SCHEME, Flavor, S3Profile
 from gateway.storage.s3.sessions import SessionRequests
-from gateway.storage.s3.store_kinds import StoreKind
 from tests.support.location_segments import SEGMENT
 from tests.support.servers.storage_routes import LOCAL
 from tests.support.servers.storage_servers import recording

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from gateway.scope.level import AccessLevel
+from gateway.scope.credential import AccessLevel
 from gateway.storage.s3 import confinement
+from gateway.storage.s3.confinement import TRAITS
 from gateway.storage.s3.profile import Flavor, S3Profile
-from gateway.storage.s3.store_kinds import TRAITS
 from gateway.vending.scope_proof import prove_locations
 
 _OSS_ROLE = "acs:ram::1234567890123456:role/lake"

@@ -16,13 +16,18 @@ from gateway.scope.errors import (
     InvalidStorageProfile,
     StorageTypeNotSupported,
 )
-from gateway.scope.layout import DefaultLayout, FullHierarchyLayout, TabularOnlyLayout, default_location
-from gateway.scope.location import BaseLocation, Location
-from gateway.scope.rules import STORED, STRICTEST, StorageRules
+from gateway.scope.location import (
+    BaseLocation,
+    DefaultLayout,
+    FullHierarchyLayout,
+    Location,
+    TabularOnlyLayout,
+    default_location,
+)
+from gateway.scope.profile import STORED, STRICTEST, StorageRules
 from gateway.storage.registry import decode_credential, decode_profile
 from gateway.storage.s3.credential import S3AccessKey, S3SystemIdentity, S3TemporaryCredential
-from gateway.storage.s3.location import SCHEME
-from gateway.storage.s3.profile import Flavor, S3Profile, SigningUrlStyle
+from gateway.storage.s3.profile import SCHEME, Flavor, S3Profile, SigningUrlStyle
 
 ROLE = "arn:aws:iam::123456789012:role/vend"
 

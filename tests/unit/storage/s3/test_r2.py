@@ -11,24 +11,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.scope.credential import AccessLevel
 from gateway.scope.errors import InvalidLocation, InvalidStorageCredential, InvalidStorageProfile
-from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
-from gateway.scope.rules import STRICTEST
+from gateway.scope.profile import STRICTEST
 from gateway.storage.errors import ShortTermCredentialError, StorageAnswerMalformed, StorageSessionUnavailable
 from gateway.storage.registry import decode_credential, encode_credential
 from gateway.storage.s3.aws.sts import Sts
 from gateway.storage.s3.client import S3Sessions
+from gateway.storage.s3.confinement import StoreKind
 from gateway.storage.s3.credential import S3AccessKey, S3CloudflareR2, S3TemporaryCredential
-from gateway.storage.s3.location import SCHEME
-from gateway.storage.s3.profile import Flavor, S3Profile
+from gateway.storage.s3.profile import SCHEME, Flavor, S3Profile
 from gateway.storage.s3.r2.proof import UnsupportedScope, evaluate, prove_scope
 from gateway.storage.s3.r2.scope import build_r2_scope
 from gateway.storage.s3.r2.sessions import R2Sessions
 from gateway.storage.s3.sessions import SessionRequests
-from gateway.storage.s3.store_kinds import StoreKind
-from gateway.vending.session_name import SessionIdentity
-from gateway.vending.vendor import NoCredentials, Vended, Vendor
+from gateway.vending.vendor import NoCredentials, SessionIdentity, Vended, Vendor
 from tests.support.location_segments import SEGMENT
 from tests.support.servers.storage_routes import clients
 from tests.support.servers.storage_servers import Request, recording, serving

@@ -9,11 +9,15 @@ import pytest
 from msgspec.structs import replace
 
 from gateway.iceberg.errors import CatalogError
+from gateway.scope.credential import (
+    RemoteSigningDisabled,
+    SignWithoutCredentials,
+    UnsignedRequest,
+    UnsupportedSignRequest,
+)
 from gateway.scope.location import Location
-from gateway.scope.signing import RemoteSigningDisabled, SignWithoutCredentials, UnsignedRequest, UnsupportedSignRequest
 from gateway.storage.s3.credential import S3AccessKey, S3SystemIdentity, S3TemporaryCredential
-from gateway.storage.s3.location import SCHEME
-from gateway.storage.s3.profile import Flavor, S3Profile
+from gateway.storage.s3.profile import SCHEME, Flavor, S3Profile
 from gateway.storage.s3.signing.signer import S3Signer
 
 _ROLE = "arn:aws:iam::123456789012:role/r"

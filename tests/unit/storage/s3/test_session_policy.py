@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gateway.scope.credential import AccessLevel
 from gateway.scope.errors import InvalidLocation, PolicyTooLarge
-from gateway.scope.level import AccessLevel
 from gateway.scope.location import BaseLocation, Location
 from gateway.storage.s3.aws.proof import Dialect, prove_scope
 from gateway.storage.s3.aws.session_policy import MAX_POLICY_CHARACTERS, _literal, build_session_policy
-from gateway.storage.s3.location import SCHEME
+from gateway.storage.s3.profile import SCHEME
 
 TABLE = Location(SCHEME, "warehouse", ("base", "ns", "t1"))
 LEVELS = list(AccessLevel)

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from gateway.iceberg.errors import CatalogError
+from gateway.scope.credential import ReadRequest, SignedAction, UnsignedRequest
 from gateway.scope.location import Location
-from gateway.scope.signing import ReadRequest, SignedAction, UnsignedRequest
-from gateway.storage.s3.location import SCHEME
-from gateway.storage.s3.profile import Flavor, S3Profile, SigningUrlStyle
+from gateway.storage.s3.profile import SCHEME, Flavor, S3Profile, SigningUrlStyle
 from gateway.storage.s3.signing.request import read_request
 
 _STORE = "http://127.0.0.1:9000"

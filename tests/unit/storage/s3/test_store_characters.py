@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import pytest
 
+from gateway.scope.credential import AccessLevel
 from gateway.scope.errors import InvalidLocation
-from gateway.scope.level import AccessLevel
-from gateway.storage.s3.location import SCHEME
-from gateway.storage.s3.profile import S3Profile
-from gateway.storage.s3.store_kinds import StoreKind
+from gateway.storage.s3.confinement import StoreKind
+from gateway.storage.s3.profile import SCHEME, S3Profile
 from tests.store_characters import END, PAGE, PROFILES, ROWS, START, allowed, table
 
 

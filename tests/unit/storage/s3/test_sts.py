@@ -13,19 +13,17 @@ import msgspec
 import pytest
 from botocore.loaders import JSONFileLoader
 
+from gateway.scope.credential import AccessLevel
 from gateway.scope.errors import PolicyTooLarge
-from gateway.scope.level import AccessLevel
 from gateway.scope.location import Location
-from gateway.scope.rules import IdentityRules
+from gateway.scope.profile import IdentityRules
 from gateway.storage.errors import ShortTermCredentialError, StorageSessionUnavailable
 from gateway.storage.s3.aws.session_policy import build_session_policy
 from gateway.storage.s3.aws.sts import MAX_CLIENTS, Sts
 from gateway.storage.s3.credential import S3AccessKey, S3SystemIdentity, S3TemporaryCredential
-from gateway.storage.s3.location import SCHEME
-from gateway.storage.s3.profile import Flavor, S3Profile
+from gateway.storage.s3.profile import SCHEME, Flavor, S3Profile
 from gateway.vending.cache import VendKey
-from gateway.vending.session_name import SessionIdentity
-from gateway.vending.vendor import Vended, Vendor
+from gateway.vending.vendor import SessionIdentity, Vended, Vendor
 from tests.support.servers.storage_routes import LOCAL, clients
 
 ROLE = "arn:aws:iam::123456789012:role/vend"

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decide about new objects while OpenFGA is still receiving their tuples, so that a creator reads its own writes.
-
-A refused check about an object is sent again with the tuples of its pending creation as contextual tuples. The answers
-are not cached.
-"""
+"""Decide while OpenFGA has not yet received the tuples of new objects, or a revocation."""
 
 from __future__ import annotations
 
@@ -12,9 +8,10 @@ from datetime import datetime
 from typing import Final
 
 from gateway.access.actor import Actor
-from gateway.access.dependency_errors import DatabaseUnavailable
+from gateway.access.decisions.authorizers import Authorizer, NarrowedRelationships
+from gateway.access.dependency_errors import DatabaseUnavailable, DecisionEngineUnavailable
 from gateway.access.nouns.refs import ObjectType
-from gateway.access.ports import Creations, Pin, Question, Relationships
+from gateway.access.ports import Creations, Pin, Question, Relationships, Revocations
 from gateway.fga.relationships import FgaRelationships, to_wire
 
 #: The types of objects whose creation can be pending. A warehouse is created by an administrator, and rarely.
@@ -64,3 +61,36 @@ class CreationAwareRelationships:
         again, _ = await self._relationships.check_with(actor, refused, (), now=now, paced=paced, creations=tuples)
         allowed = {question for question, answer in zip(refused, again, strict=True) if answer is True}
         return [answer is True or question in allowed for question, answer in zip(questions, answers, strict=True)]
+
+
+class RevocationAwareRelationships:
+    """Implementation of `gateway.access.ports.Relationships` that narrows `usual` by `rows`, while revocations pend.
+
+    `complete` is True if OpenFGA has no rights beyond those of the rows. Otherwise a right of OpenFGA alone cannot be
+    told from a revoked one, and the question has no answer.
+    """
+
+    def __init__(
+        self, usual: Relationships, rows: Authorizer, revocations: Revocations, *, complete: bool = True
+    ) -> None:
+        self._usual = usual
+        self._narrowing = NarrowedRelationships(usual, [rows])
+        self._revocations = revocations
+        self._complete = complete
+
+    async def check(
+        self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
+    ) -> list[bool]:
+        """Return one answer per question, in order. Raises the errors of `usual` and of `rows`, and
+        DecisionEngineUnavailable for a right that cannot be told from a revoked one.
+
+        The revocations are read before OpenFGA is queried: a delivery between the two is part of OpenFGA's answer.
+        """
+        settled = pin is not None and not pin.revocations_pending
+        if settled or not questions or not await self._revocations.pending(actor):
+            return await self._usual.check(actor, questions, now=now, pin=pin, paced=paced)
+        answers = await self._usual.check(actor, questions, now=now, pin=pin, paced=paced)
+        narrowed = await self._narrowing.narrow(actor, questions, answers, now=now)
+        if not self._complete and narrowed != answers:
+            raise DecisionEngineUnavailable("a revocation of the caller is not delivered to OpenFGA yet")
+        return narrowed
