@@ -8,7 +8,6 @@ lifespan of the application.
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import sys
 from collections.abc import Awaitable, Callable
@@ -79,7 +78,7 @@ from gateway.telemetry.tracing import Tracer
 from gateway.tls import trusted
 from gateway.vending.scope_proof import ProofReport, prove_locations
 from gateway.vending.scope_verdict import ScopeReport
-from gateway.worker_processes import end_with_main_process
+from gateway.worker_processes import collection_paused, end_with_main_process
 
 _log = get_logger("app")
 
@@ -128,10 +127,8 @@ def create_worker() -> Application:
     block all requests of the worker for about 0.1 seconds.
     """
     end_with_main_process()
-    application = create_app(cannot_start=_end_process)
-    gc.collect()
-    gc.freeze()
-    return application
+    with collection_paused():
+        return create_app(cannot_start=_end_process)
 
 
 def _end_process(reason: str) -> None:

@@ -13,7 +13,8 @@ import multiprocessing
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Final
 
@@ -28,6 +29,21 @@ _ARENAS: Final = 2
 """Maximum number of heaps. By default most threads get their own, and other threads cannot use its free memory."""
 
 
+@contextmanager
+def collection_paused() -> Iterator[None]:
+    """Context manager. Run the block without the garbage collector, which skips the objects of the block afterwards.
+
+    For objects that live as long as the process: a collection would find none to free, and costs a third of the time.
+    """
+    gc.disable()
+    try:
+        yield
+        gc.collect()
+        gc.freeze()
+    finally:
+        gc.enable()
+
+
 def share_modules(module: str) -> bool:
     """Import the module of the application, if workers are forked. Return True if it was imported.
 
@@ -37,9 +53,8 @@ def share_modules(module: str) -> bool:
     """
     if multiprocessing.get_start_method() != "fork":
         return False
-    import_module(module)
-    gc.collect()
-    gc.freeze()
+    with collection_paused():
+        import_module(module)
     return True
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import subprocess
 import sys
@@ -140,3 +141,8 @@ def test_only_the_most_recent_logs_are_kept(tmp_path: Path, monkeypatch: pytest.
 def test_only_outage_test_files_are_exempt_from_the_retry_limit() -> None:
     assert not retries._is_outage("tests/contract/test_tables.py::test_outage")
     assert retries._is_outage("tests/integration/test_killed_gateways.py::test_x")
+
+
+def test_the_garbage_collector_runs_in_tests_and_skips_what_pytest_collected() -> None:
+    assert gc.isenabled()
+    assert gc.get_freeze_count() > 10_000

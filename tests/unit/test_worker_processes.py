@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import signal
 import socket
 import subprocess
@@ -51,6 +52,21 @@ def test_the_application_is_imported_before_workers_are_forked(method: str, shar
     assert _state_before_workers(method, shared) == [imported, imported, "MmapedValue"], (
         "the metrics' directory must be set before the import: else workers count in memory of their own"
     )
+
+
+def test_objects_of_a_block_without_collection_are_skipped_afterwards() -> None:
+    before = gc.get_freeze_count()
+    with worker_processes.collection_paused():
+        assert not gc.isenabled()
+        kept = [[number] for number in range(1000)]
+    assert gc.isenabled()
+    assert gc.get_freeze_count() >= before + len(kept)
+
+
+def test_the_collector_runs_again_after_an_error() -> None:
+    with pytest.raises(ZeroDivisionError), worker_processes.collection_paused():
+        1 / 0  # noqa: B018 - the error of the block
+    assert gc.isenabled()
 
 
 def test_importing_the_application_starts_no_thread_and_imports_no_large_optional_package() -> None:
