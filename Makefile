@@ -31,7 +31,7 @@ $(ENVIRONMENT): requirements/development.lock pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { \
 		echo "No virtual environment could be made; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
 	@echo "Installing the Python environment; about a minute the first time"
-	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --require-hashes --no-deps -r requirements/development.lock || { \
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-compile --require-hashes --no-deps -r requirements/development.lock || { \
 		echo "The Python packages could not be installed. Is the package index reachable? pip's own settings apply." >&2; exit 1; }
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation --no-index -e .
 	@rm -f $(VENV)/.installed-* && touch $@

@@ -18,6 +18,7 @@ from typing import Any
 import httpx
 
 from gateway.opa import explanation
+from lakegate.local.children import GO_RUNTIME
 from tests.support.policies.residual_styles import CALLERS, STYLES, Style, requests_of
 
 POLICIES = Path(__file__).parents[3] / "policies"
@@ -80,7 +81,7 @@ def running(
     process = subprocess.Popen(
         [str(binary), "run", "--server", f"--addr=127.0.0.1:{port}", "--log-level=error", *loaded],
         cwd=folder,
-        env={"PATH": os.environ["PATH"], "LAKEGATE_STYLE": "on", "LAKEGATE_OPA_REVISION": "1"},
+        env={"PATH": os.environ["PATH"], **GO_RUNTIME, "LAKEGATE_STYLE": "on", "LAKEGATE_OPA_REVISION": "1"},
     )
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=120, trust_env=False) as client:

@@ -35,7 +35,7 @@ from gateway.fga.relationships import to_wire
 from gateway.fga.wire import FgaTuple
 from gateway.iceberg.identifiers import Namespace
 from lakegate.local import account, ports, postgres, ready
-from lakegate.local.children import Children, ChildSpec, until_answering
+from lakegate.local.children import GO_RUNTIME, Children, ChildSpec, until_answering
 from tests.support.servers.openfga_program import openfga_program
 from tests.support.stack.world import Loop
 
@@ -98,6 +98,7 @@ async def _start(stack: AsyncExitStack, scratch: Path) -> Parts:
     await run_migrations(url)
     http, grpc = free_port(), free_port()  # chosen last: another process may take a port that is not bound yet
     environment = {
+        **GO_RUNTIME,
         "OPENFGA_HTTP_ADDR": f"127.0.0.1:{http}",
         "OPENFGA_GRPC_ADDR": f"127.0.0.1:{grpc}",
         "OPENFGA_AUTHN_METHOD": "preshared",

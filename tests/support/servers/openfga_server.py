@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from lakegate.local.children import GO_RUNTIME
 from tests.support.rows.parts import free_port
 from tests.support.servers.openfga_program import openfga_program
 
@@ -31,6 +32,7 @@ def openfga_in_memory() -> Iterator[str]:
     http, grpc = free_port(), free_port()
     environment = {
         "PATH": os.environ["PATH"],
+        **GO_RUNTIME,
         "OPENFGA_HTTP_ADDR": f"127.0.0.1:{http}",
         "OPENFGA_GRPC_ADDR": f"127.0.0.1:{grpc}",
         "OPENFGA_AUTHN_METHOD": "preshared",
