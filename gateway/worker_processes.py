@@ -92,7 +92,7 @@ def end_with_main_process() -> None:
 
     A worker that remains would keep the port, and no other process could replace or end it. One that is starting
     ignores SIGTERM. A main process that is stopped waits for its workers, so this ends no request then. Only Linux
-    supports this; elsewhere, and in a process that is no worker, the function does nothing.
+    supports this; elsewhere, and in a process that is not a worker, the function does nothing.
     """
     main = multiprocessing.parent_process()
     if main is None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Messages for values that a decoder rejects: the possible values, and required forms in words.
 
-The decoder states a regular expression, or only that the value is no member of an enumeration. Everything that prints
-its errors passes them through this module.
+The decoder states a regular expression, or only that the value is not a member of an enumeration. Everything that
+prints its errors passes them through this module.
 """
 
 from __future__ import annotations

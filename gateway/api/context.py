@@ -78,7 +78,7 @@ class Ctx:
         return instance
 
     async def verified_caller(self) -> VerifiedToken | None:
-        """Verify the token of the Authorization header; None without one. Raises 401 and 503."""
+        """Verify the token of the Authorization header; None if absent. Raises 401 and 503."""
         given = authorizations_of(self._request.scope)
         return await self.services.verify_caller(given, self._request.scope) if given else None
 

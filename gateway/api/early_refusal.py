@@ -36,6 +36,6 @@ def authorizations_of(scope: Scope) -> list[bytes]:
 
 
 def credential_of(scope: Scope) -> bytes | None:
-    """Return the value of the only Authorization header; None without one, or with several."""
+    """Return the value of the only Authorization header; None if there is not exactly one."""
     given = authorizations_of(scope)
     return given[0] if len(given) == 1 else None

@@ -49,7 +49,7 @@ def serve(
     """Create the route of an operation whose use case returns the body of the response.
 
     `use_case` is a method of a class whose constructor takes the kit. Its return annotation is the type of the body.
-    `replay` is as for `serves`. Raises TypeError as `serves`, and for a function that is no method.
+    `replay` is as for `serves`. Raises TypeError as `serves`, and for a function that is not a method.
     """
     handler = _handler(operation, use_case)
     return serves(operation, replay=replay)(handler)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write the present state of projects as a file that `lakegate apply` accepts and that changes nothing."""
+"""Write the current state of projects as a file that `lakegate apply` accepts and that changes nothing."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ KINDS: Mapping[Kind, Noun] = {each.kind: each for each in _below(CATALOG)}
 
 
 def read_all(texts: Mapping[str, str]) -> list[tuple[Source, Document]]:
-    """Return the documents of the files by name. Raises InvalidSource, also if there is no file."""
+    """Return the documents of the files by name. Raises InvalidSource, even if there is no file."""
     if not texts:
         raise InvalidSource("there is no file to apply. A directory needs files that end with .yaml or .yml.")
     sources = [read_source(name, text) for name, text in texts.items()]
@@ -52,7 +52,7 @@ def desired_state(documents: Sequence[tuple[Source, Document]], *, now: datetime
     """Return the state that the documents describe together.
 
     Grants that have expired at `now` are left out. With `rotate`, credentials of warehouses always differ from the
-    present ones. Raises InvalidSource.
+    current ones. Raises InvalidSource.
     """
     resources: dict[Address, Resource] = {}
     scopes: set[Scope] = set()
@@ -84,7 +84,7 @@ def _joined(source: Source, known: Resource | None, other: Resource) -> Resource
 def read_state(
     api: Api, wanted: State, *, containers: bool = False, refused: list[str] | None = None
 ) -> tuple[State, Located]:
-    """Return the present state of everything that `wanted` names, and the ids. Raises ApiError, Ambiguous and Inactive.
+    """Return the current state of everything that `wanted` names, and the ids. Raises ApiError, Ambiguous and Inactive.
 
     With `containers`, also the warehouses and namespaces that the lists of `wanted` leave out. With a list `refused`,
     grants and tags of objects that the caller may not read are left out and described there.
@@ -152,7 +152,7 @@ class Executor:
             yield change
 
     def _remove(self, change: Change) -> None:
-        """Remove a resource. One that another run has removed meanwhile is no error."""
+        """Remove a resource. One that another run has removed meanwhile is not an error."""
         try:
             KINDS[change.address.kind].remove(self._session, change.address)
         except ApiError as error:

@@ -32,7 +32,7 @@ class Ambiguous(ApplyError):
 class Collector:
     """The resources and complete lists of one document. `references` are named by it and described elsewhere.
 
-    Grants that have expired at `now` are left out. With `rotate`, stated credentials differ from the present ones.
+    Grants that have expired at `now` are left out. With `rotate`, stated credentials differ from the current ones.
     """
 
     def __init__(self, source: Source, *, now: datetime, rotate: bool = False) -> None:

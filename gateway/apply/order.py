@@ -162,14 +162,14 @@ def _loosens(change: Change) -> bool:
     """Return whether the change of a data policy is made last.
 
     A policy that applies to subjects only no longer restricts the members of a role that is going to be a subject. So
-    even a new definition waits for them: the present one restricts every reader until then.
+    even a new definition waits for them: the current one restricts every reader until then.
     """
     found = {each.name: each.after for each in change.fields}
     return found.get("applies-to") == AppliesTo.SUBJECTS or (len(found) == 1 and found.get("allow-append") is True)
 
 
 def _waits_for_tags(change: Change) -> bool:
-    """Return whether the present row filter may hide all rows until a tag is attached, so it must change before."""
+    """Return whether the current row filter may hide all rows until a tag is attached, so it must change before."""
     before = next((each.before for each in change.fields if each.name == "definition"), None)
     return isinstance(before, Mapping) and before.get("kind") == "row-filter" and _names_a_tag(before)
 

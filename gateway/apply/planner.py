@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute the changes that lead from the present state to the desired state. Pure: no request is sent."""
+"""Compute the changes that lead from the current state to the desired state. Pure: no request is sent."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class MissingObjects(ApplyError):
 
 
 def plan(desired: State, present: State, *, prune: bool = False, prune_containers: bool = False) -> Plan:
-    """Return the changes that make the present state agree with the desired one.
+    """Return the changes that make the current state agree with the desired one.
 
     Fields and resources that the file does not state stay. With `prune`, resources that are missing in a list of the
     file are removed. Warehouses and namespaces are removed only with `prune_containers` too. Raises MissingObjects.
@@ -95,7 +95,7 @@ def _field_changes(desired: Resource, present: Resource, *, prune: bool) -> tupl
 def _removals(
     desired: State, present: State, *, prune: bool, prune_containers: bool
 ) -> tuple[list[Address], list[Kept]]:
-    """Return (removed, kept) of the present resources that are missing in a complete list of the file.
+    """Return (removed, kept) of the current resources that are missing in a complete list of the file.
 
     What is below a removed resource goes with it. Only namespaces are listed there too, because the server removes
     none that contains another.

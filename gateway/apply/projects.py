@@ -87,7 +87,7 @@ class Roles(Noun):
         address = desired.address
         fields = {**session.present.resources[address].fields, **desired.fields}
         if "name" in changed or "description" in changed:
-            # A request without a description would remove the present one.
+            # A request without a description would remove the current one.
             body = {name: fields[name] for name in ("name", "description")}
             session.change("POST", address, "", self.body(session, address, body))
         if "provider-id" in changed or "source-id" in changed:
@@ -169,7 +169,7 @@ class Users(Noun):
         session.api.change("POST", f"{MANAGEMENT}/user", body)
 
     def update(self, session: Changing, desired: Resource, changed: Mapping[str, Any]) -> None:
-        """Change a user. A request without an email would remove the present one. Raises ApiError."""
+        """Change a user. A request without an email would remove the current one. Raises ApiError."""
         fields = {**session.present.resources[desired.address].fields, **desired.fields}
         session.change("PUT", desired.address, "", self._body(session, desired, fields))
 

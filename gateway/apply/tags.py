@@ -89,7 +89,7 @@ class Tags(Noun):
     def _extend(
         self, session: Changing, tag: Address, fields: Mapping[str, Any], added: Sequence[str], least: int = 0
     ) -> None:
-        """Send at least `least` updates with the added values. Without a description, one removes the present one."""
+        """Send at least `least` updates with the added values. Without a description, one removes the current one."""
         body = {name: fields[name] for name in ("name", "description", "scope") if fields.get(name) is not None}
         for start in range(0, max(len(added), least), _MOST_VALUES):
             values = list(added[start : start + _MOST_VALUES])

@@ -108,7 +108,7 @@ class Warehouses(Noun):
             raise IncompleteWarehouse(f"{change.address} does not exist, and its creation needs `storage`.")
         changes_storage = any(each.name.startswith(_STORAGE) for each in change.fields)
         has_credential = present is not None and present.fields.get("credential") is not None
-        # The request replaces both. Without a credential it would remove the present one.
+        # The request replaces both. Without a credential it would remove the current one.
         if changes_storage and has_credential and spec.credential is None:
             raise IncompleteWarehouse(
                 f"{change.address}: a change of `storage` needs `credential` too. They are stored together."

@@ -117,7 +117,7 @@ def apply(
 @click.option("--with-mappings", is_flag=True, help="Include the entries of mapping tables, which are personal data.")
 @at_a_gateway
 def export(project: str | None, with_mappings: bool, gateway: str | None, token: str | None) -> None:
-    """Print the present objects and grants as a file for `lakegate apply`. It contains no secrets."""
+    """Print the current objects and grants as a file for `lakegate apply`. It contains no secrets."""
     import yaml
 
     from gateway.apply.export import export as exported

@@ -35,7 +35,7 @@ def changes() -> None:
 @with_api(project=False)
 @click.option("--all", "all_", is_flag=True, help="Also list decided, used and lapsed tickets.")
 def list_changes(warehouse: UUID, api: Management, all_: bool) -> None:
-    """List the tickets that you requested or may decide about, the oldest first: a line for each.
+    """List the tickets that you requested or may decide about, oldest first: a line for each.
 
     The fields are separated by tabs: ticket, status, kind of change, object type, name, requester, end, reasons.
     """

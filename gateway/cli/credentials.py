@@ -94,7 +94,7 @@ def _text(name: str, report: ScopeReport, proof: ProofReport | None) -> str:
     "--user", help="Id `<provider>~<subject>` of a user that received the credential, lent its right, or is the engine."
 )
 def live_credentials(warehouse: str | None, table: str | None, user: str | None) -> None:
-    """List the live credentials, the oldest first: a line for each, with its fields separated by tabs.
+    """List the live credentials, oldest first: a line for each, with its fields separated by tabs.
 
     The fields are: time by which it has expired, user, engine or `-`, level, prefix, session name, table id, id. The
     name of a deleted table is unknown; give its id. The last line on standard error is the number of credentials.

@@ -186,7 +186,7 @@ def exempt(
 @click.argument("policy")
 @with_api()
 def history(policy: str, api: Management) -> None:
-    """List the versions of POLICY, the newest first: version, time, author and reason, separated by tabs."""
+    """List the versions of POLICY, newest first: version, time, author and reason, separated by tabs."""
     for each in api.pages(f"{policy_path(api, policy)}/version", "versions"):
         click.echo(line(each["version"], each["changed-at"], each["changed-by"], each.get("reason", "")))
 

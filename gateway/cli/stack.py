@@ -24,7 +24,7 @@ DATA = click.option(
 
 
 def _redirect_uris(context: click.Context, parameter: click.Parameter, uris: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the addresses. Raise BadParameter for one that no browser could return to (RFC 6749 section 3.1.2)."""
+    """Return the addresses. Raises BadParameter for one that no browser could return to (RFC 6749 section 3.1.2)."""
     for uri in uris:
         parts = urlsplit(uri)
         if parts.scheme not in ("http", "https") or not parts.hostname or "#" in uri:

@@ -96,7 +96,7 @@ def set_settings(
     """Change the given settings of WAREHOUSE (name or id). Others stay as they are.
 
     The values are those of a warehouse in a file of `lakegate apply`, in YAML. A credential refers to secrets:
-    `{env: LAKEGATE_APPLY_NAME}`, or `{file: PATH}` with --secrets-dir. It is stored again, also if it is the same.
+    `{env: LAKEGATE_APPLY_NAME}`, or `{file: PATH}` with --secrets-dir. It is stored again, even if it is the same.
     """
     from gateway.apply.kinds import Executor
     from gateway.apply.planner import plan
@@ -155,7 +155,7 @@ def _desired(present: Resource, stated: Mapping[str, str]) -> Resource:
     content = {"projects": [{"id": project, "name": project, "warehouses": [entry]}]}
     source = Source("the options", content, {})
     try:
-        # A stated credential is always stored again: the present one cannot be compared.
+        # A stated credential is always stored again: the current one cannot be compared.
         state = desired_state([(source, read_document(source))], now=datetime.now(UTC), rotate=True)
     except InvalidSource as error:
         raise InvalidSource(str(error).replace("projects[0].warehouses[0].", "--")) from None

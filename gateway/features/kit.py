@@ -113,9 +113,9 @@ class UseCases:
         self._page_size = kit.page_size
 
     def _page_of(self, request: Paged, read: Callable[[str], Place], *, most: int | None = None) -> Page[Place]:
-        """Return the page that a request asks for; `read` reads its token. `most` replaces the largest size of pages.
+        """Return the page that a request selects; `read` reads its token. `most` replaces the largest size of pages.
 
-        Raise InvalidPaginationToken.
+        Raises InvalidPaginationToken.
         """
         limit = self._page_size if most is None else most
         return Page(place_of(request.page_token, read), min(request.page_size or limit, limit))

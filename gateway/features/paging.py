@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of lists: their tokens, the page that a request asks for, and pages that hold only what the caller can see."""
+"""Pages of lists: their tokens, the page that a request selects, and pages that hold only what the caller can see."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ class Page(Generic[Place]):
 
 
 def place_of(token: str | None, read: Callable[[str], Place]) -> Place | None:
-    """Return the place that `read` finds in a page token, None without a token. Raise InvalidPaginationToken."""
+    """Return the place that `read` finds in a page token, None without a token. Raises InvalidPaginationToken."""
     return token_place(token, read) if token else None
 
 
 def token_place(token: str, read: Callable[[str], Place]) -> Place:
-    """Return the place that `read` finds in a page token. Raise InvalidPaginationToken, also for an empty token."""
+    """Return the place that `read` finds in a page token. Raises InvalidPaginationToken, also for an empty token."""
     try:
         return read(token)
     except (ValueError, OverflowError, OSError, msgspec.MsgspecError):

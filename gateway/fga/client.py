@@ -196,7 +196,7 @@ class FgaClient:
         context: Mapping[str, str],
         others: int,
     ) -> set[str]:
-        """Return those of `objects` that OpenFGA lists among the objects on which `user` has `relation`.
+        """Return the `objects` that OpenFGA lists among the objects on which `user` has `relation`.
 
         All `objects` must be of one type. The result can be incomplete, so the caller must check the other objects:
         OpenFGA ends a list at its deadline without an error. This method stops at an error in the stream, at its own
@@ -242,8 +242,8 @@ class FgaClient:
     async def write(self, writes: Sequence[FgaTuple] = (), deletes: Sequence[FgaTuple] = ()) -> None:
         """Write and delete tuples in one transaction of OpenFGA.
 
-        Writing an existing tuple and deleting an absent one are no errors. A key must not be in both lists, so a change
-        of a condition needs two calls. The request is never retried here.
+        Writing an existing tuple and deleting an absent one are not errors. A key must not be in both lists, so a
+        change of a condition needs two calls. The request is never retried here.
 
         Raises:
         - ValueError for more than 100 tuples;

@@ -6,8 +6,8 @@ object or on a container is one tuple. So PostgreSQL names the grants of the cal
 one of them and the membership in its role, and the model shows that they suffice. A confirmed grant of a role answers
 for all members of the role and for everything in the container.
 
-The rows only choose what OpenFGA is asked. Only a refusal about an object that the caller sees may come from the rows:
-without any grant that could give the relation, OpenFGA is not asked (`DecidingGrants.necessary`).
+The rows only choose which checks OpenFGA gets. Only a refusal about an object that the caller sees may come from the
+rows: without any grant that could give the relation, OpenFGA is not called (`DecidingGrants.necessary`).
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ class GrantCheckedRelationships:
     async def _choose(self, pending: Sequence[_Open], caller: _Caller, seen: Set[ObjectKey]) -> set[Question]:
         """Choose the checks for each question by the recorded grants.
 
-        Return the questions about `seen` objects that no grant can allow. For other objects OpenFGA is asked, so that
+        Return the questions about `seen` objects that no grant can allow. For other objects OpenFGA is called, so that
         an invisible object costs the same as an absent one.
         """
         keys: dict[TupleKey, None] = {}
@@ -281,7 +281,7 @@ class GrantCheckedRelationships:
     ) -> None:
         """Cache the `checks` that hold, and for a while those of `recorded` grants that do not hold.
 
-        A refusal decides nothing: the question itself is asked. One that no row suggested is not cached, so that the
+        A refusal decides nothing: the check itself is sent. One that no row suggested is not cached, so that the
         second request about an invisible object costs the same as one about an absent object.
         """
         moment = self._clock()
@@ -308,7 +308,7 @@ class GrantCheckedRelationships:
 def _caller(actor: Actor, questions: Sequence[Question], pin: Pin, model_id: str) -> _Caller | None:
     """Return the caller with the scopes of its cached checks; None if grants cannot answer the questions.
 
-    The scopes contain the revisions of the server and of the warehouse as read before OpenFGA was asked, so that a
+    The scopes contain the revisions of the server and of the warehouse as read before OpenFGA was called, so that a
     change that may revoke a grant or a membership ends them.
     """
     contained = [question for question in questions if question.inside]

@@ -4,7 +4,7 @@ from their parent.
 
 Policy authors can change the model, so the analysis uses the model that serves at the moment. It is conservative: a
 type has no reach if anything but a recorded grant can make its rows visible. Examples are a wildcard tuple, a relation
-that is no privilege, and an unknown edge. Lists of such a type check every row. Pure, except for reading the model.
+that is not a privilege, and an unknown edge. Lists of such a type check every row. Pure, except for reading the model.
 """
 
 from __future__ import annotations

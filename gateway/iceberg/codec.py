@@ -76,7 +76,7 @@ def canonical(data: bytes | msgspec.Raw, *, at: str = "$") -> Any:
 
 
 def canonical_object(data: bytes | msgspec.Raw, *, at: str = "$") -> dict[str, Any]:
-    """Decode like `canonical`. Raise `BadRequestException` also for a text that is not a JSON object."""
+    """Decode like `canonical`. Raises `BadRequestException` also for a text that is not a JSON object."""
     value = canonical(data, at=at)
     if not isinstance(value, dict):
         raise BadRequestException(f"Malformed request: expected an object at `{at}`")

@@ -59,7 +59,7 @@ def property_bytes(properties: Mapping[str, str]) -> int:
 
 
 def count_values(text: bytes) -> int:
-    """Return an upper bound of the number of values in a JSON text: commas and brackets, also those inside strings."""
+    """Return an upper bound of the number of values in a JSON text: commas and brackets, even inside strings."""
     return text.count(b",") + text.count(b"[") + text.count(b"{")
 
 

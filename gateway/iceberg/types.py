@@ -92,7 +92,7 @@ def _is_width(parameter: str) -> bool:
 def can_bind(transform: str, kind: Type) -> bool:
     """Return True if the Java library can build a spec with the transform for a source type.
 
-    It builds all specs of a table when it opens the table, also those that are not the default.
+    It builds all specs of a table when it opens the table, including those that are not the default.
     """
     if (name := type_name(transform)) == "identity":
         return type_name(kind) not in {"variant", "geometry", "geography"}

@@ -115,7 +115,7 @@ class EngineTokens:
             return found
 
     async def _exchange(self, form: Mapping[str, str]) -> Answer:
-        """Send a user's exchange to the gateway, with the engine's current token in place of an older one."""
+        """Send a user's exchange to the gateway, with the engine's current token instead of an older one."""
         own = (await self._token()).access_token
         sent = {name: value for name, value in form.items() if not name.startswith("actor_token")}
         try:

@@ -183,7 +183,7 @@ class ServiceAccounts:
         return await self._cached_tokens.verify(token)
 
     async def check(self) -> None:
-        """Check the API server by the review of a text that is no token. Raises `IdentityProviderUnavailable`."""
+        """Check the API server by the review of a text that is not a token. Raises `IdentityProviderUnavailable`."""
         await self._review("no-token", self._lane)
 
     async def _verify(self, token: str) -> VerifiedToken:
@@ -213,7 +213,7 @@ class ServiceAccounts:
         expires_at, not_before = numeric_date(claims, "exp"), numeric_date(claims, "nbf")
         if issuer == LEGACY_ISSUER:
             # The review of a legacy token has no audience, so the API server accepts its own one. A token with an
-            # audience is no legacy token: it would be accepted here although it is for the API server.
+            # audience is not a legacy token: it would be accepted here although it is for the API server.
             if "aud" in claims:
                 raise AuthenticationFailed("a token of this issuer must not have an audience (aud)", Refusal.AUDIENCE)
             return issuer, (), now + self._seconds if expires_at is None else expires_at

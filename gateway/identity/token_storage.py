@@ -119,7 +119,7 @@ class StoredLogin:
                 self._keyring.forget()
 
     def stored(self) -> Tokens | None:
-        """Return the stored tokens, or None without any that are readable. Raises KeyringError and OSError."""
+        """Return the stored tokens, or None if no tokens are readable. Raises KeyringError and OSError."""
         found = self._file.stored()
         return found if found is not None or self._keyring is None else self._keyring.stored()
 

@@ -163,7 +163,7 @@ def tags_of(definition: Definition) -> frozenset[str]:
 
 
 def with_tags(definition: Definition, refer: Callable[[str], str]) -> Definition:
-    """Return the definition with `refer` of each reference to a tag in place of the reference."""
+    """Return the definition with `refer` of each reference to a tag instead of the reference."""
     if not tags_of(definition):
         return definition
     referred: Definition = msgspec.convert(_referred(msgspec.to_builtins(definition), refer), Definition)
@@ -230,7 +230,7 @@ class DataPolicy(msgspec.Struct, frozen=True, kw_only=True):
     tag_ids: tuple[tuple[str, str], ...] = ()
 
     def with_tag_ids(self) -> DataPolicy:
-        """Return the policy with the ids of its tags in place of their names, where they are known."""
+        """Return the policy with the ids of its tags instead of their names, where they are known."""
         ids = dict(self.tag_ids)
         definition = with_tags(self.definition, lambda name: ids.get(fold(name), name))
         return msgspec.structs.replace(self, definition=definition)

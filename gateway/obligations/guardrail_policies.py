@@ -31,7 +31,7 @@ _test = msgspec.json.Decoder(Test)
 
 
 def policies_of(obligations: Obligations) -> tuple[BoundPolicy, ...]:
-    """Return the row filters and masks as policies in a fixed order; empty without any."""
+    """Return the row filters and masks as policies in a fixed order; empty if there are none."""
     definitions: list[Definition] = []
     for one in obligations:
         if isinstance(one, RowFilters):

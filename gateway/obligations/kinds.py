@@ -159,8 +159,8 @@ _StatedMask = Annotated[
 class RowFilters(_Texts):
     """Tests that every readable row satisfies, each as JSON of a `Test` of data policies.
 
-    The door binds them to the table of the decision (`guardrail_policies`). Where there is no such table, nothing can
-    enforce them, and all reads are refused.
+    The door binds them to the table of the decision (`guardrail_policies`). Where there is no such table, nothing
+    can enforce them, and all reads are refused.
     """
 
     rego: ClassVar[tuple[str, Any] | None] = ("row_filters", tuple[_StatedTest, ...])

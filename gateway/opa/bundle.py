@@ -61,7 +61,7 @@ class SigningKey:
         self.sign(b"{}")
 
     def sign(self, payload: bytes) -> str:
-        """Return a compact JSON web signature of `payload`. Raise InvalidSigningKey."""
+        """Return a compact JSON web signature of `payload`. Raises InvalidSigningKey."""
         try:
             key = self._imported()
             return jws.serialize_compact({"alg": self.algorithm}, payload, key, algorithms=[self.algorithm])
@@ -185,7 +185,7 @@ def _signatures(files: Mapping[str, bytes], key: SigningKey) -> bytes:
 
 
 def _archive(files: Mapping[str, bytes]) -> bytes:
-    """Return a compressed archive without modification times and owners. Raise InvalidPolicies for a path too long."""
+    """Return a compressed archive without modification times and owners. Raises InvalidPolicies for a path too long."""
     packed = io.BytesIO()
     with (
         gzip.GzipFile(fileobj=packed, mode="wb", filename="", mtime=0) as compressed,

@@ -272,7 +272,7 @@ def _decoded(body: bytes, kind: type[Answer]) -> Answer:
 
 
 def _failed_at(status: int, body: bytes) -> str | None:
-    """Return the error codes and positions of a failed policy evaluation; None if the response is no such failure.
+    """Return the error codes and positions of a failed policy evaluation; None if the response is not such a failure.
 
     The message of the error is left out, because it may quote the input.
     """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decide from OPA's explanation of a partial evaluation whether its result can be trusted.
 
-Partial evaluation is no proof by itself. It differs from a decision in these ways, and a decision is what counts:
+Partial evaluation is not a proof by itself. It differs from a decision in these ways, and a decision is what counts:
 
 - It treats an error of a built-in function as false. The explanation has such a failure only as a failed expression. A
   failure of a function that may raise an error is therefore not accepted. Rules of the package `gateway.residual`

@@ -23,7 +23,7 @@ _ENTRY = "gateway/main.rego"
 _SCHEMAS = "schemas/"
 _AUTHZ = "system/authz"
 _ADDED_PACKAGES = ("gateway.guardrails.", "gateway_test.guardrails.", "lakegate.", "lakegate_test.")
-#: The limit of one file. A larger one is no policy, and would be held in memory by every process.
+#: The limit of one file. A larger one is not a policy, and would be held in memory by every process.
 _LARGEST = 16 * 1024 * 1024
 
 
@@ -111,7 +111,7 @@ def package_of(file: str, content: bytes) -> str:
 
 
 def read_policies(source: Path) -> dict[str, bytes]:
-    """Return the content of all files below `source` by their path. Raise InvalidPolicies if OPA would ignore one."""
+    """Return the content of all files below `source` by their path. Raises InvalidPolicies if OPA would ignore one."""
     files = {}
     for file in sorted(source.rglob("*")):
         name = file.relative_to(source).as_posix()
@@ -147,7 +147,7 @@ def _content(file: Path) -> bytes:
 
 
 def _check_place(file: Path, name: str) -> None:
-    """Raise InvalidPolicies if a file of policy data would be another document, or if a file is no policy."""
+    """Raise InvalidPolicies if a file of policy data would be another document, or if a file is not a policy."""
     if file.name == _DATA:
         if not name.startswith("policy_data/") or name.count("/") < 2:
             raise InvalidPolicies(f"{file}: policy data must be in a file policy_data/<name>/data.json; move it there.")

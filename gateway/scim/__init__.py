@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PURE: the part of SCIM 2.0 (RFC 7643, RFC 7644) that identity providers use: bodies, filters and patches.
+"""The part of SCIM 2.0 (RFC 7643, RFC 7644) that identity providers use: bodies, filters and patches.
 
 The library `scim2-models` is not used. Version 0.12.3 was tried with the same bodies, in its request contexts.
 

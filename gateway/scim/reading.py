@@ -116,7 +116,7 @@ class User(Described, frozen=True, kw_only=True):
 
     @property
     def address(self) -> str | None:
-        """Return the email for display: the primary one, else that of type `work`, else the first; None without any."""
+        """Return the email for display: the primary one, else that of type `work`, else the first; None if absent."""
         best = sorted(self.emails, key=lambda each: (not each.primary, each.type != "work"))
         return best[0].value if best else None
 
@@ -124,7 +124,7 @@ class User(Described, frozen=True, kw_only=True):
 class Group(msgspec.Struct, frozen=True, kw_only=True):
     """Changes of a group.
 
-    `only`: all members of the group before `add` and `remove` apply; None keeps the present members. `add` and
+    `only`: all members of the group before `add` and `remove` apply; None keeps the current members. `add` and
     `remove` are disjoint. Members are ids of SCIM users in the spelling of `member_id`.
     """
 

@@ -55,7 +55,7 @@ class SecretStore(Protocol):
         ...
 
     async def get(self, id: UUID) -> bytes:
-        """Return the content of an id as it was written. Raise SecretUnreadable if there is none."""
+        """Return the content of an id as it was written. Raises SecretUnreadable if there is none."""
         ...
 
     async def delete(self, id: UUID) -> None:
@@ -82,7 +82,7 @@ class SecretStores:
         return iter(self._by_name.values())
 
     def named(self, name: str) -> SecretStore:
-        """Return the store of this name. Raise SecretStoreRefused if the settings configure none."""
+        """Return the store of this name. Raises SecretStoreRefused if the settings configure none."""
         store = self._by_name.get(name)
         if store is None:
             raise SecretStoreRefused(

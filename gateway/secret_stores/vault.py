@@ -56,7 +56,7 @@ class VaultSecrets:
         await self._run(lambda client: self._put(client, id, plain.decode()))
 
     async def get(self, id: UUID) -> bytes:
-        """Return the content of an id. Raise SecretUnreadable if there is none."""
+        """Return the content of an id. Raises SecretUnreadable if there is none."""
         found = await self._run(lambda client: self._get(client, id))
         if found is None:
             raise SecretUnreadable(f"Vault has no secret {self._path(id)} in the secrets engine {self._mount}")
@@ -69,7 +69,7 @@ class VaultSecrets:
     async def check(self) -> None:
         """Log in, and check that the secrets engine has version 2 and that the policy gives all needed rights.
 
-        Raise SecretStoreRefused with the reason in its message.
+        Raises SecretStoreRefused with the reason in its message.
         """
         try:
             await self._run(self._check)
@@ -99,7 +99,7 @@ class VaultSecrets:
             if self._get(client, id) != text:
                 raise
             return
-        # A redirect, which is not followed, is no error for hvac.
+        # A redirect, which is not followed, is not an error for hvac.
         if _nested(answer, "data", "version") is None:
             raise outage("the answer to a write is not Vault's")
 

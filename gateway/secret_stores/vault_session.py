@@ -82,7 +82,7 @@ class KubernetesLogin:
     token_file: str
 
     def __call__(self, client: hvac.Client) -> Any:
-        """Return Vault's answer to the login. Raise SecretStoreRefused if the file is unreadable."""
+        """Return Vault's answer to the login. Raises SecretStoreRefused if the file is unreadable."""
         return client.auth.kubernetes.login(self.role, self._token(), use_token=False, mount_point=self.mount)
 
     def secrets(self) -> tuple[str, ...]:
@@ -147,7 +147,7 @@ class VaultSession:
     def call(self, work: Callable[[hvac.Client], Answer]) -> Answer:
         """Return the result of `work`, which receives a client with a token. Log in again once if Vault answers 403.
 
-        Raise SecretStoreUnavailable for outages, SecretStoreRefused for a refused login, and the other errors of hvac
+        Raises SecretStoreUnavailable for outages, SecretStoreRefused for a refused login, and the other errors of hvac
         as they are.
         """
         from hvac import exceptions
@@ -259,7 +259,7 @@ class VaultSession:
         return _Token(auth["client_token"], auth.get("renewable") is True, started + lease * 2 / 3)
 
     def _guarded(self, send: Callable[[], Answer]) -> Answer:
-        """Return the result of `send`. Raise SecretStoreUnavailable if there was no answer, or one of an outage."""
+        """Return the result of `send`. Raises SecretStoreUnavailable if there was no answer, or one of an outage."""
         import requests
         from hvac import exceptions
 

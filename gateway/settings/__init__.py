@@ -3,8 +3,8 @@
 
 A setting is a variable ``LAKEGATE__NAME``; a double underscore nests (``LAKEGATE__OPENFGA__ENDPOINT``). A setting that
 exists in Lakekeeper has the same name after the prefix, so existing configurations need only the other prefix. A
-variable with the prefix ``LAKEGATE__`` that is no setting is refused, because a misspelt security setting must not be
-ignored.
+variable with the prefix ``LAKEGATE__`` that is not a setting is refused, because a misspelt security setting must not
+be ignored.
 
 Durations are ``500ms``, ``30s``, ``5m``, ``1h`` or plain seconds. Lists are separated by commas. Booleans are ``true``
 and ``false``.

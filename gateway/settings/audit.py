@@ -68,7 +68,7 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
         return timedelta(seconds=self.retention) if self.retention else None
 
     def key(self) -> bytes | None:
-        """Return the key of the chain, None without one."""
+        """Return the key of the chain, None if absent."""
         return self.seal_key.reveal().encode() if self.seal_key else None
 
     def problems(self) -> list[str]:

@@ -144,7 +144,7 @@ def _fields(struct: type[msgspec.Struct], path: tuple[str, ...] = ()) -> Iterato
 
 
 def _struct_of_each(hint: Any) -> type[msgspec.Struct] | None:
-    """Return the struct type of the values of a mapping by id; None if the type is no such mapping."""
+    """Return the struct type of the values of a mapping by id; None if the type is not such a mapping."""
     of_each = get_args(hint)[1:]
     is_mapping = get_origin(hint) is Mapping and isinstance(of_each[0], type)
     return of_each[0] if is_mapping and issubclass(of_each[0], msgspec.Struct) else None

@@ -57,7 +57,7 @@ class StoreSettings(SystemIdentities, frozen=True, kw_only=True):
         return tuple(name for name in names if name != "postgres")
 
     def require_secret_stores(self) -> None:
-        """Require what `lakegate secrets move` needs. Raise SettingsError with a line for each problem."""
+        """Require what `lakegate secrets move` needs. Raises SettingsError with a line for each problem."""
         self.require_encryption_key()
         if "kv2" in self.secret_store_names() and (problems := self.kv2.problems()):
             raise SettingsError("\n".join(problems))
@@ -66,7 +66,7 @@ class StoreSettings(SystemIdentities, frozen=True, kw_only=True):
         """Return the rules for the networks and directories that storage profiles may name.
 
         Raises:
-            SettingsError: an entry is no network in CIDR form, or no absolute and canonical path or location.
+            SettingsError: an entry is not a network in CIDR form, or no absolute and canonical path or location.
         """
         try:
             networks = parse_networks(self.storage_endpoint_networks)

@@ -41,7 +41,7 @@ class StorageSessionUnavailable(ShortTermCredentialError, code=503):
 
 
 class StorageAnswerMalformed(ShortTermCredentialError, code=400):
-    """The session endpoint is no session service, or its answer contains no usable session."""
+    """The session endpoint is not a session service, or its answer contains no usable session."""
 
 
 class StorageCheckFailed(CatalogError, code=400):

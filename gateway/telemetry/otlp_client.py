@@ -18,7 +18,7 @@ _LONGEST_RETRY_AFTER: Final = 300.0
 
 
 class CollectorUnavailable(Exception):
-    """The collector did not accept a request now. `retry_after` is its own proposal in seconds, None without one."""
+    """The collector did not accept a request now. `retry_after` is its own proposal in seconds, None if absent."""
 
     def __init__(self, reason: str, retry_after: float | None = None) -> None:
         super().__init__(reason)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PURE: removal of secrets from log events.
+"""Remove secrets from log events.
 
 No code may pass a secret to a log call. This module is a second protection for code that does so by mistake. It detects
 secrets by the names of fields and by patterns in text. In doubt it redacts.

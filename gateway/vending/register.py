@@ -51,7 +51,7 @@ def register_entry(
 
 
 def _holder(actor: Actor) -> tuple[str, UUID | None]:
-    """Return (user that receives the credential, role that the user assumed, None without one)."""
+    """Return (user that receives the credential, role that the user assumed, None if absent)."""
     if actor.asked_by is None:
         return actor.id, actor.assumed_role
     # Actor.as_owner: `<user>`, or `<user> as <role>`.

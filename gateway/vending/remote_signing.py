@@ -98,7 +98,7 @@ class RemoteSigner:
             just_before=key.just_before,
         )
         if isinstance(vended, NoCredentials):
-            # Never the own key in place of a session that failed.
+            # Never the own key instead of a session that failed.
             raise SignWithoutCredentials(f"No request is signed: {vended.reason}")
         return SignedRequest(signer.sign(profile, request, vended.temporary), vended.session_name)
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ask registered verifiers about a change before it is made."""
+"""Query registered verifiers about a change before it is made."""

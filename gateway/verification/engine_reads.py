@@ -133,7 +133,7 @@ async def _shown(
         url = page.get("nextUri")
         if url is None:
             return found
-        # Another server could answer in place of the engine.
+        # Another server could answer instead of the engine.
         if not url.startswith(f"{base}/"):
             raise ValueError("the engine's next page is at another address")
         answer = await session.get(url, headers=headers, allow_redirects=False)

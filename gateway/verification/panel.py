@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ask all verifiers that a change concerns, and join their verdicts.
+"""Query all verifiers that a change concerns, and join their verdicts.
 
 The strictest verdict wins: a rejection, then a verifier without a verdict that fails closed, then a pending verdict,
 then an approval. Reasons are sorted by the names of the verifiers, so the same verdicts give the same reasons.
@@ -61,7 +61,7 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
     """A verifier with its limits.
 
     `timeout` is in seconds and includes the time in which the question waits for others. A failure of the verifier is
-    no approval: a caller can cause a timeout. `warehouses` are ids; empty means all. `questions` is the number of
+    not approval: a caller can cause a timeout. `warehouses` are ids; empty means all. `questions` is the number of
     questions that the verifier receives at the same time. A commit with only `unaffected` updates is not judged.
     `configuration` returns a text that changes when the verifier's rules do.
     """
@@ -139,7 +139,7 @@ class Panel:
         return judgements
 
     async def verify(self, change: ProposedChange) -> Judgement:
-        """Ask all verifiers concurrently and return the strictest verdict. Raises no error of a verifier."""
+        """Query all verifiers concurrently and return the strictest verdict. Raises no error of a verifier."""
         asked = [state for state in self._seats if state.judges(change)]
         answers = await asyncio.gather(*(state.ask(change) for state in asked))
         rejected: list[str] = []

@@ -184,7 +184,7 @@ def catalog_properties(
     """Return a file `etc/catalog/….properties` without the properties of caches and statistics.
 
     ``catalog``: address of the catalog. ``endpoint``, ``region``: of the object store. ``token``: Trino's own token;
-    empty for the variable ``TOKEN``. ``renewal``: `RENEWING` in place of a token.
+    empty for the variable ``TOKEN``. ``renewal``: `RENEWING` instead of a token.
     """
     own = renewal or f"iceberg.rest-catalog.oauth2.token={token or f'${{ENV:{TOKEN}}}'}\n"
     text = _CATALOG.format(catalog=catalog, warehouse=warehouse, own=own)

@@ -83,7 +83,7 @@ class IdentityProvider:
         return [str(interpreter), "-I", "-u", str(Path(identity_provider_app.__file__).resolve())]
 
     def _people(self) -> dict[str, object]:
-        """Return the configuration of the users that are no programs, each with a password."""
+        """Return the configuration of the users that are not programs, each with a password."""
         people = {
             name: {"password": secret, "email": f"{name}@example.com"}
             for name, secret in self._secrets.clients.items()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Selection of loopback ports: fixed first choices, and free ports in place of those that are taken.
+"""Selection of loopback ports: fixed first choices, and free ports instead of those that are taken.
 
 All ports are below 32768, outside of the range that common systems use for outgoing connections. A port from "bind to
 0" is inside that range, where an outgoing connection can take it before the child binds it. Two stacks can still select

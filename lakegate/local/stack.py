@@ -150,7 +150,7 @@ class Stack:
 
 
 def _with_workers(child: Child) -> list[int]:
-    """Return the process id of a part; for the gateway also those of its worker processes."""
+    """Return the process id of a part; for the gateway including those of its worker processes."""
     if child.name != "gateway":
         return [child.pid]
     return [child.pid, *(worker.pid for worker in psutil.Process(child.pid).children(recursive=True))]

@@ -56,7 +56,7 @@ def walk(fields: tuple[iceberg.NestedField, ...]) -> Iterator[iceberg.NestedFiel
 def column(fields: tuple[iceberg.NestedField, ...], field_id: int, path: tuple[int, ...] = ()) -> Column | None:
     """Return the column of a field id, through structs only, or None.
 
-    Raise RestrictionNotSupported for a field inside of a list or map, which has several values in a row.
+    Raises RestrictionNotSupported for a field inside of a list or map, which has several values in a row.
     """
     for index, field in enumerate(fields):
         if field.field_id == field_id:
@@ -119,7 +119,7 @@ class BoundRestrictions:
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows of the batch that pass the filter, with masked columns. The schema stays the same.
 
-        Raise RestrictionNotSupported if the batch has other columns than the bound schema.
+        Raises RestrictionNotSupported if the batch has other columns than the bound schema.
         """
         if tuple(batch.schema.names) != self.names:
             raise RestrictionNotSupported("a record batch has other columns than the schema of the scan")
@@ -147,7 +147,7 @@ def bind(restrictions: ReadRestrictions, schema: Schema, schemas: Iterable[Schem
     """Return the restrictions for batches of `schema`. `salt` is random for each scan, with at least 16 bytes.
 
     A projection of a field that `schema` lacks and another of `schemas` has is ignored. The fields of the row filter
-    must be in `schema`; `filter_ids` returns them. Raise RestrictionNotSupported if a restriction cannot be applied.
+    must be in `schema`; `filter_ids` returns them. Raises RestrictionNotSupported if a restriction cannot be applied.
     """
     known = (schema, *schemas)
     _check(restrictions, known)

@@ -117,7 +117,7 @@ class RestrictedCatalog(RestCatalog):
     def load_restricted(self, identifier: str | tuple[str, ...], properties: Mapping[str, str]) -> RestrictedTable:
         """Return a table with its restrictions. `properties` of the file client precede those of the server.
 
-        Raise LoadFailed if the gateway refuses, and RestrictionNotSupported for restrictions that the reader cannot
+        Raises LoadFailed if the gateway refuses, and RestrictionNotSupported for restrictions that the reader cannot
         apply.
         """
         names = self._split_identifier_for_path(identifier)
@@ -139,7 +139,7 @@ class RestrictedCatalog(RestCatalog):
 
 
 def opened(name: str, **properties: str) -> RestrictedCatalog:
-    """Return a catalog. Raise LoadFailed if the gateway cannot be reached or refuses the configuration."""
+    """Return a catalog. Raises LoadFailed if the gateway cannot be reached or refuses the configuration."""
     try:
         return RestrictedCatalog(name, **properties)
     except (RESTError, NoSuchTableError, requests.RequestException, ValueError) as error:

@@ -44,7 +44,7 @@ class Projection(ArrowProjectionVisitor):
 
 
 def readable(tasks: Iterable[FileScanTask]) -> list[FileScanTask]:
-    """Return the files of a scan. Raise ReadFailed if PyArrow does not read the format of one of them."""
+    """Return the files of a scan. Raises ReadFailed if PyArrow does not read the format of one of them."""
     found = list(tasks)
     if others := sorted({each.file.file_format.value for each in found} - {"PARQUET", "ORC"}):
         raise ReadFailed(

@@ -61,7 +61,7 @@ _TABLE: Final = _masked_bytes()
 def mask(field: iceberg.NestedField, action: Action, salt: bytes) -> Mask:
     """Return the mask of a column. `salt` is random for each scan, with at least 16 bytes.
 
-    Raise RestrictionNotSupported if the action does not apply to the type, and for null in a required column.
+    Raises RestrictionNotSupported if the action does not apply to the type, and for null in a required column.
     """
     if action not in _OF_ALL_TYPES and not applies(action, str(field.field_type), required=field.required):
         raise RestrictionNotSupported(f"{action} of field {field.field_id} does not apply to {field.field_type}")
@@ -148,7 +148,7 @@ def show_last_4(values: Any) -> Any:
 def truncate(values: Any, unit: str) -> Any:
     """Set the parts below `unit` (`year`, `month`) to their least value. Time zones are UTC.
 
-    Raise RestrictionNotSupported if the result is outside of the type's range.
+    Raises RestrictionNotSupported if the result is outside of the type's range.
     """
     kind, raw = values.type, values
     if pa.types.is_timestamp(kind):
@@ -229,7 +229,7 @@ def _repeated(value: Any, kind: pa.DataType, length: int) -> Any:
 
 
 def fixed_value(kind: iceberg.IcebergType, field_id: int) -> object:
-    """Return the fixed value of a type, also for null. Raise RestrictionNotSupported if the type has none."""
+    """Return the fixed value of a type, also for null. Raises RestrictionNotSupported if the type has none."""
     if type(kind) in _FIXED:
         return _FIXED[type(kind)]
     match kind:

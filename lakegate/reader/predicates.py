@@ -62,7 +62,7 @@ _DECIMAL: Final = re.compile(r"decimal\(\d+,(\d+)\)")
 def scalar(literal: Literal, kind: iceberg.IcebergType) -> pa.Scalar:
     """Return the literal as a scalar that arrow compares with a column of the Iceberg type `kind`.
 
-    Raise RestrictionNotSupported if the literal has another type, or if it is not a value of the type.
+    Raises RestrictionNotSupported if the literal has another type, or if it is not a value of the type.
     """
     if literal.data_type is not None and not _comparable(literal.data_type, kind):
         raise RestrictionNotSupported(f"a literal of the row filter has another type than its column ({kind})")
@@ -165,7 +165,7 @@ class Column:
 def compiled(predicate: Predicate, column: Callable[[int], Column]) -> Test:
     """Return the test of a predicate. `column` returns the column of a field id.
 
-    Raise RestrictionNotSupported for a literal that is not of the column's type, and for a test that does not apply to
+    Raises RestrictionNotSupported for a literal that is not of the column's type, and for a test that does not apply to
     the type.
     """
     match predicate:

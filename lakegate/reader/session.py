@@ -79,7 +79,7 @@ class Reader:
     def table(self, identifier: str | tuple[str, ...]) -> RestrictedTable:
         """Load a table, for example `people.flights`. Each call exchanges the token anew.
 
-        Raise ExchangeFailed, LoadFailed, or RestrictionNotSupported.
+        Raises ExchangeFailed, LoadFailed, or RestrictionNotSupported.
         """
         token = self._token()
         catalog = opened("lakegate", uri=f"{self._base}/catalog", warehouse=self.warehouse, token=token)

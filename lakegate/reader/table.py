@@ -41,7 +41,7 @@ class RestrictedTable:
     ) -> None:
         """Check the restrictions against the schemas of the table. `location` is that of its metadata file.
 
-        Raise RestrictionNotSupported if one of them cannot be applied in full.
+        Raises RestrictionNotSupported if one of them cannot be applied in full.
         """
         self._metadata, self._io, self._restrictions, self._location = metadata, io, restrictions, location
         self._check(self.schema)
@@ -52,7 +52,7 @@ class RestrictedTable:
     def restricted_by(self, restrictions: ReadRestrictions, metadata_location: str) -> RestrictedTable:
         """Return the table with these restrictions, to read it as another principal would.
 
-        They belong to the schemas of the metadata file `metadata_location`. Raise ReadFailed if this table has
+        They belong to the schemas of the metadata file `metadata_location`. Raises ReadFailed if this table has
         restrictions of its own or another metadata file, and RestrictionNotSupported.
         """
         if self._restrictions != ReadRestrictions():
@@ -81,7 +81,7 @@ class RestrictedTable:
         """Return the rows as batches of arrow. Each scan has a new random salt for `sha-256-query-local`.
 
         `columns` are names of top-level columns; None means all. `row_filter` is an expression of PyIceberg, also as
-        text, and sees masked values. With `snapshot_id` the columns are those of the snapshot's schema. Raise
+        text, and sees masked values. With `snapshot_id` the columns are those of the snapshot's schema. Raises
         ValueError for arguments that do not fit the table, RestrictionNotSupported, and ReadFailed.
         """
         return self._plan(columns, row_filter, snapshot_id, limit)[1]

@@ -105,7 +105,7 @@ def canonical(predicate: Predicate) -> bytes:
 def all_of(*predicates: Predicate) -> Predicate:
     """Return the predicate that holds where all of them hold.
 
-    The result does not depend on the order or the number of repetitions of the operands, also if they are conjunctions.
+    The result does not depend on the order or the number of repetitions of the operands, even if they are conjunctions.
     """
     flat: dict[bytes, Predicate] = {}
     for each in predicates:

@@ -125,7 +125,7 @@ class ReadRestrictions:
 def decode(content: bytes | str) -> ReadRestrictions:
     """Return the restrictions of the JSON value of `read-restrictions`. An empty object restricts nothing.
 
-    Raise RestrictionNotSupported for JSON that is not valid, for an unknown member, action, predicate or value, for
+    Raises RestrictionNotSupported for JSON that is not valid, for an unknown member, action, predicate or value, for
     two projections of one field id, and for a column by name.
     """
     try:

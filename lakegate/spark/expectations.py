@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """State expectations of a dataset as data, count their violations, and record the results.
 
-An expectation of rows is a SQL condition that is true for a violation. Null is no violation, so a rule about a value
+An expectation of rows is a SQL condition that is true for a violation. Null is not a violation, so a rule about a value
 does not require that the value is present. All row expectations of a dataset are counted in one pass. A unique key is
 an expectation of the whole dataset, and takes a pass of its own.
 """

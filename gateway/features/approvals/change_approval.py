@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ask the verifiers about a change after its permit, before files are written or rows are changed.
+"""Query the verifiers about a change after its permit, before files are written or rows are changed.
 
-No database transaction, lock or place in the commit queue is held while verifiers are asked. A change that needs
+No database transaction, lock or place in the commit queue is held while verifiers are queried. A change that needs
 approval gets a ticket. The transaction of the approved change marks its ticket as used.
 """
 

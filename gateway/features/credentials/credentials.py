@@ -67,7 +67,7 @@ class NoCredentialsVended(ForbiddenException):
 class VendResult:
     """The configuration and credentials in the answer of a load or create. Both are empty if nothing may be vended.
 
-    `signing` is set if the client has its requests signed in place of credentials.
+    `signing` is set if the client has its requests signed instead of credentials.
     """
 
     config: dict[str, str]
@@ -118,7 +118,7 @@ class Credentials(UseCases):
                 connection,
                 operation.table_id,
                 namespace_id=namespace.id,
-                # The one about which the policies were asked.
+                # The one about which the policies decided.
                 name=operation.table,
                 staged_by=permit.actor.id,
             )

@@ -41,7 +41,7 @@ class SigningForbidden(ForbiddenException):
 
 
 class Signing(UseCases):
-    """The use case of signing one request, and the properties that make a client ask for it."""
+    """The use case of signing one request, and the properties that make a client request it."""
 
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
@@ -81,7 +81,7 @@ class Signing(UseCases):
                 connection,
                 operation.table_id,
                 namespace_id=namespace.id,
-                # The one about which the policies were asked.
+                # The one about which the policies decided.
                 name=operation.table,
                 staged_by=permit.actor.id,
             )

@@ -60,7 +60,7 @@ class StorageValidator(UseCases):
     def profile(self, raw: bytes) -> StorageProfile:
         """Return the decoded profile of a request.
 
-        Raise InvalidStorageProfile, StorageTypeNotSupported or InvalidLocation.
+        Raises InvalidStorageProfile, StorageTypeNotSupported or InvalidLocation.
         """
         return decode_profile(raw, rules=self._rules)
 

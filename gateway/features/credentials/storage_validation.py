@@ -165,7 +165,7 @@ class _Probe:
             await self._canary.prepare()
 
     async def _refused(self, stage: Callable[[], Awaitable[list[Finding]]]) -> None:
-        """Run a stage of the canary. Raise StorageCheckFailed unless the store refused every attempt."""
+        """Run a stage of the canary. Raises StorageCheckFailed unless the store refused every attempt."""
         before = len(self._canary.unclear)
         reached = await stage()
         if reached:

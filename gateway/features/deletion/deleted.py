@@ -66,7 +66,7 @@ class DeletedTables(UseCases):
         - AlreadyExistsException (409): another object has taken the name of a target.
         - The 404 of a target that was deleted permanently meanwhile.
         - NoSuchNamespaceException: the namespace of a target is being dropped.
-        - CommitFailedException (409): a target was dropped or changed after the verifiers were asked.
+        - CommitFailedException (409): a target was dropped or changed after the verifiers were queried.
         - The errors of `ChangeApproval.require`.
         """
         found = {ref: permit.tabular(ref) for ref in permit.operation.targets}

@@ -54,7 +54,7 @@ class EventDeliveries(UseCases):
         return EventSinkList(sinks=states)
 
     async def dead_letters(self, permit: Permit[ListEventDeadLetters]) -> EventDeadLetterList:
-        """Return a page of dead letters. Raise InvalidPaginationToken."""
+        """Return a page of dead letters. Raises InvalidPaginationToken."""
         operation = permit.operation
         page = self._page_of(operation, _position)
         after, after_sink = page.after or (0, "")
@@ -77,7 +77,7 @@ class EventDeliveries(UseCases):
         return EventDeadLetterList(dead_letters=shown, next_page_token=more)
 
     async def replay(self, permit: Permit[ReplayEvents]) -> None:
-        """Let stored events wait again. Raise EventSinkNotFound, and BadRequestException without a single start."""
+        """Let stored events wait again. Raises EventSinkNotFound, and BadRequestException without a single start."""
         request = permit.operation.request
         if (request.from_sequence is None) == (request.from_time is None):
             raise BadRequestException("Exactly one of from-sequence and from-time is required.")
@@ -86,7 +86,7 @@ class EventDeliveries(UseCases):
             await event_deliveries.replay(connection, names, sequence=request.from_sequence, time=request.from_time)
 
     async def retry(self, permit: Permit[RetryEventDeadLetters]) -> None:
-        """Let the dead letters of a sink wait again. Raise EventSinkNotFound."""
+        """Let the dead letters of a sink wait again. Raises EventSinkNotFound."""
         name = self._known(permit.operation.request.sink)
         async with self._database.change(permit) as connection:
             await event_deliveries.retry_dead_letters(connection, name)
@@ -99,7 +99,7 @@ class EventDeliveries(UseCases):
 
 
 def _position(token: str) -> tuple[int, str]:
-    """Return (sequence, sink) of the last dead letter on the page before. Raise InvalidPaginationToken."""
+    """Return (sequence, sink) of the last dead letter on the page before. Raises InvalidPaginationToken."""
     sequence, _, sink = token.partition(".")
     if not (sequence.isascii() and sequence.isdigit() and len(sequence) < 19) or "\0" in sink:
         raise InvalidPaginationToken("The page token is not one of this list. Begin again without a token.")

@@ -275,7 +275,7 @@ class Checks(UseCases):
     def _may_be_answered(permit: Permit[BatchCheck], check: Check) -> bool:
         """Return whether the caller may get an answer.
 
-        Raise CannotInspectPermissions. Raise the 404 of an absent object if `error-on-not-found` is set.
+        Raises CannotInspectPermissions. Raise the 404 of an absent object if `error-on-not-found` is set.
         """
         if permit.operation.delegated and check.principal is not None:
             hub = hub_of(check.on)

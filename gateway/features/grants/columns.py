@@ -29,7 +29,7 @@ _BY_ID: Final = re.compile(r"field-id:(0|[1-9][0-9]{0,9})", re.ASCII)
 async def columns_for(connection: Connection, operation: Operation, row: Resolved) -> Columns | None:
     """Return the columns of the table if the operation names a column, else None.
 
-    Raise ColumnNotFound if the schemas of the table cannot be read.
+    Raises ColumnNotFound if the schemas of the table cannot be read.
     """
     if not isinstance(operation, OfColumn) or not isinstance(row, ResolvedTable):
         return None
@@ -47,7 +47,7 @@ def object_of(operation: Operation, row: Resolved, columns: Columns | None, *, d
 
     `columns` is the result of `columns_for`. With `dropped`, a name that is not in the current schema may belong to a
     dropped column, and `field-id:<id>` names any column. Both serve for reading and revoking; new grants need a current
-    name. Raise ColumnNotFound; raise 400 for a nested field, and for a field id without `dropped`.
+    name. Raises ColumnNotFound; raise 400 for a nested field, and for a field id without `dropped`.
     """
     if columns is None or not isinstance(operation, OfColumn) or not isinstance(row, ResolvedTable):
         return row.key
@@ -55,7 +55,7 @@ def object_of(operation: Operation, row: Resolved, columns: Columns | None, *, d
 
 
 def known_columns(excerpt: Excerpt) -> Columns:
-    """Return the columns of a metadata excerpt. Raise ColumnNotFound if they cannot be determined."""
+    """Return the columns of a metadata excerpt. Raises ColumnNotFound if they cannot be determined."""
     try:
         return columns_of(excerpt.text)
     except RestrictionNotExpressible as unreadable:

@@ -48,7 +48,7 @@ class Delegates(UseCases):
         """Return the live grants that include the caller, on projects and warehouses that the caller sees.
 
         Further rows are read until the page is full. So neither the length of a page nor its token discloses a grant
-        that the caller does not see. Raise DecisionUnavailable during an outage.
+        that the caller does not see. Raises DecisionUnavailable during an outage.
         """
         operation = permit.operation
         page = self._page_of(operation, UUID)

@@ -25,7 +25,7 @@ LAST_END = datetime(9000, 1, 1, tzinfo=UTC)
 def parse_entries(entries: Iterable[AssignmentEntry]) -> tuple[Assignment, ...]:
     """Return the wire entries as assignments.
 
-    Raise InvalidGrantPrivilege, and 400 for an entry that does not name exactly one principal.
+    Raises InvalidGrantPrivilege, and 400 for an entry that does not name exactly one principal.
     """
     return tuple(
         Assignment(
@@ -54,7 +54,7 @@ def parse_grants(entries: Iterable[GrantWrite | GrantDelete]) -> tuple[Assignmen
 
 
 def _known_privilege(name: str) -> Privilege:
-    """Return the privilege with this name. Raise InvalidGrantPrivilege if no object type has it."""
+    """Return the privilege with this name. Raises InvalidGrantPrivilege if no object type has it."""
     try:
         return Privilege(name)
     except ValueError:
@@ -64,7 +64,7 @@ def _known_privilege(name: str) -> Privilege:
 
 
 def parse_privileges(kind: ObjectType, names: Iterable[str]) -> tuple[Privilege, ...]:
-    """Return the privileges that filter a list. Raise InvalidGrantPrivilege for one that the type lacks."""
+    """Return the privileges that filter a list. Raises InvalidGrantPrivilege for one that the type lacks."""
     return tuple(_privilege(kind, name) for name in dict.fromkeys(names))
 
 
@@ -78,7 +78,7 @@ def require_writable(
     """Validate a grant change and return (writes, deletes). Limits in `deletes` have no effect: clients send entries as
     they were listed.
 
-    `kind` is the type of the object that carries the grants, if that is a part of `on` (a column of a table). Raise
+    `kind` is the type of the object that carries the grants, if that is a part of `on` (a column of a table). Raises
     InvalidGrantPrivilege, SelfAssignment, InvalidGrantExpiry, TooManyEntries, and 400 for a grant that the request
     contains twice.
     """

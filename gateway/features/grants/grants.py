@@ -104,14 +104,14 @@ class Grants(UseCases):
     async def write(self, permit: Permit[WriteAssignments | WriteColumnAssignments]) -> None:
         """Grant and revoke in one transaction. Granting an existing assignment or revoking a missing one is an error.
 
-        Raise TupleAlreadyExists, TupleNotFound, GrantPrincipalUnknown, InvalidGrantExpiry, RoleMembershipCycle,
-        RoleMembershipDepthExceeded or LastServerAdmin: nothing was changed. Raise RevocationPending if a revocation is
+        Raises TupleAlreadyExists, TupleNotFound, GrantPrincipalUnknown, InvalidGrantExpiry, RoleMembershipCycle,
+        RoleMembershipDepthExceeded or LastServerAdmin: nothing was changed. Raises RevocationPending if a revocation is
         recorded but OpenFGA has not confirmed it yet.
         """
         await self._apply(permit, permit.operation, strict=True)
 
     async def change(self, permit: Permit[ChangeGrants | ChangeColumnGrants | ChangeRoleMembers]) -> None:
-        """Grant and revoke in one transaction. Entries that already hold are no error.
+        """Grant and revoke in one transaction. Entries that already hold are not an error.
 
         A grant that the caller gave before gets the new expiry and reason. Raise as `write` does, except
         TupleAlreadyExists and TupleNotFound, and AmbiguousColumn.

@@ -37,8 +37,8 @@ class ManagedAccess(UseCases):
     async def set(self, permit: Permit[SetManagedAccess]) -> None:
         """Set or clear the flag. Idempotent: a repeated request delivers the tuples again.
 
-        Setting it revokes rights, so the response waits until it is in force everywhere. Raise RevocationPending if the
-        change is recorded but OpenFGA has not confirmed it yet.
+        Setting it revokes rights, so the response waits until it is in force everywhere. Raises RevocationPending if
+        the change is recorded but OpenFGA has not confirmed it yet.
         """
         operation = permit.operation
         row = _row(permit.resolution, operation.on)

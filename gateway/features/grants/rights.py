@@ -117,7 +117,7 @@ class Rights(UseCases):
         }
 
     async def user_actions(self, permit: Permit[GetUserActions]) -> CatalogActionsAnswer:
-        """Return the allowed actions on a user record. Raise UserNotFound."""
+        """Return the allowed actions on a user record. Raises UserNotFound."""
         operation = permit.operation
         if permit.resolution.get(operation.user) is None:
             raise not_found(operation.user)

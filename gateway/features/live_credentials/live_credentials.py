@@ -98,7 +98,7 @@ class LiveCredentials(UseCases):
 
         None if the change revokes nothing that gives access to data, or if the caller may not list these credentials:
         the right to grant does not imply it. The value is also written to the audit log, unless there are none. The
-        revocation holds already, so a failure is no error here: the value is then `unknown`.
+        revocation holds already, so a failure is not an error here: the value is then `unknown`.
         """
         if not permit.operation.deletes:
             return None
@@ -174,7 +174,7 @@ class NotFound(Exception):
 async def find(
     database: Database, *, warehouse: str | None, table: str | None, user: str | None
 ) -> list[LiveCredential]:
-    """Return the live credentials, the oldest first. None selects all.
+    """Return the live credentials, oldest first. None selects all.
 
     `warehouse` is an id or a name. `table` is an id, or the dotted name of a table in the warehouse. Raises NotFound
     and DatabaseUnavailable.

@@ -52,8 +52,8 @@ class Representation:
     labels: bytes = b""
 
     def tag(self, now: datetime, expires_at: datetime | None) -> str:
-        """Return the ETag of this answer, issued at `now`. `expires_at` is the expiry of its credentials, None without
-        any.
+        """Return the ETag of this answer, issued at `now`. `expires_at` is the expiry of its credentials, None if
+        absent.
         """
         life = "-"
         if expires_at is not None:

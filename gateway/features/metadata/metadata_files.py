@@ -177,7 +177,7 @@ class MetadataFiles(UseCases):
 
 
 def own_files(location: Location, files: Iterable[str]) -> list[str]:
-    """Return those of the metadata files that lie in the table's or view's own location. The other files of a
+    """Return the metadata files that lie in the table's or view's own location. The other files of a
     registered object may belong to another owner and must not be deleted with it.
     """
     return [file for file in files if _lies_in(location, file)]

@@ -58,10 +58,10 @@ class NamespaceMoves(UseCases):
     async def move(self, permit: Permit[MoveNamespace]) -> MovedNamespace:
         """Move a namespace. Idempotent: a repeated move delivers the tuples again.
 
-        Raise StorageLayoutForbidsNamespaceMove, NamespaceCannotMoveIntoSelf, NamespaceDepthExceeded and the other 400
-        errors of names. Raise NamespaceActionForbidden if the caller's right to a new parent expires. Raise
-        AlreadyExistsException or NamespaceProtected. Raise NoSuchNamespaceException if the namespace or the parent was
-        dropped meanwhile. Raise RevocationPending if the move is recorded but OpenFGA has not confirmed it yet.
+        Raises StorageLayoutForbidsNamespaceMove, NamespaceCannotMoveIntoSelf, NamespaceDepthExceeded and the other 400
+        errors of names. Raises NamespaceActionForbidden if the caller's right to a new parent expires. Raises
+        AlreadyExistsException or NamespaceProtected. Raises NoSuchNamespaceException if the namespace or the parent was
+        dropped meanwhile. Raises RevocationPending if the move is recorded but OpenFGA has not confirmed it yet.
         """
         operation = permit.operation
         parent = permit.namespace(operation.parent) if isinstance(operation.parent, NamespaceRef) else None

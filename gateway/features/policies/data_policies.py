@@ -134,7 +134,7 @@ class DataPolicies(UseCases):
     """Create, list, change and delete the data policies of projects."""
 
     async def create(self, permit: Permit[CreateDataPolicy]) -> DataPolicyAnswer:
-        """Create a data policy that its creator owns. Raise DataPolicyNameAlreadyExists or DataPolicyInvalid."""
+        """Create a data policy that its creator owns. Raises DataPolicyNameAlreadyExists or DataPolicyInvalid."""
         request = permit.operation.request
         _require_valid(request.definition)
         project = permit.project(permit.operation.project)
@@ -181,7 +181,7 @@ class DataPolicies(UseCases):
             return _wire(row, await _tag_names(connection, [row]))
 
     async def versions(self, permit: Permit[ListDataPolicyVersions]) -> DataPolicyVersionList:
-        """Return the versions of a data policy, the newest first."""
+        """Return the versions of a data policy, newest first."""
         operation = permit.operation
         page = self._page_of(operation, number(9))
         async with self._database.read() as connection:
@@ -197,7 +197,7 @@ class DataPolicies(UseCases):
         """Write the next version of a data policy, which applies from the response on.
 
         The result states whether it restricts the caller where it is bound; nothing for a policy without bindings.
-        Raise DataPolicyNameAlreadyExists, DataPolicyVersionConflict or DataPolicyInvalid.
+        Raises DataPolicyNameAlreadyExists, DataPolicyVersionConflict or DataPolicyInvalid.
         """
         operation = permit.operation
         request, ref = operation.request, operation.policy
@@ -233,7 +233,7 @@ class DataPolicies(UseCases):
     async def delete(self, permit: Permit[DeleteDataPolicy]) -> None:
         """Delete a data policy with its bindings and the grants on it.
 
-        Raise DataPolicyBound for a bound policy without `force`. Raise RevocationPending if the deletion is recorded
+        Raises DataPolicyBound for a bound policy without `force`. Raises RevocationPending if the deletion is recorded
         but OpenFGA has not confirmed it yet.
         """
         operation = permit.operation
@@ -289,7 +289,7 @@ async def _tag_names(connection: Connection, rows: Sequence[AnyRow]) -> Mapping[
 
 
 def _wire(row: AnyRow, names: Mapping[str, str]) -> DataPolicyAnswer:
-    """Return a policy. `names` are the present names of its tags: a definition is shown with them, as it applies."""
+    """Return a policy. `names` are the current names of its tags: a definition is shown with them, as it applies."""
 
     def present(name: str) -> str:
         found = names.get(row.tag_ids.get(fold(name), ""), name)

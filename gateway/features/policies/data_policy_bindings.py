@@ -194,7 +194,7 @@ class DataPolicyBindings(UseCases):
             )
 
     async def alerts(self, permit: Permit[ListDataPolicyAlerts]) -> AlertList:
-        """Return the tables to which the policy could not be applied as written, the latest first."""
+        """Return the tables to which the policy could not be applied as written, latest first."""
         async with self._database.read() as connection:
             rows = await policy_alert_rows.alerts(connection, permit.operation.policy.policy_id)
         return AlertList(

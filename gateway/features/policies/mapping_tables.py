@@ -37,7 +37,7 @@ class MappingTables(UseCases):
     """Create, list and delete the mapping tables of projects, and change their entries."""
 
     async def create(self, permit: Permit[CreateMappingTable]) -> MappingTableAnswer:
-        """Create an empty mapping table. Raise MappingTableNameAlreadyExists."""
+        """Create an empty mapping table. Raises MappingTableNameAlreadyExists."""
         request = permit.operation.request
         project = permit.project(permit.operation.project)
         id = uuid7()
@@ -69,13 +69,13 @@ class MappingTables(UseCases):
         )
 
     async def get(self, permit: Permit[GetMappingTable]) -> MappingTableAnswer:
-        """Return one mapping table. Raise MappingTableNotFound."""
+        """Return one mapping table. Raises MappingTableNotFound."""
         operation = permit.operation
         async with self._database.read() as connection:
             return _wire(await _row(connection, operation.mapping_table_id, operation.project.project_id))
 
     async def delete(self, permit: Permit[DeleteMappingTable]) -> None:
-        """Delete a mapping table with its entries. Raise MappingTableNotFound."""
+        """Delete a mapping table with its entries. Raises MappingTableNotFound."""
         operation = permit.operation
         async with self._database.change(permit) as connection:
             row = await _row(connection, operation.mapping_table_id, operation.project.project_id, lock=True)
@@ -83,7 +83,7 @@ class MappingTables(UseCases):
             await touch(connection, project_id=row.project_id, warehouse_id=None)
 
     async def entries(self, permit: Permit[ListMappingEntries]) -> MappingEntryList:
-        """Return the principals with their values. Raise MappingTableNotFound."""
+        """Return the principals with their values. Raises MappingTableNotFound."""
         operation = permit.operation
         page = self._page_of(operation, principal)
         async with self._database.read() as connection:
@@ -97,7 +97,7 @@ class MappingTables(UseCases):
     async def change(self, permit: Permit[ChangeMappingEntries]) -> None:
         """Set and remove values in one transaction. They apply from the response on.
 
-        Raise MappingTableNotFound, GrantPrincipalUnknown, or 400 for a principal that is named twice.
+        Raises MappingTableNotFound, GrantPrincipalUnknown, or 400 for a principal that is named twice.
         """
         operation = permit.operation
         request = operation.request

@@ -58,7 +58,7 @@ def _described_user(id: str, row: AnyRow | None) -> DescribedMember:
 def roles_page(rows: Sequence[AnyRow], token: str | None, size: int) -> NamedRoleList:
     """Return a page of roles in the order of (name, id), starting after the place in the token.
 
-    The order is that of code points, whatever the collation of the database is. Raise InvalidPaginationToken.
+    The order is that of code points, whatever the collation of the database is. Raises InvalidPaginationToken.
     """
     place = place_of(token, _read_place)
     left = sorted((row for row in rows if place is None or _place(row) > place), key=_place)

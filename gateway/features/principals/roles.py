@@ -67,7 +67,7 @@ class Roles(UseCases):
     async def create(self, permit: Permit[CreateRole]) -> Role:
         """Create a role that its creator owns.
 
-        Raise RoleNameAlreadyExists, RoleSourceIdConflict, ReservedRoleProvider or RoleMembershipDepthExceeded.
+        Raises RoleNameAlreadyExists, RoleSourceIdConflict, ReservedRoleProvider or RoleMembershipDepthExceeded.
         """
         request = permit.operation.request
         _refuse_reserved(request.provider_id)
@@ -161,8 +161,8 @@ class Roles(UseCases):
     async def update_source(self, permit: Permit[UpdateRoleSourceSystem]) -> Role:
         """Change the provider and source of a role, so that another group of tokens maps to it.
 
-        Decisions that rest on the former group and have not taken effect yet are made again. Raise
-        RoleSourceIdConflict, ReservedRoleProvider or RoleSynchronized. Raise RoleActionForbidden if the role holds a
+        Decisions that rest on the former group and have not taken effect yet are made again. Raises
+        RoleSourceIdConflict, ReservedRoleProvider or RoleSynchronized. Raises RoleActionForbidden if the role holds a
         higher privilege that the caller may not grant, or if a data policy restricts the caller through the former
         group.
         """
@@ -190,8 +190,8 @@ class Roles(UseCases):
     async def delete(self, permit: Permit[DeleteRole]) -> None:
         """Delete a role, the grants on it and the grants to it. Return when all those rights are revoked everywhere.
 
-        Raise LastServerAdmin if only its members could administer the server. Raise RevocationPending if the deletion
-        is recorded but OpenFGA has not confirmed it yet. Raise RoleActionForbidden if a data policy restricts the
+        Raises LastServerAdmin if only its members could administer the server. Raises RevocationPending if the deletion
+        is recorded but OpenFGA has not confirmed it yet. Raises RoleActionForbidden if a data policy restricts the
         caller as a member of the role.
         """
         ref = permit.operation.role

@@ -80,7 +80,7 @@ class ScimGroups(UseCases):
         self._sources = ScimSources(kit.scim_subjects)
 
     async def list(self, permit: Permit[ListScimGroups]) -> ScimGroupList:
-        """Return the groups that match the filter. Raise InvalidFilter, or TooMany if they have too many members."""
+        """Return the groups that match the filter. Raises InvalidFilter, or TooMany if they have too many members."""
         operation = permit.operation
         provider = self._sources.provider_of(permit.actor)
         page = partial(scim_groups.page, provider_id=provider, project_id=_project(permit, operation.project))
@@ -93,7 +93,7 @@ class ScimGroups(UseCases):
         return listed(ScimGroupList, resources, total=groups.total, start=groups.start)
 
     async def get(self, permit: Permit[GetScimGroup]) -> ScimGroup:
-        """Return one group. Raise NoSuchResource."""
+        """Return one group. Raises NoSuchResource."""
         operation = permit.operation
         provider = self._sources.provider_of(permit.actor)
         project_id = _project(permit, operation.project)
@@ -103,7 +103,7 @@ class ScimGroups(UseCases):
     async def create(self, permit: Permit[CreateScimGroup]) -> ScimGroup:
         """Create a role with these members.
 
-        Raise NotUnique if the project has a role with this name or source. Raise InvalidValue for an unknown member.
+        Raises NotUnique if the project has a role with this name or source. Raises InvalidValue for an unknown member.
         """
         operation = permit.operation
         provider = self._sources.provider_of(permit.actor)
@@ -147,16 +147,16 @@ class ScimGroups(UseCases):
     async def patch(self, permit: Permit[PatchScimGroup]) -> None:
         """Apply all operations of a patch, or none. Return when removed members have lost the rights of the group.
 
-        Raise NoSuchResource, VersionChanged, NotUnique or LastServerAdmin. Raise InvalidValue for an unknown member.
-        Raise RoleActionForbidden for a new member of a role that holds a higher privilege. Raise RevocationPending if a
-        removal is recorded but OpenFGA has not confirmed it yet. A retry returns when the removal is in force.
+        Raises NoSuchResource, VersionChanged, NotUnique or LastServerAdmin. Raises InvalidValue for an unknown member.
+        Raises RoleActionForbidden for a new member of a role that holds a higher privilege. Raises RevocationPending if
+        a removal is recorded but OpenFGA has not confirmed it yet. A retry returns when the removal is in force.
         """
         await self._change(permit)
 
     async def delete(self, permit: Permit[DeleteScimGroup]) -> None:
         """Delete the role, the grants on it and the grants to it.
 
-        Raise NoSuchResource, VersionChanged or LastServerAdmin. Raise RevocationPending if OpenFGA has not confirmed
+        Raises NoSuchResource, VersionChanged or LastServerAdmin. Raises RevocationPending if OpenFGA has not confirmed
         the deletion yet. A retry raises NoSuchResource once OpenFGA has confirmed it.
         """
         operation = permit.operation
@@ -233,8 +233,8 @@ class ScimGroups(UseCases):
     ) -> None:
         """Update name and source where they differ.
 
-        Another group of tokens maps to a role with another source. Raise RoleActionForbidden if the role holds a higher
-        privilege that the caller may not grant, as `Roles.update_source` does.
+        Another group of tokens maps to a role with another source. Raises RoleActionForbidden if the role holds a
+        higher privilege that the caller may not grant, as `Roles.update_source` does.
         """
         name = group.display_name or row.name
         if name != row.name:
@@ -247,7 +247,7 @@ class ScimGroups(UseCases):
 
 
 def _project(permit: Permit[Any], ref: ProjectRef) -> str:
-    """Return the project id. Raise NoSuchResource if the project does not exist."""
+    """Return the project id. Raises NoSuchResource if the project does not exist."""
     if permit.resolution.get(ref) is None:
         raise NoSuchResource("The project of this provisioning token does not exist.")
     return ref.project_id
@@ -275,7 +275,7 @@ async def _read(connection: Connection, provider: str, project_id: str, id: UUID
 
 
 async def _inside(connection: Connection, ids: Sequence[UUID], *, limit: int | None = None) -> dict[UUID, list[AnyRow]]:
-    """Return {group id: members}. Raise TooMany above `limit` members in total: the list is complete or fails."""
+    """Return {group id: members}. Raises TooMany above `limit` members in total: the list is complete or fails."""
     found = await scim_groups.members(connection, ids, limit=limit)
     if found is None:
         raise TooMany(

@@ -39,7 +39,7 @@ class ScimSources:
     subjects: Mapping[str, str]
 
     def provider_of(self, actor: Actor) -> str:
-        """Return the provider that the caller manages users and groups for. Raise NotProvisioned."""
+        """Return the provider that the caller manages users and groups for. Raises NotProvisioned."""
         provider = managed_provider(actor)
         if provider not in self.subjects:
             raise NotProvisioned(
@@ -49,7 +49,7 @@ class ScimSources:
         return provider
 
     def user_id(self, provider: str, user: User) -> str:
-        """Return the gateway's id of a user. Raise InvalidValue if the identifying attribute is unusable."""
+        """Return the gateway's id of a user. Raises InvalidValue if the identifying attribute is unusable."""
         attribute = self.subjects[provider]
         subject = user.external_id if attribute == "externalId" else user.user_name
         if not subject or len(subject) > _MAX_SUBJECT or not is_valid_in_tuples(f"{provider}~{subject}"):
@@ -59,7 +59,7 @@ class ScimSources:
         return f"{provider}~{subject}"
 
     def require_same(self, provider: str, user: User, user_id: str) -> None:
-        """Raise Immutable if an active user would get another id. Raise InvalidValue as `user_id` does.
+        """Raise Immutable if an active user would get another id. Raises InvalidValue as `user_id` does.
 
         The id of an inactive user is not checked, because that user cannot sign in. Directories rename users when they
         deactivate them: Entra ID puts the object id before the names of deleted users, in the request that deactivates
@@ -96,7 +96,7 @@ class Found:
 async def found(
     permit: Permit[ListScimUsers | ListScimGroups], database: Database, known: frozenset[str], page: Page
 ) -> Found:
-    """Return the requested page. `known` lists the attributes that the filter may use. Raise InvalidFilter."""
+    """Return the requested page. `known` lists the attributes that the filter may use. Raises InvalidFilter."""
     operation = permit.operation
     conditions = _conditions(filters.parse(operation.filter, known))
     start = max(operation.start, 1)
@@ -111,7 +111,7 @@ async def found(
 def _conditions(found: Sequence[filters.Condition]) -> dict[str, Any] | None:
     """Return the conditions by attribute, with ids as UUIDs, or None if no row can match.
 
-    Raise InvalidFilter for two conditions on one attribute.
+    Raises InvalidFilter for two conditions on one attribute.
     """
     conditions: dict[str, Any] = {}
     for each in found:
@@ -164,7 +164,7 @@ async def finish_deletion(
 ) -> None:
     """Deliver the pending revocations of an earlier deletion, before its retry returns 404.
 
-    `left` returns these revocations for `subject`. The 404 thus means that OpenFGA has the deletion as well. Raise
+    `left` returns these revocations for `subject`. The 404 thus means that OpenFGA has the deletion as well. Raises
     RevocationPending.
     """
     async with database.read() as connection:

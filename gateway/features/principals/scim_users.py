@@ -67,18 +67,18 @@ class ScimUsers(UseCases):
         self._sources = ScimSources(kit.scim_subjects)
 
     async def describe(self, permit: Permit[Discovery]) -> None:
-        """Check that the caller's provider manages users here. Raise NotProvisioned if it does not."""
+        """Check that the caller's provider manages users here. Raises NotProvisioned if it does not."""
         self._sources.provider_of(permit.actor)
 
     async def list(self, permit: Permit[ListScimUsers]) -> ScimUserList:
-        """Return the users that match the filter. Raise InvalidFilter."""
+        """Return the users that match the filter. Raises InvalidFilter."""
         provider = self._sources.provider_of(permit.actor)
         page = partial(scim_users.page, provider_id=provider)
         some = await found(permit, self._database, filters.USERS, page)
         return listed(ScimUserList, [_user_resource(row) for row in some.rows], total=some.total, start=some.start)
 
     async def get(self, permit: Permit[GetScimUser]) -> ScimUser:
-        """Return one user. Raise NoSuchResource."""
+        """Return one user. Raises NoSuchResource."""
         provider = self._sources.provider_of(permit.actor)
         async with self._database.read() as connection:
             row = await scim_users.get(connection, provider, permit.operation.id)
@@ -89,7 +89,7 @@ class ScimUsers(UseCases):
     async def create(self, permit: Permit[CreateScimUser]) -> ScimUser:
         """Create a SCIM user. A gateway record with the same id, from an earlier sign-in, is updated.
 
-        Raise NotUnique or InvalidValue. Raise LastServerAdmin if the user is inactive and the only server
+        Raises NotUnique or InvalidValue. Raises LastServerAdmin if the user is inactive and the only server
         administrator.
         """
         provider = self._sources.provider_of(permit.actor)
@@ -123,16 +123,16 @@ class ScimUsers(UseCases):
     async def patch(self, permit: Permit[PatchScimUser]) -> ScimUser:
         """Apply all operations of a patch to a user, or none.
 
-        Raise NoSuchResource, VersionChanged, NotUnique, LastServerAdmin and the errors of patches. Raise Immutable for
-        another subject of an active user. Raise RevocationPending if a deactivation is recorded but OpenFGA has not
-        confirmed it yet; the door already rejects the user then.
+        Raises NoSuchResource, VersionChanged, NotUnique, LastServerAdmin and the errors of patches. Raises Immutable
+        for another subject of an active user. Raises RevocationPending if a deactivation is recorded but OpenFGA has
+        not confirmed it yet; the door already rejects the user then.
         """
         return await self._change(permit, lambda before: patched_user(before, permit.operation.patch))
 
     async def delete(self, permit: Permit[DeleteScimUser]) -> str:
         """Delete the record and every grant to the user. Return the gateway's id of the user.
 
-        Raise NoSuchResource, VersionChanged or LastServerAdmin. Raise RevocationPending if OpenFGA has not confirmed
+        Raises NoSuchResource, VersionChanged or LastServerAdmin. Raises RevocationPending if OpenFGA has not confirmed
         the deletion yet. A retry raises NoSuchResource once OpenFGA has confirmed it.
         """
         provider = self._sources.provider_of(permit.actor)
@@ -177,7 +177,7 @@ class ScimUsers(UseCases):
         return _user_resource(changed)
 
     async def _deliver_state(self, user: User, user_id: str, pending: Sequence[Pending]) -> None:
-        """Deliver the effects of an activation or deactivation. Raise RevocationPending."""
+        """Deliver the effects of an activation or deactivation. Raises RevocationPending."""
         if user.active:
             await self._delivery.deliver_or_defer(pending)
             return

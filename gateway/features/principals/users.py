@@ -55,7 +55,7 @@ class Users(UseCases):
     """Register, read, search, change and delete user records."""
 
     async def whoami(self, permit: Permit[WhoAmI]) -> WhoAmIAnswer:
-        """Return the caller's record. Raise UserNotFound if the caller is not registered yet."""
+        """Return the caller's record. Raises UserNotFound if the caller is not registered yet."""
         async with self._database.read() as connection:
             row = await users.get(connection, permit.actor.id)
         if row is None:
@@ -117,7 +117,7 @@ class Users(UseCases):
         return _wire(row_from(ResolvedUser, row)), created
 
     async def get(self, permit: Permit[GetUser]) -> User:
-        """Return one record. Raise UserNotFound."""
+        """Return one record. Raises UserNotFound."""
         row = permit.resolution.get(permit.operation.user)
         if not isinstance(row, ResolvedUser):
             raise UserNotFound(f"User does not exist: {permit.operation.user.user_id}")
@@ -136,7 +136,7 @@ class Users(UseCases):
         )
 
     async def update(self, permit: Permit[UpdateSelf | UpdateUser]) -> User:
-        """Change the name and type of a user, and the address of another user. Raise UserNotFound.
+        """Change the name and type of a user, and the address of another user. Raises UserNotFound.
 
         The caller's own address is the one that the identity provider verified. An address in the request is not
         stored.
@@ -163,11 +163,11 @@ class Users(UseCases):
     async def delete(self, permit: Permit[DeleteSelf | DeleteUser]) -> None:
         """Delete the record and every grant to the user. Return when all those rights are revoked everywhere.
 
-        A user that returns with the same id has no rights. A retry after an outage completes the deletion. Raise
-        UserNotFound if there is neither a record nor a pending cleanup. Raise LastServerAdmin for the last server
-        administrator. Raise UserSynchronized for a user that SCIM manages: without the record the gateway would forget
-        a deactivation, and later SCIM requests would not find the user. Raise UserRestricted if a subject of a data
-        policy deletes itself: it could return, and read without the policy by the groups in its token. Raise
+        A user that returns with the same id has no rights. A retry after an outage completes the deletion. Raises
+        UserNotFound if there is neither a record nor a pending cleanup. Raises LastServerAdmin for the last server
+        administrator. Raises UserSynchronized for a user that SCIM manages: without the record the gateway would forget
+        a deactivation, and later SCIM requests would not find the user. Raises UserRestricted if a subject of a data
+        policy deletes itself: it could return, and read without the policy by the groups in its token. Raises
         RevocationPending if the deletion is recorded but OpenFGA has not confirmed it yet.
         """
         ref = permit.operation.user

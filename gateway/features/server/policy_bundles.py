@@ -36,7 +36,7 @@ class PolicyBundles(UseCases):
         self._building = asyncio.Lock()
 
     async def bundle(self, permit: Permit[GetPolicyBundle]) -> PolicyBundle:
-        """Return the bundle that the request names. Raise PolicyBundleNotFound and PoliciesInvalid."""
+        """Return the bundle that the request names. Raises PolicyBundleNotFound and PoliciesInvalid."""
         try:
             name = BundleName(permit.operation.bundle)
         except ValueError:

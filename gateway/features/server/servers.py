@@ -61,7 +61,7 @@ class Servers(UseCases):
     async def bootstrap(self, permit: Permit[Bootstrap]) -> None:
         """Make the caller administrator or operator of the server, and administrator of a configured default project.
 
-        Raise TermsOfUseNotAccepted, CatalogAlreadyBootstrapped or BootstrapForbidden; nothing was changed then.
+        Raises TermsOfUseNotAccepted, CatalogAlreadyBootstrapped or BootstrapForbidden; nothing was changed then.
         """
         request = permit.operation.request
         if not request.accept_terms_of_use:

@@ -82,7 +82,7 @@ class Statistics(UseCases):
         )
 
     async def warehouse(self, permit: Permit[GetWarehouseStatistics]) -> WarehouseStatistics:
-        """Return hourly numbers of tables and views. Raise InvalidPaginationToken."""
+        """Return hourly numbers of tables and views. Raises InvalidPaginationToken."""
         operation = permit.operation
         page = self._page_of(operation, _hour)
         id = operation.warehouse.warehouse_id

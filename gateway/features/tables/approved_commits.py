@@ -28,7 +28,7 @@ Answer = TypeVar("Answer")
 
 
 class ApprovedStateChanged(Exception):
-    """Another commit changed the table or view after the verifiers were asked. Nothing was changed."""
+    """Another commit changed the table or view after the verifiers were queried. Nothing was changed."""
 
 
 async def commit_approved(
@@ -38,7 +38,7 @@ async def commit_approved(
     approve: Callable[[State], Awaitable[Approval]],
     commit: Callable[[State, Approval], Awaitable[Answer]],
 ) -> Answer:
-    """Ask the verifiers about the outcome on `state`, and commit it. After a lost race, do so on the state of then.
+    """Query the verifiers about the outcome on `state`, and commit it. After a lost race, do so on the state of then.
 
     `approve` is called outside of the commit queue, so that a slow verifier delays no other commit. `commit` raises
     ApprovedStateChanged if the state is another one. Raises CommitFailedException (409) if every attempt loses.
@@ -55,7 +55,7 @@ async def commit_approved(
 
 
 def require_same_state(approved: Sequence[Change], now: Sequence[Change]) -> None:
-    """Raise ApprovedStateChanged if a table has another metadata file than when the verifiers were asked."""
+    """Raise ApprovedStateChanged if a table has another metadata file than when the verifiers were queried."""
     if [each.previous for each in approved] != [each.previous for each in now]:
         raise ApprovedStateChanged
 
@@ -66,7 +66,7 @@ def actions_of(updates: Sequence[TableUpdate | ViewUpdate]) -> frozenset[str]:
 
 
 def kind_of(change: Change) -> ChangeKind:
-    """Return the kind of change that the verifiers are asked about."""
+    """Return the kind of change that the verifiers are queried about."""
     return ChangeKind.COMMIT if isinstance(change, TableChange) else ChangeKind.CREATE
 
 

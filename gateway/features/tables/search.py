@@ -34,7 +34,7 @@ class Search(UseCases):
 
         A caller that sees everything in the warehouse needs one check. Otherwise PostgreSQL ranks the objects that live
         grants can make visible, and OpenFGA confirms each. Further rows are read until enough are confirmed, so
-        invisible better matches do not shorten the result. Raise DecisionUnavailable during an outage.
+        invisible better matches do not shorten the result. Raises DecisionUnavailable during an outage.
         """
         operation = permit.operation
         all_seen = permit.holds(Can.LIST_EVERYTHING, operation.warehouse)

@@ -80,7 +80,7 @@ class TagAttachments(UseCases):
         former one.
 
         The result states whether a data policy that is bound to the tag restricts the caller.
-        Raise TagScopeNotAllowed, InvalidTagValue, ColumnNotFound or TagActionForbidden.
+        Raises TagScopeNotAllowed, InvalidTagValue, ColumnNotFound or TagActionForbidden.
         """
         operation = permit.operation
         admitted = permit.tag(operation.tag)
@@ -104,7 +104,7 @@ class TagAttachments(UseCases):
         return Stated(applied, await restricts_caller(permit, policies))
 
     async def detach(self, permit: Permit[Detaching]) -> None:
-        """Detach a tag. Idempotent. Raise ColumnNotFound or TagActionForbidden."""
+        """Detach a tag. Idempotent. Raises ColumnNotFound or TagActionForbidden."""
         admitted = permit.tag(permit.operation.tag)
         async with self._database.change(permit) as connection:
             target = await self._target(connection, permit)
@@ -151,7 +151,7 @@ class TagAttachments(UseCases):
         return TagList(tags=[_target_tag(each, inherited=rank[each.object_id] > 0) for each in nearest.values()])
 
     async def of_column(self, permit: Permit[ListTagsOfColumn]) -> TagList:
-        """Return the tags of one column. Raise ColumnNotFound."""
+        """Return the tags of one column. Raises ColumnNotFound."""
         operation = permit.operation
         table = permit.table(operation.on)
         async with self._database.read() as connection:
@@ -196,7 +196,7 @@ class TagAttachments(UseCases):
     async def suggest(self, permit: Permit[ListTagSuggestions]) -> TagSuggestionList:
         """Return tags that fit names and types of columns and that the columns do not carry yet.
 
-        Raise TagSuggestionsDisabled, or ColumnNotFound if the schemas of the table cannot be read.
+        Raises TagSuggestionsDisabled, or ColumnNotFound if the schemas of the table cannot be read.
         """
         if not self._suggests:
             raise TagSuggestionsDisabled(
@@ -224,7 +224,7 @@ class TagAttachments(UseCases):
     async def _target(self, connection: Connection, permit: Permit[Attaching | Detaching]) -> Target:
         """Return the object of a change and lock it against deletion.
 
-        Detaching accepts a dropped column too. Raise ColumnNotFound, or 404 if the object was dropped meanwhile.
+        Detaching accepts a dropped column too. Raises ColumnNotFound, or 404 if the object was dropped meanwhile.
         """
         operation = permit.operation
         row = _row(permit.resolution, operation.on)
@@ -246,7 +246,7 @@ def _row(resolution: Resolution, on: Ref | TableRef) -> Resolved:
 
 
 def _containers(row: Resolved) -> Sequence[str]:
-    """Return the ids of the containers from which an object inherits tags, the nearest first."""
+    """Return the ids of the containers from which an object inherits tags, nearest first."""
     warehouse = warehouse_of(row)
     above: tuple[UUID, ...] = ()
     if isinstance(row, ResolvedNamespace):

@@ -122,7 +122,7 @@ class Tags(UseCases):
     """Create, list, change and delete the tags of projects."""
 
     async def create(self, permit: Permit[CreateTag]) -> TagDefinition:
-        """Define a tag that its creator owns. Raise InvalidTagDefinition or TagNameAlreadyExists."""
+        """Define a tag that its creator owns. Raises InvalidTagDefinition or TagNameAlreadyExists."""
         request = permit.operation.request
         require_name(request.name)
         allowed = require_values(request.value_kind, request.allowed_values)
@@ -176,9 +176,9 @@ class Tags(UseCases):
     async def update(self, permit: Permit[UpdateTag]) -> TagDefinition:
         """Change the name and description, widen the scope, or add allowed values.
 
-        Data policies that name the tag keep meaning it. Raise InvalidTagDefinition, TagScopeNarrowed or
-        TagNameAlreadyExists. Raise TagDefinitionInUse for another name while a data policy that was written before the
-        tag was defined refers to the present one: it would not cover the tagged objects any more.
+        Data policies that name the tag keep meaning it. Raises InvalidTagDefinition, TagScopeNarrowed or
+        TagNameAlreadyExists. Raises TagDefinitionInUse for another name while a data policy that was written before the
+        tag was defined refers to the current one: it would not cover the tagged objects any more.
         """
         operation = permit.operation
         request = operation.request
@@ -214,7 +214,7 @@ class Tags(UseCases):
     async def delete(self, permit: Permit[DeleteTag]) -> None:
         """Delete a tag that is not in use, and the grants on it. Return when these are revoked everywhere.
 
-        Raise TagDefinitionInUse. Raise RevocationPending if the deletion is recorded but OpenFGA has not confirmed it
+        Raises TagDefinitionInUse. Raises RevocationPending if the deletion is recorded but OpenFGA has not confirmed it
         yet.
         """
         ref = permit.operation.tag

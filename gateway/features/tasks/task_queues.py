@@ -37,7 +37,7 @@ class TaskQueues(UseCases):
     """Configuration of the task queues of warehouses and projects."""
 
     async def get(self, permit: Permit[GetQueueConfig]) -> QueueConfig:
-        """Return the effective configuration of a queue in a warehouse. Raise QueueNotFound."""
+        """Return the effective configuration of a queue in a warehouse. Raises QueueNotFound."""
         operation = permit.operation
         queue = _of_warehouses(operation.queue)
         async with self._database.read() as connection:
@@ -45,7 +45,7 @@ class TaskQueues(UseCases):
         return _queue_config(queue, settings)
 
     async def set(self, permit: Permit[SetQueueConfig]) -> None:
-        """Replace the configuration of a queue in a warehouse. Raise QueueNotFound."""
+        """Replace the configuration of a queue in a warehouse. Raises QueueNotFound."""
         operation = permit.operation
         queue = _of_warehouses(operation.queue)
         _decoded(queue, operation.request.queue_config, PlainSettings)

@@ -72,7 +72,7 @@ def entity_ref(row: AnyRow) -> Kept | None:
 def filter_of(entity: EntityFilter, warehouse_id: UUID) -> tuple[str, UUID | None]:
     """Return (entity type, id) to filter task rows by. The id is None for tasks of the warehouse itself.
 
-    Raise BadRequestException for an entity of another warehouse.
+    Raises BadRequestException for an entity of another warehouse.
     """
     if entity.warehouse_id not in (None, warehouse_id):
         raise BadRequestException(

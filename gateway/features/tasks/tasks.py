@@ -79,7 +79,7 @@ class Tasks(UseCases):
         """Return the tasks of a warehouse that the caller may see.
 
         A caller with `can_get_all_tasks` sees all of them. Other callers see tasks of tables and views on which they
-        hold `can_get_tasks`. Pages are filled despite invisible tasks in between. Raise DecisionUnavailable during an
+        hold `can_get_tasks`. Pages are filled despite invisible tasks in between. Raises DecisionUnavailable during an
         outage.
         """
         operation = permit.operation
@@ -105,7 +105,7 @@ class Tasks(UseCases):
         return ProjectTaskList(tasks=[project_task(row) for row in rows], next_page_token=token)
 
     async def find_one(self, permit: Permit[FindTask]) -> GetTask:
-        """Return the operation that reads this task, for the door to decide. Raise TaskNotFound as `find` does."""
+        """Return the operation that reads this task, for the door to decide. Raises TaskNotFound as `find` does."""
         operation = permit.operation
         by_all = permit.holds(Can.GET_ALL_TASKS, operation.warehouse)
         ids = [operation.task_id]
@@ -120,7 +120,7 @@ class Tasks(UseCases):
         return GetTask(operation.warehouse, FoundTask(row.id, about), by_all, operation.attempts)
 
     async def get(self, permit: Permit[GetTask]) -> WarehouseTaskDetails:
-        """Return one task with its attempts. Raise TaskNotFound if it was deleted meanwhile."""
+        """Return one task with its attempts. Raises TaskNotFound if it was deleted meanwhile."""
         operation = permit.operation
         warehouse = permit.warehouse(operation.warehouse)
         async with self._database.read() as connection:
@@ -136,7 +136,7 @@ class Tasks(UseCases):
         )
 
     async def get_of_project(self, permit: Permit[GetProjectTask]) -> ProjectTaskDetails:
-        """Return one task of the project with its attempts. Raise TaskNotFound."""
+        """Return one task of the project with its attempts. Raises TaskNotFound."""
         operation = permit.operation
         async with self._database.read() as connection:
             found = await task_lists.get(connection, [operation.task_id], project_id=operation.project.project_id)
@@ -152,7 +152,7 @@ class Tasks(UseCases):
     async def find(self, permit: Permit[FindTasks]) -> ControlTasks:
         """Return the operation that controls these tasks, for the door to decide.
 
-        Raise TaskNotFound for a task that does not exist or that the caller may not see, so that the response does not
+        Raises TaskNotFound for a task that does not exist or that the caller may not see, so that the response does not
         reveal its object.
         """
         operation = permit.operation
@@ -177,8 +177,8 @@ class Tasks(UseCases):
     async def control(self, permit: Permit[ControlTasks]) -> None:
         """Apply the action to all of the tasks, or to none.
 
-        Raise TaskNotFound for a task that was deleted meanwhile. Raise TaskStateConflict if the action does not fit the
-        state of a task. Raise TaskAlreadyActive.
+        Raises TaskNotFound for a task that was deleted meanwhile. Raises TaskStateConflict if the action does not fit
+        the state of a task. Raises TaskAlreadyActive.
         """
         operation = permit.operation
         ids = [each.id for each in operation.tasks]

@@ -98,7 +98,7 @@ class DriftKeeper:
     async def verify(
         self, suspects: Sequence[TupleKey], unmapped: Sequence[StoredTuple] = (), *, quietly: bool = False
     ) -> list[Finding]:
-        """Return the confirmed findings among suspect keys and `unmapped` tuples, which are no keys of the gateway.
+        """Return the confirmed findings among suspect keys and `unmapped` tuples, which are not keys of the gateway.
 
         Unless `quietly`, the revisions of the affected objects have changed on return, and findings are logged and
         counted. Raises DecisionEngineUnavailable, DatabaseUnavailable and CommitUnknown.
@@ -144,7 +144,7 @@ class DriftKeeper:
             return findings
 
     async def _read(self, keys: Sequence[TupleKey]) -> dict[TupleKey, StoredTuple]:
-        """Return those of `keys` that are in OpenFGA. Each is a separate call: the API cannot read several."""
+        """Return the `keys` that are in OpenFGA. Each is a separate call: the API cannot read several."""
         slots = asyncio.Semaphore(_READS_AT_ONCE)
 
         async def one(key: TupleKey) -> tuple[TupleKey, StoredTuple | None]:
@@ -283,8 +283,10 @@ OUTAGES: Final = (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown)
 
 
 async def _may_be_adopted(connection: Connection, key: TupleKey) -> bool:
-    """Return True if the API could have created the grant: object and principal exist, and it is no role membership of
-    a role. Nested roles must not form a cycle, which cannot be decided from one tuple.
+    """Return True if the API could have created the grant.
+
+    Object and principal must exist. It must not be a role membership of a role: one
+    tuple does not show whether nested roles form a cycle.
     """
     if key.object.type is ObjectType.ROLE and key.subject.type is PrincipalType.ROLE:
         return False

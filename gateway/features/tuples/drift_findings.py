@@ -108,7 +108,7 @@ class Finding:
 def finding_of(
     key: TupleKey, stored: StoredTuple | None, is_desired: bool, expires_at: datetime | None, now: datetime
 ) -> Finding | None:
-    """Return the finding about a key, or None. `expires_at` is the grant's expiry in the rows, None without any."""
+    """Return the finding about a key, or None. `expires_at` is the grant's expiry in the rows, None if absent."""
     if stored is None:
         return Finding(Kind.MISSING, bare(key), key, None) if is_desired else None
     if is_desired:

@@ -203,7 +203,7 @@ class DriftWatch:
             return watch
         suspects, unmapped = await self._suspects(new)
         verified = await self._keeper.verify(suspects, unmapped)
-        # Expired tuples are no drift; the expiry loop deletes them.
+        # Expired tuples are not drift; the expiry loop deletes them.
         if findings := [each for each in verified if each.is_drift]:
             await self._keeper.repair(findings, task=TASK, run=new_run_id())
         newest = max(new, key=lambda change: change.timestamp)
@@ -214,7 +214,7 @@ class DriftWatch:
         return watch
 
     async def _suspects(self, changes: Sequence[Change]) -> tuple[list[TupleKey], list[StoredTuple]]:
-        """Return (keys that may differ from the rows, existing tuples that are no keys of the gateway).
+        """Return (keys that may differ from the rows, existing tuples that are not keys of the gateway).
 
         A key that changed once, to the state that the rows require, is correct. A key that changed several times is
         read, because the order of the feed is not the order of the writes.

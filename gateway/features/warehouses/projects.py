@@ -45,8 +45,8 @@ class Projects(UseCases):
     async def create(self, permit: Permit[CreateProject]) -> CreatedProject:
         """Create a project that its creator administers.
 
-        Raise ProjectNameAlreadyTaken. Raise ProjectIdNotFree while OpenFGA may still hold rights on an earlier project
-        with this id: their holders would have them on the new one.
+        Raises ProjectNameAlreadyTaken. Raises ProjectIdNotFree while OpenFGA may still hold rights on an earlier
+        project with this id: their holders would have them on the new one.
         """
         operation = permit.operation
         id = operation.project_id or str(uuid7())
@@ -67,7 +67,7 @@ class Projects(UseCases):
         return CreatedProject(project_id=id)
 
     async def rename(self, permit: Permit[RenameProject]) -> None:
-        """Rename a project. Raise ProjectNameAlreadyTaken."""
+        """Rename a project. Raises ProjectNameAlreadyTaken."""
         operation = permit.operation
         async with self._database.change(permit) as connection:
             try:
@@ -82,7 +82,8 @@ class Projects(UseCases):
     async def delete(self, permit: Permit[DeleteProject]) -> None:
         """Delete an empty project and every grant on it. Return when all those rights are revoked everywhere.
 
-        Raise ProjectNotEmpty. Raise RevocationPending if the deletion is recorded but OpenFGA has not confirmed it yet.
+        Raises ProjectNotEmpty. Raises RevocationPending if the deletion is recorded but OpenFGA has not confirmed it
+        yet.
         """
         ref = permit.operation.project
         async with self._database.change(permit) as connection:

@@ -65,7 +65,7 @@ class WarehouseChanges(UseCases):
         self._approve = ChangeApproval(kit).of_warehouse
 
     async def rename(self, permit: Permit[RenameWarehouse]) -> Warehouse:
-        """Rename a warehouse. Raise WarehouseNameAlreadyTaken."""
+        """Rename a warehouse. Raises WarehouseNameAlreadyTaken."""
         name = permit.operation.new_name
         use_approval = await self._approve(permit, permit.warehouse(permit.operation.warehouse))
         try:
@@ -93,7 +93,7 @@ class WarehouseChanges(UseCases):
         return ProtectionAnswer(protected=row.protected, updated_at=row.updated_at)
 
     async def set_managed_by(self, permit: Permit[SetWarehouseManagedBy]) -> Warehouse:
-        """Set `managed-by`. Raise InstanceAdminRequired."""
+        """Set `managed-by`. Raises InstanceAdminRequired."""
         if not permit.actor.instance_admin:
             raise InstanceAdminRequired(
                 "Only instance admins may set managed-by of a warehouse. The operator names them in the setting "
@@ -112,7 +112,7 @@ class WarehouseChanges(UseCases):
         return warehouse_answer(await self._change(permit, policy_loss=permit.operation.policy_loss))
 
     async def set_format_version_policy(self, permit: Permit[SetWarehouseFormatVersionPolicy]) -> Warehouse:
-        """Replace the allowed and default format versions. Raise DefaultFormatVersionNotAllowed.
+        """Replace the allowed and default format versions. Raises DefaultFormatVersionNotAllowed.
 
         They apply to tables that are created, registered or upgraded later. Existing tables stay unchanged.
         """
@@ -126,10 +126,10 @@ class WarehouseChanges(UseCases):
     async def delete(self, permit: Permit[DeleteWarehouse]) -> None:
         """Delete an empty warehouse and every grant on it. Return when all those rights are revoked everywhere.
 
-        Its storage stays unchanged. Raise WarehouseNotEmpty. Raise WarehouseProtected unless `force` is set. Raise
+        Its storage stays unchanged. Raises WarehouseNotEmpty. Raises WarehouseProtected unless `force` is set. Raises
         WarehouseHasUnfinishedTasks while files wait for removal, unless `abandon_files` is set. Abandoned files stay
         for good, and the audit record lists them; otherwise an unreachable store would make the warehouse undeletable.
-        Raise RevocationPending if the deletion is recorded but OpenFGA has not confirmed it yet.
+        Raises RevocationPending if the deletion is recorded but OpenFGA has not confirmed it yet.
         """
         operation = permit.operation
         resolved = permit.warehouse(operation.warehouse)

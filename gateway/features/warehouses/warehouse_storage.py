@@ -54,8 +54,8 @@ class WarehouseStorage(UseCases):
     async def update(self, permit: Permit[UpdateWarehouseStorage]) -> Warehouse:
         """Replace profile and credential.
 
-        Raise StorageProfileImmutable, StorageValidationFailed, or 400 for an invalid profile or credential; nothing was
-        changed then.
+        Raises StorageProfileImmutable, StorageValidationFailed, or 400 for an invalid profile or credential; nothing
+        was changed then.
         """
         ref, request = permit.operation.warehouse, permit.operation.request
         await self._require_manager(permit.actor, ref)
@@ -78,7 +78,7 @@ class WarehouseStorage(UseCases):
     async def update_credential(self, permit: Permit[UpdateWarehouseStorageCredential]) -> Warehouse:
         """Replace the credential.
 
-        Raise StorageValidationFailed, or 400 for an invalid credential; nothing was changed then.
+        Raises StorageValidationFailed, or 400 for an invalid credential; nothing was changed then.
         """
         ref = permit.operation.warehouse
         await self._require_manager(permit.actor, ref)

@@ -63,7 +63,7 @@ class AdlsSessions:
         return AdlsSas(token=token, expires_at=expiry.replace(microsecond=0))
 
     async def require_confined(self, profile: StorageProfile, temporary: TemporaryCredential) -> None:
-        """Do nothing: a signature is no identity, and no service makes another credential of it."""
+        """Do nothing: a signature is not an identity, and no service makes another credential of it."""
 
 
 def correlation_id(session_name: str) -> str:

@@ -151,7 +151,7 @@ class Delegation:
         # Only identities of machines: a developer's own login must not become that of the gateway.
         try:
             return azure.identity.WorkloadIdentityCredential(**limits)
-        except ValueError:  # this machine is no pod with a workload identity
+        except ValueError:  # this machine is not a pod with a workload identity
             return azure.identity.ManagedIdentityCredential(**limits)
 
     def _key(

@@ -47,13 +47,13 @@ HOST: Final = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)+", re.ASCII)
 
 
 def check_account(name: str) -> None:
-    """Refuse a name that is no storage account ("Storage account overview"). Raises `InvalidLocation`."""
+    """Refuse a name that is not a storage account ("Storage account overview"). Raises `InvalidLocation`."""
     if not _ACCOUNT.fullmatch(name):
         raise InvalidLocation(f"Storage account {shown(name)} must have 3 to 24 characters of a-z and 0-9")
 
 
 def check_filesystem(name: str) -> None:
-    """Refuse a name that is no container ("Naming and referencing containers, blobs, and metadata").
+    """Refuse a name that is not a container ("Naming and referencing containers, blobs, and metadata").
 
     Raises `InvalidLocation`.
     """

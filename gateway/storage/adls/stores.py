@@ -50,7 +50,7 @@ class AdlsStores(CachedStores[tuple[str, str, str], AzureStore]):
     """An LRU cache of clients by account, file system and credential.
 
     `token` makes tokens of a warehouse's credential. Profiles are checked against `rules` with every use. `endpoint` is
-    the operator's address of the blob service, with `{account}` in place of the account.
+    the operator's address of the blob service, with `{account}` instead of the account.
     """
 
     refused = _REFUSED

@@ -2,8 +2,8 @@
 """The credential access boundary of a downscoped token: the smallest document that allows one prefix and nothing else.
 
 It has one rule for the bucket (IAM documentation, "Credential Access Boundaries"). The condition is true for objects
-and folders below the prefix, and for lists whose prefix is below it. A request that is no list has no list prefix. Only
-buckets with a hierarchical namespace have folders; writing a file creates those that are missing.
+and folders below the prefix, and for lists whose prefix is below it. A request that is not a list has no list prefix.
+Only buckets with a hierarchical namespace have folders; writing a file creates those that are missing.
 """
 
 import json

@@ -35,7 +35,7 @@ _IPV4_LIKE: Final = re.compile(r"[0-9]+(\.[0-9]+){3}", re.ASCII)
 
 
 def check_bucket(name: str) -> None:
-    """Refuse a name that is no bucket name (Cloud Storage documentation, "About buckets", bucket names).
+    """Refuse a name that is not a bucket name (Cloud Storage documentation, "About buckets", bucket names).
 
     Raises `InvalidLocation` with the violated rule.
     """

@@ -179,7 +179,7 @@ def _list(client: Any, top: str, limit: int, deadline: Deadline) -> list[str]:
     try:
         for entry in client.list_status(top, True):
             deadline.check()
-            # A file in place of the directory is listed as itself.
+            # If the location is a file, the store lists the file itself.
             if not entry.isdir and entry.path.startswith(top + "/"):
                 found.append(entry.path.removeprefix("/"))
             if len(found) >= limit:

@@ -5,7 +5,7 @@ Locations have the form `hdfs://host[:port]/path`, or `hdfs://nameservice/path` 
 decode `%20` in a path, and neither does this module. The authority is compared exactly: the gateway cannot know that
 two spellings reach one name node.
 
-The locations of Hadoop's other file systems, such as `webhdfs://`, are no locations here. They reach the same files
+The locations of Hadoop's other file systems, such as `webhdfs://`, are not locations here. They reach the same files
 under another name, so their overlap would not be found.
 """
 

@@ -120,7 +120,7 @@ async def run_pipeline(
     report = tools.work_dir / f"{name}.json"
     report.unlink(missing_ok=True)
     log = logs / f"{name}.log"
-    log.unlink(missing_ok=True)  # lines of an earlier demonstration are no progress of this one
+    log.unlink(missing_ok=True)  # lines of an earlier demonstration are not progress of this one
     spec = ChildSpec(
         name=name,
         argv=[sys.executable, "-m", "lakegate.spark", "run", "--config", "-", "--report", str(report)],

@@ -261,7 +261,7 @@ class Hours:
         self._original: Any = None
 
     async def remember(self) -> None:
-        """Read the present hours, for `restore`."""
+        """Read the current hours, for `restore`."""
         self._original = (await self._request("GET")).json()["result"]
 
     async def close(self) -> None:

@@ -86,7 +86,7 @@ def evaluate(
 ) -> bool:
     """Return True if the policy allows `action` on the object `key`, or on the bucket if `key` is None.
 
-    `prefix` is the prefix of a list request, None without one. Raises `UnsupportedOssPolicy`.
+    `prefix` is the prefix of a list request, None if absent. Raises `UnsupportedOssPolicy`.
     """
     return _evaluate(_statements(policy), action, owner, bucket, key, prefix)
 
