@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measure the structure of the code: `make house` prints the figures, and `--write` puts them into ARCHITECTURE.md.
 
-Lines are measured in the tree, files of a change are counted in the tables of CONTRIBUTING.md, and the functions of a
-request and the minutes of the stages come from the records of the last runs in `.lakegate/tests/`.
+Lines are measured in the tree, files of a change in the commits of the worked examples of CONTRIBUTING.md. The
+functions of a request and the minutes of the stages come from the records of the last runs in `.lakegate/tests/`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import argparse
 import ast
 import io
 import json
-import re
+import subprocess
 import sys
 import tokenize
 from collections import defaultdict
@@ -58,12 +58,14 @@ SMALL: Mapping[str, str] = {
     "gateway/telemetry/worker_metrics.py": "metrics of the worker processes of a server",
 }
 
-#: The tables of CONTRIBUTING.md by their heading, with the limit for the files of `gateway/` that a change touches.
-CHANGES: Mapping[str, int] = {
-    "A new operation": 4,
-    "A new field of warehouses": 5,
-    "A new kind of obligation": 5,
-    "A new provider of storage": 6,
+#: The worked examples of CONTRIBUTING.md by the trailer of their commits, with the limits for the files of `gateway/`
+#: that such a change creates and changes.
+EXAMPLES: Mapping[str, tuple[int, int]] = {
+    "A new object type": (6, 6),
+    "A new operation": (1, 5),
+    "A new field of warehouses": (1, 4),
+    "A new kind of obligation": (1, 4),
+    "A new provider of storage": (6, 6),
 }
 
 
@@ -163,25 +165,34 @@ def too_short(root: Path = ROOT) -> list[str]:
     ]
 
 
-def files_of_changes(root: Path = ROOT) -> dict[str, list[str]]:
-    """Return the production files of each change in `CHANGES`, by its table in CONTRIBUTING.md.
+@dataclass(frozen=True)
+class Touched:
+    """The files of `gateway/` that the commit of a worked example creates and changes."""
 
-    A row counts if it names a file of `gateway/` that no generator writes, and if every such change needs it: rows
-    that say `only if` or `if it has`, another name for policies and a new class of use cases do not count.
-    """
-    text = (root / "CONTRIBUTING.md").read_text()
+    commit: str
+    new: Sequence[str]
+    changed: Sequence[str]
+
+
+def examples(root: Path = ROOT) -> dict[str, Touched]:
+    """Return the worked examples that the history of the checkout contains, by the trailer of their commits."""
     found = {}
-    for heading in CHANGES:
-        table = text.partition(f"### {heading}\n")[2].partition("\n### ")[0]
-        rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| ")]
-        found[heading] = [
-            file.group(1)
-            for step, *cells in rows[1:]
-            if cells and not re.search(r"only if|if it has|another name|a new use-case class|generated", step)
-            for file in [re.search(r"`(gateway/[^`]+)`", cells[0])]
-            if file
-        ]
+    for name in EXAMPLES:
+        shown = _git(
+            root, "log", "-1", "--format=%h", "--name-status", "--no-renames", f"--grep=^Worked-example: {name}$"
+        )
+        commit, *lines = shown.split("\n") if shown else [""]
+        touched = [line.split("\t") for line in lines if "\tgateway/" in line]
+        if commit:
+            new = [path for status, path in touched if status == "A"]
+            found[name] = Touched(commit, new, [path for status, path in touched if status != "A"])
     return found
+
+
+def _git(root: Path, *arguments: str) -> str:
+    """Return the output of a command of git, empty outside a checkout."""
+    done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def recorded(records: Path = RECORDS) -> dict[str, float]:
@@ -212,8 +223,10 @@ def tables(root: Path = ROOT, records: Path = RECORDS) -> str:
         cells = (each.files, each.total, each.code, each.prose, each.imports, each.blank)
         label = name if name.startswith("*") else f"`{name}`"
         lines.append(f"| {label} | " + " | ".join(f"{cell:,}" for cell in cells) + " |")
-    lines += ["", "| change | files in `gateway/` | limit |", "|---|--:|--:|"]
-    lines += [f"| {name} | {len(files)} | {CHANGES[name]} |" for name, files in files_of_changes(root).items()]
+    lines += ["", "| change | new files of `gateway/` | limit | changed files | limit |", "|---|--:|--:|--:|--:|"]
+    for name, touched in examples(root).items():
+        most_new, most_changed = EXAMPLES[name]
+        lines.append(f"| {name} | {len(touched.new)} | {most_new} | {len(touched.changed)} | {most_changed} |")
     if passed := frames(records):
         way = ", ".join(f"`{each}`" for each in passed)
         lines += ["", f"A load passes {len(passed)} functions from the socket to PostgreSQL: {way}."]
@@ -246,14 +259,15 @@ def faults(root: Path = ROOT) -> list[str]:
             for path in short - set(SMALL)
         ),
         *(f"{path} needs no reason in tests/house.py" for path in set(SMALL) - short),
-        *_changes_beyond(files_of_changes(root)),
+        *_examples_beyond(examples(root)),
     ]
 
 
-def _changes_beyond(found: Mapping[str, Sequence[str]]) -> Iterable[str]:
-    for name, files in found.items():
-        if not 0 < len(files) <= CHANGES[name]:
-            yield f"CONTRIBUTING.md, {name}: {len(files)} files of gateway/, and 1 to {CHANGES[name]} are expected"
+def _examples_beyond(found: Mapping[str, Touched]) -> Iterable[str]:
+    for name, each in found.items():
+        for word, files, most in zip(("creates", "changes"), (each.new, each.changed), EXAMPLES[name], strict=True):
+            if len(files) > most:
+                yield f"{name}: commit {each.commit} {word} {len(files)} files of gateway/, at most {most} are allowed"
 
 
 def main(arguments: Sequence[str]) -> int:

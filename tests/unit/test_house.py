@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,6 @@ def test_figures_in_architecture_md_equal_those_of_the_source_tree() -> None:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    (tmp_path / "CONTRIBUTING.md").write_text((house.ROOT / "CONTRIBUTING.md").read_text())
     for name, lines in {"api/roles": 20, "db/roles": 20, "db/alone": 20, "db/long": 401, "db/schema/one": 5}.items():
         file = tmp_path / "gateway" / f"{name}.py"
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -66,17 +66,30 @@ def test_short_module_without_a_reason_is_found(tree: Path) -> None:
     assert house.too_short(tree) == ["gateway/db/alone.py"]
 
 
-def test_change_that_touches_more_files_than_allowed_is_found(tree: Path) -> None:
-    page = tree / "CONTRIBUTING.md"
-    more = "".join(f"| step {number} | `gateway/db/step_{number}.py` |\n" for number in range(5))
-    page.write_text(page.read_text().replace("| its statements |", f"{more}| its statements |"))
-    assert any("A new operation" in fault for fault in house.faults(tree))
+def test_files_of_a_worked_example_are_counted_in_its_last_commit(tree: Path) -> None:
+    _commit(tree, "Add the example\n\nWorked-example: A new operation", {"gateway/one.py": "1", "gateway/two.py": "1"})
+    _commit(tree, "Add it again\n\nWorked-example: A new operation", {"gateway/three.py": "1", "gateway/one.py": "2"})
+    _commit(tree, "Speak of the Worked-example: A new operation", {"gateway/four.py": "1"})
+    found = house.examples(tree)["A new operation"]
+    assert (found.new, found.changed) == (["gateway/three.py"], ["gateway/one.py"])
 
 
-def test_rows_for_special_cases_do_not_count_as_files_of_a_change() -> None:
-    files = house.files_of_changes()["A new operation"]
-    assert "gateway/access/operations/<noun>.py" in files
-    assert "gateway/access/nouns/cards.py" not in files
+def test_worked_example_that_touches_more_files_than_allowed_is_found(tree: Path) -> None:
+    files = {f"gateway/step_{number}.py": "1" for number in range(2)}
+    _commit(tree, "Add the example\n\nWorked-example: A new operation", files)
+    assert any("A new operation" in fault and "creates 2 files" in fault for fault in house.faults(tree))
+
+
+def test_tree_outside_a_checkout_has_no_worked_examples(tree: Path) -> None:
+    assert house.examples(tree) == {}
+
+
+def _commit(tree: Path, message: str, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (tree / name).write_text(text)
+    who = ("-c", "user.name=house", "-c", "user.email=house@localhost")
+    for command in (["init", "-q"], ["add", *files], [*who, "commit", "-q", "-m", message]):
+        subprocess.run(["git", "-C", str(tree), *command], check=True)
 
 
 def test_minutes_and_functions_are_read_from_the_records_of_runs(tmp_path: Path) -> None:
