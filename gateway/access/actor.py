@@ -78,7 +78,7 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     def as_owner(self, owner: str) -> Actor:
         """Return the owner of a view as the caller below it.
 
-        It keeps the project limits and the engine of the present caller, and its id in `asked_by`.
+        It keeps the project limits and the engine of the current caller, and its id in `asked_by`.
         """
         return Actor(
             kind=ActorKind.USER,

@@ -172,7 +172,7 @@ class RevocationPending(CatalogError, code=503):
 
 @contextmanager
 def pending_during_outage(message: str) -> Iterator[None]:
-    """Context manager. Raise RevocationPending for an outage; the recorded revocation is delivered later."""
+    """Context manager. Raises RevocationPending for an outage; the recorded revocation is delivered later."""
     try:
         yield
     except (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown) as outage:

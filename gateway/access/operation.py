@@ -73,7 +73,7 @@ class PublicAudience:
 class Operation:
     """An action that the door decides. Concrete classes derive from one of the kinds below.
 
-    A class with `abstract=True` is no operation: it has the common parts of several (`families.py`).
+    A class with `abstract=True` is not an operation: it has the common parts of several (`families.py`).
     """
 
     durability: ClassVar[Durability] = Durability.BUFFERED

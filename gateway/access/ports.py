@@ -96,7 +96,7 @@ class Resolver(Protocol):
         ...
 
     async def subjects_by_group(self, policy_ids: Sequence[str], provider: str) -> frozenset[str]:
-        """Return those data policies whose subjects include a role that groups of this provider can give."""
+        """Return the data policies whose subjects include a role that groups of this provider can give."""
         ...
 
     async def grant_expiries(self, caller: Actor, *, after: datetime, until: datetime) -> Sequence[datetime]:
@@ -123,7 +123,7 @@ class GrantRows(Protocol):
     """Reads the recorded grants, on the primary database."""
 
     async def recorded(self, keys: Sequence[TupleKey]) -> Set[TupleKey]:
-        """Return those of `keys` that the rows require now, by one read.
+        """Return the `keys` that the rows require now, by one read.
 
         The rows only select checks: OpenFGA decides whether a grant holds. Raises DatabaseUnavailable.
         """

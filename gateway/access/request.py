@@ -38,7 +38,7 @@ class Path:
 class Query:
     """A query parameter: a text, `true` or `false` for a bool, and for a tuple several values or one with commas.
 
-    A number is at most `max_value`. `parse` converts all given values to the value of the field, in place of the type.
+    A number is at most `max_value`. `parse` converts all given values to the value of the field, instead of the type.
     """
 
     name: str

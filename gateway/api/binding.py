@@ -58,7 +58,7 @@ def client_manages_storage(header: str | None) -> bool:
 
 
 def prefers_signing(header: str | None) -> bool:
-    """Return True if the client asks for signed requests and not for credentials.
+    """Return True if the client requests signed requests and not for credentials.
 
     Without the header, and if it names both, credentials are vended by warehouses that can, as in Lakekeeper.
     """

@@ -41,7 +41,7 @@ KINDS: Mapping[Kind, Noun] = {each.kind: each for each in _below(CATALOG)}
 
 
 def read_all(texts: Mapping[str, str]) -> list[tuple[Source, Document]]:
-    """Return the documents of the files by name. Raises InvalidSource, even if there is no file."""
+    """Return the documents of the files by name. Raises InvalidSource, for example if there is no file."""
     if not texts:
         raise InvalidSource("there is no file to apply. A directory needs files that end with .yaml or .yml.")
     sources = [read_source(name, text) for name, text in texts.items()]

@@ -72,7 +72,7 @@ class BufferedAudit:
         self._writer = asyncio.create_task(self._run(), name="audit")
 
     async def stop(self) -> None:
-        """Write the buffered records and stop. Raise AuditUnavailable if some could not be written."""
+        """Write the buffered records and stop. Raises AuditUnavailable if some could not be written."""
         self._closing = True
         self._wake.set()
         if self._alarm is not None:
@@ -86,7 +86,7 @@ class BufferedAudit:
     def buffer(self, record: AuditRecord) -> None:
         """Queue a record for the next batch.
 
-        Raise AuditUnavailable if the buffer is full or the sink is closed, and AuditShareFull if the principal's share
+        Raises AuditUnavailable if the buffer is full or the sink is closed, and AuditShareFull if the principal's share
         of the buffer is full.
         """
         if self._closing or len(self._buffered) + len(self._refused) >= self._capacity:
@@ -106,7 +106,7 @@ class BufferedAudit:
     async def commit(self, record: AuditRecord, issued: IssuedCredential | None = None) -> None:
         """Return when the record and the register entry `issued` are durable.
 
-        Raise AuditUnavailable if they are not durable within `commit_timeout`.
+        Raises AuditUnavailable if they are not durable within `commit_timeout`.
         """
         if self._closing or len(self._committing) >= self._capacity:
             raise AuditUnavailable("the audit log cannot accept more records")

@@ -81,7 +81,7 @@ class Evaluation:
                 self._on.setdefault((held.relation, held.object), []).append(held.user)
         self._known: dict[_Node, bool] = {}
         self._path: dict[_Node, int] = {}
-        # The lowest depth at which a check within the present one recurred.
+        # The lowest depth at which a check within the current one recurred.
         self._recurred: float = math.inf
 
     def holds(self, relation: str, object: str) -> bool:

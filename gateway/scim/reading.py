@@ -36,7 +36,7 @@ def identifying(value: object, attribute: str, *, longest: int = MAX_TEXT) -> st
 
 
 def describing(value: object, attribute: str) -> str | None:
-    """Return text for display, cleaned and shortened; None if nothing remains. Raises InvalidValue if it is no text."""
+    """Return text for display, cleaned and shortened; None if nothing remains. Raises InvalidValue for another type."""
     if value is None:
         return None
     if not isinstance(value, str):

@@ -144,7 +144,7 @@ class Tracer:
 
         from gateway.telemetry.span_encoding import SpanEncoding
 
-        # It would log the text of each malformed `tracestate`, which anybody can send.
+        # It would log the text of each malformed `tracestate`, which any client can send.
         logging.getLogger("opentelemetry.trace.span").setLevel(logging.CRITICAL)
         self._context_of = trace.get_current_span
         self._propagator = TraceContextTextMapPropagator()

@@ -42,7 +42,7 @@ _NOT_ALLOWED: Final = re.compile(r"[^A-Za-z0-9_+=,.@-]+")
 class SessionIdentity:
     """The principal of a credential.
 
-    `principal` is the full id (`<idp>~<subject>`), `role` the id of the assumed role, None without one. `readable` may
+    `principal` is the full id (`<idp>~<subject>`), `role` the id of the assumed role, None if absent. `readable` may
     be a user name. It is part of the name but not of the digest, because users can choose and change it. `context` is a
     digest of everything else on which the answer depends (groups, obligations); only the cache uses it.
     """

@@ -53,7 +53,7 @@ class Rejected(msgspec.Struct, frozen=True, tag=True):
 
 
 class Pending(msgspec.Struct, frozen=True, tag=True):
-    """Hold the change until somebody approves it."""
+    """Hold the change until an approver allows it."""
 
     reasons: tuple[str, ...]
 

@@ -63,7 +63,7 @@ def seal(
 ) -> Block:
     """Return the block of these records that follows the block `after`.
 
-    `key` turns the block's digest into an HMAC. Raise ValueError if there are no records.
+    `key` turns the block's digest into an HMAC. Raises ValueError if there are no records.
     """
     ordered = sorted(records, key=lambda record: record.id)
     if not ordered:

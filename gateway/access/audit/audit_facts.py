@@ -46,7 +46,7 @@ class Digest(msgspec.Struct, frozen=True):
 
 
 def facts_of_changes(operations: Iterable[Operation]) -> dict[str, str]:
-    """Return the detail `FACTS`: JSON with the facts of each changing operation by its name; empty without any.
+    """Return the detail `FACTS`: JSON with the facts of each changing operation by its name; empty if there are none.
 
     An operation with the same facts as one before it, such as the two of an adoption, is left out.
     """

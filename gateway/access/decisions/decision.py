@@ -68,7 +68,7 @@ class DemandAnswer:
 
     `row` is None if the object is absent. `visible` is True if the caller may see that the object exists, and `holds`
     if the relation holds. `partly` is True if only the column-level relation holds. In that case `restriction` is set
-    if an enforcer acts for the caller. `policies` is the effect of data policies on the object, None without any.
+    if an enforcer acts for the caller. `policies` is the effect of data policies on the object, None if absent.
     """
 
     demand: Demand

@@ -28,7 +28,7 @@ def owners_in(properties: Mapping[str, str], names: frozenset[str]) -> dict[str,
 
 
 def runs_as(excerpt: Excerpt) -> str | None:
-    """Return the user with whose rights Trino reads the view's contents, as the view spells it; None without one.
+    """Return the user with whose rights Trino reads the view's contents, as the view spells it; None if absent.
 
     Trino reads exactly this property, in this letter case, whether the settings trust an engine or not.
     """
@@ -39,7 +39,7 @@ def owner_of(view: ResolvedView, excerpt: Excerpt, caller: Actor) -> str | None:
     """Return the id of the user whose rights count below the view; None if the view names none.
 
     The user is of the caller's own provider. `excerpt` has the view's properties. Raises AmbiguousViewOwner for several
-    owners, and for an owner that is no valid user id.
+    owners, and for an owner that is not a valid user id.
     """
     found = owners_in(properties_in(excerpt.text), frozenset(caller.owner_properties))
     if not found:

@@ -144,7 +144,7 @@ class HypotheticalChecks:
         """Return the readable columns, by field id, of each (actor, table) in order.
 
         Both engines must allow reading the table in part, and the column; otherwise the set is empty. Call it only if
-        the operation was admitted for these checks. Each actor costs one statement, also if all tables are absent.
+        the operation was admitted for these checks. Each actor costs one statement, even if all tables are absent.
         Tables without granted columns cost no check.
         """
         found: dict[tuple[Actor, Ref], frozenset[int]] = {}

@@ -183,7 +183,7 @@ class Door:
         """Admit reading through these views, the outermost first, for a caller with a token of a trusted engine.
 
         The caller must be able to read the first view. Directly below a view the rights of its owner decide. Below a
-        view without an owner the caller's own rights decide, also if an outer view has an owner. Raises
+        view without an owner the caller's own rights decide, even if an outer view has an owner. Raises
         AmbiguousViewOwner, and the errors of `admit`.
         """
         for view in views:
@@ -298,7 +298,7 @@ class Door:
         return resolution
 
     async def _revalidate_view(self, context: RequestContext, definer_view: DefinerView) -> None:
-        """Decide again that a view may be read through. Raises the refusal.
+        """Revalidate that the view may be read through. Raises the refusal.
 
         Raises the error of an outage, so that clients retry, if the view was dropped or has another owner.
         """
@@ -322,7 +322,7 @@ class Door:
             raise unavailable(False)
 
     async def _revalidate_assumption(self, context: RequestContext, assumption: Assumption) -> None:
-        """Decide again that the caller may act as the role. Raises the refusal."""
+        """Revalidate that the caller may act as the role. Raises the refusal."""
         operations = (assumption.operation,)
         before = replace(context, actor=assumption.actor, assumption=None)
         resolution, decisions, groups = await self._judge(before, operations)

@@ -261,7 +261,7 @@ def _data(operation: ChangeOperation | SystemTask, data: EventData) -> bytes:
 
 
 def _id_of(on: object) -> str:
-    """Return the id in a field that is no row: an id, or the reference of a user, whose record may not exist."""
+    """Return the id in a field that is not a row: an id, or the reference of a user, whose record may not exist."""
     return str(getattr(on, "user_id", on))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PURE: removal of secrets from the data of events.
+"""Remove secrets from the data of events.
 
 Users store secrets in properties of tables, views and namespaces against all advice. Sinks are read by more people than
 the catalog, so a value leaves in an event only if the name of its property does not look like that of a secret. A URL
@@ -52,10 +52,10 @@ def is_secret_name(name: str) -> bool:
 
 
 def without_secrets(data: bytes) -> bytes:
-    """Return the JSON `data` with `REDACTED` in place of each value whose name looks like that of a secret, and of such
+    """Return the JSON `data` with `REDACTED` instead of each value whose name looks like that of a secret, and of such
     parts of URLs.
 
-    Objects and lists under such a name are replaced as a whole; null and booleans stay, because they are no secrets.
+    Objects and lists under such a name are replaced as a whole; null and booleans stay, because they are not secrets.
     """
     lowered = data.lower()
     if not any(hint in lowered for hint in _HINTS):

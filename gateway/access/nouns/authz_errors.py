@@ -75,7 +75,7 @@ class InvalidAssumeRoleId(CatalogError, code=400):
 
 
 class AssumeRoleForbidden(ForbiddenException):
-    """The caller is no member of the role, or the request is about another project."""
+    """The caller is not a member of the role, or the request is about another project."""
 
 
 class ProjectTokenForbidden(ForbiddenException):

@@ -61,7 +61,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
       `absent_text` is its message, if it is not that the object does not exist.
     - `forbidden`: the error for an action that the caller may not take on a visible object.
     - `grantors`: the principals that can grant privileges on it, if they are not its owner and grant managers.
-    - `visible_by`: the relation that makes an object visible. The existence of a server or user is no secret.
+    - `visible_by`: the relation that makes an object visible. The existence of a server or user is not a secret.
     - `queried_by`: the relation that callers need to query their own actions, if it is not `visible_by`.
     - `actions`: every action that the relationship model decides.
     - `privileges`: those that can be granted.

@@ -31,7 +31,7 @@ CARDS: Final[Mapping[ObjectType, Card]] = {
 }
 """By type, in the order in which lists of privileges have them."""
 
-#: The relation that makes an object visible, by type. Servers have no entry: the existence of a server is no secret.
+#: The relation that makes an object visible, by type. Servers have no entry: the existence of a server is not a secret.
 VISIBLE_BY: Final[Mapping[ObjectType, Can]] = {
     type: card.visible_by for type, card in CARDS.items() if card.visible_by is not None
 }

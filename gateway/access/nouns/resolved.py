@@ -20,7 +20,7 @@ from gateway.iceberg.identifiers import Namespace, TableIdentifier
 
 class ResolvedWarehouse(Resolved, frozen=True, kw_only=True):
     """A warehouse row. `profile` is the stored storage profile (JSON); `credential_id` names its stored
-    credential. `scope_verdict` is the canary's verdict for this profile version, None without one.
+    credential. `scope_verdict` is the canary's verdict for this profile version, None if absent.
     """
 
     type: ClassVar[ObjectType] = ObjectType.WAREHOUSE

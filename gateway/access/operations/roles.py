@@ -61,7 +61,7 @@ class SearchRole(QuestionOperation):
     """Search the roles of a project by name, the best match first."""
 
     endpoint: ClassVar[str] = "POST /management/v1/search/role"
-    # Changes nothing: it searches.
+    # Read-only: it searches.
     project: OfRequest
     text: Annotated[str, Body(SearchRequest, "search")]
 

@@ -3,7 +3,7 @@
 
 Attaching needs `manage_tags` on the object and `apply` on the tag. So the classification of an object can be left to
 principals that may not change it, and a tag to the principals that its owner chooses. Detaching needs `remove` on the
-tag in place of `apply`. So does changing the value of an attached tag (`gateway.features.tags.tag_attachments`).
+tag instead of `apply`. So does changing the value of an attached tag (`gateway.features.tags.tag_attachments`).
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class ListTasks(QuestionOperation):
     """List the tasks of a warehouse that the caller sees, the newest first."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/task/list"
-    # Changes nothing: it lists.
+    # Read-only: it lists.
     warehouse: InPath[WarehouseRef]
     request: InBody[ListTasksRequest]
 
@@ -112,7 +112,7 @@ class FindTasks(QuestionOperation):
 
     endpoint: ClassVar[str] = _CONTROL
     returns: ClassVar[int] = 204
-    # Changes nothing: it only finds the tasks. Controlling them is an operation of its own.
+    # Read-only: it only finds the tasks. Controlling them is an operation of its own.
     pause_reason: ClassVar[str] = "tasks are found to be steered, and that pauses"
     warehouse: InPath[WarehouseRef]
     request: InBody[ControlTasksRequest]
@@ -171,7 +171,7 @@ class ListProjectTasks(QuestionOperation):
     """List the tasks of a project itself, the newest first."""
 
     endpoint: ClassVar[str] = "POST /management/v1/project/task/list"
-    # Changes nothing: it lists.
+    # Read-only: it lists.
     project: OfRequest
     request: InBody[ListProjectTasksRequest]
 
@@ -254,7 +254,7 @@ class ScheduleTask(QuestionOperation):
     """Refuse to schedule a task manually: each task of this server results from a change, or recurs."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/task-queue/{queue_name}/schedule"
-    # Changes nothing: no queue accepts manual tasks, so the answer is always an error.
+    # Read-only: no queue accepts manual tasks, so the response is always an error.
     warehouse: InPath[WarehouseRef]
     queue: Annotated[str, Path("queue_name")]
 

@@ -223,7 +223,7 @@ class ReplayEventsByCommand(_EventCommand):
 
 @dataclass(frozen=True)
 class RetryDeadLettersByCommand(_EventCommand):
-    """Send all events again that the sinks refused."""
+    """Resend the dead letters of the sinks."""
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,7 @@ class SearchUser(QuestionOperation):
     open_to: ClassVar[PublicAudience] = PublicAudience(
         Audience.AUTHENTICATED, "names of principals are not secret to callers with a token"
     )
-    # Changes nothing: it searches.
+    # Read-only: it searches.
     text: Annotated[str, Body(SearchRequest, "search")]
 
 

@@ -56,7 +56,7 @@ class GrantedColumns:
         now: datetime,
         pin: Pin | None,
     ) -> dict[Ref, frozenset[int]]:
-        """Return those of the `recorded` columns that OpenFGA confirms. Raises DecisionEngineUnavailable."""
+        """Return the `recorded` columns that OpenFGA confirms. Raises DecisionEngineUnavailable."""
         column_pairs = [(ref, field) for ref, fields in recorded.items() for field in sorted(fields)]
         questions = [
             # The hint lets the adapter list the caller's columns at once. It then checks only columns outside of the

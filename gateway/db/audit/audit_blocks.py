@@ -64,7 +64,7 @@ async def last_block(connection: AsyncConnection) -> Block | None:
 
 
 async def unsealed(connection: AsyncConnection, *, since: datetime | None, limit: int) -> list[SealedRecord]:
-    """Return unsealed records, the oldest first. `since` leaves out records with an earlier time."""
+    """Return unsealed records, oldest first. `since` leaves out records with an earlier time."""
     sealed = select(audit_block_records.c.record_id).where(audit_block_records.c.record_id == audit_log.c.id).exists()
     statement = select(*_RECORD).where(~sealed).order_by(audit_log.c.at, audit_log.c.id).limit(limit)
     if since is not None:

@@ -64,7 +64,7 @@ async def exclusive(connection: AsyncConnection) -> AsyncIterator[bool]:
 
 
 async def partitions(connection: AsyncConnection) -> list[Partition]:
-    """Return the partitions with a range, the oldest first. The default partition is not among them."""
+    """Return the partitions with a range, oldest first. The default partition is not among them."""
     found = []
     for name, bound in await connection.execute(_PARTITIONS):
         matched = _RANGE.fullmatch(bound)

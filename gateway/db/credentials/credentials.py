@@ -40,7 +40,7 @@ class WrittenCredential:
     async def use(self, connection: AsyncConnection) -> UUID | None:
         """Mark the credential as used, in the transaction that records its id in a warehouse. Return the id.
 
-        Raise CredentialExpired if the transaction came too late.
+        Raises CredentialExpired if the transaction came too late.
         """
         if self.id is not None:
             await stored_secrets.use(connection, self.id)
@@ -61,8 +61,8 @@ class StorageCredentials:
         """Write a credential to the current store, and yield it for the transaction of its warehouse.
 
         Open the transaction inside of the block: it holds locks, and the store may be slow. If the block raises and the
-        transaction was not committed, the credential is deleted. Raise SecretStoreUnavailable and SecretStoreRefused if
-        it could not be written.
+        transaction was not committed, the credential is deleted. Raises SecretStoreUnavailable and SecretStoreRefused
+        if it could not be written.
         """
         if credential is None:
             yield WrittenCredential(None)
@@ -110,7 +110,7 @@ class StorageCredentials:
     async def check(self) -> None:
         """Check all stores, before the gateway serves.
 
-        Raise SecretUnreadable for a wrong encryption key and SecretStoreRefused for a wrong configuration: every load
+        Raises SecretUnreadable for a wrong encryption key and SecretStoreRefused for a wrong configuration: every load
         would fail. An outage is only logged: it may end without the operator, and warehouses without a credential and
         all metadata are served meanwhile.
         """

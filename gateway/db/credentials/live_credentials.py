@@ -60,7 +60,7 @@ def concerns(users: Sequence[str]) -> ColumnElement[bool]:
 async def page(
     connection: AsyncConnection, selection: Selection, *, after: UUID | None, limit: int
 ) -> Sequence[LiveCredential]:
-    """Return live credentials, the oldest first. `after` is the id of the last row of the page before."""
+    """Return live credentials, oldest first. `after` is the id of the last row of the page before."""
     statement = select(live_credentials).where(_LIVE, *selection.terms())
     if after is not None:
         statement = statement.where(live_credentials.c.id > after)

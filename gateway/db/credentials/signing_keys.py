@@ -46,7 +46,7 @@ class SigningKeys:
             return await _published(connection)
 
     async def private(self, kid: str) -> bytes:
-        """Return the private key as it was stored. Raises SecretUnreadable, also if the key does not exist."""
+        """Return the private key as it was stored. Raises SecretUnreadable, for example if the key does not exist."""
         async with self._database.read() as connection:
             query = select(signing_keys.c.secret_id).where(signing_keys.c.kid == kid)
             secret_id = (await connection.execute(query)).scalar_one_or_none()

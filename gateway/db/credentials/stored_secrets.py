@@ -52,7 +52,7 @@ async def reserve(connection: AsyncConnection, store: str) -> UUID:
 
 
 async def use(connection: AsyncConnection, id: UUID) -> None:
-    """Mark a reserved credential as used. Raise CredentialExpired if `sweep` may delete it."""
+    """Mark a reserved credential as used. Raises CredentialExpired if `sweep` may delete it."""
     fresh = secrets.c.replaced_at > func.clock_timestamp() - _retention()
     marked = await connection.execute(update(secrets).where(secrets.c.id == id, fresh).values(replaced_at=None))
     if marked.rowcount != 1:
@@ -69,7 +69,7 @@ async def is_unused(connection: AsyncConnection, id: UUID) -> bool:
 
 
 async def store_of(connection: AsyncConnection, id: UUID) -> str:
-    """Return the name of the store that holds a credential. Raise SecretUnreadable if it does not exist."""
+    """Return the name of the store that holds a credential. Raises SecretUnreadable if it does not exist."""
     name = (await connection.execute(select(secrets.c.store).where(secrets.c.id == id))).scalar_one_or_none()
     if name is None:
         raise SecretUnreadable("the secret does not exist")
@@ -127,7 +127,7 @@ class PostgresSecrets:
             )
 
     async def get(self, id: UUID) -> bytes:
-        """Return the decrypted content. Raise SecretUnreadable if it does not exist or no key decrypts it."""
+        """Return the decrypted content. Raises SecretUnreadable if it does not exist or no key decrypts it."""
         async with self._database.read() as connection:
             return await sealed_secrets.load(connection, self._sealer, id)
 

@@ -126,7 +126,7 @@ class Database:
     async def autocommit(self) -> AsyncIterator[AsyncConnection]:
         """Yield a connection on which each statement of the gateway's internal state commits by itself.
 
-        Raises DatabaseUnavailable, also if the outcome of a commit is unknown. The caller must then not perform actions
+        Raises DatabaseUnavailable, for example if the outcome of a commit is unknown. The caller must then not perform actions
         that depend on the commit.
         """
         async with self.read() as connection:
@@ -176,7 +176,7 @@ class Database:
     async def execute_repeatable(self, statement: DirectRead, parameters: Mapping[str, Any]) -> Sequence[AnyRow]:
         """Execute and commit one statement that has the same effect when it is repeated, and return its rows.
 
-        It is repeated once if its connection is lost, also if the first attempt was committed. Raises
+        It is repeated once if its connection is lost, even if the first attempt was committed. Raises
         DatabaseUnavailable.
         """
         return await self.read_all(statement, parameters)
@@ -248,7 +248,7 @@ class Database:
         commits by itself.
 
         The locks are taken in one order, so two callers cannot deadlock. No statement uses a transaction, which would
-        cost two more round trips. Raises DatabaseUnavailable, also if a lock is not available in time.
+        cost two more round trips. Raises DatabaseUnavailable, for example if a lock is not available in time.
         """
         with outages():
             async with self._autocommit.connect() as connection:

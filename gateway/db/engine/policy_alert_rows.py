@@ -49,7 +49,7 @@ def recorded(problems: Sequence[PolicyProblem]) -> dict[str, list[str]]:
 
 
 async def alerts(connection: AsyncConnection, policy_id: UUID) -> Sequence[AnyRow]:
-    """Return the alerts of a policy, the newest first."""
+    """Return the alerts of a policy, newest first."""
     statement = select(data_policy_alerts).where(data_policy_alerts.c.policy_id == policy_id)
     newest = (data_policy_alerts.c.last_seen_at.desc(), data_policy_alerts.c.table_id, data_policy_alerts.c.problem)
     return (await connection.execute(statement.order_by(*newest).limit(_MOST_ALERTS))).all()

@@ -234,7 +234,7 @@ def held_by(principal: Principal | None) -> tuple[ColumnElement[bool], ...]:
 async def held_of(
     connection: AsyncConnection, on: ObjectKey, entries: Sequence[tuple[Privilege, Principal]]
 ) -> set[tuple[Privilege, Principal]]:
-    """Return those of `entries` that are held on the object, by any grantor."""
+    """Return the `entries` that are held on the object, by any grantor."""
     if not entries:
         return set()
     parameters = {

@@ -120,7 +120,7 @@ async def page(connection: AsyncConnection, project_id: str, *, after: UUID | No
 
 
 async def versions(connection: AsyncConnection, id: UUID, *, before: int | None, limit: int) -> Sequence[AnyRow]:
-    """Return the versions of a data policy, the newest first, starting below `before`."""
+    """Return the versions of a data policy, newest first, starting below `before`."""
     statement = select(data_policy_versions).where(data_policy_versions.c.policy_id == id)
     if before is not None:
         statement = statement.where(data_policy_versions.c.version < before)

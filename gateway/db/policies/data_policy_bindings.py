@@ -118,7 +118,7 @@ async def bind_names(
 
 
 async def unbind(connection: AsyncConnection, policy_id: UUID, ids: Sequence[UUID]) -> None:
-    """Delete the bindings to these objects. Missing ones are no error."""
+    """Delete the bindings to these objects. Missing ones are not an error."""
     if ids:
         gone = delete_from(data_policy_bindings).where(_OF.policy_id == policy_id, _OF.object_id.in_(ids))
         await connection.execute(gone)

@@ -172,7 +172,7 @@ class PolicyRows:
         return tuple((name, tuple(sorted(values.get(fold(name), ())))) for name in names)
 
     async def subjects_by_group(self, policy_ids: Sequence[str], provider: str) -> frozenset[str]:
-        """Return those of the policies whose subjects include a role that groups of this provider can give.
+        """Return the policies whose subjects include a role that groups of this provider can give.
 
         It is not cached, because memberships of roles write no data policy revision. Raises DatabaseUnavailable.
         """
@@ -185,7 +185,7 @@ async def inputs_within(
 ) -> dict[UUID, PolicyInputs | None]:
     """Return the inputs of each object as this transaction sees them.
 
-    `places` has the containers of each object, the nearest first and the warehouse last. Other containers than those of
+    `places` has the containers of each object, nearest first and the warehouse last. Other containers than those of
     the object's row give the inputs that it would have there, with the name that it has.
     """
     objects = [{"of": str(id), "in": [*map(str, above)]} for id, above in places.items()]
@@ -210,7 +210,7 @@ def _key(row: Governed) -> tuple[object, ...]:
 
 
 def containers_of(row: Governed) -> list[UUID]:
-    """Return the ids of the containers of an object in its warehouse, the nearest first, the warehouse last."""
+    """Return the ids of the containers of an object in its warehouse, nearest first, the warehouse last."""
     if isinstance(row, ResolvedNamespace):
         return [*reversed(row.ancestors), row.warehouse.id]
     nearest = [] if isinstance(row, NewTable) else [row.namespace.id]

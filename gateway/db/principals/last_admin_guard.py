@@ -44,7 +44,7 @@ _LOCK_SHARED = text("select pg_advisory_xact_lock_shared(hashtextextended('serve
 async def guard_last_admin(
     connection: AsyncConnection, *, concerned: Callable[[], Awaitable[bool]] | None = None
 ) -> AsyncIterator[None]:
-    """Context manager around a revocation. Raise LastAdminRemoved if the block removes the last server administrator.
+    """Context manager around a revocation. Raises LastAdminRemoved if the block removes the last server administrator.
 
     If there was none before, nothing is raised. Such changes run one at a time in all processes until their
     transactions end: otherwise two administrators could remove each other. Enter it before rows are locked, so that no

@@ -185,7 +185,7 @@ def _memberships() -> tuple[ColumnElement[bool], ...]:
 
 
 async def exist(connection: AsyncConnection, ids: Sequence[str]) -> set[str]:
-    """Return those of the ids that are roles, and lock them against deletion until the transaction ends."""
+    """Return the ids that are roles, and lock them against deletion until the transaction ends."""
     if not ids:
         return set()
     return {str(row.id) for row in await connection.execute(_EXIST, {"ids": [UUID(id) for id in ids]})}

@@ -29,7 +29,7 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
-    """The name and the type of a user. What is not known is None, and a new record gets the fallback in its place."""
+    """The name and the type of a user. What is not known is None, and a new record gets the fallback instead."""
 
     name: str | None
     user_type: str | None
@@ -103,7 +103,7 @@ async def get(connection: AsyncConnection, id: str) -> AnyRow | None:
 
 
 async def named(connection: AsyncConnection, ids: Sequence[str]) -> Sequence[AnyRow]:
-    """Return those of the users that have a record."""
+    """Return the users that have a record."""
     if not ids:
         return ()
     return (await connection.execute(select(users).where(users.c.id.in_(ids)))).all()
@@ -123,7 +123,7 @@ async def update(
 
 
 async def exist(connection: AsyncConnection, ids: Sequence[str]) -> set[str]:
-    """Return those of the ids that are users, and lock them against deletion until the transaction ends.
+    """Return the ids that are users, and lock them against deletion until the transaction ends.
 
     Otherwise a grant could be made to a user whose grants a concurrent deletion has just ended.
     """

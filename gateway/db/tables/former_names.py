@@ -13,7 +13,7 @@ from gateway.db.schema.tables import former_namespace_names, former_table_names,
 
 
 def former_names_of_namespace() -> Label[Any]:
-    """Return the column `n_former`: the former names of a namespace and of all namespaces above it, the newest
+    """Return the column `n_former`: the former names of a namespace and of all namespaces above it, newest
     first.
     """
     path = func.array_append(namespaces.c.ancestors, namespaces.c.id)
@@ -21,7 +21,7 @@ def former_names_of_namespace() -> Label[Any]:
 
 
 def former_names_of_table() -> Label[Any]:
-    """Return the column `t_former`: the former full names of a table, the newest first."""
+    """Return the column `t_former`: the former full names of a table, newest first."""
     return _newest(former_table_names, former_table_names.c.table_id == tables.c.id).label("t_former")
 
 

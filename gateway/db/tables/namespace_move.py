@@ -119,7 +119,7 @@ _CHILDREN = text(
 async def contents(connection: AsyncConnection, subtree: Subtree, *, to: Namespace) -> FurtherChanges:
     """Return the objects whose names a move changes, for their events; call it before `move`.
 
-    Staged and dropped tables are no part of it: clients do not see them.
+    Staged and dropped tables are not part of it: clients do not see them.
     """
     ids = list(subtree.ids)
     count = (await connection.execute(_COUNT_CONTENTS, {"ids": ids})).scalar_one()
@@ -189,7 +189,7 @@ async def move(connection: AsyncConnection, subtree: Subtree, *, project_id: str
 
 
 # A row keeps the end of its path: its levels after the first `depth`, its ancestors from the moved namespace on, and
-# its folded path after that of the moved namespace. The new path begins with the present spelling of the new parent.
+# its folded path after that of the moved namespace. The new path begins with the current spelling of the new parent.
 _MOVE = text(
     """
     update namespaces set

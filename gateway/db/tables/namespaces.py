@@ -137,7 +137,7 @@ class NamespacePlace:
 
 
 async def places(connection: AsyncConnection, ids: Sequence[UUID]) -> dict[UUID, NamespacePlace]:
-    """Return those of the ids that are ids of namespaces, in any warehouse."""
+    """Return the ids that are ids of namespaces, in any warehouse."""
     columns = (namespaces.c.id, namespaces.c.warehouse_id, namespaces.c.ancestors)
     rows = await connection.execute(select(*columns).where(namespaces.c.id.in_(ids)))
     return {

@@ -45,7 +45,7 @@ def around(location_key: str, ancestors: Sequence[str]) -> dict[str, Any]:
 def after(location_key: str) -> str:
     """Return the first text in the order of collation C after all overlap keys that begin with this one.
 
-    Raises ValueError if it does not end with a slash: it is no overlap key.
+    Raises ValueError if it does not end with a slash: it is not an overlap key.
     """
     if not location_key.endswith("/"):
         raise ValueError(f"an overlap key ends with a slash, not {location_key!r}")

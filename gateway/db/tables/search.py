@@ -207,7 +207,7 @@ def values_of(within: Within | None) -> dict[str, Any]:
 async def tabulars(
     connection: AsyncConnection, within: Within | None, *, warehouse_id: UUID, text: str, limit: int, offset: int
 ) -> Sequence[AnyRow]:
-    """Return tables and views (id, kind, name, levels, by, score) of a warehouse with similar names, the best first.
+    """Return tables and views (id, kind, name, levels, by, score) of a warehouse with similar names, best first.
 
     `within` None searches all of them. `score` is 1 for a name that contains the text, and None for a lookup by id. A
     text with a dot is compared with the whole path, another one with the name. A UUID is looked up as an id. The
@@ -256,7 +256,7 @@ _ROLES = text(
 
 
 async def users(connection: AsyncConnection, text: str, *, limit: int) -> Sequence[AnyRow]:
-    """Return users with a similar name, verified address or id, the best first; all by name for an empty text.
+    """Return users with a similar name, verified address or id, best first; all by name for an empty text.
 
     A text with an @ is an address. It is only compared with verified addresses and ids.
     """
@@ -265,7 +265,7 @@ async def users(connection: AsyncConnection, text: str, *, limit: int) -> Sequen
 
 
 async def roles(connection: AsyncConnection, project_id: str, text: str, *, limit: int) -> Sequence[AnyRow]:
-    """Return a project's roles with similar names, the best first; all by name for an empty text."""
+    """Return a project's roles with similar names, best first; all by name for an empty text."""
     values = {"project_id": project_id, "text": fold(text.strip()), "limit": limit, "least": LEAST}
     return (await connection.execute(_ROLES, values)).all()
 

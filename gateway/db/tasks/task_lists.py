@@ -88,7 +88,7 @@ async def page(
 async def get(
     connection: AsyncConnection, ids: Sequence[UUID], *, warehouse_id: UUID | None = None, project_id: str | None = None
 ) -> dict[UUID, AnyRow]:
-    """Return those of these tasks that exist in the warehouse, or in the project itself, by id."""
+    """Return the given tasks that exist in the warehouse, or in the project itself, by id."""
     statement = select(tasks).where(tasks.c.id.in_(ids), _owned(warehouse_id, project_id))
     return {row.id: row for row in await connection.execute(statement)}
 

@@ -101,14 +101,14 @@ class TupleDelivery:
             raise DecisionEngineUnavailable("An earlier write to OpenFGA may still be in progress.")
 
     async def _deliver_new(self, new: Sequence[Pending]) -> Sequence[Pending]:
-        """Deliver tuples of new objects. Return those that are left to a delivery under a lock."""
+        """Deliver tuples of new objects. Return the keys that are left to a delivery under a lock."""
         started = time.perf_counter()
         left = await self._new.deliver(new)
         self._observer.tuple_delivered(time.perf_counter() - started)
         return left
 
     async def _deliver(self, pending: Sequence[Pending]) -> list[Pending]:
-        """Deliver the keys. Return those that were written but stay due, because an earlier write may still change
+        """Deliver the keys. Return the keys that were written but stay due, because an earlier write may still change
         them.
         """
         unsure: list[Pending] = []
@@ -182,7 +182,7 @@ class TupleDelivery:
         self._observer.outbox_counted(count)
 
     async def _deliver_batch(self, batch: Sequence[Pending]) -> list[Pending]:
-        """Deliver one batch. Return those that stay due, because an earlier write may still change their keys."""
+        """Deliver one batch. Return the keys that stay due, because an earlier write may still change their keys."""
         keys = list(dict.fromkeys(row.key for row in batch))
         async with self._database.locked(outbox.lock_names(keys)) as connection:
             sending = _Sending(connection, [row.id for row in batch], self._write)

@@ -30,7 +30,7 @@ TRAVERSE = "traverse"
 
 
 async def desired_tuples(connection: AsyncConnection, keys: Sequence[TupleKey]) -> dict[TupleKey, datetime | None]:
-    """Return those of `keys` whose tuple shall exist, each with its expiry.
+    """Return the `keys` whose tuple shall exist, each with its expiry.
 
     The expiry is the latest of the tuple's live rows, None if one of them has none. One statement reads all kinds.
     """
@@ -64,7 +64,7 @@ class RecordedGrants:
         self._database = database
 
     async def recorded(self, keys: Sequence[TupleKey]) -> Set[TupleKey]:
-        """Return those of `keys` that live rows require, read from the primary. Raises DatabaseUnavailable."""
+        """Return the `keys` that live rows require, read from the primary. Raises DatabaseUnavailable."""
         async with self._database.read() as connection:
             return frozenset(await desired_tuples(connection, keys))
 

@@ -92,8 +92,8 @@ class NewTupleDelivery:
         self._calls: set[asyncio.Task[None]] = set()
 
     async def deliver(self, rows: Sequence[Pending]) -> Sequence[Pending]:
-        """Write the tuples of `rows`, which have the record of a write. Return those that are to be delivered under a
-        lock: OpenFGA refused them, or another process has taken them.
+        """Write the tuples of `rows`, which have the record of a write. Return the keys that are to be delivered under
+        a lock: OpenFGA refused them, or another process has taken them.
 
         Raises DecisionEngineUnavailable or DatabaseUnavailable; the rows then stay due.
         """

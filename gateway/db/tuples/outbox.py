@@ -233,7 +233,7 @@ async def latest_attempt(connection: AsyncConnection, object: ObjectKey) -> date
 
 
 async def revocations_on(connection: AsyncConnection, object: ObjectKey) -> list[Pending]:
-    """Return the pending revocations on an object, also those of requests that ended without their delivery."""
+    """Return the pending revocations on an object, including those of requests that ended without their delivery."""
     waiting = select(outbox).where(
         outbox.c.takes_away, outbox.c.object_type == object.type.value, outbox.c.object_id == object.id
     )

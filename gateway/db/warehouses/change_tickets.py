@@ -145,7 +145,7 @@ async def head(connection: AsyncConnection, warehouse_id: UUID, id: UUID) -> Tic
 async def summaries(
     connection: AsyncConnection, ids: Sequence[UUID], *, status: TicketStatus | None
 ) -> Sequence[ChangeTicketSummary]:
-    """Return these tickets without their updates, the oldest first. Those that lost the `status` are left out."""
+    """Return these tickets without their updates, oldest first. Those that lost the `status` are left out."""
     if not ids:
         return []
     columns = [each for each in _columns() if each.name != "change"]
@@ -164,7 +164,7 @@ async def page(
     after: UUID | None,
     limit: int,
 ) -> Sequence[TicketHead]:
-    """Return heads of tickets of a warehouse, the oldest first. `after` is the id of the last row of the page
+    """Return heads of tickets of a warehouse, oldest first. `after` is the id of the last row of the page
     before.
     """
     terms: list[ColumnElement[bool]] = [change_tickets.c.warehouse_id == warehouse_id]

@@ -71,7 +71,7 @@ async def candidates(connection: AsyncConnection, source: Source, *, after: str 
 
 
 async def pending(connection: AsyncConnection, keys: Sequence[TupleKey]) -> set[TupleKey]:
-    """Return those of `keys` that are in the outbox: a delivery will correct them, whatever their state in
+    """Return the `keys` that are in the outbox: a delivery will correct them, whatever their state in
     OpenFGA is.
     """
     rows = await connection.execute(_PENDING, _columns(keys))

@@ -31,7 +31,7 @@ class OtherServer(Exception):
 
 
 class ReadPool:
-    """The primary, and a replica that serves reads in its place while it is available.
+    """The primary, and a replica that serves reads instead while it is available.
 
     `server_id` is the id of the primary's server. After a failure the replica is not used for `retry_seconds`.
     """

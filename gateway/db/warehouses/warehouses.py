@@ -170,7 +170,7 @@ async def is_empty(connection: AsyncConnection, id: UUID) -> bool:
 async def delete(connection: AsyncConnection, id: UUID) -> None:
     """Delete a warehouse that is `locked` to delete, is empty and has nothing unfinished.
 
-    Rows about the warehouse that are no content are deleted with it (`on delete cascade`). Call
+    Rows about the warehouse that are not content are deleted with it (`on delete cascade`). Call
     `ownership.record_deleted` in the same transaction afterwards.
     """
     await connection.execute(delete_from(warehouses).where(warehouses.c.id == id))

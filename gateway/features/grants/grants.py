@@ -153,7 +153,7 @@ class Grants(UseCases):
                     lambda: self._record(permit, change, row, columns, key, strict=strict)
                 )
         except TupleNotFound:
-            # Who repeats a revocation that was answered with 503 must not read "does not exist" before it is in force.
+            # A client that repeats a revocation after a 503 must not read "does not exist" before it is in force.
             await self._answer_when_delivered((), await self._pending_revocations(key, change))
             raise
         await self._answer_when_delivered(given, lost)

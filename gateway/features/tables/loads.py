@@ -49,7 +49,7 @@ class Labels(UseCases):
         self._enabled = kit.tag_labels
 
     async def of_table(self, permit: Permit[LoadTable]) -> bytes:
-        """Return the JSON of `labels`, empty without any. Equal tags give equal bytes.
+        """Return the JSON of `labels`, empty if there are none. Equal tags give equal bytes.
 
         Tags of the namespaces above and of the warehouse are included; the nearest one of a name is sent. Raises
         DatabaseUnavailable.
@@ -68,7 +68,7 @@ class Labels(UseCases):
 
 
 def encoded(rows: Iterable[Any], nearest_first: Sequence[object], columns: Container[int]) -> bytes:
-    """Return the JSON of `labels` from rows of `gateway.db.policies.table_policies`; empty without any label."""
+    """Return the JSON of `labels` from rows of `gateway.db.policies.table_policies`; empty if there are no labels."""
     rank = {id: number for number, id in enumerate(nearest_first)}
     ordered = sorted(rows, key=lambda row: (rank[row.object_id], row.field_id or 0, row.name))
     own: dict[str, str] = {}

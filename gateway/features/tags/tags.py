@@ -62,14 +62,14 @@ def require_name(name: str) -> None:
 
 
 def require_values(kind: str, values: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the allowed values of a new tag, sorted. Raise InvalidTagDefinition if they do not fit the kind."""
+    """Return the allowed values of a new tag, sorted. Raises InvalidTagDefinition if they do not fit the kind."""
     if kind == "enumerated" and not values:
         raise InvalidTagDefinition("An enumerated tag needs at least one value in allowed-values.")
     return _added(kind, (), values, "allowed-values")
 
 
 def with_values(kind: str, present: Sequence[str], added: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the allowed values after an addition, sorted. Raise InvalidTagDefinition if they do not fit the kind."""
+    """Return the allowed values after an addition, sorted. Raises InvalidTagDefinition if they do not fit the kind."""
     return _added(kind, present, added, "add-allowed-values")
 
 
@@ -88,7 +88,7 @@ def _added(kind: str, present: Sequence[str], added: Sequence[str] | None, membe
 
 
 def widened(present: Sequence[str], scope: Sequence[str]) -> tuple[str, ...]:
-    """Return the new scope in a fixed order. Raise TagScopeNarrowed if it lacks a type of the present scope."""
+    """Return the new scope in a fixed order. Raises TagScopeNarrowed if it lacks a type of the current scope."""
     missing = [each for each in present if each not in scope]
     if missing:
         raise TagScopeNarrowed(

@@ -65,7 +65,7 @@ STATED: Final = tuple(
 
 
 def stated(request: CreateWarehouseRequest) -> dict[str, object]:
-    """Return {column: value} for the fields that a request sets directly. Raise DefaultFormatVersionNotAllowed."""
+    """Return {column: value} for the fields that a request sets directly. Raises DefaultFormatVersionNotAllowed."""
     versions = require_versions(request.allowed_format_versions, request.default_format_version)
     given = {name: msgspec.to_builtins(getattr(request, name)) for name in STATED}
     return {**given, "allowed_format_versions": versions}
@@ -85,7 +85,7 @@ def require_manager(actor: Actor, row: AnyRow) -> None:
 
 
 def require_versions(allowed: Sequence[int], default: int | None) -> list[int]:
-    """Return the allowed versions, sorted and distinct. Raise DefaultFormatVersionNotAllowed."""
+    """Return the allowed versions, sorted and distinct. Raises DefaultFormatVersionNotAllowed."""
     if default is not None and default not in allowed:
         raise DefaultFormatVersionNotAllowed(
             f"The default format version {default} is not among the allowed format versions. Add it to them, or "

@@ -81,7 +81,7 @@ class Deadline:
         self._at = time.monotonic() + seconds
 
     def check(self) -> None:
-        """Raise TimeoutError if nobody waits for the call any more."""
+        """Raise TimeoutError if no request waits for the call any more."""
         if time.monotonic() > self._at:
             raise TimeoutError
 

@@ -4,8 +4,8 @@
 The client library of the files has no request for most attempts to leave a scope, and it interprets the answers. So
 these requests are signed by botocore and sent as they are. Nothing follows a redirect.
 
-A store that carries out a request without a signature, or with an invented one (CVE-2026-40344), gives everybody the
-files of the warehouse, whatever a vended credential allows. The invented signatures name the access key of a vended
+A store that carries out a request without a signature, or with an invented one (CVE-2026-40344), gives every client
+the files of the warehouse, whatever a vended credential allows. The invented signatures name the access key of a vended
 credential, which a former holder of it still knows.
 """
 

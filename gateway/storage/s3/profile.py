@@ -45,7 +45,7 @@ _RESERVED_PREFIXES: Final = ("xn--", "sthree-", "amzn-s3-demo-")
 
 
 def check_bucket(name: str) -> None:
-    """Refuse a name that is no general purpose bucket name (S3 user guide, "General purpose bucket naming rules").
+    """Refuse a name that is not a general purpose bucket name (S3 user guide, "General purpose bucket naming rules").
 
     Raises `InvalidLocation` with the violated rule.
     """
