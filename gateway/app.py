@@ -86,7 +86,7 @@ _log = get_logger("app")
 def create_app(settings: Settings | None = None, *, cannot_start: Callable[[str], None] | None = None) -> Application:
     """Return the application of one worker process. Without `settings`, read them from the environment.
 
-    `cannot_start` is called with the reason if a service that the start needs does not answer or refuses.
+    `cannot_start` is called with the reason if a service that the start needs does not respond or refuses.
     """
     settings = settings or load()
     settings.require_serving()

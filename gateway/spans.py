@@ -120,7 +120,7 @@ _ABSENT: Final[Mapping[str, str]] = {}
 class Recording:
     """Context manager that makes a span the current one, and keeps it at its end.
 
-    An exception sets only its type, never its text. One of the types `refusals` is an answer, not a failure.
+    An exception sets only its type, never its text. One of the types `refusals` is a response, not a failure.
     """
 
     __slots__ = ("_refusals", "_span", "_token")

@@ -70,7 +70,7 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     def acting_as(self) -> str:
         """The part of the identity in addition to `id`; empty for users without an engine or role.
 
-        Two identities of one user never share an answer, a credential or a recorded success.
+        Two identities of one user never share a response, a credential or a recorded success.
         """
         by = "" if self.engine is None else f" by {self.engine}{'' if self.subject_proven else ' asserted'}"
         return f"{self.assumed_role or ''}{by}{'' if self.asked_by is None else f' for {self.asked_by}'}"
@@ -119,7 +119,7 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def token_digest(self) -> str:
-        """Text for cache keys of answers: equal for equal roles by groups and equal policy claims.
+        """Text for cache keys of results: equal for equal roles by groups and equal policy claims.
 
         Idempotency keys do not depend on it: a client retries with a renewed token, and each retry is decided again.
         """

@@ -18,7 +18,7 @@ Facts = Mapping[str, Fact]
 class Demand:
     """A demand: the caller must have `relation` on the object `on`.
 
-    With `required=False` the answer determines *how* the operation is done (credentials for reads or for writes, all
+    With `required=False` the result determines *how* the operation is done (credentials for reads or for writes, all
     rows or filtered ones), never whether. `Permit.holds` returns it.
 
     `alternative` is a second relation that is enough: principals that manage grants on an object need not see it

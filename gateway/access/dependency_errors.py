@@ -9,7 +9,7 @@ Failed = TypeVar("Failed", bound=Exception)
 
 
 class DecisionEngineUnavailable(Exception):
-    """OpenFGA or OPA did not answer, answered too late, or sent an invalid answer."""
+    """OpenFGA or OPA did not respond, answered too late, or sent an invalid response."""
 
 
 class WriteOutcomeUnknown(DecisionEngineUnavailable):

@@ -292,7 +292,7 @@ class EngineAddressUnknown(CatalogError, code=409):
 
 
 class EngineUnreachable(CatalogError, code=409):
-    """The engine did not answer the gateway. The probe stays open, and the state of the engine is unchanged."""
+    """The engine did not respond the gateway. The probe stays open, and the state of the engine is unchanged."""
 
 
 class OwnProbeForbidden(ForbiddenException):

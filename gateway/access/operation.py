@@ -4,7 +4,7 @@
 An operation is a frozen dataclass in `operations/<noun>.py`. Its base class is its kind:
 
 - over HTTP: `ReadOperation` (GET and HEAD), `QuestionOperation` (another method that changes nothing),
-  `VendingOperation` (the answer contains credentials) and `ChangeOperation`;
+  `VendingOperation` (the response contains credentials) and `ChangeOperation`;
 - without an endpoint: `SystemTask` (the gateway's background work) and `Step` (a decision that precedes an operation).
 
 Lock 1 of the door: the class of an operation without a kind, or with neither demands nor a declared audience, cannot be
@@ -112,7 +112,7 @@ class Operation:
         return None
 
     def hidden(self, ref: Ref) -> CatalogError:
-        """Return the answer for a demanded `ref` that is absent or invisible: the same for both."""
+        """Return the response for a demanded `ref` that is absent or invisible: the same for both."""
         return not_found(ref)
 
     def questions(self) -> int:
@@ -154,7 +154,7 @@ class Operation:
 
     @classmethod
     def returns_secret(cls) -> bool:
-        """Return True if its answer may contain a credential, a token or a signature. It is then never compressed."""
+        """Return True if its response may contain a credential, a token or a signature. It is then never compressed."""
         return cls.enforcement_point is EnforcementPoint.VEND
 
     @classmethod
@@ -305,7 +305,7 @@ class QuestionOperation(HttpOperation, abstract=True):
 
 
 class VendingOperation(HttpOperation, abstract=True):
-    """A request with credentials in its answer. Its audit record is durable before the answer is sent."""
+    """A request with credentials in its response. Its audit record is durable before the response is sent."""
 
     methods: ClassVar[tuple[str, ...]] = ("GET", "POST")
     durability: ClassVar[Durability] = Durability.BEFORE_ANSWER
@@ -318,8 +318,8 @@ class VendingOperation(HttpOperation, abstract=True):
 class ChangeOperation(HttpOperation, abstract=True):
     """A request that changes something: refused in read-only maintenance, and done once for each idempotency key.
 
-    `refused_for_good` is the answer in maintenance to a change that clients must not retry. `for_every_token` allows a
-    change outside of projects for a token that is valid in one project.
+    `refused_for_good` is the response in maintenance to a change that clients must not retry. `for_every_token` allows
+    a change outside of projects for a token that is valid in one project.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("POST", "PUT", "PATCH", "DELETE")
@@ -366,7 +366,7 @@ class SystemTask(Operation, abstract=True):
 
 
 class Step(Operation, abstract=True):
-    """A decision that precedes an operation: acting as a role, reading through a view, repeating an answer.
+    """A decision that precedes an operation: acting as a role, reading through a view, repeating a response.
 
     `occasion` is one word for the situation in which the door admits it. `preconditions._require_way` checks the
     situation.

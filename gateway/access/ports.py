@@ -24,7 +24,7 @@ from gateway.obligations.data_policies import PolicyInputs
 class Question:
     """Question to OpenFGA: does the caller have `relation` on `object`?
 
-    `within` is the revision of the object's warehouse, read with its row. Without it, an answer about an object in a
+    `within` is the revision of the object's warehouse, read with its row. Without it, a result about an object in a
     warehouse is not cached. `by` is a hint: a relation that implies `relation`, that the caller seems to have, and that
     is cheaper to confirm. `above` are the containers of a stand-in for an absent object, from its parent upwards to an
     existing one. `inside` are the containers of the object by its row, from its parent upwards to the project; those of
@@ -43,7 +43,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """The state that an answer about relationships depends on: a part of its cache key, without the question.
+    """The state that a result about relationships depends on: a part of its cache key, without the question.
 
     One statement reads it before any question is sent. `revision` is that of the server. `time_boxes` changes whenever
     a grant with an expiry is made. `next_expiry` is the first time at which a grant to the caller or to one of the
@@ -110,11 +110,11 @@ class Relationships(Protocol):
     async def check(
         self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
-        """Return one answer for each question, in order.
+        """Return one result for each check, in order.
 
         Time-boxed grants count as of `now`, a time by the database's clock. Without a `pin` the cache is neither read
         nor written. A large batch leaves capacity to other requests only if it is `paced`. Raises
-        DecisionEngineUnavailable if an answer is missing.
+        DecisionEngineUnavailable if a result is missing.
         """
         ...
 
@@ -153,9 +153,9 @@ class Policies(Protocol):
     """Evaluates the policies (OPA)."""
 
     async def decide(self, request: PolicyRequest) -> tuple[PolicyAnswer, ...]:
-        """Return one answer for each question of the request, in order.
+        """Return one result for each check of the request, in order.
 
-        Raises DecisionEngineUnavailable if an answer is missing.
+        Raises DecisionEngineUnavailable if a result is missing.
         """
         ...
 

@@ -13,7 +13,7 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """An answer with its ETag. `body` is None if the client's copy is still valid (304)."""
+    """A response with its ETag. `body` is None if the client's copy is still valid (304)."""
 
     etag: str
     body: LoadTableResult | None
@@ -25,7 +25,7 @@ Restricts = Literal["caller", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class Stated(Generic[Answer]):
-    """The body of an answer to a change, and the value of the header; None for an answer without it."""
+    """The body of a response to a change, and the value of the header; None for a response without it."""
 
     body: Answer
     restricts: Restricts | None

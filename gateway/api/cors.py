@@ -53,7 +53,7 @@ class Cors:
 
 
 async def _answer_preflight(send: Send, headers: list[tuple[bytes, bytes]], wanted: bytes) -> None:
-    """Allow all methods and the `wanted` header names. The answer does not depend on the path, so it tells nothing.
+    """Allow all methods and the `wanted` header names. The response does not depend on the path, so it tells nothing.
 
     A page could send every header without a browser as well, so none is worth a refusal.
     """

@@ -32,7 +32,7 @@ from gateway.telemetry.logs import add_to_context
 
 _MANAGEMENT: Final = "/management/"
 
-#: Without effect where the whole list is one answer.
+#: Without effect where the whole list is one response.
 _PAGING: Final = frozenset({"pageToken", "pageSize"})
 
 #: Without effect where the path contains the id of an object, which lies in one project.

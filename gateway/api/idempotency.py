@@ -43,7 +43,7 @@ def replay_recorded(
 ) -> Callable[..., Awaitable[Any]]:
     """Return a handler that calls `handler` unless the idempotency key has a recorded success.
 
-    For a recorded success, `replay` builds the answer from (context, recorded success). Raises 422 if there is no
+    For a recorded success, `replay` builds the response from (context, recorded success). Raises 422 if there is no
     `replay` and the handler returns a body.
     """
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replace the name of a warehouse in the path by its id, before anything else reads the path.
 
-Idempotency keys, entity tags, audit records and page tokens then depend on the id alone. Only the answer for a
+Idempotency keys, entity tags, audit records and page tokens then depend on the id alone. Only the response for a
 warehouse that the caller may not see repeats the name: the id would show that the warehouse exists.
 """
 
@@ -56,7 +56,7 @@ async def resolve_prefix(request: Request[Any, Any, Any], services: Services, ac
 
 
 def by_name(scope: Scope, error: CatalogError) -> CatalogError:
-    """Return the answer to a request that named its warehouse: the one for an absent warehouse repeats the name."""
+    """Return the response to a request that named its warehouse: the one for an absent warehouse repeats the name."""
     name = (scope.get("state") or {}).get(_GIVEN_NAME)
     if name is None or not isinstance(error, NoSuchWarehouseException):
         return error

@@ -135,7 +135,7 @@ def _target(to: Collector, path: Path, project: Address, binding: Binding) -> Ad
 
 
 def _object(reading: Reading, policy: Address, binding: Mapping[str, Any]) -> Address | None:
-    """Return the object of a binding of an answer; None if the caller does not see it. Raises ApiError.
+    """Return the object of a binding of a response; None if the caller does not see it. Raises ApiError.
 
     Lists are read only for what the file does not name.
     """

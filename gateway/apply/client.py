@@ -34,7 +34,7 @@ _REMEDIES = {
 
 RESTRICTED = "the policy restricts you too: without `exempt` you get no credentials of these tables"
 
-#: What the headers of answers to changes state about the caller.
+#: What the headers of responses to changes state about the caller.
 _NOTES = {
     ("x-lakegate-restricts", "caller"): RESTRICTED,
     ("x-lakegate-restricts", "unknown"): "it is not known whether the policy restricts you too: OpenFGA did not answer",
@@ -43,12 +43,12 @@ _NOTES = {
 
 
 def notes_of(headers: Mapping[str, str]) -> list[str]:
-    """Return what the headers of an answer state about the caller, as texts."""
+    """Return what the headers of a response state about the caller, as texts."""
     return [text for (name, value), text in _NOTES.items() if headers.get(name) == value]
 
 
 class ApiError(ApplyError):
-    """An error answer of the gateway, or none. `status` is 0 if the gateway did not answer."""
+    """An error response of the gateway, or none. `status` is 0 if the gateway did not respond."""
 
     def __init__(self, method: str, path: str, status: int, message: str) -> None:
         answered = f"{method} {path} was answered with {status}" if status else f"{method} {path} got no answer"
@@ -70,7 +70,7 @@ class Api:
     ) -> None:
         import httpx2
 
-        #: What the headers of answers state about the caller.
+        #: What the headers of responses state about the caller.
         self.notes: list[str] = []
         self._http = httpx2.Client(
             base_url=base.rstrip("/"),
@@ -89,11 +89,11 @@ class Api:
         self._http.close()
 
     def get(self, path: str, *, project: str | None = None, query: Mapping[str, str] | None = None) -> Any:
-        """Return the JSON answer of a GET request. Raises ApiError."""
+        """Return the JSON response of a GET request. Raises ApiError."""
         return self._send("GET", path, project=project, query=query)
 
     def find(self, path: str, *, project: str | None = None) -> Any | None:
-        """Return the JSON answer of a GET request, or None for 404. Raises ApiError."""
+        """Return the JSON response of a GET request, or None for 404. Raises ApiError."""
         try:
             return self.get(path, project=project)
         except ApiError as error:
@@ -111,7 +111,7 @@ class Api:
     def answers(
         self, path: str, *, project: str | None = None, query: Mapping[str, str] | None = None
     ) -> Iterator[Any]:
-        """Yield the answers with the pages of a list. Raises ApiError."""
+        """Yield the responses with the pages of a list. Raises ApiError."""
         asked = dict(query or {})
         while True:
             page = self.get(path, project=project, query=asked)
@@ -121,7 +121,7 @@ class Api:
             asked["pageToken"] = token
 
     def change(self, method: str, path: str, body: Any = None, *, project: str | None = None) -> Any:
-        """Send a change with an idempotency key, and return its JSON answer or None. Raises ApiError."""
+        """Send a change with an idempotency key, and return its JSON response or None. Raises ApiError."""
         return self._send(method, path, project=project, body=body, key=str(uuid4()))
 
     def _send(

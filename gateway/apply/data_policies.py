@@ -110,7 +110,7 @@ def _test(test: Test, rename: Callable[[str], str]) -> Test:
 
 
 def readable(definition: Any, names: Mapping[str, str], wanted: Any | None) -> Any:
-    """Return the definition of an answer with the names of its roles, as a file states it.
+    """Return the definition of a response with the names of its roles, as a file states it.
 
     `names` is {id: name}. A role that the definition `wanted` of the file names by its UUID keeps the UUID. A
     definition that this version does not know is returned as it is. Raises MixedRole.

@@ -77,9 +77,9 @@ class Collector:
 class Noun:
     """A kind of objects. The class attributes declare it; a method is overridden only where the kind is special.
 
-    `member` is the name of its list in the entry that contains it, and in answers of the API. `fields` are compared and
-    exported. `new` has the values that a creation sends for unstated fields. `contents` are the kinds of its lists, in
-    the order of an exported file.
+    `member` is the name of its list in the entry that contains it, and in responses of the API. `fields` are compared
+    and exported. `new` has the values that a creation sends for unstated fields. `contents` are the kinds of its lists,
+    in the order of an exported file.
     """
 
     kind: ClassVar[Kind]

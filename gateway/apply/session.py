@@ -123,7 +123,7 @@ class Session:
         return self.api.pages(path, member, project=self.located.project(on), query=query)
 
     def change(self, method: str, on: Address, below: str = "", body: Any = None) -> Any:
-        """Send a change of an object, and return the answer. `below` continues its path. Raises ApiError."""
+        """Send a change of an object, and return the response. `below` continues its path. Raises ApiError."""
         path = f"{self.located.path(on)}{below}"
         return self.api.change(method, path, body, project=self.located.project(on))
 

@@ -83,11 +83,11 @@ class OpenFgaAuthorizer:
     async def check(
         self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
-        """Return one answer for each question, in order. Raises the errors of `FgaRelationships`."""
+        """Return one response for each check, in order. Raises the errors of `FgaRelationships`."""
         return await self._relationships.check(actor, questions, now=now, pin=pin, paced=paced)
 
     async def ping(self) -> None:
-        """Raise an error if OpenFGA does not answer."""
+        """Raise an error if OpenFGA does not respond."""
         await self._client.ping()
 
     async def close(self) -> None:

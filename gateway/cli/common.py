@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Commands(click.Group):
-    """A group of commands. A service that does not answer or refuses ends each with one line, not with a traceback."""
+    """A group of commands. A service that does not respond or refuses ends each with one line, not with a traceback."""
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command."""
@@ -131,7 +131,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def run_on_services(settings: Settings, work: Coroutine[Any, Any, Answer]) -> Answer:
-    """Return the result of `work`. If it takes some seconds, print which service of the settings does not answer.
+    """Return the result of `work`. If it takes some seconds, print which service of the settings does not respond.
 
     `Commands` turns its errors into messages. Each wait of `work` for a connection has a limit.
     """

@@ -40,7 +40,7 @@ def verify_scope(warehouse: str, locations: int, seed: int, as_json: bool) -> No
     random locations. Gateways may serve at the same time; the verdict is stored as that of a periodic run.
 
     Exit code 0: proven, or the warehouse vends no credentials. Exit code 3: a credential can leave its scope. Exit code
-    4: neither could be shown, for example because the store did not answer. Exit code 1: the run failed.
+    4: neither could be shown, for example because the store did not respond. Exit code 1: the run failed.
     """
     from gateway import app
     from gateway.features.credentials.scope_canary import NoSuchWarehouse

@@ -205,7 +205,7 @@ def affected(policy: str, api: Management) -> None:
 
 
 def _lines_of_affected(tables: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield a line for each table and principal of an answer about affected tables."""
+    """Yield a line for each table and principal of a response about affected tables."""
     for table in tables:
         name = printable(".".join(filter(None, (*table["namespace"], table["name"]))))
         lost = [{"type": "lost", "id": table["type"]}] if table.get("lost") else []

@@ -100,8 +100,10 @@ class Management:
         accepted: Collection[str] = (),
         seconds: float = _SECONDS,
     ) -> httpx2.Response:
-        """Return the answer to a request below a part of the API. An error answer ends the command with its message,
-        unless its type is `accepted`. What its headers state about the caller is printed as a warning.
+        """Return the response to a request below a part of the API.
+
+        An error response ends the command with its message, unless its type is `accepted`. What its headers
+        contain about the caller is printed as a warning.
         """
         import httpx2
 
@@ -121,7 +123,7 @@ class Management:
         return answer
 
     def pages(self, path: str, member: str, query: Mapping[str, str] | None = None) -> Iterator[dict[str, Any]]:
-        """Yield the entries of all pages of a list. An error answer ends the command with its message."""
+        """Yield the entries of all pages of a list. An error response ends the command with its message."""
         page: str | None = None
         while True:
             asked = {**(query or {}), **({} if page is None else {"pageToken": page})}
@@ -179,7 +181,7 @@ def as_uuid(text: str) -> str | None:
 
 
 def error_message(answer: httpx2.Response) -> str:
-    """Return the message of an error answer, or its status if the answer is not of the gateway.
+    """Return the message of an error response, or its status if the response is not of the gateway.
 
     Messages repeat names that other users chose, so control characters are removed.
     """

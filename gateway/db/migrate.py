@@ -48,7 +48,7 @@ async def run_migrations(
 
     `url` is a SQLAlchemy URL for asyncpg. `waits` is called once if another process migrates. Raises SchemaMismatch for
     a database of a newer version, and for a schema older than the first one of this version, and DatabaseUnavailable
-    if the database does not answer.
+    if the database does not respond.
     """
     engine = create_async_engine(url, connect_args={"timeout": _CONNECT_SECONDS, "ssl": tls})
     try:
@@ -109,7 +109,7 @@ async def require_current_schema(url: str, *, tls: ssl.SSLContext | str = "prefe
     """Raise SchemaMismatch unless the database has exactly this version's schema.
 
     Raises SchemaBehind if a migration by this version mends it. Raises DatabaseUnavailable if the database does not
-    answer.
+    respond.
     """
     engine = create_async_engine(url, connect_args={"timeout": _CONNECT_SECONDS, "ssl": tls})
     try:

@@ -59,7 +59,7 @@ class KafkaSink:
                 await self._send_run(run)
 
     async def check(self) -> None:
-        """Raise SinkUnavailable if the brokers do not answer or do not have the topic."""
+        """Raise SinkUnavailable if the brokers do not respond or do not have the topic."""
         async with self._lock:
             await asyncio.to_thread(self._find_topic)
 

@@ -88,7 +88,7 @@ class CachedRelationships:
     async def check(
         self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
-        """Return one answer per question, in order. Raises the errors of the cached implementation."""
+        """Return one result per check, in order. Raises the errors of the cached implementation."""
         if pin is None or self._seconds <= 0:
             return await self._relationships.check(actor, questions, now=now, paced=paced)
         key_scope = _KeyScope(
@@ -108,7 +108,7 @@ class CachedRelationships:
             return [True] * len(questions)
         answers = await self._relationships.check(actor, unknown, now=now, pin=pin, paced=paced)
         if len(answers) != len(unknown):
-            # The caller rejects a wrong number of answers. None of them is cached.
+            # The caller rejects a wrong number of results. None of them is cached.
             return answers
         allowed = {question for question, answer in zip(unknown, answers, strict=True) if answer is True}
         allow = _Allow(pin.next_expiry, self._clock() + self._seconds)

@@ -102,7 +102,7 @@ class _Caller:
 
 @dataclass(slots=True)
 class _Open:
-    """A question without an answer, with the objects and the grants that decide about it."""
+    """A question without a result, with the objects and the grants that decide about it."""
 
     question: Question
     objects: tuple[ObjectKey, ...]
@@ -155,7 +155,7 @@ class GrantCheckedRelationships:
     async def check(
         self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
-        """Return one answer per question, in order. Raises the errors of `FgaRelationships.check_with`."""
+        """Return one result per check, in order. Raises the errors of `FgaRelationships.check_with`."""
         model_id = self._model_id()
         caller = None if pin is None else _caller(actor, questions, pin, model_id)
         if caller is None or self._seconds <= 0:
@@ -193,7 +193,7 @@ class GrantCheckedRelationships:
         return [known[each] for each in questions]
 
     async def _open(self, question: Question, caller: _Caller, model_id: str) -> _Open | None:
-        """Return the question with the grants that decide about it; None if only OpenFGA can answer it."""
+        """Return the question with the grants that decide about it; None if only OpenFGA can decide it."""
         if (
             not question.inside
             or question.by is not None
@@ -266,7 +266,7 @@ class GrantCheckedRelationships:
         return not any(one.key in recorded for one in each.candidates(caller, necessary))
 
     def _traversing(self, asked: Sequence[_Open], caller: _Caller) -> dict[FgaTuple, None]:
-        """Return the checks of `traverse` by roles, to share the answer with their members."""
+        """Return the checks of `traverse` by roles, to share the result with their members."""
         checks: dict[FgaTuple, None] = {}
         roles = [each for each in caller.principals if each.type is PrincipalType.ROLE][:_TRAVERSING_ROLES]
         for each in asked:

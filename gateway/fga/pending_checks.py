@@ -34,14 +34,14 @@ class CreationAwareRelationships:
     async def check(
         self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
-        """Return one answer per question, in order. Raises the errors of both implementations.
+        """Return one result per check, in order. Raises the errors of both implementations.
 
         Pending creations are read for absent objects too, which have none: an absent and an invisible object cost the
-        same. Without the database, the usual answers are returned.
+        same. Without the database, the usual results are returned.
         """
         answers = await self._usual.check(actor, questions, now=now, pin=pin, paced=paced)
         if len(answers) != len(questions):
-            # The caller rejects a wrong number of answers.
+            # The caller rejects a wrong number of results.
             return answers
         refused = [
             question
@@ -67,7 +67,7 @@ class RevocationAwareRelationships:
     """Implementation of `gateway.access.ports.Relationships` that narrows `usual` by `rows`, while revocations pend.
 
     `complete` is True if OpenFGA has no rights beyond those of the rows. Otherwise a right of OpenFGA alone cannot be
-    told from a revoked one, and the question has no answer.
+    told from a revoked one, and the question has no result.
     """
 
     def __init__(
@@ -81,10 +81,10 @@ class RevocationAwareRelationships:
     async def check(
         self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
-        """Return one answer per question, in order. Raises the errors of `usual` and of `rows`, and
+        """Return one result per check, in order. Raises the errors of `usual` and of `rows`, and
         DecisionEngineUnavailable for a right that cannot be told from a revoked one.
 
-        The revocations are read before OpenFGA is queried: a delivery between the two is part of OpenFGA's answer.
+        The revocations are read before OpenFGA is queried: a delivery between the two is part of OpenFGA's result.
         """
         settled = pin is not None and not pin.revocations_pending
         if settled or not questions or not await self._revocations.pending(actor):

@@ -185,7 +185,7 @@ class FgaRelationships:
     async def check(
         self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
-        """Return one answer per question, in order. `pin` is ignored: OpenFGA is queried in every call.
+        """Return one result per check, in order. `pin` is ignored: OpenFGA is queried in every call.
 
         Raises the errors of `check_with`.
         """
@@ -201,7 +201,7 @@ class FgaRelationships:
         paced: bool,
         creations: Sequence[FgaTuple] = (),
     ) -> tuple[list[bool], set[FgaTuple]]:
-        """Return (one answer per question, in order; those of the `further` checks that hold).
+        """Return (one result per check, in order; those of the `further` checks that hold).
 
         The further checks are sent in the same batch as the questions. `creations` are sent as contextual tuples,
         except if OpenFGA would not accept so many.

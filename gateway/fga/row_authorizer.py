@@ -173,7 +173,7 @@ class RowAuthorizer:
     async def check(
         self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
-        """Return one answer for each question, in order. Every call reads the rows.
+        """Return one result for each check, in order. Every call reads the rows.
 
         Raises DatabaseUnavailable, DecisionEngineUnavailable if the model cannot be read or evaluated, ValueError for
         an anonymous actor, and TooManyGroups for more than MAX_GROUP_ROLES roles by groups of the token.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The form of obligations in answers of guardrails (Rego): one field for each kind that has a name in Rego.
+"""The form of obligations in results of guardrails (Rego): one field for each kind that has a name in Rego.
 
 The struct is generated from the kinds, and `gateway.opa.schema` generates the schema of guardrails from the struct. So
 each kind has only one declaration.

@@ -90,7 +90,7 @@ class SilentCallers:
         return seen is not None and self.clock() < seen.silent_until
 
     def heard_nothing(self, actor: PolicyActor) -> None:
-        """Count an answer without reasons and obligations, and start the evaluation of a caller that returns."""
+        """Count a result without reasons and obligations, and start the evaluation of a caller that returns."""
         seen = self._seen.get(actor)
         if seen is None:
             seen = self._seen[actor] = _Caller()
@@ -155,7 +155,7 @@ class EvaluatedPolicies(PartialEvaluation, Protocol):
     """The decider behind the cache: `OpaDecider`, or a table in tests."""
 
     async def evaluate(self, request: PolicyRequest) -> PolicyAnswers:
-        """Return the answers and the time until which they are valid. Raises DecisionEngineUnavailable."""
+        """Return the results and the time until which they are valid. Raises DecisionEngineUnavailable."""
         ...
 
 
@@ -208,7 +208,7 @@ class CachedPolicies:
         )
 
     async def decide(self, request: PolicyRequest) -> tuple[PolicyAnswer, ...]:
-        """Return one answer for each question. Raises the errors of the decider."""
+        """Return one result for each check. Raises the errors of the decider."""
         revision = self._known_revision()
         if revision is not None and self._silent is not None:
             silent = self._silent.has(request.actor)
@@ -223,7 +223,7 @@ class CachedPolicies:
             return kept.answers
         self._observer.count_lookups("policies", hits=0, misses=1)
         answers = await self._policies.evaluate(request)
-        # The answer contains its revision. Comparing it detects policies that change and change back between two reads.
+        # The result contains its revision. Comparing it detects policies that change and change back between two reads.
         by_known = revision is not None and answers.revision == revision == self._known_revision()
         if answers.valid_until is not None and revision is not None and by_known:
             self._kept[key or _key(request)] = _Kept(answers.decisions, answers.valid_until, revision)

@@ -32,14 +32,14 @@ _MESSAGE: Final = 300
 
 
 class WireAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The answer to one question."""
+    """The result to one question."""
 
     allow: bool
     reasons: tuple[Reason, ...]
     obligations: StatedObligations
 
     def understood(self) -> PolicyAnswer:
-        """Convert to the answer of the door. An invalid obligation denies, as `policies/gateway/main.rego` does."""
+        """Convert to the result of the door. An invalid obligation denies, as `policies/gateway/main.rego` does."""
         try:
             obligations = understood(self.obligations)
         except ValueError as invalid:
@@ -57,7 +57,7 @@ class WireAnswers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     revision: str | msgspec.UnsetType = msgspec.UNSET
 
     def understood(self) -> PolicyAnswers:
-        """Convert to the answers of the door."""
+        """Convert to the results of the door."""
         return PolicyAnswers(
             decisions=tuple(answer.understood() for answer in self.decisions),
             valid_until=None if self.valid_until is msgspec.UNSET else self.valid_until,
@@ -142,15 +142,15 @@ class OpaDecider:
         self._session: aiohttp.ClientSession | None = None
 
     async def decide(self, request: PolicyRequest) -> tuple[PolicyAnswer, ...]:
-        """Return one answer per question of `request`, in order.
+        """Return one result per check of `request`, in order.
 
         Raises DecisionEngineUnavailable if OPA does not respond in time, or if its response is not exactly one complete
-        answer per question: a missing answer must not allow (LG-DEC-23 in `docs/threats.md`).
+        answer per question: a missing result must not allow (LG-DEC-23 in `docs/threats.md`).
         """
         return (await self.evaluate(request)).decisions
 
     async def evaluate(self, request: PolicyRequest) -> PolicyAnswers:
-        """Return the answers, the time until which they are valid, if stated, and their revision.
+        """Return the results, the time until which they are valid, if stated, and their revision.
 
         Raises DecisionEngineUnavailable as `decide`.
         """

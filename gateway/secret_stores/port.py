@@ -20,7 +20,7 @@ class SecretUnreadable(Exception):
 
 
 class SecretStoreUnavailable(CatalogError, code=503, type="ServiceUnavailableException"):
-    """The store did not answer in time, or reported an outage. A write may have happened, and may still happen."""
+    """The store did not respond in time, or reported an outage. A write may have happened, and may still happen."""
 
 
 class SecretStoreRefused(CatalogError, code=503, type="ServiceUnavailableException"):

@@ -52,7 +52,7 @@ class VaultSecrets:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="vault")
 
     async def put(self, id: UUID, plain: bytes) -> None:
-        """Write the content of a new id. A write that arrived although its answer was lost is recognized."""
+        """Write the content of a new id. A write that arrived although its response was lost is recognized."""
         await self._run(lambda client: self._put(client, id, plain.decode()))
 
     async def get(self, id: UUID) -> bytes:

@@ -46,7 +46,7 @@ class UserPassLogin:
     password: str = field(repr=False)
 
     def __call__(self, client: hvac.Client) -> Any:
-        """Return Vault's answer to the login."""
+        """Return Vault's response to the login."""
         return client.auth.userpass.login(self.user, self.password, use_token=False, mount_point=self.mount)
 
     def secrets(self) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ class AppRoleLogin:
     secret_id: str = field(repr=False)
 
     def __call__(self, client: hvac.Client) -> Any:
-        """Return Vault's answer to the login."""
+        """Return Vault's response to the login."""
         return client.auth.approle.login(self.role_id, self.secret_id, use_token=False, mount_point=self.mount)
 
     def secrets(self) -> tuple[str, ...]:
@@ -82,7 +82,7 @@ class KubernetesLogin:
     token_file: str
 
     def __call__(self, client: hvac.Client) -> Any:
-        """Return Vault's answer to the login. Raises SecretStoreRefused if the file is unreadable."""
+        """Return Vault's response to the login. Raises SecretStoreRefused if the file is unreadable."""
         return client.auth.kubernetes.login(self.role, self._token(), use_token=False, mount_point=self.mount)
 
     def secrets(self) -> tuple[str, ...]:
@@ -145,7 +145,7 @@ class VaultSession:
         self._opened: list[hvac.Client] = []
 
     def call(self, work: Callable[[hvac.Client], Answer]) -> Answer:
-        """Return the result of `work`, which receives a client with a token. Log in again once if Vault answers 403.
+        """Return the result of `work`, which receives a client with a token. Log in again once if Vault returns 403.
 
         Raises SecretStoreUnavailable for outages, SecretStoreRefused for a refused login, and the other errors of hvac
         as they are.
@@ -259,7 +259,7 @@ class VaultSession:
         return _Token(auth["client_token"], auth.get("renewable") is True, started + lease * 2 / 3)
 
     def _guarded(self, send: Callable[[], Answer]) -> Answer:
-        """Return the result of `send`. Raises SecretStoreUnavailable if there was no answer, or one of an outage."""
+        """Return the result of `send`. Raises SecretStoreUnavailable if there was no response, or one of an outage."""
         import requests
         from hvac import exceptions
 

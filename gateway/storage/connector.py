@@ -91,7 +91,7 @@ class Connector:
     """Connects to endpoints whose addresses `rules` allow. The thread starts with the first route.
 
     `connect_seconds` is the limit for one lookup, and for the connection after it. `head_seconds` is the limit for a
-    connection's first head, `exchange_seconds` for one request with its answer. If more than `unauthenticated`
+    connection's first head, `exchange_seconds` for one request with its response. If more than `unauthenticated`
     connections have sent no valid head yet, the oldest of them is closed.
     """
 
@@ -148,7 +148,7 @@ class Connector:
     def _start(self) -> asyncio.AbstractEventLoop:
         listener = socket.create_server(("127.0.0.1", 0))
         # Accepted sockets inherit it. asyncio sets it only on sockets that name their protocol, which these do not, and
-        # without it the body of each small answer waits 40 ms for the client's acknowledgement of the head.
+        # without it the body of each small response waits 40 ms for the client's acknowledgement of the head.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._address = f"127.0.0.1:{listener.getsockname()[1]}"
         loop = asyncio.new_event_loop()
@@ -267,7 +267,7 @@ class Connector:
 
 
 async def _connect(addresses: list[str], port: int, seconds: float) -> Peer:
-    """Connect to the first address that answers. `seconds` is divided between the addresses.
+    """Connect to the first address that responds. `seconds` is divided between the addresses.
 
     Each address gets MIN_CONNECT_SECONDS or more, and at most MAX_ADDRESSES are tried. Raises OSError.
     """

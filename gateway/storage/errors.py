@@ -21,7 +21,7 @@ class StorageDenied(CatalogError, code=412):
 
 
 class StorageUnavailable(CatalogError, code=503):
-    """The store did not answer, or its answer cannot be parsed."""
+    """The store did not respond, or its response cannot be parsed."""
 
 
 class StorageEndpointRefused(CatalogError, code=412):
@@ -37,11 +37,11 @@ class ShortTermCredentialError(CatalogError, code=412):
 
 
 class StorageSessionUnavailable(ShortTermCredentialError, code=503):
-    """The store's session service did not answer in time. The request is valid and can be retried."""
+    """The store's session service did not respond in time. The request is valid and can be retried."""
 
 
 class StorageAnswerMalformed(ShortTermCredentialError, code=400):
-    """The session endpoint is not a session service, or its answer contains no usable session."""
+    """The session endpoint is not a session service, or its response contains no usable session."""
 
 
 class StorageCheckFailed(CatalogError, code=400):

@@ -133,7 +133,7 @@ class ObjectFiles:
             require_size(answer.meta["size"], max_bytes)
             parts: list[bytes] = []
             remaining = max_bytes
-            # The size in the answer is only the store's statement, so the received bytes are counted.
+            # The size in the response is only the store's statement, so the received bytes are counted.
             async for part in answer.stream():
                 remaining -= len(part)
                 if remaining < 0:

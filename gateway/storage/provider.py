@@ -43,7 +43,7 @@ class FileClient(Protocol):
     """Reads and writes files of one provider by their keys. The caller has checked that they lie in the warehouse.
 
     All methods raise StorageEndpointRefused, StorageDenied and StorageUnavailable. Their messages contain nothing of
-    the store's answer.
+    the store's response.
     """
 
     async def put(self, profile: StorageProfile, credential: Credential, key: str, data: bytes) -> None:

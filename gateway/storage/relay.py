@@ -149,7 +149,7 @@ class Peer:
 
 
 async def exchange(request: h11.Request, target: bytes, client: Peer, store: Peer) -> bool:
-    """Copy one request, to `target`, and its answer. Return True if both connections can be used again.
+    """Copy one request, to `target`, and its response. Return True if both connections can be used again.
 
     Raises RedirectRefused, h11.ProtocolError for a malformed message, and TimeoutError if a receiver stops reading.
     """

@@ -2,7 +2,7 @@
 """Attempts to leave the scope of a vended credential, as the canary makes them (`gateway/vending/canary.py`).
 
 The canary decides which attempts are made and what they prove. A provider sends the requests of an attempt and reads
-the store's answer. A provider without requests of its own uses `FileTrials`, which needs its file client only.
+the store's response. A provider without requests of its own uses `FileTrials`, which needs its file client only.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Act(StrEnum):
 class Outcome(StrEnum):
     """The result of an attempt.
 
-    `reached`: the store carried it out, or answered as it does for a permitted request. `acknowledged`: the answer is a
-    success that can contain a refusal, so only the object shows the result. `unclear`: neither a success nor a
+    `reached`: the store carried it out, or answered as it does for a permitted request. `acknowledged`: the response is
+    a success that can contain a refusal, so only the object shows the result. `unclear`: neither a success nor a
     refusal. `untested`: the provider or the store has no such request.
     """
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cache of vended credentials, each for half of its lifetime. The key contains everything on which the answer depends.
+"""Cache of vended credentials, each for half of its lifetime.
+
+The key contains everything on which the response depends.
 
 Without the principal in the key, principals would share a credential: the store's logs could not distinguish them, and
 a revocation of one would not affect the other.

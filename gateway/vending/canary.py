@@ -109,7 +109,7 @@ class Canary:
 
     @property
     def unclear(self) -> tuple[Finding, ...]:
-        """Return the attempts so far whose answer was neither a success nor a refusal."""
+        """Return the attempts so far whose response was neither a success nor a refusal."""
         return tuple(finding for session in self._sessions for finding in session.unclear)
 
     @property

@@ -48,8 +48,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
 class ScopeReport(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """The result of a run of the canary.
 
-    `findings` are attempts that the store carried out. `unclear` are attempts whose answer was neither a success nor a
-    refusal. `attempts` is the number of requests whose result counts. `reason` explains a verdict that no list
+    `findings` are attempts that the store carried out. `unclear` are attempts whose response was neither a success nor
+    a refusal. `attempts` is the number of requests whose result counts. `reason` explains a verdict that no list
     explains.
     """
 

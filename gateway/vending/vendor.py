@@ -44,7 +44,7 @@ class SessionIdentity:
 
     `principal` is the full id (`<idp>~<subject>`), `role` the id of the assumed role, None if absent. `readable` may
     be a user name. It is part of the name but not of the digest, because users can choose and change it. `context` is a
-    digest of everything else on which the answer depends (groups, obligations); only the cache uses it.
+    digest of everything else on which the response depends (groups, obligations); only the cache uses it.
     """
 
     principal: str

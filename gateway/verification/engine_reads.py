@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read a canary through an engine, at the address that the operator of the gateway states for it.
 
-The gateway itself sends the query and sees the answer. A principal that posts the output of an engine could have
+The gateway itself sends the query and sees the response. A principal that posts the output of an engine could have
 computed the expected output from the values.
 """
 
@@ -37,7 +37,7 @@ STATEMENTS: Final = (
 
 
 class EngineNotReached(Exception):
-    """The engine did not answer at its address, so it has shown nothing about itself."""
+    """The engine did not respond at its address, so it has shown nothing about itself."""
 
 
 @dataclass(frozen=True, slots=True)

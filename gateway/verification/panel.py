@@ -204,7 +204,7 @@ class _SeatState:
         return here and self.concerns(change.kind, change.object_type, updates)
 
     async def ask(self, change: ProposedChange) -> Verdict | _NoVerdict:
-        """Return the verdict. There is none if the verifier failed, did not answer in time, or has too many questions.
+        """Return the verdict. There is none if the verifier failed, did not respond in time, or has too many questions.
 
         A change that the verifier cannot judge is rejected. It says nothing about the health of the verifier.
         """

@@ -2,8 +2,8 @@
 """Ask a web server about a change, in a signed request.
 
 The signature follows Standard Webhooks 1.0 (https://www.standardwebhooks.com): an HMAC with SHA-256 over the id, the
-time and the body. The answer is `{"verdict": "approve", "reject" or "pending", "reasons": [...]}`. Any other answer is
-a failure of the verifier.
+time and the body. The response is `{"verdict": "approve", "reject" or "pending", "reasons": [...]}`. Any other response
+is a failure of the verifier.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The question that webhooks and OPA receive, its transport, and the strict reading of the answer."""
+"""The question that webhooks and OPA receive, its transport, and the strict reading of the response."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class JsonPost:
         self._headers = {
             "Content-Type": "application/json",
             "Accept": "application/json",
-            # A compressed answer could be small on the wire and large in memory.
+            # A compressed response could be small on the wire and large in memory.
             "Accept-Encoding": "identity",
             **(headers or {}),
         }
@@ -55,7 +55,7 @@ class JsonPost:
 
         Raises:
         - QuestionTooLarge, QuestionRefused: a status 4xx, or a connection that ended after a large question.
-        - RefusedByRule: an answer that is too long.
+        - RefusedByRule: a response that is too long.
         - InvalidAnswer: any other response; ErrorStatus for a status.
         - TimeoutError, and the errors of the connection.
         """
@@ -108,15 +108,15 @@ _LONGEST_REASON: Final = 2000
 
 
 class InvalidAnswer(VerifierFailed):
-    """The answer is not exactly of the documented form. It is a failure of the verifier, and never an approval."""
+    """The response is not exactly of the documented form. It is a failure of the verifier, and never an approval."""
 
 
 class RefusedByRule(InvalidAnswer):
-    """The answer is invalid because of the change: the rule fails for it, or has more reasons than an answer holds."""
+    """The response is invalid because of the change: the rule fails for it, or has too many reasons."""
 
 
 class ErrorStatus(InvalidAnswer):
-    """The answer has the status 3xx or 5xx."""
+    """The response has the status 3xx or 5xx."""
 
     def __init__(self, status: int) -> None:
         super().__init__(f"the answer has the status {status} instead of 200")
@@ -128,7 +128,7 @@ class QuestionTooLarge(UnfitChange):
 
 
 class QuestionRefused(VerifierFailed):
-    """The server refuses the question itself: a status 4xx, or no answer to a large question."""
+    """The server refuses the question itself: a status 4xx, or no response to a large question."""
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
@@ -151,7 +151,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
 
 
 class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The answer of a webhook or of OPA."""
+    """The response of a webhook or of OPA."""
 
     verdict: Literal["approve", "reject", "pending"]
     reasons: tuple[Annotated[str, Meta(min_length=1)], ...] = ()
@@ -186,7 +186,7 @@ def encoded(question: object) -> bytes:
 
 
 def understood(answer: Answer) -> Verdict:
-    """Return the verdict of an answer. Raises RefusedByRule for too many or too long reasons."""
+    """Return the verdict of a response. Raises RefusedByRule for too many or too long reasons."""
     if len(answer.reasons) > _MOST_REASONS or any(len(reason) > _LONGEST_REASON for reason in answer.reasons):
         raise RefusedByRule(
             f"the answer has more than {_MOST_REASONS} reasons, or one of over {_LONGEST_REASON} characters"
@@ -206,7 +206,7 @@ def decode_answer(body: bytes) -> Verdict:
     try:
         return understood(msgspec.json.decode(body, type=Answer, strict=True))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        # Without the decoder's text: it may quote the answer.
+        # Without the decoder's text: it may quote the response.
         raise InvalidAnswer("the answer has not the form of a verdict") from None
 
 

@@ -28,7 +28,7 @@ _CONCURRENT: Final = 20
 
 
 class Expected(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
-    """An answer that the authorizer must give.
+    """A result that the authorizer must give.
 
     `user` is `<provider>~<subject>`. With `role`, the id of a role, the user acts as this role alone. `object` is
     `<type>:<id>`, such as `table:0198…`, and `relation` an action of the relationship model, such as `can_read_data`.
@@ -62,7 +62,7 @@ class AuthorizerSubject:
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def by_actor(self) -> dict[Actor, list[Expected]]:
-        """Return the expected answers of each caller."""
+        """Return the expected results of each caller."""
         found: dict[Actor, list[Expected]] = {}
         for each in self.expected:
             found.setdefault(each.actor, []).append(each)

@@ -31,7 +31,7 @@ _CALL_SECONDS = 60.0
 
 
 class Management:
-    """A client of the management API for one user. Errors contain the answer of the server, which has no secret."""
+    """A client of the management API for one user. Errors contain the response of the server, which has no secret."""
 
     def __init__(self, base: str, token: str) -> None:
         self._client = httpx2.AsyncClient(
@@ -49,18 +49,18 @@ class Management:
         await self._client.aclose()
 
     async def get(self, path: str) -> Any:
-        """Return the decoded answer of a GET.
+        """Return the decoded response of a GET.
 
         Raises:
-            StackError: the gateway did not answer, or not with success.
+            StackError: the gateway did not respond, or not with success.
         """
         return (await self._call("GET", path, None)).json()
 
     async def post(self, path: str, body: dict[str, Any], *, already: int | None = None) -> Any:
-        """Return the decoded answer of a POST, or None if it has no body or its status is ``already``.
+        """Return the decoded response of a POST, or None if it has no body or its status is ``already``.
 
         Raises:
-            StackError: the gateway did not answer, or with another status.
+            StackError: the gateway did not respond, or with another status.
         """
         answer = await self._call("POST", path, body, already)
         return answer.json() if answer.content and answer.is_success else None

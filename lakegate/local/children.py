@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Send orders to the supervisor process and receive its events, and wait until a child serves or has failed.
 
-An answer counts only if the child itself holds the port. Otherwise a program that took the port first would receive
+A response counts only if the child itself holds the port. Otherwise a program that took the port first would receive
 the tokens of the stack.
 """
 
@@ -271,7 +271,7 @@ async def until_postgres(child: Child, port: int, *, timeout: float) -> None:
 
 
 async def until_answering(child: Child, port: int, path: str, *, timeout: float, token: str | None = None) -> None:
-    """Wait until a GET of ``path`` on the loopback ``port`` answers 200. Raise as :func:`until`.
+    """Wait until a GET of ``path`` on the loopback ``port`` returns 200. Raise as :func:`until`.
 
     ``token``: the bearer token to send. It is sent only after the child is known to hold the port.
     """

@@ -30,7 +30,7 @@ class Opa:
         self.url = f"http://{LOOPBACK}:{port}"
 
     async def start(self, children: Children) -> Child:
-        """Start OPA and return when it answers. It answers only after it has compiled every policy.
+        """Start OPA and return when it responds. It answers only after it has compiled every policy.
 
         Raises:
             ToolMissing: the authorization policy for OPA itself is missing; OPA would refuse every request.
@@ -91,7 +91,7 @@ class OpenFga:
         self.url = f"http://{LOOPBACK}:{ports.openfga_http}"
 
     async def start(self, children: Children) -> Child:
-        """Migrate its tables, start the server, and return when it answers. PostgreSQL must be running."""
+        """Migrate its tables, start the server, and return when it responds. PostgreSQL must be running."""
         environment = {
             "OPENFGA_DATASTORE_ENGINE": "postgres",
             "OPENFGA_DATASTORE_URI": self._database_url(),

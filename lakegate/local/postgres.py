@@ -74,7 +74,7 @@ class Postgres:
         self._fast = fast
 
     async def start(self, children: Children) -> Child:
-        """Start the server and return when it answers. The first start creates the cluster.
+        """Start the server and return when it responds. The first start creates the cluster.
 
         Raises:
             StackError: the cluster was deleted. A new one would not match the data of the other parts.

@@ -60,7 +60,7 @@ class _Result(msgspec.Struct, frozen=True):
 
 
 class Unusable(Exception):
-    """OPA gave no usable answer. It contains the finding to report."""
+    """OPA gave no usable response. It contains the finding to report."""
 
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding.text)

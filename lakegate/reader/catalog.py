@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Load tables from a Lakegate catalog with PyIceberg: metadata, credentials and restrictions of one response.
 
-PyIceberg ignores `read-restrictions`. A second request could have an answer for other rights, so the response is read
+PyIceberg ignores `read-restrictions`. A second request could have a response for other rights, so the response is read
 here, and PyIceberg gets its other parts.
 """
 
@@ -63,10 +63,10 @@ class _Errors(msgspec.Struct):
 
 
 class _Retry(Retry):
-    """Repeat a request that the gateway answered with 429 or 503. Such an answer means that nothing was done."""
+    """Repeat a request to which the gateway returned 429 or 503. Such a response means that nothing was done."""
 
     def get_retry_after(self, response: Any) -> float | None:
-        """Return the seconds of `Retry-After`, at most those of a slow answer."""
+        """Return the seconds of `Retry-After`, at most those of a slow response."""
         seconds = super().get_retry_after(response)
         return None if seconds is None else min(seconds, _LONGEST_PAUSE)
 

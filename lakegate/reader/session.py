@@ -25,7 +25,7 @@ _JWT: Final = "urn:ietf:params:oauth:token-type:jwt"
 
 
 class ExchangeFailed(Exception):
-    """Raised if the gateway refuses a token exchange. `status` is the HTTP status, or None without an answer."""
+    """Raised if the gateway refuses a token exchange. `status` is the HTTP status, or None without a response."""
 
     def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message)

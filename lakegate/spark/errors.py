@@ -39,7 +39,7 @@ class GovernedReadRefused(PipelineError):
 
 
 class RequestRefused(GovernedReadRefused):
-    """The gateway answered a request with an error. `kind` is the type of the error, empty if the answer has none."""
+    """The gateway answered a request with an error. `kind` is the type of the error, empty if the response has none."""
 
     def __init__(self, message: str, kind: str) -> None:
         super().__init__(message)

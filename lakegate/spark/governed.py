@@ -95,7 +95,7 @@ class GovernedTables:
 
         Raises:
             RequestRefused: the gateway refused the read, or the table does not exist for the user.
-            GovernedReadRefused: the gateway did not answer, or its answer is invalid.
+            GovernedReadRefused: the gateway did not respond, or its response is invalid.
             RestrictionsRefused: a restriction cannot be applied in full.
         """
         if time.monotonic() > self._until:

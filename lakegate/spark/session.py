@@ -155,7 +155,7 @@ def evaluate(root: SparkSession, config: StatementsConfig, question: Question) -
     principal = RestCatalog(uri=config.uri, warehouse=config.warehouse, token=question.token)
     try:
         rows = as_principal(root, principal).sql(question.statement).take(MAX_ROWS)
-    # The error of a statement is its answer: an error of Spark, of Java or of the catalog client.
+    # The error of a statement is its response: an error of Spark, of Java or of the catalog client.
     except Exception as error:
         name, message = cause_of(error)
         return Answer(seconds=_since(started), error=name, message=message.replace(question.token, "…")[:_MAX_MESSAGE])

@@ -51,7 +51,7 @@ class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditedDecision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The decision on one operation. `failure` is the true reason, which the answer may hide."""
+    """The decision on one operation. `failure` is the true reason, which the response may hide."""
 
     operation: str
     outcome: str

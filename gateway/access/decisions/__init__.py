@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Combine the answers of the engines into a decision, for real and for hypothetical questions."""
+"""Combine the results of the engines into a decision, for real and for hypothetical questions."""

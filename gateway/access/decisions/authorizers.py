@@ -24,7 +24,7 @@ ANSWER_SECONDS: Final = 5.0
 class Authorizer(Protocol):
     """Answers the same questions as OpenFGA (`gateway.access.ports.Relationships`), on every request.
 
-    Its answers are not cached, so a refusal takes effect with the next request. Methods must not block the event loop.
+    Its results are not cached, so a refusal takes effect with the next request. Methods must not block the event loop.
     """
 
     @property
@@ -35,10 +35,10 @@ class Authorizer(Protocol):
     async def check(
         self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
-        """Return one answer for each question, in order. False refuses.
+        """Return one result for each check, in order. False refuses.
 
         `now` is the database's time, which decides about expiries. `pin` and `paced` are those of `Relationships`;
-        most authorizers ignore them. Raises DecisionEngineUnavailable if an answer is missing.
+        most authorizers ignore them. Raises DecisionEngineUnavailable if a result is missing.
         """
         ...
 
@@ -67,9 +67,9 @@ class NarrowedRelationships:
     async def check(
         self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
-        """Return one answer for each question, in order.
+        """Return one result for each check, in order.
 
-        Raises DecisionEngineUnavailable if an answer of any authorizer is missing, late or neither True nor False.
+        Raises DecisionEngineUnavailable if a result of any authorizer is missing, late or neither True nor False.
         """
         answers = await self._relationships.check(actor, questions, now=now, pin=pin, paced=paced)
         return await self.narrow(actor, questions, answers, now=now)
@@ -77,9 +77,9 @@ class NarrowedRelationships:
     async def narrow(
         self, actor: Actor, questions: Sequence[Question], answers: list[bool], *, now: datetime
     ) -> list[bool]:
-        """Return the answers of `relationships`, without the allows that an authorizer refuses. Raises as `check`."""
+        """Return the results of `relationships`, without the allows that an authorizer refuses. Raises as `check`."""
         if len(answers) != len(questions):
-            # The caller rejects a wrong number of answers.
+            # The caller rejects a wrong number of results.
             return answers
         # A yes to `can_be_subject` restricts the caller, so an authorizer that refuses it would allow more.
         positions = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Combine the answers of OpenFGA and OPA into one decision. Pure. Everything that is not a clear yes is a no."""
+"""Combine the results of OpenFGA and OPA into one decision. Pure. Everything that is not a clear yes is a no."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Outcome(StrEnum):
 
 
 class DeterminedBy(StrEnum):
-    """The engine whose answer determined the outcome."""
+    """The engine whose result determined the outcome."""
 
     OPENFGA = "openfga"
     OPA = "opa"
@@ -38,7 +38,7 @@ class DeterminedBy(StrEnum):
 
 
 class Failure(StrEnum):
-    """The true reason of a refusal, for the audit; the answer may hide it."""
+    """The true reason of a refusal, for the audit; the response may hide it."""
 
     RESOURCE_NOT_FOUND = "ResourceNotFound"
     CANNOT_SEE_RESOURCE = "CannotSeeResource"
@@ -64,7 +64,7 @@ class DelegationRefusal:
 
 @dataclass(frozen=True, slots=True)
 class DemandAnswer:
-    """The answer to one demand.
+    """The result to one demand.
 
     `row` is None if the object is absent. `visible` is True if the caller may see that the object exists, and `holds`
     if the relation holds. `partly` is True if only the column-level relation holds. In that case `restriction` is set
@@ -108,7 +108,7 @@ class Decision:
 def combine(answers: Sequence[DemandAnswer], policy: PolicyAnswer) -> Decision:
     """Return the decision: allowed if every required demand holds, or holds in part, and the policies allow.
 
-    The first required demand that fails determines the answer, in the order of the operation. An absent or invisible
+    The first required demand that fails determines the result, in the order of the operation. An absent or invisible
     object is hidden, whatever else holds. Only callers that see the object receive the reasons of policies.
     """
     reasons = tuple(f"{reason.code}: {reason.message}" for reason in policy.reasons)

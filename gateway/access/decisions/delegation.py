@@ -63,7 +63,7 @@ def administering(on: ObjectType) -> Can:
 
 
 def administers(warehouse: ResolvedWarehouse) -> tuple[Question, ...]:
-    """Return the questions of which one is answered with yes for an administrator of the warehouse."""
+    """Return the questions of which one is true for an administrator of the warehouse."""
     project = ObjectKey(ObjectType.PROJECT, warehouse.project_id)
     return (
         Question(administering(ObjectType.WAREHOUSE), warehouse.key, warehouse.revision),
@@ -163,7 +163,7 @@ def limiting_roles(actor: Actor, resolution: Resolution) -> list[str]:
 
 
 def _user_of(context: RequestContext, resolution: Resolution) -> tuple[Actor, Pin | None]:
-    """Return the user that the engine acts for, without an assumed role, and the pin for cached answers about it.
+    """Return the user that the engine acts for, without an assumed role, and the pin for cached results about it.
 
     An administrator that acts as a role is still an administrator. The pin of the request is that of the role then.
     """

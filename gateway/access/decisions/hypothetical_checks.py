@@ -88,7 +88,7 @@ class HypotheticalChecks:
         return found
 
     async def holds(self, permit: Permit[Operation], pairs: Sequence[tuple[Can, Ref]]) -> list[bool]:
-        """Return OpenFGA's answers about the caller, in order; False for absent objects, which are checked as well.
+        """Return OpenFGA's results about the caller, in order; False for absent objects, which are checked as well.
 
         A yes allows nothing, because the policies are not evaluated.
         """
@@ -228,5 +228,5 @@ def _inspects(operation: Operation) -> bool:
 
 
 def _pin(permit: Permit[Operation], actor: Actor) -> Pin | None:
-    """Return the pin for cached answers; None for other actors, because only the caller's expiries are known."""
+    """Return the pin for cached results; None for other actors, because only the caller's expiries are known."""
     return pin_of(permit.resolution) if actor == permit.actor else None

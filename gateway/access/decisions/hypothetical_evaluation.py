@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Evaluate hypothetical checks with both engines.
 
-The answer to "may Bob drop this table?" is the one that Bob would get. OpenFGA checks Bob's relations, and the policies
+The result to "may Bob drop this table?" is the one that Bob would get. OpenFGA checks Bob's relations, and the policies
 receive Bob as the actor, with Bob's roles. The user agent and the address are sent as unknown, because there is no
 request of Bob.
 """
@@ -81,13 +81,13 @@ async def evaluate_checks(
     paced: bool,
     guardrails: dict[int, tuple[BoundPolicy, ...]] | None = None,
 ) -> list[bool]:
-    """Return one answer for each check, in order; False for a check on an absent object.
+    """Return one result for each check, in order; False for a check on an absent object.
 
     Row filters and masks of guardrails refuse a check. With `guardrails`, those of an allowed check on one table are
     added to it by the index of the check, and the caller must apply them.
 
     Checks of one actor are one request to OPA, and each actor takes a slot of `room`. `paced` is as for
-    `Relationships.check`. Raises DecisionEngineUnavailable if an answer is missing.
+    `Relationships.check`. Raises DecisionEngineUnavailable if a result is missing.
     """
     answers = [False] * len(hypothetical)
     of_actor: dict[Actor, list[int]] = {}

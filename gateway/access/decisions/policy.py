@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests to the policies (OPA) and their answers, as values.
+"""Requests to the policies (OPA) and their results, as values.
 
 The wire form is these structs in snake_case JSON: `policies/schemas/input.json` is generated from `PolicyRequest`
 (`gateway/opa/schema.py`) and every rule is type-checked against it. One request carries many questions, because one
-answer to all of them costs one round trip.
+result to all of them costs one round trip.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class PolicyAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The answer to one question."""
+    """The result to one question."""
 
     allow: bool
     reasons: tuple[Reason, ...] = ()
@@ -126,9 +126,9 @@ class PolicyAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class PolicyAnswers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The answers to all questions of a request, in their order.
+    """The results to all questions of a request, in their order.
 
-    `valid_until` is the policies' promise that the same input gives the same answers until then; without it no answer
+    `valid_until` is the policies' promise that the same input gives the same answers until then; without it no result
     is cached. `revision` names the policies and the policy data that gave the promise.
     """
 

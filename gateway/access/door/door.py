@@ -74,8 +74,8 @@ _DURABILITY_ORDER = (Durability.BUFFERED, Durability.BEFORE_ANSWER, Durability.W
 class Door:
     """The door: decides every operation.
 
-    Permits are minted for allowed decisions only, and the latch sends no success answer without one. All collaborators
-    fail by raising, and nothing in this class turns a failure into an allow.
+    Permits are minted for allowed decisions only, and the latch sends no success response without one. All
+    collaborators fail by raising, and nothing in this class turns a failure into an allow.
 
     With `read_only`, operations that pause in maintenance are refused (`Operation.pauses`). `hypothetical_checks`
     evaluates decisions for other principals. `expiries` caches expiries behind credentials; None caches none.
@@ -156,7 +156,7 @@ class Door:
         role, AssumeRoleForbidden, and the errors of `admit`.
 
         An engine that acts for a user gets no refusal here: by naming users and roles it could learn the members of a
-        role. The request continues without rights, and gets the answer that a member of a role without rights gets
+        role. The request continues without rights, and gets the response that a member of a role without rights gets
         (LG-DEC-20).
         """
         operation = AssumeRole(role)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Query both engines at once: OpenFGA about relationships, OPA about circumstances.
 
-A failure of either is raised; nothing here turns one into an answer.
+A failure of either is raised; nothing here turns one into a result.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from gateway.spans import spanned
 
 
 class Engines:
-    """Calls the two engines that decide together. Each question gets one answer, or the call raises an error."""
+    """Calls the two engines that decide together. Each question gets one result, or the call raises an error."""
 
     def __init__(self, relationships: Relationships, policies: Policies, observer: Observer) -> None:
         self._relationships = relationships
@@ -39,7 +39,7 @@ class Engines:
     async def check(
         self, actor: Actor, questions: Sequence[Question], now: datetime, pin: Pin | None, *, paced: bool = True
     ) -> list[bool]:
-        """Return the answers of OpenFGA alone; anything but `True` is False. Raises DecisionEngineUnavailable."""
+        """Return the results of OpenFGA alone; anything but `True` is False. Raises DecisionEngineUnavailable."""
         answers = await self._relationships.check(actor, questions, now=now, pin=pin, paced=paced)
         if len(answers) != len(questions):
             raise DecisionEngineUnavailable("OpenFGA returned another number of answers than questions were sent")
@@ -47,7 +47,7 @@ class Engines:
 
     @spanned("opa.decide")
     async def allowed(self, request: PolicyRequest) -> tuple[PolicyAnswer, ...]:
-        """Return the answers of OPA alone. Raises DecisionEngineUnavailable."""
+        """Return the results of OPA alone. Raises DecisionEngineUnavailable."""
         answers = await self._policies.decide(request)
         if len(answers) != len(request.questions):
             raise DecisionEngineUnavailable("OPA returned another number of answers than questions were sent")
@@ -64,7 +64,7 @@ class Engines:
         operation.
 
         Raises CatalogError for a request that OpenFGA cannot represent; this error has precedence. Raises
-        DecisionEngineUnavailable if an engine does not answer.
+        DecisionEngineUnavailable if an engine does not respond.
         """
         engine_outage: DecisionEngineUnavailable | None = None
         refusal: CatalogError | None = None

@@ -16,10 +16,10 @@ from gateway.access.ports import AuditSink
 
 
 class PendingAudit:
-    """The audit record of one admission, and whether it is durable enough for its answer.
+    """The audit record of one admission, and whether it is durable enough for its response.
 
     `settled` becomes True when the record was buffered (reads), committed (`commit`, vending) or written in the
-    transaction of the change (`settle`, mutations). The latch sends no success answer before that.
+    transaction of the change (`settle`, mutations). The latch sends no success response before that.
     """
 
     __slots__ = ("_record", "_sink", "durability", "further_changes", "settled")
@@ -46,7 +46,7 @@ class PendingAudit:
         self._record = msgspec.structs.replace(self._record, detail=merged)
 
     async def commit(self, issued: IssuedCredential | None = None) -> None:
-        """Make the record durable now, together with the register entry of the credential that the answer contains.
+        """Make the record durable now, together with the register entry of the credential that the response contains.
 
         Raises AuditUnavailable; then no credentials may be sent.
         """
@@ -56,7 +56,7 @@ class PendingAudit:
     async def also(self, issued: IssuedCredential | None = None, /, **detail: str) -> None:
         """Write another record with details of a step after the change, and return once it is durable.
 
-        The record is written together with the register entry of the credential that the answer contains. The
+        The record is written together with the register entry of the credential that the response contains. The
         transaction of the change wrote the first record. Raises AuditUnavailable.
         """
         await self._sink.commit(msgspec.structs.replace(self._record, id=uuid7(), detail=detail), issued)
@@ -78,6 +78,6 @@ class PendingAudit:
         """Buffer the record of an admitted request that failed afterwards, with its error."""
         if not self.settled:
             self.add_details(result="failed", error=error)
-            # It gets an id of its own: a transaction without an answer may have committed the first record.
+            # It gets an id of its own: a transaction without a response may have committed the first record.
             self._sink.buffer(msgspec.structs.replace(self._record, id=uuid7()))
             self.settled = True

@@ -118,7 +118,7 @@ class Permit(Generic[OpCo]):
 
     @property
     def pending_audit(self) -> PendingAudit:
-        """The audit record that must be durable before the answer is sent."""
+        """The audit record that must be durable before the response is sent."""
         return self._pending_audit
 
     @property

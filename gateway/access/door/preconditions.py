@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Check preconditions that need no engine: the caller's kind, its token, and read-only maintenance.
 
-Nothing here reads an object, so no answer here discloses one.
+Nothing here reads an object, so no response here discloses one.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class Preconditions:
 def _require_way(context: RequestContext, operation: Operation) -> None:
     """Raise TypeError unless operations of this kind can be requested in this situation.
 
-    The cause is a mistake of the gateway's code, never of a caller. System tasks are for the gateway's tasks alone. An
-    answer is repeated only if a success is recorded.
+    The cause is a mistake of the gateway's code, never of a caller. System tasks are for the gateway's tasks alone. A
+    response is repeated only if a success is recorded.
     """
     system = context.actor.kind is ActorKind.SYSTEM
     tasks = operation.system_tasks if isinstance(operation, SystemTask) else frozenset()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convert demands to questions for OpenFGA, and its answers to answers to the demands. Pure."""
+"""Convert demands to questions for OpenFGA, and its results to answers to the demands. Pure."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def in_inactive_warehouse(operation: Operation, resolution: Resolution) -> Deman
 
 
 def answer_of(demand: Demand, resolution: Resolution, yes: set[Question]) -> DemandAnswer:
-    """Return the answer to a demand. `yes` are the questions that OpenFGA answered with yes."""
+    """Return the result to a demand. `yes` are the questions that OpenFGA found true."""
     key = key_of(demand.on, resolution)
     visible_by = VISIBLE_BY.get(key.type)
     holds = any(Question(relation, key) in yes for relation in demand.relations)

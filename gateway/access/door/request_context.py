@@ -23,7 +23,7 @@ from gateway.access.operations.steps import AssumeRole, ReadThroughView, RepeatA
 class Deadline:
     """The time limit of one request. Without a timer there is no limit, as for the gateway's own work.
 
-    A request can be cancelled until its COMMIT is sent, and never afterwards. So a client that receives the answer
+    A request can be cancelled until its COMMIT is sent, and never afterwards. So a client that receives the response
     "nothing was changed" can rely on it.
     """
 
@@ -80,7 +80,7 @@ class RequestLocation:
 
 @dataclass(slots=True)
 class RequestContext:
-    """State of one request at the door. The latch checks it before an answer is sent."""
+    """State of one request at the door. The latch checks it before a response is sent."""
 
     actor: Actor
     request_id: str
@@ -129,7 +129,7 @@ class RequestContext:
         self.actor = msgspec.structs.replace(actor, assumed_role=role.id, within=role.project_id, instance_admin=False)
 
     def act_without_rights(self) -> None:
-        """Continue as a member of a role that does not exist, so that every answer is that for a caller without rights.
+        """Continue as a member of an absent role, so that every response is that for a caller without rights.
 
         An earlier assumption ends.
         """
@@ -151,7 +151,7 @@ class RequestContext:
         self.actor, self.assumption = caller.actor, caller.assumption
 
     def may_answer(self, served: frozenset[type[Operation]]) -> bool:
-        """Return True if a success answer may be sent.
+        """Return True if a success response may be sent.
 
         That needs an admitted operation among those served, and durable audit records. A public operation needs
         neither. The repetition of a recorded success counts as admitted for operations with idempotency keys.
@@ -166,7 +166,7 @@ class RequestContext:
         return answers and all(pending_audit.settled for pending_audit in self.pending_audits)
 
     def holds_secret(self) -> bool:
-        """Return True if an admitted operation may have put a secret into the answer."""
+        """Return True if an admitted operation may have put a secret into the response."""
         return any(operation.returns_secret() for operation in self.admitted)
 
     def abandon(self, error: str) -> None:

@@ -95,7 +95,7 @@ class UserDeactivated(ForbiddenException):
 
 
 def not_found(ref: refs.Ref) -> CatalogError:
-    """Return the one answer for absent objects and for those that the caller may not see.
+    """Return the one response for absent objects and for those that the caller may not see.
 
     It depends on the request alone, so it cannot distinguish the two.
     """
@@ -103,17 +103,17 @@ def not_found(ref: refs.Ref) -> CatalogError:
 
 
 def task_not_found(id: UUID) -> TaskNotFound:
-    """Return the answer for a task that does not exist, or that the caller may not see."""
+    """Return the response for a task that does not exist, or that the caller may not see."""
     return TaskNotFound(f"Task does not exist: {id}")
 
 
 def ticket_not_found(id: UUID) -> TicketNotFound:
-    """Return the answer for a ticket that does not exist, or that the caller may not see."""
+    """Return the response for a ticket that does not exist, or that the caller may not see."""
     return TicketNotFound(f"Ticket does not exist: {id}")
 
 
 def forbidden(actor: Actor, operation: str, ref: refs.Ref | None, reasons: tuple[str, ...]) -> ForbiddenException:
-    """Return the answer for an action that the caller may not take on a visible object, with the policies' reasons."""
+    """Return the response for a forbidden action on a visible object, with the policies' reasons."""
     type = ref.type if ref is not None else refs.ObjectType.SERVER
     card = CARDS[type]
     # Without reasons the text depends only on the type, so that it does not show why the request was refused.
@@ -135,7 +135,7 @@ def expiring_right(actor: Actor, operation: str, ref: refs.Ref, relation: Can, e
 
 
 def restricted(actor: Actor, operation: str) -> ForbiddenException:
-    """Return the answer to a caller that may read only a part of a table, without an engine that is an enforcer.
+    """Return the response to a caller that may read only a part of a table, without an engine that is an enforcer.
 
     It names the remedy, but neither columns nor grantors, and neither policies nor their content.
     """
@@ -149,7 +149,7 @@ def restricted(actor: Actor, operation: str) -> ForbiddenException:
 
 
 def unenforceable(actor: Actor, operation: str, reasons: Sequence[str]) -> ForbiddenException:
-    """Return the answer to an obligation that nothing enforces; `reasons` name it."""
+    """Return the response to an obligation that nothing enforces; `reasons` name it."""
     return ForbiddenException(
         f"{operation} is not allowed for {_principal_text(actor)}: {'; '.join(reasons)}. Ask the administrator of the "
         "policies for an exemption, or use a copy of the data without the restriction."
@@ -165,7 +165,7 @@ def _principal_text(actor: Actor) -> str:
 
 
 def too_many_groups() -> TooManyGroups:
-    """Return the answer to a token with too many groups that map to roles here."""
+    """Return the response to a token with too many groups that map to roles here."""
     return TooManyGroups(
         f"More than {MAX_GROUP_ROLES} groups of the token are mapped to roles of this server. Configure the identity "
         "provider to send fewer groups, or add the user to the roles directly."
@@ -173,7 +173,7 @@ def too_many_groups() -> TooManyGroups:
 
 
 def user_deactivated() -> UserDeactivated:
-    """Return the answer to every request of a deactivated user."""
+    """Return the response to every request of a deactivated user."""
     return UserDeactivated(
         "The directory that provisions this server (SCIM) deactivated this user. An administrator of the directory "
         "can activate the user again."
@@ -181,7 +181,7 @@ def user_deactivated() -> UserDeactivated:
 
 
 def unavailable(catalog_mutation: bool) -> CatalogError:
-    """Return the answer for a decision that cannot be made: 503, or 429 for catalog mutations.
+    """Return the response for a decision that cannot be made: 503, or 429 for catalog mutations.
 
     Clients would read 503 there as "state unknown".
     """
@@ -192,7 +192,7 @@ def unavailable(catalog_mutation: bool) -> CatalogError:
 
 
 def audit_unavailable(failed: AuditUnavailable, catalog_mutation: bool) -> CatalogError:
-    """Return the answer for a record that the audit rejects: 429 if the caller's own records fill its share."""
+    """Return the response for a record that the audit rejects: 429 if the caller's own records fill its share."""
     if isinstance(failed, AuditShareFull):
         return ShareExceeded(
             "Too many audit records of your requests wait to be written. Nothing was done. Retry after 1 s. The "
@@ -202,12 +202,12 @@ def audit_unavailable(failed: AuditUnavailable, catalog_mutation: bool) -> Catal
 
 
 def not_kept_in_maintenance(reason: str) -> CatalogError:
-    """Return the answer of read-only maintenance to a request that must not be retried. Clients do not retry a 400."""
+    """Return the 400 of read-only maintenance to a request that must not be retried."""
     return NotKeptInMaintenance(f"This catalog is in read-only maintenance: {reason}.")
 
 
 def in_maintenance(catalog_mutation: bool) -> CatalogError:
-    """Return the answer of read-only maintenance: 503, or 429 for catalog mutations.
+    """Return the response of read-only maintenance: 503, or 429 for catalog mutations.
 
     Clients would read 503 there as "state unknown".
     """

@@ -104,7 +104,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
         return self.body_name or self.type.value.replace("_", "-")
 
     def absent(self, name: str) -> CatalogError:
-        """Return the one answer for an absent object and for one that the caller may not see. `name` is as in the
+        """Return the one response for an absent object and for one that the caller may not see. `name` is as in the
         request.
         """
         return self.not_found(self.absent_text or f"{self.words.capitalize()} does not exist: {name}")

@@ -55,7 +55,7 @@ def _above(type: ObjectType) -> frozenset[ObjectType]:
 #: The level of each type in the hierarchy: the number of types above it.
 LEVELS: Final[Mapping[ObjectType, int]] = {type: len(_above(type)) for type in CARDS}
 
-#: Object types inside of a warehouse. Cached answers about them are keyed by its revision.
+#: Object types inside of a warehouse. Cached responses about them are keyed by its revision.
 IN_A_WAREHOUSE: Final = frozenset(type for type in CARDS if ObjectType.WAREHOUSE in _above(type))
 
 #: Object types outside of warehouses.

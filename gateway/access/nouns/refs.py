@@ -2,7 +2,7 @@
 """References to objects, as requests state them.
 
 A reference holds names or ids. The resolver finds its row, or none. The door processes both cases alike, so that no
-answer distinguishes an absent object from an invisible one.
+response distinguishes an absent object from an invisible one.
 """
 
 from __future__ import annotations

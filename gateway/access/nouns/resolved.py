@@ -227,7 +227,7 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
     def seen_by(self, actor: Actor, roles: tuple[str, ...]) -> Resolution:
         """Return the resolution without the objects outside of the project of an assumed role or of the token.
 
-        Those are treated like absent objects, in the answer and in its duration. `roles` are added to the caller's
+        Those are treated like absent objects, in the response and in its duration. `roles` are added to the caller's
         roles.
         """
         if actor.within is None:

@@ -2,7 +2,7 @@
 """Steps: decisions that precede the operation of a request. No endpoint serves them.
 
 Acting as a role is decided before every other operation of the request. Reading through views is decided for each view,
-before the object that is read. Repeating an answer needs a success recorded under the idempotency key.
+before the object that is read. Repeating a response needs a success recorded under the idempotency key.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class ReadThroughView(Step):
 
 @dataclass(frozen=True)
 class RepeatAnswer(Step):
-    """Repeat the answer of an earlier success to the principal of that request, without a change.
+    """Repeat the response of an earlier success to the principal of that request, without a change.
 
     No relation is demanded: a dropped object cannot be resolved, and the answer only confirms the success. If the
-    answer has a body, other operations are decided to create it again. The door admits this step only with the recorded
-    success.
+    response has a body, other operations are decided to create it again. The door admits this step only with the
+    recorded success.
     """
 
     occasion: ClassVar[str] = "repeat"

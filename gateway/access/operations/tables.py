@@ -180,7 +180,7 @@ class ReportMetrics(ChangeOperation):
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics"
     event: ClassVar[EventDeclaration] = NoEvent("a report about a scan or commit changes no object")
     returns: ClassVar[int] = 204
-    # Java clients wait for the answer, and for the retry delay of a 429, before they return the first row of a scan.
+    # Java clients wait for the response, and for the retry delay of a 429, before they return the first row of a scan.
     refused_for_good: ClassVar[str] = "it does not store metrics reports"
     table: InPath[TableRef]
     report: InBody[ReportMetricsRequest]

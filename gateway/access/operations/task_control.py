@@ -25,7 +25,7 @@ from gateway.access.operations.task_bodies import (
 from gateway.access.request import InBody, InPath, OfRequest, Path, Query
 from gateway.iceberg.errors import CatalogError
 
-#: Maximum number of runs of a task in one answer.
+#: Maximum number of runs of a task in one response.
 MAX_ATTEMPTS = 1000
 
 

@@ -40,7 +40,7 @@ class ColumnRestrictions:
         self._columns = columns
 
     async def settle(self, actor: Actor, judged: Sequence[Judged], resolution: Resolution) -> list[Judged]:
-        """Return the answers. Those that hold for some columns get a restriction if the engine is an enforcer.
+        """Return the results. Those that hold for some columns get a restriction if the engine is an enforcer.
 
         Raises DecisionEngineUnavailable.
         """

@@ -2,7 +2,7 @@
 """Determine the data policies that restrict a caller, and check that an engine can enforce them.
 
 Warehouses without data policies cause no calls here. PostgreSQL has the policies and attributes, and OpenFGA decides
-which policies apply to the caller. A missing answer restricts: nothing in this module turns a failure into a yes.
+which policies apply to the caller. A missing result restricts: nothing in this module turns a failure into a yes.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class DataRestrictions:
         resolution: Resolution,
         own_roles: Sequence[str],
     ) -> list[Judged]:
-        """Return the answers, with the effect of data policies on each governed table.
+        """Return the results, with the effect of data policies on each governed table.
 
         Only operations that concern data (`Operation.enforced_at`) are governed. `own_roles` are the roles of the
         caller itself, without those that its user has beside an assumed role. Raises DecisionEngineUnavailable.
@@ -276,7 +276,7 @@ def _concerned(judged: Judged, new_table: str | None) -> tuple[tuple[BoundPolicy
 
 
 def _with_verdicts(judged: Judged, own: Sequence[BoundPolicy], found: Mapping[UUID, PolicyVerdict]) -> Judged:
-    """Return the answers with the verdicts. They replace the obligations of guardrails that could be bound.
+    """Return the results with the verdicts. They replace the obligations of guardrails that could be bound.
 
     Obligations that no engine could enforce stay, so that they refuse the operation.
     """

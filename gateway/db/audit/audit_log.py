@@ -16,7 +16,7 @@ from gateway.db.engine.event_outbox import ISSUED_CTE, EventOutbox, issued_value
 from gateway.db.pools.compiled_reads import DirectRead
 from gateway.scope.profile import CLOCK_TOLERANCE_SECONDS
 
-#: It can be repeated: records that exist are skipped. An earlier attempt committed them and its answer was lost.
+#: It can be repeated: records that exist are skipped. An earlier attempt committed them and its response was lost.
 _INSERT: Final = """
     insert into audit_log (id, at, request_id, actor_id, operation, outcome, record)
     select * from unnest(cast(:ids as uuid[]), cast(:times as timestamptz[]), cast(:request_ids as text[]),

@@ -126,8 +126,8 @@ class Database:
     async def autocommit(self) -> AsyncIterator[AsyncConnection]:
         """Yield a connection on which each statement of the gateway's internal state commits by itself.
 
-        Raises DatabaseUnavailable, for example if the outcome of a commit is unknown. The caller must then not perform actions
-        that depend on the commit.
+        Raises DatabaseUnavailable, for example if the outcome of a commit is unknown. The caller must then not
+        perform actions that depend on the commit.
         """
         async with self.read() as connection:
             yield connection

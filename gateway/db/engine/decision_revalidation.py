@@ -159,7 +159,7 @@ def _recording(
 # write it themselves (`data_policy_revisions.touch`), and their decisions do not depend on data policies.
 #
 # A deleted warehouse does not count as changed: the statement of the change fails on it. An audit record that exists
-# was committed by an earlier attempt whose answer was lost.
+# was committed by an earlier attempt whose response was lost.
 _MOVED: Final = f"""
     taken as materialized (select exists ({vacated_names.TAKEN}) as it),
     moved as materialized (

@@ -66,7 +66,7 @@ class DirectRead:
     async def all(self, pool: DriverPool, parameters: Mapping[str, Any]) -> list[Any]:
         """Return the rows, with their columns as attributes.
 
-        Raises DatabaseUnavailable if the database does not answer or the pool has no free connection.
+        Raises DatabaseUnavailable if the database does not respond or the pool has no free connection.
         """
         if not self._sql:
             self._compile()

@@ -55,7 +55,7 @@ class PendingFiles:
             await connection.execute(_KEEP, {"location": location})
 
     async def forget(self, locations: Sequence[str]) -> None:
-        """Delete the rows of deleted files. If the database does not answer, the sweeper deletes them later."""
+        """Delete the rows of deleted files. If the database does not respond, the sweeper deletes them later."""
         try:
             async with self._database.autocommit() as connection:
                 await forget(connection, locations)

@@ -4,9 +4,10 @@
 A request delivers the keys of its own change before it answers. Keys that remain after a crash or an outage are
 delivered in the background by any process.
 
-A write without a known outcome (no answer, or a killed process) may still be carried out later, after another delivery
-of the same key. So each write is recorded before it is sent. A key with such a record is written at once. It is removed
-from the outbox only when OpenFGA must have given up the earlier write. Until then a revocation is not confirmed.
+A write without a known outcome (no response, or a killed process) may still be carried out later, after another
+delivery of the same key. So each write is recorded before it is sent. A key with such a record is written at once. It
+is removed from the outbox only when OpenFGA must have given up the earlier write. Until then a revocation is not
+confirmed.
 """
 
 from __future__ import annotations
@@ -160,7 +161,7 @@ class TupleDelivery:
         try:
             await self.deliver(pending)
         except (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown) as outage:
-            # The change is committed. An error of its delivery does not change the answer.
+            # The change is committed. An error of its delivery does not change the response.
             _log.warning("tuples.delivery_postponed", count=len(pending), reason=str(outage))
             return False
         return True
@@ -296,7 +297,7 @@ class _Sending:
                     raise
 
 
-#: Cached answers about these types are tied to the revision of their warehouse, all others to the server's revision.
+#: Cached responses about these types are tied to the revision of their warehouse, all others to the server's revision.
 _IN_WAREHOUSE = IN_A_WAREHOUSE | {ObjectType.WAREHOUSE}
 #: Relations that can revoke a right by a tuple without an expiry.
 _REVOKES_WITHOUT_END = frozenset({MANAGED_ACCESS, Privilege.DELEGATE.value, Privilege.SUBJECT.value})

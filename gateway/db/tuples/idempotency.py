@@ -55,7 +55,7 @@ class Idempotency:
         return RecordedSuccess(row.status, row.detail or {}, row.written_in)
 
     async def release(self, claim: Claim) -> None:
-        """Release the key. If the database does not answer, the key is released when the lease ends."""
+        """Release the key. If the database does not respond, the key is released when the lease ends."""
         try:
             async with self._database.read() as connection:
                 await idempotency_claims.release(connection, claim)

@@ -65,7 +65,7 @@ class NoCredentialsVended(ForbiddenException):
 
 @dataclass(frozen=True, slots=True)
 class VendResult:
-    """The configuration and credentials in the answer of a load or create. Both are empty if nothing may be vended.
+    """The configuration and credentials in the response of a load or create. Both are empty if nothing may be vended.
 
     `signing` is set if the client has its requests signed instead of credentials.
     """
@@ -82,7 +82,7 @@ class VendResult:
 
 
 class Credentials(UseCases):
-    """Vends storage credentials, and commits the audit record of each vending before the answer is sent."""
+    """Vends storage credentials, and commits the audit record of each vending before the response is sent."""
 
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
@@ -168,7 +168,7 @@ class Credentials(UseCases):
         own. Only requests to Iceberg tables can be signed.
 
         The table exists already, so a failure must not cause an error: clients would conclude that nothing was created.
-        The answer then has no credentials; the next load returns them, or the reason for the failure.
+        The response then has no credentials; the next load returns them, or the reason for the failure.
         """
         warehouse = permit.namespace(permit.operation.namespace).warehouse
         profile = stored_profile(warehouse.profile)

@@ -2,7 +2,7 @@
 """Remote signing: sign one request of a client to the store of a table, by a decision of its own.
 
 Location and authorization come from the same row, as for vended credentials. The audit record is durable before the
-answer, so no signature leaves unrecorded. Nothing of a decision is kept here: after a revocation the next request is
+response, so no signature leaves unrecorded. Nothing of a decision is kept here: after a revocation the next request is
 refused.
 """
 

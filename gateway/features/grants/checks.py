@@ -79,7 +79,7 @@ class Checks(UseCases):
         In a delegated batch, a caller with `inspector` or `delegate` gets answers about any principal, also on objects
         that the caller cannot see. Checks outside these privileges are not allowed. If none of the checks is covered,
         the batch raises CannotInspectPermissions, because the delegation is misconfigured. It raises the same error if
-        such a caller does not send `delegated`: the answers would be no, whatever the principal may do.
+        such a caller does not send `delegated`: the results would be no, whatever the principal may do.
         """
         operation = permit.operation
         if operation.delegated and not _inspects_somewhere(permit):
@@ -141,10 +141,10 @@ class Checks(UseCases):
         columns: Mapping[int, list[str]],
         guardrails: Mapping[int, tuple[BoundPolicy, ...]],
     ) -> dict[int, RestrictedAnswer]:
-        """Return the answers, by index, of allowed checks about data of tables with data policies.
+        """Return the results, by index, of allowed checks about data of tables with data policies.
 
         `columns` has the names of the readable columns of checks that column grants allow. A check is not allowed if
-        its answer has expressions that the caller may not see.
+        its result has expressions that the caller may not see.
         """
         about = {
             index: (_about(check, permit.actor), _meant(check, permit.resolution), guardrails.get(index, ()))
@@ -200,7 +200,7 @@ class Checks(UseCases):
         return frozenset(compress(keys, answers))
 
     async def _require_not_inspected(self, permit: Permit[BatchCheck], unanswered: Sequence[Check]) -> None:
-        """Raise CannotInspectPermissions if the caller could get an answer to one of these checks as an inspector."""
+        """Raise CannotInspectPermissions if the caller could get a result to one of these checks as an inspector."""
         hubs = {hub_of(check.on) for check in unanswered if check.principal is not None}
         keys = [_key_of_hub(hub) for hub in hubs if hub is not None]
         if await self._held(permit, Can.INSPECT, keys):
@@ -273,7 +273,7 @@ class Checks(UseCases):
 
     @staticmethod
     def _may_be_answered(permit: Permit[BatchCheck], check: Check) -> bool:
-        """Return whether the caller may get an answer.
+        """Return whether the caller may get a result.
 
         Raises CannotInspectPermissions. Raise the 404 of an absent object if `error-on-not-found` is set.
         """

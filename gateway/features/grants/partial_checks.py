@@ -84,7 +84,7 @@ _NO_ROW: Final = "false"
 
 @dataclass(frozen=True, slots=True)
 class RestrictedAnswer:
-    """The answer to an otherwise allowed check. `columns` and `restrictions` are None if nothing is restricted.
+    """The response to an otherwise allowed check. `columns` and `restrictions` are None if nothing is restricted.
 
     `restricted` is True if a restriction of the data is the reason why the check is not allowed.
     """
@@ -101,7 +101,7 @@ REFUSED: Final = RestrictedAnswer(False, restricted=True)
 def restricted_answer(
     check: Check, verdict: PolicyVerdict | None, readable: Sequence[str] | None = None
 ) -> RestrictedAnswer:
-    """Return the answer to a check that both engines allow, under the data policies of the table.
+    """Return the response to a check that both engines allow, under the data policies of the table.
 
     `readable` has the names of the columns that column grants allow, None for all columns.
     """

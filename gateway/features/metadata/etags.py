@@ -2,9 +2,9 @@
 """ETags of tables: which answers are equal, and for how long a client may reuse one.
 
 A tag is `W/"lg1.<digest>.<issued>.<life>"`. `issued` is the database's clock in milliseconds. `life` is the time in
-milliseconds for which the answer may be confirmed. Both are hexadecimal; `life` is `-` for an answer without
-credentials. The digest covers both and everything on which the answer depends, so a modified tag matches nothing. It is
-not keyed: a client that computes a tag only gets a 304 for an answer that it does not have.
+milliseconds for which the response may be confirmed. Both are hexadecimal; `life` is `-` for a response without
+credentials. The digest covers both and everything on which the response depends, so a modified tag matches nothing. It
+is not keyed: a client that computes a tag only gets a 304 for a response that it does not have.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gateway.access.door.permit import Permit
 from gateway.access.operation import Operation
 from gateway.iceberg.excerpts import SnapshotsMode
 
-#: The longest time after vending for which an answer with credentials is confirmed, whatever their lifetime.
+#: The longest time after vending for which a response with credentials is confirmed, whatever their lifetime.
 LONGEST_CONFIRMATION = timedelta(hours=1)
 
 _TAG = re.compile(r'(?:W/)?"lg1\.(?P<digest>[0-9a-f]{32})\.(?P<issued>[0-9a-f]{1,12})\.(?P<life>-|[0-9a-f]{1,8})"')
@@ -32,11 +32,11 @@ _encoder = msgspec.msgpack.Encoder()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Representation:
-    """The values on which an answer about a table depends. Equal values mean equal answers.
+    """The values on which a response about a table depends. Equal values mean equal answers.
 
     `access` is the level of the credentials, or the reason for their absence. `obligations` is the fingerprint of the
     permit's obligations. `restricted` is True if column grants or data policies restrict the caller.
-    `labels` is the text of that member of the answer, empty if absent.
+    `labels` is the text of that member of the response, empty if absent.
     """
 
     table_id: UUID
@@ -52,7 +52,7 @@ class Representation:
     labels: bytes = b""
 
     def tag(self, now: datetime, expires_at: datetime | None) -> str:
-        """Return the ETag of this answer, issued at `now`. `expires_at` is the expiry of its credentials, None if
+        """Return the ETag of this response, issued at `now`. `expires_at` is the expiry of its credentials, None if
         absent.
         """
         life = "-"
@@ -62,11 +62,11 @@ class Representation:
         return self._tag(f"{int(now.timestamp() * 1000):x}", life)
 
     def confirmed(self, known: Sequence[str] | None, now: datetime) -> str | None:
-        """Return the client's ETag that is still valid for this answer, or None.
+        """Return the client's ETag that is still valid for this response, or None.
 
         `known` are the tags of `If-None-Match`, None for `*`. A `*` does not show the age of the client's answer, so it
         confirms only answers without credentials. It does not show the client's restrictions either, so it confirms no
-        answer that has some.
+        response that has some.
         """
         if known is None:
             ages = self.access not in WITHOUT_CREDENTIALS

@@ -231,7 +231,7 @@ class Namespaces(UseCases):
     async def repeat_update(
         self, permit: Permit[UpdateNamespaceProperties], recorded_success: RecordedSuccess
     ) -> UpdateNamespacePropertiesResponse:
-        """Return the answer of an earlier update, from the request and its idempotency record."""
+        """Return the response of an earlier update, from the request and its idempotency record."""
         request = permit.operation.request
         updates = {key: value for key, value in (request.updates or {}).items() if key not in _SYNTHETIC}
         removed = msgspec.json.decode(recorded_success.detail["removed"], type=list[str])
@@ -272,7 +272,7 @@ def _updated(
 
 
 def _deliver_first(pending: Sequence[Pending]) -> Sequence[Pending]:
-    """Return the tuple keys that are delivered before the answer to a drop.
+    """Return the tuple keys that are delivered before the response to a drop.
 
     They include all keys on the containers above the tree, which `namespace_drop.remove` returns first. Tuples on the
     dropped objects can wait: no lookup finds these objects any more.

@@ -75,8 +75,8 @@ class Registrations(UseCases):
     ) -> LoadTableResult:
         """Register a table from a metadata file. With the permit `drop`, it replaces the table of this name.
 
-        The right to read the table is not decided yet, and a data policy can restrict the caller. So the answer has the
-        metadata without what is computed from the rows.
+        The right to read the table is not decided yet, and a data policy can restrict the caller. So the response has
+        the metadata without what is computed from the rows.
 
         Raises:
         - AlreadyExistsException: the name is taken.

@@ -213,7 +213,7 @@ class DataPolicyPreviews(UseCases):
     async def _require_readable(
         self, permit: Permit[PreviewDataPolicies], actor: Actor, verdict: PolicyVerdict | None, *, guarded: bool
     ) -> None:
-        """Raise PreviewForbidden unless the caller may read every policy whose expressions the answer would contain."""
+        """Raise PreviewForbidden unless the caller may read every policy whose expressions the response contains."""
         if verdict is None or not verdict.restricts:
             return
         keys = [] if guarded else [ObjectKey(ObjectType.DATA_POLICY, id) for id in sorted(verdict.applying or ())]

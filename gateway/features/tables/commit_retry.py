@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Retry commits that lost a race for the table's pointer, and determine the outcome of a COMMIT without an answer."""
+"""Retry commits that lost a race for the table's pointer, and determine the outcome of a COMMIT without a response."""
 
 from __future__ import annotations
 

@@ -236,7 +236,7 @@ class Commits(UseCases):
     async def _determine_outcome(
         self, permit: AnyCommit, changed: Sequence[ChangedTable], unknown: CommitUnknown
     ) -> None:
-        """Determine the outcome of a COMMIT without an answer from one existing table: the others have the same
+        """Determine the outcome of a COMMIT without a response from one existing table: the others have the same
         outcome.
         """
         for change, _, written in changed:

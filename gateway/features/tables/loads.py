@@ -103,7 +103,7 @@ def _labelled_columns(permit: Permit[LoadTable]) -> Container[int]:
 
 
 def load_representation(permit: Permit[LoadTable], vend: Permit[VendCredentials] | None) -> Representation:
-    """Return the values on which the answer of a load depends."""
+    """Return the values on which the response of a load depends."""
     options = permit.operation.options
     table = permit.table(permit.operation.table)
     access = load_level(vend).value if vend is not None else CLIENT_MANAGED if may_read_data(permit) else METADATA_ONLY
@@ -128,7 +128,7 @@ def may_read_data(permit: Permit[LoadTable]) -> bool:
 
 
 def shows_data(permit: Permit[LoadTable]) -> bool:
-    """Return False if the answer must leave out what is computed from the rows of the table.
+    """Return False if the response must leave out what is computed from the rows of the table.
 
     That is so for a caller that may describe a table and not read it, if data policies restrict the caller there.
     """
@@ -139,7 +139,7 @@ def shows_data(permit: Permit[LoadTable]) -> bool:
 def creation_representation(
     permit: Permit[CreateTable], vend: Permit[VendCreationCredentials] | None, table_id: UUID, metadata_location: str
 ) -> Representation:
-    """Return the values on which the answer of a create depends. They equal those of the creator's next load."""
+    """Return the values on which the response of a create depends. They equal those of the creator's next load."""
     warehouse = permit.namespace(permit.operation.namespace).warehouse
     return Representation(
         table_id=table_id,
@@ -164,7 +164,7 @@ def _profile(warehouse: ResolvedWarehouse) -> str:
 
 
 def _fingerprint(permit: Permit[Operation], vend: Permit[Operation] | None) -> bytes:
-    """Return the fingerprint of an answer's obligations: the operation's, then the vending's.
+    """Return the fingerprint of a response's obligations: the operation's, then the vending's.
 
     They are kept apart. In a merged fingerprint, a limit that moves from one to the other would not change the ETag.
     """

@@ -2,7 +2,7 @@
 """Rename tables, views and generic tables. Files are not moved.
 
 A rename into another namespace changes the object's parent in the relationship model. Readers of the new namespace can
-see it then, and readers of the old one cannot. The answer is sent after OpenFGA has confirmed the change.
+see it then, and readers of the old one cannot. The response is sent after OpenFGA has confirmed the change.
 """
 
 from __future__ import annotations

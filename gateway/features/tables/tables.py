@@ -188,7 +188,7 @@ class Tables(TableCollection):
         vend: Permit[VendCreationCredentials] | None,
         recorded_success: RecordedSuccess,
     ) -> Tagged:
-        """Return the answer for a table that the caller staged earlier, with the same location and UUID.
+        """Return the response for a table that the caller staged earlier, with the same location and UUID.
 
         `recorded_success` is the record of the idempotency key. Raises AlreadyExistsException if the table was created
         meanwhile, and NoSuchTableException if its staged row was deleted.
@@ -309,7 +309,7 @@ def owns_its_files(document: bytes) -> bool:
 
 
 def answer(metadata_location: str | None, metadata: bytes, vended_result: VendResult) -> LoadTableResult:
-    """Build the answer of a load. The metadata is included as stored, without decoding."""
+    """Build the response of a load. The metadata is included as stored, without decoding."""
     return LoadTableResult(
         metadata_location=metadata_location,
         metadata=msgspec.Raw(metadata),

@@ -299,5 +299,5 @@ def view_name_taken_error(kind: str, identifier: TableIdentifier) -> AlreadyExis
 
 
 def answer(metadata_location: str, metadata: bytes) -> LoadViewResult:
-    """Build the answer of a load. The metadata is included as stored, without decoding."""
+    """Build the response of a load. The metadata is included as stored, without decoding."""
     return LoadViewResult(metadata_location=metadata_location, metadata=msgspec.Raw(metadata))

@@ -134,7 +134,7 @@ class Delegation:
     def _new_identity(self, profile: AdlsProfile, credential: AdlsCredential) -> Any:
         import azure.identity
 
-        # Its log contains the servers' answers. Errors are reported by `_guarded`.
+        # Its log contains the servers' responses. Errors are reported by `_guarded`.
         logging.getLogger("azure").setLevel(logging.CRITICAL)
         limits: dict[str, Any] = {"connection_timeout": REQUEST_SECONDS, "read_timeout": REQUEST_SECONDS}
         if self._ca_bundle is not None:
@@ -194,7 +194,7 @@ class Delegation:
 
 
 def _read_key(text: bytes) -> DelegationKey:
-    """Read the answer of "Get User Delegation Key"."""
+    """Read the response of "Get User Delegation Key"."""
     if b"<!" in text:
         raise _malformed()
     try:
@@ -220,7 +220,7 @@ def _read_key(text: bytes) -> DelegationKey:
 
 
 def _guarded(call: Callable[..., _T], *arguments: Any) -> _T:
-    """Translate the libraries' errors, whose texts contain the servers' answers."""
+    """Translate the libraries' errors, whose texts contain the servers' responses."""
     import azure.core.exceptions
     import azure.identity
     import requests

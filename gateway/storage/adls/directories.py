@@ -125,7 +125,7 @@ class AdlsFiles(ObjectFiles):
         return blob_address(profile, self._endpoint).replace(".blob.", ".dfs.", 1)
 
     def _send(self, method: str, url: str) -> tuple[requests.Response | None, bytes]:
-        """Return the answer and its content; (None, b"") if nothing is at this path.
+        """Return the response and its content; (None, b"") if nothing is at this path.
 
         The signature is part of the address, so no error may contain it.
         """

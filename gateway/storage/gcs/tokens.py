@@ -147,7 +147,7 @@ class GcsTokens:
             requested_token_type=_ACCESS_TOKEN,
             additional_options=msgspec.json.decode(boundary),
         )
-        # The answer has no lifetime if the source is a token of a service account: both end together.
+        # The response has no lifetime if the source is a token of a service account: both end together.
         lifetime = answer.get("expires_in")
         ends = source.expires_at
         if lifetime is not None:
@@ -170,7 +170,7 @@ class GcsTokens:
 
 
 def _guarded(call: Callable[..., GcsToken], *arguments: Any) -> GcsToken:
-    """Translate the library's errors, whose texts contain the servers' answers."""
+    """Translate the library's errors, whose texts contain the servers' responses."""
     import google.auth.exceptions
 
     try:
@@ -194,7 +194,7 @@ def _guarded(call: Callable[..., GcsToken], *arguments: Any) -> GcsToken:
             "Google's authorization server refused the credential of the warehouse; set a valid one", "credential"
         ) from None
     except (google.auth.exceptions.GoogleAuthError, ValueError, TypeError, LookupError, AttributeError):
-        # The library's exceptions for an answer of an unexpected shape are not documented.
+        # The library's exceptions for a response of an unexpected shape are not documented.
         raise _malformed() from None
 
 

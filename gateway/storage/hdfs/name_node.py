@@ -4,7 +4,7 @@
 The library has a client with coroutines too. Its wake-ups wait for Python's lock while the end of a client holds it, so
 a cancelled call can stop the whole process. The blocking client releases the lock, but its calls cannot be cancelled.
 
-The library gets the first ticket while it holds Python's lock. A key distribution centre that does not answer would
+The library gets the first ticket while it holds Python's lock. A key distribution centre that does not respond would
 stop the whole process for as long. `require_ticket` releases the lock, and its ticket is kept where the library finds
 it: in the ticket cache.
 """

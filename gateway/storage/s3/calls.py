@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Single requests to an S3 store or its session service, for the canary: signed ones, and ones that no key signed.
 
-The client library of the files has no request for most attempts to leave a scope, and it interprets the answers. So
+The client library of the files has no request for most attempts to leave a scope, and it interprets the responses. So
 these requests are signed by botocore and sent as they are. Nothing follows a redirect.
 
 A store that carries out a request without a signature, or with an invented one (CVE-2026-40344), gives every client
@@ -50,12 +50,12 @@ _BUSY: Final = frozenset({429, 500, 502, 503, 504})
 
 
 class Unanswered(Exception):
-    """The store did not answer, or the address is not allowed."""
+    """The store did not respond, or the address is not allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The status of an answer, and the beginning of its body as text."""
+    """The status of a response, and the beginning of its body as text."""
 
     status: int
     text: str

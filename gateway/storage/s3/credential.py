@@ -103,7 +103,7 @@ S3Credential = StsCredential | S3CloudflareR2 | S3AliyunOss
 
 
 class S3TemporaryCredential(_OfS3, msgspec.Struct, frozen=True, kw_only=True):
-    """The credential in AssumeRole's answer. `expires_at` is timezone-aware, in UTC."""
+    """The credential in AssumeRole's response. `expires_at` is timezone-aware, in UTC."""
 
     _shown: ClassVar[tuple[str, ...]] = ("access_key_id", "expires_at")
 

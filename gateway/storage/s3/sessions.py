@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTTP requests to services that make sessions and are no AWS STS, and the checks of every service's answer.
+"""HTTP requests to services that make sessions and are no AWS STS, and the checks of every service's response.
 
 The requests run on the event loop, with limits on time. Redirects are not followed, answers are limited in size, and
 only connection errors and 5xx are retried. Making a session changes nothing, so a retry is safe. Errors contain no text
@@ -142,7 +142,7 @@ LatencyCallback = Callable[[float, str], None]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The status and the body of an answer."""
+    """The status and the body of a response."""
 
     status: int
     body: bytes
@@ -166,7 +166,7 @@ class SessionRequests:
     async def post(
         self, url: str, *, headers: Mapping[str, str], body: Callable[[], bytes], route: EndpointRoute | None
     ) -> Answer:
-        """Return the answer, of any status below 500. `body` makes the body of each attempt.
+        """Return the response, of any status below 500. `body` makes the body of each attempt.
 
         Without a `route`, the environment's proxy settings apply. Raises ShortTermCredentialError.
         """
@@ -184,7 +184,7 @@ class SessionRequests:
     async def _attempt(
         self, url: str, headers: Mapping[str, str], body: bytes, route: EndpointRoute | None
     ) -> Answer | None:
-        """Return the answer, None for an outage."""
+        """Return the response, None for an outage."""
         limits = aiohttp.ClientTimeout(total=self._total_seconds, sock_connect=CONNECT_SECONDS)
         try:
             async with (

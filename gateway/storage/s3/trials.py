@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attempts of the canary on an S3 store, as single requests whose answers are read here.
+"""Attempts of the canary on an S3 store, as single requests whose responses are read here.
 
-AWS answers 403 if the caller lacks the right, and 404 for a missing object only to callers that may list the bucket
+AWS returns 403 if the caller lacks the right, and 404 for a missing object only to callers that may list the bucket
 (S3 API reference, GetObject, "Permissions"). So 404 for an object that never existed shows a right.
 
 The requests to the control plane concern settings, buckets, identities, sessions and signatures. None of them changes a
@@ -146,7 +146,7 @@ def names_in(text: str) -> list[str]:
 
 
 def _outcome(reply: Reply, attempt: Attempt) -> Outcome:
-    """Return the result that an answer about an object shows."""
+    """Return the result that a response about an object shows."""
     code = _CODE.search(reply.text)
     if reply.succeeded:
         # Copies and batch deletions report errors in the body of a success.
@@ -304,8 +304,8 @@ def _contains(pattern: re.Pattern[str]) -> Reads:
 
 
 def _control_outcome(reply: Reply, reads: Reads) -> Outcome:
-    """Return the result of a request. Every answer but a success and a failure of the server is a refusal: a store
-    without this part of the interface answers 400, 404 or 501.
+    """Return the result of a request. Every response but a success and a failure of the server is a refusal: a store
+    without this part of the interface returns 400, 404 or 501.
     """
     if reply.succeeded:
         return Outcome.REACHED if reads(reply) and "<Error>" not in reply.text else Outcome.REFUSED

@@ -31,7 +31,7 @@ REFUSALS = ("AccessDenied", "403", "Forbidden")
 
 @dataclass(frozen=True, slots=True)
 class VendedKey:
-    """The storage key in the answer to a load of a table.
+    """The storage key in the response to a load of a table.
 
     ``location``: the location of the table, to which the key is confined. ``expires_at_ms``: milliseconds since 1970.
     """
@@ -56,7 +56,7 @@ class VendedKey:
 
 
 def vended(body: dict[str, Any]) -> VendedKey | None:
-    """Return the key in the answer to a load of a table, or None if the answer contains none."""
+    """Return the key in the response to a load of a table, or None if the response contains none."""
     offered = body.get("storage-credentials") or []
     if not offered:
         return None
@@ -118,7 +118,7 @@ async def refused(call: Callable[[], Any]) -> Observation:
 
 
 async def answered(call: Callable[[], Any], describe: Callable[[Any], tuple[bool, str]]) -> Observation:
-    """Make a call that the store must permit. ``describe`` returns (True if the answer is as expected, text)."""
+    """Make a call that the store must permit. ``describe`` returns (True if the response is as expected, text)."""
     try:
         result = await asyncio.to_thread(call)
     except ClientError as error:

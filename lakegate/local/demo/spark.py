@@ -209,7 +209,7 @@ class Worker:
         """Run a statement as the holder of ``token``.
 
         Raises:
-            ChildFailed: the engine has ended, or did not answer within ``STATEMENT_SECONDS``.
+            ChildFailed: the engine has ended, or did not respond within ``STATEMENT_SECONDS``.
         """
         async with self._one_at_a_time:
             if self._process.stdin is None:
@@ -222,7 +222,7 @@ class Worker:
         """Read the next answer of the engine.
 
         Raises:
-            ChildFailed: the engine has ended, or did not answer within ``STATEMENT_SECONDS``.
+            ChildFailed: the engine has ended, or did not respond within ``STATEMENT_SECONDS``.
         """
         if self._process.stdout is None:
             raise ChildFailed("spark", "has no standard output", self._log)

@@ -324,7 +324,7 @@ def contractor(world: World, hours: Hours) -> list[Trial]:
 def foreign_places(world: World) -> list[Trial]:
     """Return the trials of staged creates at locations that are in use or outside of the warehouse.
 
-    The answer to a staged create contains a storage key with write access, so such a location must be refused.
+    The response to a staged create contains a storage key with write access, so such a location must be refused.
     """
     etl, lake = world.people["etl"], world.lake
     schema = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "a", "required": False, "type": "long"}]}

@@ -21,12 +21,12 @@ DELEGATION = {"X-Iceberg-Access-Delegation": "vended-credentials"}
 
 
 class SetupRefused(StackError):
-    """A request that the demonstration needs was refused. The message contains the answer."""
+    """A request that the demonstration needs was refused. The message contains the response."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer over HTTP. ``body`` is the decoded JSON, or None if the answer is no JSON."""
+    """A response over HTTP. ``body`` is the decoded JSON, or None if the response is no JSON."""
 
     status: int
     body: Any
@@ -62,7 +62,7 @@ class Caller:
     async def call(
         self, method: str, path: str, body: Any = None, *, params: dict[str, str] | None = None, vend: bool = False
     ) -> Reply:
-        """Send one request and return its answer with any status. ``vend``: request credentials for the storage."""
+        """Send one request and return its response with any status. ``vend``: request credentials for the storage."""
         headers = {"Authorization": f"Bearer {self.token}"} if self.token is not None else {}
         if vend:
             headers |= DELEGATION
@@ -73,7 +73,7 @@ class Caller:
             return Reply(answer.status_code, None)
 
     async def must(self, method: str, path: str, body: Any = None, *, params: dict[str, str] | None = None) -> Any:
-        """Send one request that must succeed, and return the body of the answer.
+        """Send one request that must succeed, and return the body of the response.
 
         Raises:
             SetupRefused: the status is not 2xx.
@@ -220,7 +220,7 @@ class World:
 
 
 def same_status(reply: Reply, status: int, error: str | None = None) -> Observation:
-    """Return the observation of an answer that must have this status and, if given, this type of error."""
+    """Return the observation of a response that must have this status and, if given, this type of error."""
     return Observation(reply.status == status and error in (None, reply.error), str(reply))
 
 

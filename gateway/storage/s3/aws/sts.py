@@ -208,7 +208,7 @@ class Sts:
         self, client: _StsClient, parameters: dict[str, Any], started: float, route: EndpointRoute | None = None
     ) -> dict[str, Any]:
         """Call AssumeRole, with retries; runs in a thread. It raises no botocore exception: their texts contain
-        addresses, ARNs and the store's answer.
+        addresses, ARNs and the store's response.
         """
         attempt = 0
         while True:
@@ -234,7 +234,7 @@ class Sts:
                     False,
                 )
             except (ResponseParserError, ValueError, TypeError, LookupError, AttributeError):
-                # The library's exceptions for an answer of an unexpected shape are not documented.
+                # The library's exceptions for a response of an unexpected shape are not documented.
                 failure, again = malformed(), False
             if route is not None and route.refusal is not None:
                 failure, again = refused_endpoint(route.refusal), False
@@ -295,7 +295,7 @@ def _drop_text_of_proxies(response_dict: dict[str, Any], **_: object) -> None:
     """Remove the text body of a proxy's 502, 503 or 504, so that botocore reports an outage.
 
     botocore recognizes an outage only without a body or with HTML. Any other body except XML causes a parser error,
-    which would be reported as "no STS". `gateway.storage.connector` and other proxies answer 502 with plain text.
+    which would be reported as "no STS". `gateway.storage.connector` and other proxies return 502 with plain text.
     """
     if response_dict["status_code"] in _OUTAGES and not response_dict["body"].lstrip().startswith(b"<"):
         response_dict["body"] = b""

@@ -38,7 +38,7 @@ class R2Sessions:
             raise ValueError("a scope with a bucket, a permission and prefixes is required")
         body = {**fields, "parentAccessKeyId": credential.access_key_id, "ttlSeconds": seconds}
         text = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
-        # The answer has no expiry. The time before the request is never later than the store's.
+        # The response has no expiry. The time before the request is never later than the store's.
         requested_at = datetime.now(UTC)
         with Measured(self._on_latency):
             answer = await self._requests.post(
@@ -53,7 +53,7 @@ class R2Sessions:
 
 
 def _fields(body: bytes, expiry: datetime) -> dict[str, Any]:
-    """Return the answer in the form of an STS."""
+    """Return the response in the form of an STS."""
     try:
         answer: Any = json.loads(body)
         if answer["success"] is not True:
