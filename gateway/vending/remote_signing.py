@@ -27,7 +27,6 @@ from gateway.scope.credential import (
 from gateway.scope.location import Location
 from gateway.scope.profile import NoVending, StorageProfile, longest_life
 from gateway.storage.provider import Signer, StorageClients
-from gateway.storage.registry import stored_profile
 from gateway.vending.vendor import LocationOutsideWarehouse, NoCredentials, SessionIdentity, Vendor
 
 __all__ = ["RemoteSigner", "SignedRequest", "SigningKey", "SigningOffers"]
@@ -137,4 +136,4 @@ class SigningOffers:
     def _offer(self, warehouse: ResolvedWarehouse, endpoint: str) -> dict[str, str] | None:
         if warehouse.credential_id is None:
             return None
-        return self._signer.client_properties(stored_profile(warehouse.profile), uri=self._uri, endpoint=endpoint)
+        return self._signer.client_properties(warehouse.storage_profile, uri=self._uri, endpoint=endpoint)

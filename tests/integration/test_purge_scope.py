@@ -22,6 +22,7 @@ from gateway.scope.errors import InvalidLocation
 from gateway.scope.location import Location
 from gateway.storage.errors import StorageUnavailable
 from gateway.storage.files import Files
+from gateway.storage.registry import stored_profile
 from gateway.storage.s3.aws.sts import Sts
 from gateway.storage.s3.credential import S3TemporaryCredential
 from gateway.storage.s3.profile import SCHEME, S3Profile
@@ -57,6 +58,7 @@ def _warehouse(profile: S3Profile) -> ResolvedWarehouse:
         project_id="p",
         name="w",
         active=True,
+        decode=stored_profile,
         profile=msgspec.json.encode(profile),
         profile_version=1,
         credential_id=None,

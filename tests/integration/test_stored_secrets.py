@@ -23,7 +23,7 @@ from gateway.db.engine.database import Database
 from gateway.secret_stores.port import SecretStores, SecretStoreUnavailable
 from gateway.settings.env import Secret
 from gateway.settings.postgres_url import asyncpg_url
-from gateway.storage.registry import decode_credential
+from gateway.storage.registry import decode_credential, stored_profile
 from lakegate.conformance.secrets import SecretSubject, check_secret_store
 from lakegate.local.ready import Ready
 
@@ -118,6 +118,7 @@ def warehouse(id: UUID) -> ResolvedWarehouse:
         project_id="project",
         name="warehouse",
         active=True,
+        decode=stored_profile,
         profile=b"{}",
         profile_version=1,
         credential_id=id,

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, ClassVar
 from uuid import UUID
@@ -16,11 +16,12 @@ from gateway.access.engine_probes import EngineProbes
 from gateway.access.nouns.card import Resolved
 from gateway.access.nouns.refs import ObjectType, Ref
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
+from gateway.scope.profile import StorageProfile
 
 
 class ResolvedWarehouse(Resolved, frozen=True, kw_only=True):
-    """A warehouse row. `profile` is the stored storage profile (JSON); `credential_id` names its stored
-    credential. `scope_verdict` is the canary's verdict for this profile version, None if absent.
+    """A warehouse row. `profile` is the stored storage profile (JSON), which `decode` reads; `credential_id` names its
+    stored credential. `scope_verdict` is the canary's verdict for this profile version, None if absent.
     """
 
     type: ClassVar[ObjectType] = ObjectType.WAREHOUSE
@@ -29,6 +30,7 @@ class ResolvedWarehouse(Resolved, frozen=True, kw_only=True):
     name: str
     active: bool
     profile: bytes
+    decode: Callable[[bytes], StorageProfile]
     profile_version: int
     revision: UUID | None = None
     """Changes whenever a right in this warehouse may have ended."""
@@ -44,6 +46,13 @@ class ResolvedWarehouse(Resolved, frozen=True, kw_only=True):
     @property
     def in_project(self) -> str | None:
         return self.project_id
+
+    @property
+    def storage_profile(self) -> StorageProfile:
+        """Return the decoded profile. Not every decision needs it, and a profile may be of a provider that is no longer
+        installed. Raises the errors of `decode`.
+        """
+        return self.decode(self.profile)
 
     @property
     def new_table_format(self) -> int:

@@ -24,7 +24,7 @@ from gateway.db.engine.database import Database
 from gateway.iceberg.errors import CatalogError
 from gateway.scope.credential import Credential
 from gateway.secret_stores.port import SecretStores, SecretStoreUnavailable
-from gateway.storage.registry import decode_credential, encode_credential, stored_profile
+from gateway.storage.registry import decode_credential, encode_credential
 
 _log = structlog.get_logger("db.credentials")
 
@@ -134,7 +134,7 @@ class StorageCredentials:
         """
         id = warehouse.credential_id
         if id is None:
-            return stored_profile(warehouse.profile).own_access
+            return warehouse.storage_profile.own_access
         if id not in self._opened:
             return await self._read_once(id)
         self._opened.move_to_end(id)

@@ -16,6 +16,7 @@ from gateway.access.nouns.resolved import (
 from gateway.db.pools.rows import AnyRow
 from gateway.db.tables.former_names import former_from
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
+from gateway.storage.registry import stored_profile
 
 Row = TypeVar("Row", bound=Resolved)
 
@@ -33,6 +34,7 @@ def warehouse_from(row: AnyRow) -> ResolvedWarehouse:
         name=row.w_name,
         active=row.w_active,
         profile=row.w_profile,
+        decode=stored_profile,
         profile_version=row.w_profile_version,
         revision=row.w_revision,
         credential_id=row.w_secret_id,

@@ -17,7 +17,6 @@ from gateway.db.credentials import scope_verdicts
 from gateway.db.engine.database import Connection
 from gateway.features.credentials.storage_validation import ValidationReport
 from gateway.features.kit import Kit, UseCases
-from gateway.storage.registry import stored_profile
 from gateway.vending.canary import run_canary
 from gateway.vending.scope_verdict import Finding, ScopeReport, Verdict, announce
 
@@ -55,7 +54,7 @@ class CredentialScope(UseCases):
         async with self._database.transaction() as connection:
             claimed = await scope_verdicts.claim(connection, warehouse.id)
         report = await run_canary(
-            stored_profile(warehouse.profile),
+            warehouse.storage_profile,
             await self._storage.of(warehouse),
             self._clients,
             seconds=self._seconds,

@@ -35,7 +35,7 @@ from gateway.obligations.application import vending_terms
 from gateway.scope.credential import AccessLevel
 from gateway.scope.location import Location
 from gateway.scope.profile import Downscoping, StorageProfile, longest_life
-from gateway.storage.registry import parse_location, stored_profile
+from gateway.storage.registry import parse_location
 from gateway.vending.register import register_entry
 from gateway.vending.remote_signing import SigningOffers
 from gateway.vending.vendor import BelowCredentialFloor, NoCredentials, SessionIdentity
@@ -79,6 +79,17 @@ class VendResult:
     issued: IssuedCredential | None = None
     """The entry in the register of live credentials. It is committed before the answer."""
     signing: RemoteSigningConfig | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """The location that credentials reach. `refresh` is the endpoint at which a client gets further ones, if any."""
+
+    warehouse: ResolvedWarehouse
+    location: Location
+    level: AccessLevel
+    refresh: str | None
+    object_id: UUID
 
 
 class Credentials(UseCases):
@@ -128,8 +139,10 @@ class Credentials(UseCases):
             return None
         identifier = TableIdentifier(namespace.namespace, operation.table)
         refresh = refresh_endpoint(namespace.warehouse.id, identifier, staged=operation.table_id)
-        location, level = parse_location(found), creation_level(permit)
-        vended_result = await self._vend(permit, namespace.warehouse, location, level, refresh, operation.table_id)
+        target = _Target(
+            namespace.warehouse, parse_location(found), creation_level(permit), refresh, operation.table_id
+        )
+        vended_result = await self._vend(permit, target)
         permit.pending_audit.add_details(**dict(vended_result.audit_details))
         await permit.pending_audit.commit(vended_result.issued)
         return _require_credentials(vended_result)
@@ -138,24 +151,24 @@ class Credentials(UseCases):
         """Return the credentials for a load. The result has none if none may be vended; no error is raised for that."""
         ref = permit.operation.table
         table = permit.table(ref)
-        level = load_level(permit)
-        profile = stored_profile(table.warehouse.profile)
-        location = parse_location(table.location)
         unrestricted = not permit.restricted(ref)
         refresh = refresh_endpoint(table.warehouse.id, table.identifier) if unrestricted else None
         offer = self._signing.for_table(table) if unrestricted else None
-        vended_result = await self._vend_or_sign(
-            permit, table.warehouse, location, level, refresh, table.id, offer, permit.operation.signing
-        )
+        target = _Target(table.warehouse, parse_location(table.location), load_level(permit), refresh, table.id)
+        vended_result = await self._vend_or_sign(permit, target, offer, preferred=permit.operation.signing)
         # The audit record is committed first. If that fails, no credentials are sent.
         permit.pending_audit.add_details(**dict(vended_result.audit_details))
         await permit.pending_audit.commit(vended_result.issued)
-        return vended_result if vended_result.config else _location_only(profile, vended_result.reason)
+        return (
+            vended_result
+            if vended_result.config
+            else _location_only(table.warehouse.storage_profile, vended_result.reason)
+        )
 
     @staticmethod
     def without_credentials(warehouse: ResolvedWarehouse) -> VendResult:
         """Return the region and endpoint of the store, for a client that has its own keys."""
-        return _location_only(stored_profile(warehouse.profile), "the client manages its own credentials")
+        return _location_only(warehouse.storage_profile, "the client manages its own credentials")
 
     async def for_creation(
         self,
@@ -171,7 +184,7 @@ class Credentials(UseCases):
         The response then has no credentials; the next load returns them, or the reason for the failure.
         """
         warehouse = permit.namespace(permit.operation.namespace).warehouse
-        profile = stored_profile(warehouse.profile)
+        profile = warehouse.storage_profile
         if vend is None:
             return _location_only(profile, "the caller has no right to credentials for the new table")
         level = creation_level(vend)
@@ -190,9 +203,8 @@ class Credentials(UseCases):
             if isinstance(operation, VendCreationCredentials):
                 offer = self._signing.for_created(warehouse, identifier.namespace, identifier.name, table_id)
                 preferred = operation.signing
-            vended_result = await self._vend_or_sign(
-                vend, warehouse, location, level, refresh, table_id, offer, preferred
-            )
+            target = _Target(warehouse, location, level, refresh, table_id)
+            vended_result = await self._vend_or_sign(vend, target, offer, preferred=preferred)
             await vend.pending_audit.also(vended_result.issued, **dict(vended_result.audit_details))
         except Exception as failed:
             # Any exception: an error would make the client conclude that nothing was created.
@@ -207,15 +219,15 @@ class Credentials(UseCases):
         ref = permit.operation.table
         row = permit.generic_table(ref)
         level = level_of(permit.holds(Can.WRITE_DATA, ref), vending_terms(permit.obligations))
-        location = parse_location(row.location)
         refresh = refresh_endpoint(row.warehouse.id, row.identifier, generic=True)
-        vended_result = await self._vend(permit, row.warehouse, location, level, refresh, row.id)
+        target = _Target(row.warehouse, parse_location(row.location), level, refresh, row.id)
+        vended_result = await self._vend(permit, target)
         permit.pending_audit.add_details(**dict(vended_result.audit_details))
         await permit.pending_audit.commit(vended_result.issued)
         return (
             vended_result
             if vended_result.credentials
-            else _location_only(stored_profile(row.warehouse.profile), vended_result.reason)
+            else _location_only(row.warehouse.storage_profile, vended_result.reason)
         )
 
     async def vend_generic_table(self, permit: Permit[VendGenericTableCredentials]) -> LoadCredentialsResponse:
@@ -223,28 +235,20 @@ class Credentials(UseCases):
         return _require_credentials(await self.for_generic_table(permit))
 
     async def _vend_or_sign(
-        self,
-        permit: Vending,
-        warehouse: ResolvedWarehouse,
-        location: Location,
-        level: AccessLevel,
-        refresh: str | None,
-        table_id: UUID,
-        offer: dict[str, str] | None,
-        preferred: bool,
+        self, permit: Vending, target: _Target, offer: dict[str, str] | None, *, preferred: bool
     ) -> VendResult:
         """Return credentials. Return `offer`, if there is one, to a client that prefers it, and if no credentials are
         possible.
 
         A policy that forbids credentials forbids signatures too, and so does the canary's verdict.
         """
-        profile = stored_profile(warehouse.profile)
-        unproven = self._scope.signing_refusal(profile, warehouse.scope_verdict) is not None
+        profile = target.warehouse.storage_profile
+        unproven = self._scope.signing_refusal(profile, target.warehouse.scope_verdict) is not None
         if offer is None or unproven or vending_terms(permit.obligations).refusal is not None:
-            return await self._vend(permit, warehouse, location, level, refresh, table_id)
+            return await self._vend(permit, target)
         reason = "the client asks for signatures of its requests"
         if not preferred:
-            vended_result = await self._vend(permit, warehouse, location, level, refresh, table_id)
+            vended_result = await self._vend(permit, target)
             if vended_result.credentials:
                 return vended_result
             reason = vended_result.reason
@@ -256,22 +260,14 @@ class Credentials(UseCases):
             signing=RemoteSigningConfig(),
         )
 
-    async def _vend(
-        self,
-        permit: Vending,
-        warehouse: ResolvedWarehouse,
-        location: Location,
-        level: AccessLevel,
-        refresh: str | None,
-        table_id: UUID,
-    ) -> VendResult:
-        terms = vending_terms(permit.obligations)
+    async def _vend(self, permit: Vending, target: _Target) -> VendResult:
+        warehouse, terms = target.warehouse, vending_terms(permit.obligations)
         if terms.refusal is not None:
             return _no_credentials(terms.refusal)
         unproven = self._scope.refusal(warehouse.scope_verdict)
         if unproven is not None:
             return _no_credentials(unproven)
-        profile = stored_profile(warehouse.profile)
+        profile = warehouse.storage_profile
         seconds, expiry = await self._lifetime(permit, profile, permit.resolution)
 
         async def still_allowed() -> None:
@@ -284,13 +280,13 @@ class Credentials(UseCases):
                 profile=profile,
                 profile_version=f"{warehouse.id}/{warehouse.profile_version}",
                 credential=await self._storage.of(warehouse),
-                location=location,
-                level=level,
+                location=target.location,
+                level=target.level,
                 seconds=seconds,
                 session=SessionIdentity(
                     principal=permit.actor.id,
                     role=permit.actor.acting_as or None,
-                    context=f"{permit.actor.token_digest}{permit.obligations.fingerprint.hex()}/{table_id}",
+                    context=f"{permit.actor.token_digest}{permit.obligations.fingerprint.hex()}/{target.object_id}",
                 ),
                 just_before=still_allowed,
             )
@@ -300,7 +296,7 @@ class Credentials(UseCases):
             return _no_credentials(vended.reason)
         if expiry is not None and vended.expires_at > expiry:
             return _no_credentials("the store answered too late: the credential would expire after the caller's grant")
-        properties = profile.client_properties(vended.temporary, refresh_endpoint=refresh)
+        properties = profile.client_properties(vended.temporary, refresh_endpoint=target.refresh)
         audit_details = (
             ("vended", vended.level.value),
             ("credential_id", str(vended.id)),
@@ -310,7 +306,13 @@ class Credentials(UseCases):
         )
         credential = StorageCredential(prefix=vended.prefix, config=properties)
         issued = register_entry(
-            permit.actor, permit.request_id, warehouse, table_id, profile.provider, vended, generic=_is_generic(permit)
+            permit.actor,
+            permit.request_id,
+            warehouse,
+            target.object_id,
+            profile.provider,
+            vended,
+            generic=_is_generic(permit),
         )
         return VendResult(
             properties, (credential,), audit_details=audit_details, expires_at=vended.expires_at, issued=issued

@@ -29,7 +29,6 @@ from gateway.db.engine.database import Connection, Database
 from gateway.features.kit import admitted
 from gateway.iceberg.errors import CatalogError
 from gateway.storage.provider import StorageClients
-from gateway.storage.registry import stored_profile
 from gateway.vending.canary import run_canary
 from gateway.vending.scope_verdict import ScopeReport, Verdict, announce
 
@@ -144,7 +143,7 @@ class ScopeCanary:
         async with admitted(self._door, TASK, str(uuid7()), operation) as permit:
             warehouse = permit.warehouse(operation.warehouse)
             report = await run_canary(
-                stored_profile(warehouse.profile),
+                warehouse.storage_profile,
                 await self._storage.of(warehouse),
                 self._clients,
                 seconds=self._seconds,

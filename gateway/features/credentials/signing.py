@@ -23,7 +23,7 @@ from gateway.obligations.application import vending_terms
 from gateway.offloading import offload
 from gateway.scope.credential import AccessLevel, ReadRequest, SignedAction, UnsignedRequest
 from gateway.scope.location import Location
-from gateway.storage.registry import parse_location, stored_profile
+from gateway.storage.registry import parse_location
 from gateway.vending.remote_signing import SigningKey
 from gateway.vending.vendor import SessionIdentity
 
@@ -106,7 +106,7 @@ class Signing(UseCases):
         if vend is None:
             raise SigningForbidden("No request is signed: you may not have credentials for this table")
         level = _level(permit, vend)
-        profile = stored_profile(warehouse.profile)
+        profile = warehouse.storage_profile
         request = unsigned(permit.operation.request)
         unproven = self._scope.signing_refusal(profile, warehouse.scope_verdict)
         if unproven is not None:

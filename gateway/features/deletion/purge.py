@@ -26,7 +26,7 @@ from gateway.scope.location import Location
 from gateway.scope.profile import StorageProfile
 from gateway.storage.errors import StorageDenied
 from gateway.storage.files import Files
-from gateway.storage.registry import parse_location, stored_profile
+from gateway.storage.registry import parse_location
 from gateway.vending.vendor import Vendor
 
 _log = structlog.get_logger("tasks.purge")
@@ -81,7 +81,7 @@ class Purge:
 
     async def _delete(self, permit: Permit[PurgeTable], location: Location, task: Task) -> int:
         warehouse = permit.warehouse(permit.operation.warehouse)
-        profile = stored_profile(warehouse.profile)
+        profile = warehouse.storage_profile
         deleted, made_at = 0, time.monotonic()
         credential = await self._credential(warehouse, profile, location)
         while keys := await self._files.list_keys(profile, credential, location, _PAGE):

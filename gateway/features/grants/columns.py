@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Final
 
 from gateway.access.management_errors import AmbiguousColumn, ColumnNotFound
@@ -26,32 +27,41 @@ from gateway.obligations.projections import Columns, RestrictionNotExpressible, 
 _BY_ID: Final = re.compile(r"field-id:(0|[1-9][0-9]{0,9})", re.ASCII)
 
 
-async def columns_for(connection: Connection, operation: Operation, row: Resolved) -> Columns | None:
-    """Return the columns of the table if the operation names a column, else None.
+@dataclass(frozen=True, slots=True)
+class GrantObject:
+    """The object of the grants of an operation. Of a column, `column` is the current name, or the last one.
 
-    Raises ColumnNotFound if the schemas of the table cannot be read.
+    `namesakes` are other columns that have the name of the operation in another letter case, or had it earlier.
+    """
+
+    key: ObjectKey
+    column: str | None = None
+    namesakes: tuple[ObjectKey, ...] = ()
+
+
+async def object_of(connection: Connection, operation: Operation, row: Resolved, *, dropped: bool) -> GrantObject:
+    """Return the object of the operation's grants: the admitted object, or its column if the operation names one.
+
+    With `dropped`, a name that is not in the current schema may belong to a dropped column, and `field-id:<id>` names
+    any column. Both serve for reading and revoking; new grants need a current name. Raises ColumnNotFound, also if the
+    schemas of the table cannot be read, and 400 for a nested field, and for a field id without `dropped`.
     """
     if not isinstance(operation, OfColumn) or not isinstance(row, ResolvedTable):
-        return None
+        return GrantObject(row.key)
     excerpt = (await excerpts_of(connection, [row.id])).get(row.id)
     if excerpt is None:
         raise ColumnNotFound(
             "The columns of the table cannot be determined: its schemas cannot be read. Grant on the whole table "
             "instead."
         )
-    return known_columns(excerpt)
-
-
-def object_of(operation: Operation, row: Resolved, columns: Columns | None, *, dropped: bool) -> ObjectKey:
-    """Return the object of the operation's grants: the admitted object, or its column if the operation names one.
-
-    `columns` is the result of `columns_for`. With `dropped`, a name that is not in the current schema may belong to a
-    dropped column, and `field-id:<id>` names any column. Both serve for reading and revoking; new grants need a current
-    name. Raises ColumnNotFound; raise 400 for a nested field, and for a field id without `dropped`.
-    """
-    if columns is None or not isinstance(operation, OfColumn) or not isinstance(row, ResolvedTable):
-        return row.key
-    return column_key(row.id, field_named(columns, operation.column, dropped=dropped))
+    columns, name = known_columns(excerpt), operation.column
+    field_id = field_named(columns, name, dropped=dropped)
+    alike = () if _BY_ID.fullmatch(name) else sorted(columns.ids_of_name(name) - {field_id})
+    return GrantObject(
+        column_key(row.id, field_id),
+        columns.name_of(field_id)[0],
+        tuple(column_key(row.id, each) for each in alike),
+    )
 
 
 def known_columns(excerpt: Excerpt) -> Columns:
@@ -86,22 +96,14 @@ def field_named(columns: Columns, name: str, *, dropped: bool) -> int:
     return found
 
 
-async def refuse_another_column(
-    connection: Connection,
-    operation: Operation,
-    row: Resolved,
-    columns: Columns | None,
-    key: ObjectKey,
-    entry: Assignment,
-) -> None:
-    """Raise AmbiguousColumn if the grant to revoke is not on column `key` but on another column with that name.
+async def refuse_another_column(connection: Connection, on: GrantObject, entry: Assignment) -> None:
+    """Raise AmbiguousColumn if the grant to revoke is not on column `on` but on another column with that name.
 
-    That column has the name in another letter case, or had it earlier. If the revocation on `key` is still pending, the
+    That column has the name in another letter case, or had it earlier. If the revocation on `on` is still pending, the
     request is a retry for the named column and passes.
     """
-    holding = [
-        on for on in _namesakes(operation, row, columns, key) if await grants.held_of(connection, on, [entry.key])
-    ]
+    key = on.key
+    holding = [other for other in on.namesakes if await grants.held_of(connection, other, [entry.key])]
     sought = TupleKey(entry.principal, entry.privilege.value, key)
     if not holding or any(waiting.key == sought for waiting in await outbox.revocations_on(connection, key)):
         return
@@ -110,15 +112,6 @@ async def refuse_another_column(
         f"{_by_field_id(key)}. The grant is on {', '.join(map(_by_field_id, holding))}, which had this name earlier "
         "or has it in another letter case. Name the column by its field id."
     )
-
-
-def _namesakes(operation: Operation, row: Resolved, columns: Columns | None, key: ObjectKey) -> list[ObjectKey]:
-    if columns is None or not isinstance(operation, OfColumn) or not isinstance(row, ResolvedTable):
-        return []
-    if _BY_ID.fullmatch(operation.column):
-        return []
-    alike = columns.ids_of_name(operation.column) - {field_of(key)}
-    return [column_key(row.id, field_id) for field_id in sorted(alike)]
 
 
 def _by_field_id(column: ObjectKey) -> str:

@@ -45,7 +45,7 @@ from gateway.db.engine.database import Connection
 from gateway.db.engine.object_locations import ObjectLocation, object_locations
 from gateway.db.grants import columns, grants
 from gateway.db.tables.excerpts import excerpts_of
-from gateway.features.grants.columns import columns_for, known_columns, object_of
+from gateway.features.grants.columns import known_columns, object_of
 from gateway.features.grants.privilege_texts import privilege_answer, type_name
 from gateway.features.kit import UseCases
 from gateway.features.paging import Page, number
@@ -65,7 +65,7 @@ class GrantLists(UseCases):
         row = _row(permit, operation.on)
         page = self._page_of(operation, UUID)
         async with self._database.read() as connection:
-            key = object_of(operation, row, await columns_for(connection, operation, row), dropped=True)
+            key = (await object_of(connection, operation, row, dropped=True)).key
             found = await grants.on_object(connection, key, of=operation.principal, after=page.after, limit=page.limit)
             where = await _whereabouts(connection, [key])
         return _grant_list(found, where, page)
@@ -112,7 +112,7 @@ class GrantLists(UseCases):
         row = _row(permit, operation.on)
         page = self._page_of(operation, number(18))
         async with self._database.read() as connection:
-            key = object_of(operation, row, await columns_for(connection, operation, row), dropped=True)
+            key = (await object_of(connection, operation, row, dropped=True)).key
             where = await _whereabouts(connection, [key])
         read = partial(grants.history, on=key, principal=operation.principal, after=page.after, limit=page.limit)
         found = await self._reads.run(read)

@@ -59,7 +59,7 @@ from gateway.db.tables import namespaces, tables
 from gateway.db.tuples import grant_writes, outbox
 from gateway.db.tuples.desired_tuples import following
 from gateway.db.tuples.outbox import Pending
-from gateway.features.grants.columns import columns_for, object_of, refuse_another_column
+from gateway.features.grants.columns import GrantObject, object_of, refuse_another_column
 from gateway.features.grants.grant_lists import limits_of_row
 from gateway.features.grants.grant_requests import LAST_END, require_future
 from gateway.features.grants.role_guards import (
@@ -70,7 +70,6 @@ from gateway.features.grants.role_guards import (
 )
 from gateway.features.kit import UseCases
 from gateway.iceberg.errors import CatalogError
-from gateway.obligations.projections import Columns
 
 
 class Grants(UseCases):
@@ -81,9 +80,8 @@ class Grants(UseCases):
         operation = permit.operation
         row = _row(permit, operation.on)
         async with self._database.read() as connection:
-            columns = await columns_for(connection, operation, row)
-            key = object_of(operation, row, columns, dropped=True)
-            found = await grants.on_object(connection, key)
+            on = await object_of(connection, operation, row, dropped=True)
+            found = await grants.on_object(connection, on.key)
         distinct = dict.fromkeys(
             (each.privilege, each.principal_type, each.principal_id, limits_of_row(each))
             for each in found
@@ -97,8 +95,8 @@ class Grants(UseCases):
                 for privilege, type, id, limits in distinct
             ],
             project_id=row.id if isinstance(row, ResolvedProject) else None,
-            column=columns.name_of(field_of(key))[0] if columns is not None else None,
-            field_id=field_of(key) if key.type is ObjectType.COLUMN else None,
+            column=on.column,
+            field_id=field_of(on.key) if on.key.type is ObjectType.COLUMN else None,
         )
 
     async def write(self, permit: Permit[WriteAssignments | WriteColumnAssignments]) -> None:
@@ -140,21 +138,18 @@ class Grants(UseCases):
         client that retries after RevocationPending gets its response when the revocation is in force.
         """
         row = _row(permit, change.on)
-        columns: Columns | None = None
+        on = GrantObject(row.key)
         if isinstance(permit.operation, OfColumn):
             async with self._database.read() as connection:
-                columns = await columns_for(connection, permit.operation, row)
-        key = object_of(permit.operation, row, columns, dropped=not change.writes)
+                on = await object_of(connection, permit.operation, row, dropped=not change.writes)
         require_future(change.writes, permit.resolution.now)
         await self._refuse_longer_expiry(permit, change.writes)
         try:
             with require_remaining_admin():
-                given, lost = await retry_serialization(
-                    lambda: self._record(permit, change, row, columns, key, strict=strict)
-                )
+                given, lost = await retry_serialization(lambda: self._record(permit, change, row, on, strict=strict))
         except TupleNotFound:
             # A client that repeats a revocation after a 503 must not read "does not exist" before it is in force.
-            await self._answer_when_delivered((), await self._pending_revocations(key, change))
+            await self._answer_when_delivered((), await self._pending_revocations(on.key, change))
             raise
         await self._answer_when_delivered(given, lost)
 
@@ -163,8 +158,7 @@ class Grants(UseCases):
         permit: Permit[Operation],
         change: WritingGrants,
         row: Resolved,
-        columns: Columns | None,
-        key: ObjectKey,
+        on: GrantObject,
         *,
         strict: bool,
     ) -> tuple[Sequence[Pending], Sequence[Pending]]:
@@ -172,7 +166,7 @@ class Grants(UseCases):
 
         Grants on a dropped object that can be restored may be revoked, and new ones are refused.
         """
-        warehouse_id = _warehouse_id(row)
+        key, warehouse_id = on.key, _warehouse_id(row)
         shortened: list[Assignment] = []
         may = partial(self._door.visible, permit)
         async with (
@@ -201,7 +195,7 @@ class Grants(UseCases):
                         "object."
                     )
                 if not taken:
-                    await refuse_another_column(connection, permit.operation, row, columns, key, entry)
+                    await refuse_another_column(connection, on, entry)
             if strict:
                 await _refuse_given(connection, key, change.writes)
             for entry in change.writes:

@@ -32,7 +32,7 @@ from gateway.storage.errors import (
     StorageEndpointRefused,
     StorageUnavailable,
 )
-from gateway.storage.registry import parse_location, stored_profile
+from gateway.storage.registry import parse_location
 
 _log = structlog.get_logger("catalog.metadata_files")
 
@@ -104,7 +104,7 @@ class MetadataFiles(UseCases):
             )
         # Compression of a large document takes milliseconds, so it does not run on the event loop.
         content = await asyncio.to_thread(compress, document) if gzip else document
-        await self._files.write(stored_profile(warehouse.profile), credential, location, content)
+        await self._files.write(warehouse.storage_profile, credential, location, content)
 
     async def read(self, warehouse: ResolvedWarehouse, file: Location, folder: Location) -> bytes:
         """Return the decompressed document of a caller's metadata file. It is read with a credential for its `folder`
@@ -120,7 +120,7 @@ class MetadataFiles(UseCases):
                 "The warehouse has no storage credential, so metadata cannot be read. Set one with POST "
                 "/management/v1/warehouse/<id>/storage-credential."
             )
-        profile = stored_profile(warehouse.profile)
+        profile = warehouse.storage_profile
         credential = await self._vendor.narrowed(
             profile=profile,
             profile_version=f"{warehouse.id}/{warehouse.profile_version}",
@@ -155,7 +155,7 @@ class MetadataFiles(UseCases):
             credential = await self._storage.of(warehouse)
             if credential is None:
                 return False
-            await self._files.delete(stored_profile(warehouse.profile), credential, locations)
+            await self._files.delete(warehouse.storage_profile, credential, locations)
         except (*_NOT_DELETED, DatabaseUnavailable) as left:
             _log.warning("metadata_file.left_behind", files=list(locations), reason=str(left))
             return False
@@ -169,7 +169,7 @@ class MetadataFiles(UseCases):
                 "The warehouse has no storage credential, so the location cannot be checked. Set one with POST "
                 "/management/v1/warehouse/<id>/storage-credential."
             )
-        if not await self._files.is_empty(stored_profile(warehouse.profile), credential, location):
+        if not await self._files.is_empty(warehouse.storage_profile, credential, location):
             raise UnexpectedFilesInLocation(
                 f"Unexpected files in location, tabular locations have to be empty: {location.text}. Choose another "
                 "location, or remove the files."

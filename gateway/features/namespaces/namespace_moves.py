@@ -36,7 +36,6 @@ from gateway.iceberg.errors import (
 )
 from gateway.iceberg.identifiers import MAX_LEVELS, Namespace, validate_new_namespace
 from gateway.scope.location import FullHierarchyLayout
-from gateway.storage.registry import stored_profile
 
 UseApproval: TypeAlias = Callable[[Connection], Awaitable[None]]
 """Marks the approval of a change as used, in the transaction of the change."""
@@ -149,7 +148,7 @@ class NamespaceMoves(UseCases):
 
 def _refuse_layout(warehouse: ResolvedWarehouse) -> None:
     """Raise StorageLayoutForbidsNamespaceMove if paths of new tables contain the names of their namespaces."""
-    if isinstance(stored_profile(warehouse.profile).storage_layout, FullHierarchyLayout):
+    if isinstance(warehouse.storage_profile.storage_layout, FullHierarchyLayout):
         raise StorageLayoutForbidsNamespaceMove(
             "Namespaces of this warehouse cannot be moved or renamed: its storage layout (full-hierarchy) puts "
             "namespace names into the locations of tables."

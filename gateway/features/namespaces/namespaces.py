@@ -42,7 +42,6 @@ from gateway.iceberg.errors import (
 from gateway.iceberg.identifiers import validate_new_namespace
 from gateway.iceberg.limits import MAX_NAMESPACE_PROPERTY_BYTES, property_bytes
 from gateway.iceberg.wire import ListNamespacesResponse, NamespaceResponse, UpdateNamespacePropertiesResponse
-from gateway.storage.registry import stored_profile
 from gateway.verification.port import ChangeKind
 
 #: The number of tuples that a drop deletes in OpenFGA before it answers. A background task deletes the rest, except for
@@ -93,7 +92,7 @@ class Namespaces(UseCases):
         requested = operation.request.properties or {}
         properties = {key: value for key, value in requested.items() if key not in _SYNTHETIC}
         self._refuse_large(properties, {})
-        profile = stored_profile(warehouse.profile)
+        profile = warehouse.storage_profile
         if "location" in properties:
             properties["location"] = profile.parse_location(properties["location"]).prefix_text
         else:

@@ -56,7 +56,7 @@ from gateway.offloading import offload
 from gateway.scope.location import Location
 from gateway.scope.profile import StorageProfile
 from gateway.storage.examine import Examined, Kind
-from gateway.storage.registry import parse_location, stored_profile
+from gateway.storage.registry import parse_location
 
 
 class Registrations(UseCases):
@@ -93,7 +93,7 @@ class Registrations(UseCases):
         validate_new_name(identifier.name)
         replaced = None if drop is None else drop.table(operation.table)
         await self._refuse_taken_name(permit, namespace, replaced)
-        profile = stored_profile(namespace.warehouse.profile)
+        profile = namespace.warehouse.storage_profile
         file, folder = _file_and_folder(profile, operation.request.metadata_location)
         claim = await self._claim(permit, file, replaced)
         # Files recorded in a table's location are remains of its commits, which delete them themselves. A commit from
@@ -138,7 +138,7 @@ class Registrations(UseCases):
         validate_new_name(request.name, noun="view")
         identifier = TableIdentifier(namespace.namespace, request.name)
         await refuse_taken_name(permit, self._database, namespace, identifier, view_name_taken_error)
-        profile = stored_profile(namespace.warehouse.profile)
+        profile = namespace.warehouse.storage_profile
         file, folder = _file_and_folder(profile, request.metadata_location)
         claim = await self._claim(permit, file, None)
         # The last file of a dropped view can be registered until its cleanup window ends.

@@ -14,7 +14,7 @@ from gateway.access.operations.server import GetConfig
 from gateway.features.kit import Kit, UseCases
 from gateway.iceberg.wire import CatalogConfig
 from gateway.obligations.application import hidden_operations
-from gateway.storage.registry import catalog_defaults, soft_deletion_defaults, stored_profile
+from gateway.storage.registry import catalog_defaults, soft_deletion_defaults
 
 #: Endpoints that are served and deliberately not advertised: the configuration itself, tokens, and the signer and
 #: the credentials of staged tables, which clients get with the table.
@@ -56,7 +56,7 @@ class Configurations(UseCases):
 
 
 def _storage_defaults(warehouse: ResolvedWarehouse) -> dict[str, str]:
-    profile = stored_profile(warehouse.profile)
+    profile = warehouse.storage_profile
     defaults = catalog_defaults(profile)
     return {**defaults, **soft_deletion_defaults(profile)} if warehouse.soft_deletion else dict(defaults)
 

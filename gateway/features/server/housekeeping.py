@@ -31,7 +31,6 @@ from gateway.features.kit import admitted
 from gateway.iceberg.errors import CatalogError
 from gateway.storage.errors import StorageDenied
 from gateway.storage.files import Files
-from gateway.storage.registry import stored_profile
 
 _log = structlog.get_logger("tasks.housekeeping")
 
@@ -138,6 +137,6 @@ class Housekeeping:
             # The rows are locked during the deletion, so that a change slower than the window cannot name the files.
             async with self._database.change(permit) as connection:
                 held = await pending_files.claim(connection, locations, seconds=self._file_seconds)
-                await self._files.delete(stored_profile(warehouse.profile), credential, held)
+                await self._files.delete(warehouse.storage_profile, credential, held)
                 await pending_files.forget(connection, held)
                 permit.pending_audit.add_details(deleted=" ".join(held))

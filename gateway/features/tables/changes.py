@@ -35,7 +35,7 @@ from gateway.iceberg.wire import CommitTableRequest
 from gateway.offloading import extent
 from gateway.scope.location import Location
 from gateway.scope.location_bounds import require_inside
-from gateway.storage.registry import parse_location, stored_profile
+from gateway.storage.registry import parse_location
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,5 +256,5 @@ def _check_places(
     """Refuse path properties, manifest lists and statistics files outside of the table's prefix. Engines that read the
     table and the purge follow these paths (LG-LOC-08, LG-LOC-09 in `docs/threats.md`).
     """
-    profile = stored_profile(warehouse.profile)
+    profile = warehouse.storage_profile
     require_inside(profile, location, (*location_properties(outcome.metadata), *update_locations(updates)))

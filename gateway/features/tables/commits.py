@@ -50,7 +50,6 @@ from gateway.iceberg.identifiers import TableIdentifier, validate_new_name
 from gateway.iceberg.updates import SetLocation
 from gateway.iceberg.wire import CommitTableRequest, CommitTableResponse
 from gateway.offloading import offload
-from gateway.storage.registry import stored_profile
 
 AnyCommit = Permit[CommitTable] | Permit[CommitTableCreation] | Permit[CommitTransaction]
 ChangedTable = tuple[Change, CommitOutcome, Written]
@@ -276,7 +275,7 @@ class Commits(UseCases):
         location, and of status 400 for a location that contains files.
         """
         validate_new_name(identifier.name)
-        profile = stored_profile(namespace.warehouse.profile)
+        profile = namespace.warehouse.storage_profile
         requested = [update.location for update in request.updates if isinstance(update, SetLocation)]
         location = location_of_new(profile, namespace, identifier.name, uuid7(), requested[-1] if requested else None)
         require_vendable(profile, location)

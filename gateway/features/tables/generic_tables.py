@@ -56,7 +56,6 @@ from gateway.iceberg.generic_tables import (
 from gateway.iceberg.identifiers import TableIdentifier, validate_new_name
 from gateway.iceberg.properties import GC_ENABLED, flag
 from gateway.scope.location import Location
-from gateway.storage.registry import stored_profile
 
 _KIND = ObjectType.GENERIC_TABLE.value
 
@@ -100,7 +99,7 @@ class GenericTables(TableCollection):
             await self._door.require_endless(permit, Can.ADOPT_FILES, WarehouseRef(namespace.warehouse.id))
         identifier = TableIdentifier(namespace.namespace, request.name)
         await refuse_taken_name(permit, self._database, namespace, identifier, _name_taken_error)
-        profile = stored_profile(namespace.warehouse.profile)
+        profile = namespace.warehouse.storage_profile
         id = uuid7()
         location = location_of_new(profile, namespace, identifier.name, id, request.base_location)
         require_vendable(profile, location)

@@ -23,7 +23,7 @@ from gateway.features.tables.chosen_locations import refuse_folder_of_namespace
 from gateway.features.tables.tabular_creation import refuse_taken_location
 from gateway.iceberg.errors import InvalidLocation, NamespaceActionForbidden
 from gateway.scope.location import Location
-from gateway.storage.registry import parse_location, stored_profile
+from gateway.storage.registry import parse_location
 
 RegistrationPermit: TypeAlias = Permit[RegisterTable | AdoptTable | RegisterView | AdoptView]
 
@@ -90,7 +90,7 @@ async def take_location(
         owners = _names(_principals_of(permit))
         await refuse_taken_location(connection, location, other_than=replaced, owners=owners)
     namespace = permit.namespace(permit.operation.namespace)
-    await refuse_folder_of_namespace(connection, stored_profile(namespace.warehouse.profile).base_location(), location)
+    await refuse_folder_of_namespace(connection, namespace.warehouse.storage_profile.base_location(), location)
     above = [(each.text, each.overlap_key) for each in (location, *location.ancestors())]
     to = ObjectKey(_type_of(permit), str(id))
     await retired_locations.carry_policies(connection, to=to, namespace=namespace, file=file.text, above=above)

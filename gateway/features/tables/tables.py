@@ -56,7 +56,7 @@ from gateway.obligations.application import restrictions_for_load
 from gateway.offloading import offload
 from gateway.scope.location import Location
 from gateway.scope.location_bounds import require_inside
-from gateway.storage.registry import parse_location, stored_profile
+from gateway.storage.registry import parse_location
 
 #: The time after which a staged table is deleted if no commit has completed it.
 STAGED_SECONDS = 24 * 3600.0
@@ -82,7 +82,7 @@ class Tables(TableCollection):
         namespace = permit.namespace(permit.operation.namespace)
         warehouse = namespace.warehouse
         validate_new_name(request.name)
-        profile = stored_profile(warehouse.profile)
+        profile = warehouse.storage_profile
         id = uuid7()
         identifier = TableIdentifier(namespace.namespace, request.name)
         await refuse_taken_name(permit, self._database, namespace, identifier)

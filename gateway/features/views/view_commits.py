@@ -37,7 +37,7 @@ from gateway.iceberg.wire import CommitViewRequest, LoadViewResult
 from gateway.offloading import extent, offload
 from gateway.scope.location import Location
 from gateway.scope.location_bounds import require_inside
-from gateway.storage.registry import parse_location, stored_profile
+from gateway.storage.registry import parse_location
 from gateway.verification.port import ChangeKind
 
 
@@ -176,7 +176,7 @@ class ViewCommits(UseCases):
         """Return the location of the view after the commit. Raises an error unless a new location is below the base,
         free and empty, and path properties lie inside the location.
         """
-        profile = stored_profile(view.warehouse.profile)
+        profile = view.warehouse.storage_profile
         location = parse_location(view.location)
         if outcome.metadata.location != view.location:
             location = profile.parse_location(outcome.metadata.location)

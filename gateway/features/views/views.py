@@ -62,7 +62,6 @@ from gateway.iceberg.views import ViewMetadata, encode_view_metadata
 from gateway.iceberg.wire import ListTablesResponse, LoadViewResult
 from gateway.scope.location import Location
 from gateway.scope.location_bounds import require_inside
-from gateway.storage.registry import stored_profile
 
 
 class ProtectedPropertyModification(ForbiddenException):
@@ -175,7 +174,7 @@ class Views(UseCases):
         validate_new_name(request.name, noun="view")
         identifier = TableIdentifier(namespace.namespace, request.name)
         await refuse_taken_name(permit, self._database, namespace, identifier, view_name_taken_error)
-        profile = stored_profile(namespace.warehouse.profile)
+        profile = namespace.warehouse.storage_profile
         id = uuid7()
         location = location_of_new(profile, namespace, identifier.name, id, request.location)
         metadata = new_view_metadata(

@@ -61,7 +61,7 @@ class WarehouseStorage(UseCases):
         await self._require_manager(permit.actor, ref)
         profile = self._trials.profile(request.storage_profile)
         credential = self._trials.credential(bytes(request.storage_credential), profile)
-        _require_compatible(stored_profile(permit.warehouse(ref).profile), profile)
+        _require_compatible(permit.warehouse(ref).storage_profile, profile)
         tried = await self._trials.tried(profile, credential)
         require_valid(tried)
         async with self._storage.written(credential) as written, self._database.change(permit) as connection:
@@ -83,7 +83,7 @@ class WarehouseStorage(UseCases):
         ref = permit.operation.warehouse
         await self._require_manager(permit.actor, ref)
         resolved = permit.warehouse(ref)
-        profile = stored_profile(resolved.profile)
+        profile = resolved.storage_profile
         credential = self._trials.credential(bytes(permit.operation.request.new_storage_credential), profile)
         tried = await self._trials.tried(profile, credential)
         require_valid(tried)
@@ -98,7 +98,7 @@ class WarehouseStorage(UseCases):
     async def validate_profile(self, permit: Permit[ValidateWarehouseStorageProfile]) -> ValidationAnswer:
         """Run every check of `update` and return the results. Nothing is changed."""
         ref, request = permit.operation.warehouse, permit.operation.request
-        now = stored_profile(permit.warehouse(ref).profile)
+        now = permit.warehouse(ref).storage_profile
 
         def decode_profile_and_credential() -> tuple[StorageProfile, Credential | None]:
             profile = self._trials.profile(request.storage_profile)
@@ -118,7 +118,7 @@ class WarehouseStorage(UseCases):
     async def validate_credential(self, permit: Permit[ValidateWarehouseStorageCredential]) -> ValidationAnswer:
         """Run every check of `update_credential` and return the results. Nothing is changed."""
         ref = permit.operation.warehouse
-        now = stored_profile(permit.warehouse(ref).profile)
+        now = permit.warehouse(ref).storage_profile
         given = bytes(permit.operation.request.new_storage_credential)
 
         async def well_formed() -> None:
@@ -137,9 +137,9 @@ class WarehouseStorage(UseCases):
             "profile-well-formed": _AS_IT_IS,
             "profile-compatible": _AS_IT_IS,
             "spec-mutable": _AS_IT_IS,
-            "location-exclusive": lambda: self._require_alone(resolved.id, stored_profile(resolved.profile)),
+            "location-exclusive": lambda: self._require_alone(resolved.id, resolved.storage_profile),
         }
-        return await self._trials.report(rules, lambda: (stored_profile(resolved.profile), credential))
+        return await self._trials.report(rules, lambda: (resolved.storage_profile, credential))
 
     def _rules(self, actor: Actor, ref: WarehouseRef, rules: dict[str, Rule]) -> dict[str, Rule]:
         """Return `rules` with the general rules of an update. Rules that apply only to creation are skipped."""

@@ -57,6 +57,7 @@ from gateway.access.nouns.user import ResolvedUser, UserRef
 from gateway.access.ports import Pin, Question
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 from gateway.obligations.data_policies import PolicyInputs
+from gateway.storage.registry import stored_profile
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 SERVER_ID = UUID("00000000-0000-4000-8000-000000000001")
@@ -101,6 +102,7 @@ warehouse_row = ResolvedWarehouse(
     project_id=PROJECT_ID,
     name="lake",
     active=True,
+    decode=stored_profile,
     profile=b"{}",
     profile_version=1,
     credential_id=None,

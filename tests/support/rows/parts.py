@@ -34,6 +34,7 @@ from gateway.fga.model import push_model
 from gateway.fga.relationships import to_wire
 from gateway.fga.wire import FgaTuple
 from gateway.iceberg.identifiers import Namespace
+from gateway.storage.registry import stored_profile
 from lakegate.local import account, ports, postgres, ready
 from lakegate.local.children import GO_RUNTIME, Children, ChildSpec, until_answering
 from tests.support.servers.openfga_program import openfga_program
@@ -240,6 +241,7 @@ def resolved_outer(rows: Rows) -> ResolvedNamespace:
         project_id=rows.project,
         name="w0",
         active=True,
+        decode=stored_profile,
         profile=b"{}",
         profile_version=1,
         credential_id=None,

@@ -11,6 +11,7 @@ from gateway.access.nouns.describe import describe_target
 from gateway.access.nouns.refs import NamespaceRef, Table, TabularRef
 from gateway.access.nouns.resolved import FormerNames, Resolution, ResolvedNamespace, ResolvedTable, ResolvedWarehouse
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
+from gateway.storage.registry import stored_profile
 
 W, TOP, DEEP, T = (UUID(int=number) for number in range(1, 5))
 SPACE = Namespace(("a", "b"))
@@ -19,6 +20,7 @@ WAREHOUSE = ResolvedWarehouse(
     project_id="p",
     name="main",
     active=True,
+    decode=stored_profile,
     profile=b"{}",
     profile_version=1,
     credential_id=None,

@@ -12,12 +12,12 @@ import pytest
 
 from gateway.access.actor import Actor
 from gateway.access.dependency_errors import AuditUnavailable, DatabaseUnavailable
-from gateway.features.credentials.credentials import Credentials
+from gateway.features.credentials.credentials import Credentials, VendResult
 from gateway.iceberg.identifiers import Namespace
 from gateway.obligations.merging import Obligations
-from gateway.scope.credential import AccessLevel
 from gateway.scope.errors import PolicyTooLarge
 from gateway.storage.errors import ShortTermCredentialError
+from gateway.storage.registry import stored_profile
 from gateway.vending.scope_verdict import Enforcement, ScopeRule
 from gateway.vending.vendor import NoCredentials
 from tests.support.kits import kit_of
@@ -26,7 +26,7 @@ PROFILE = (
     b'{"type":"s3","bucket":"lake","region":"eu-west-1","key-prefix":"base","sts-enabled":true,'
     b'"sts-role-arn":"arn:aws:iam::123456789012:role/name"}'
 )
-WAREHOUSE = SimpleNamespace(scope_verdict=None, id="w", profile=PROFILE, profile_version=1)
+WAREHOUSE = SimpleNamespace(scope_verdict=None, id="w", storage_profile=stored_profile(PROFILE), profile_version=1)
 
 
 class _Part:
@@ -36,6 +36,7 @@ class _Part:
         self._fails = fails
         self._error = error
         self.failed = False
+        self.audited: dict[str, str] = {}
 
     def _maybe(self, name: str) -> None:
         if name == self._fails:
@@ -52,8 +53,9 @@ class _Part:
     async def of(self, _: Any) -> None:
         self._maybe("of")
 
-    async def also(self, *_: object, **__: str) -> None:
+    async def also(self, *_: object, **details: str) -> None:
         self._maybe("also")
+        self.audited = details
 
 
 @pytest.mark.parametrize("where", ["vend", "of", "also"])
@@ -73,16 +75,7 @@ async def test_a_committed_creation_succeeds_without_credentials_if_vending_fail
     credentials = Credentials(
         kit_of(database=part, door=part, vendor=part, storage=part, signer=part, scope=ScopeRule(Enforcement.OFF))
     )
-    operation = SimpleNamespace(namespace=SimpleNamespace(namespace=Namespace(("n",))), table="t")
-    create = SimpleNamespace(operation=operation, namespace=lambda _: WAREHOUSE_OF)
-    vend = SimpleNamespace(
-        operation=operation,
-        obligations=Obligations(),
-        pending_audit=part,
-        actor=Actor.user("oidc~a"),
-        resolution=SimpleNamespace(now=datetime(2026, 3, 4, tzinfo=UTC)),
-    )
-    vended = await credentials.for_creation(cast(Any, create), cast(Any, vend), "s3://lake/base/t", uuid4())
+    vended = await _of_creation(credentials, part, WAREHOUSE)
     assert vended.credentials == ()
     assert vended.config["region"] == "eu-west-1"
     assert not {key for key in vended.config if "access-key" in key}
@@ -92,7 +85,17 @@ async def test_a_committed_creation_succeeds_without_credentials_if_vending_fail
     assert part.failed
 
 
-WAREHOUSE_OF = SimpleNamespace(warehouse=WAREHOUSE)
+async def _of_creation(credentials: Credentials, audit: _Part, warehouse: SimpleNamespace) -> VendResult:
+    operation = SimpleNamespace(namespace=SimpleNamespace(namespace=Namespace(("n",))), table="t")
+    create = SimpleNamespace(operation=operation, namespace=lambda _: SimpleNamespace(warehouse=warehouse))
+    vend = SimpleNamespace(
+        operation=operation,
+        obligations=Obligations(),
+        pending_audit=audit,
+        actor=Actor.user("oidc~a"),
+        resolution=SimpleNamespace(now=datetime(2026, 3, 4, tzinfo=UTC)),
+    )
+    return await credentials.for_creation(cast(Any, create), cast(Any, vend), "s3://lake/base/t", uuid4())
 
 
 async def test_a_warehouse_whose_store_let_a_credential_escape_gets_none() -> None:
@@ -102,13 +105,7 @@ async def test_a_warehouse_whose_store_let_a_credential_escape_gets_none() -> No
         kit_of(database=part, door=part, vendor=part, storage=part, signer=part, scope=ScopeRule(Enforcement.ESCAPED))
     )
     row = SimpleNamespace(**{**vars(WAREHOUSE), "scope_verdict": "escaped"})
-    table = SimpleNamespace(warehouse=row)
-    permit = SimpleNamespace(
-        obligations=Obligations(), resolution=SimpleNamespace(now=datetime(2026, 3, 4, tzinfo=UTC))
-    )
-    vended = await credentials._vend(
-        cast(Any, permit), table.warehouse, cast(Any, None), AccessLevel.READ, None, uuid4()
-    )
+    vended = await _of_creation(credentials, part, row)
     assert vended.credentials == () and not part.failed
-    assert dict(vended.audit_details)["vended"] == "nothing"
+    assert part.audited["vended"] == "nothing"
     assert "leave its scope" in vended.reason

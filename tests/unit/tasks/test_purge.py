@@ -8,7 +8,6 @@ from typing import Any, cast
 from unittest.mock import AsyncMock
 from uuid import uuid4
 
-import msgspec
 import pytest
 
 from gateway.db.tasks.task_runs import TaskLost
@@ -32,7 +31,7 @@ async def test_a_purge_that_lost_its_task_during_listing_deletes_nothing(monkeyp
         storage=cast(Any, SimpleNamespace(of=AsyncMock())),
         vendor=cast(Any, SimpleNamespace(narrowed=AsyncMock())),
     )
-    warehouse = SimpleNamespace(id=uuid4(), profile_version=1, profile=msgspec.json.encode(PROFILE))
+    warehouse = SimpleNamespace(id=uuid4(), profile_version=1, storage_profile=PROFILE)
     permit = SimpleNamespace(warehouse=lambda _: warehouse, operation=SimpleNamespace(warehouse=None))
     with pytest.raises(TaskLost):
         await purge._delete(cast(Any, permit), PLACE, cast(Any, None))
