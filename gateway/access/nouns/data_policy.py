@@ -47,23 +47,6 @@ CARD = Card(
     forbidden=DataPolicyActionForbidden,
     grantors="the owner of the data policy or a security administrator of the project",
     visible_by=Can.READ,
-    actions=frozenset(
-        {
-            Can.BE_SUBJECT,
-            Can.BIND,
-            Can.CHANGE_OWNERSHIP,
-            Can.DELETE,
-            Can.GRANT_EXEMPT,
-            Can.GRANT_SUBJECT,
-            Can.READ,
-            Can.READ_AFFECTED,
-            Can.READ_ASSIGNMENTS,
-            Can.READ_GRANTS,
-            Can.RELEASE,
-            Can.SKIP_POLICY,
-            Can.UPDATE,
-        }
-    ),
     privileges=(Privilege.OWNERSHIP, Privilege.SUBJECT, Privilege.EXEMPT),
     policy_operations={
         Can.BE_SUBJECT: "load_table",

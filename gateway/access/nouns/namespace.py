@@ -8,7 +8,7 @@ from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import NamespaceIdRef, NamespaceRef, ObjectType
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.resolved import ResolvedNamespace
-from gateway.access.nouns.warehouse import ACTIONS_BELOW_PROJECTS, PRIVILEGES_BELOW_PROJECTS
+from gateway.access.nouns.warehouse import PRIVILEGES_BELOW_PROJECTS
 from gateway.iceberg.errors import NamespaceActionForbidden, NoSuchNamespaceException
 
 CARD = Card(
@@ -20,27 +20,6 @@ CARD = Card(
     forbidden=NamespaceActionForbidden,
     visible_by=Can.GET_METADATA,
     queried_by=Can.INCLUDE_IN_LIST,
-    actions=ACTIONS_BELOW_PROJECTS
-    | {
-        Can.ACCEPT_MOVED_NAMESPACE,
-        Can.BIND_DATA_POLICY,
-        Can.CREATE_GENERIC_TABLE,
-        Can.CREATE_NAMESPACE,
-        Can.CREATE_TABLE,
-        Can.CREATE_VIEW,
-        Can.DELETE,
-        Can.ENFORCE,
-        Can.GRANT_CREATE,
-        Can.GRANT_ENFORCER,
-        Can.LIST_EVERYTHING,
-        Can.LIST_GENERIC_TABLES,
-        Can.LIST_NAMESPACES,
-        Can.LIST_TABLES,
-        Can.LIST_VIEWS,
-        Can.MOVE,
-        Can.SET_MANAGED_ACCESS,
-        Can.UPDATE_PROPERTIES,
-    },
     privileges=(*PRIVILEGES_BELOW_PROJECTS, Privilege.CREATE, Privilege.MODIFY, Privilege.ENFORCER),
     policy_operations={
         Can.ACCEPT_MOVED_NAMESPACE: "move_namespace",

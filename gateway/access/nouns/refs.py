@@ -31,6 +31,11 @@ class ObjectType(StrEnum):
     TAG = "tag"
     DATA_POLICY = "data_policy"
 
+    @property
+    def plural(self) -> str:
+        """The plural of the name: `data_policies`."""
+        return f"{self.value}s".replace("ys", "ies")
+
 
 class Requested(NamedTuple):
     """The name, the levels of the namespace and the id of the warehouse, as far as a request states them."""

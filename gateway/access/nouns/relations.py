@@ -2,8 +2,8 @@
 """Every relation that the gateway demands, by its name in the relationship model.
 
 The names are those of Lakekeeper. `tests/access/test_lock_6_model_parity.py` checks three facts. Each relation exists
-on the demanded type. Each `can_*` of the model is demanded somewhere or listed as reserved. ACTIONS equals the actions
-of the model.
+on the demanded type. Each `can_*` of the model is demanded somewhere or listed as reserved. `actions.txt`, which is
+generated from the model, has the types of each relation.
 """
 
 from __future__ import annotations

@@ -48,21 +48,6 @@ CARD = Card(
     grantors="the owner of the role or a security administrator of the project",
     visible_by=Can.READ,
     queried_by=Can.READ_METADATA,
-    actions=frozenset(
-        {
-            Can.ASSUME,
-            Can.CHANGE_OWNERSHIP,
-            Can.DELETE,
-            Can.GRANT_ASSIGNEE,
-            Can.MANAGE_ROLE_ASSIGNMENTS,
-            Can.READ,
-            Can.READ_ASSIGNMENTS,
-            Can.READ_METADATA,
-            Can.READ_ROLE_ASSIGNMENTS,
-            Can.UPDATE,
-            Can.UPDATE_SOURCE_SYSTEM,
-        }
-    ),
     privileges=(Privilege.ASSIGNEE, Privilege.OWNERSHIP),
     policy_operations={
         Can.MANAGE_ROLE_ASSIGNMENTS: "add_role_members",

@@ -52,26 +52,6 @@ CARD = Card(
     "a token that is not limited to a project.",
     forbidden=ServerActionForbidden,
     grantors="an administrator of the server",
-    actions=frozenset(
-        {
-            Can.CREATE_PROJECT,
-            Can.DELETE_USERS,
-            Can.GRANT_ADMIN,
-            Can.GRANT_OPERATOR,
-            Can.GRANT_POLICY_READER,
-            Can.GRANT_PROVISIONER,
-            Can.LIST_ALL_PROJECTS,
-            Can.LIST_USERS,
-            Can.MANAGE_EVENTS,
-            Can.PROVISION_USERS,
-            Can.READ_ASSIGNMENTS,
-            Can.READ_EVENTS,
-            Can.READ_GRANTS,
-            Can.READ_POLICIES,
-            Can.SYNCHRONIZE_IDENTITIES,
-            Can.UPDATE_USERS,
-        }
-    ),
     privileges=(Privilege.ADMIN, Privilege.OPERATOR, Privilege.PROVISIONER, Privilege.POLICY_READER),
     policy_operations={
         Can.DELETE_USERS: "delete_user",

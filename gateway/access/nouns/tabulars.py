@@ -8,7 +8,7 @@ from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import ObjectType, TabularRef
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.resolved import ResolvedGenericTable, ResolvedTable, ResolvedView
-from gateway.access.nouns.warehouse import ACTIONS_BELOW_PROJECTS, PRIVILEGES_BELOW_PROJECTS
+from gateway.access.nouns.warehouse import PRIVILEGES_BELOW_PROJECTS
 from gateway.iceberg.errors import (
     GenericTableActionForbidden,
     NoSuchGenericTableException,
@@ -17,16 +17,6 @@ from gateway.iceberg.errors import (
     TableActionForbidden,
     ViewActionForbidden,
 )
-
-_ACTIONS = ACTIONS_BELOW_PROJECTS | {
-    Can.COMMIT,
-    Can.CONTROL_TASKS,
-    Can.DROP,
-    Can.GET_TASKS,
-    Can.MOVE,
-    Can.RENAME,
-    Can.UNDROP,
-}
 
 
 def _operations(type: ObjectType) -> dict[Can, str]:
@@ -49,16 +39,6 @@ TABLE = Card(
     forbidden=TableActionForbidden,
     # Column grantees see that the table exists, without its metadata.
     visible_by=Can.INCLUDE_IN_LIST,
-    actions=_ACTIONS
-    | {
-        Can.BIND_DATA_POLICY,
-        Can.ENFORCE,
-        Can.GRANT_ENFORCER,
-        Can.READ_COLUMNS,
-        Can.READ_DATA,
-        Can.UNREGISTER,
-        Can.WRITE_DATA,
-    },
     privileges=(*PRIVILEGES_BELOW_PROJECTS, Privilege.MODIFY, Privilege.ENFORCER),
     policy_operations={
         **_operations(ObjectType.TABLE),
@@ -77,7 +57,6 @@ COLUMN = Card(
     parents=(ObjectType.TABLE,),
     not_found=NoSuchTableException,
     forbidden=TableActionForbidden,
-    actions=frozenset({Can.READ_DATA}),
     privileges=(Privilege.SELECT,),
 )
 
@@ -90,7 +69,6 @@ VIEW = Card(
     forbidden=ViewActionForbidden,
     visible_by=Can.GET_METADATA,
     queried_by=Can.INCLUDE_IN_LIST,
-    actions=_ACTIONS | {Can.SELECT},
     privileges=(*PRIVILEGES_BELOW_PROJECTS, Privilege.MODIFY),
     policy_operations={
         **_operations(ObjectType.VIEW),
@@ -107,7 +85,6 @@ GENERIC_TABLE = Card(
     forbidden=GenericTableActionForbidden,
     visible_by=Can.GET_METADATA,
     queried_by=Can.INCLUDE_IN_LIST,
-    actions=_ACTIONS - {Can.COMMIT} | {Can.READ_DATA, Can.WRITE_DATA},
     privileges=(*PRIVILEGES_BELOW_PROJECTS, Privilege.MODIFY),
     policy_operations={
         **_operations(ObjectType.GENERIC_TABLE),

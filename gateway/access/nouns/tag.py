@@ -64,21 +64,6 @@ CARD = Card(
     forbidden=TagActionForbidden,
     grantors="the owner of the tag or a security administrator of the project",
     visible_by=Can.READ,
-    actions=frozenset(
-        {
-            Can.APPLY,
-            Can.CHANGE_OWNERSHIP,
-            Can.DELETE,
-            Can.GRANT_APPLY,
-            Can.GRANT_REMOVE,
-            Can.READ,
-            Can.READ_ASSIGNMENTS,
-            Can.READ_ATTACHMENTS,
-            Can.READ_GRANTS,
-            Can.REMOVE,
-            Can.UPDATE,
-        }
-    ),
     privileges=(Privilege.OWNERSHIP, Privilege.APPLY, Privilege.REMOVE),
     policy_operations={
         Can.APPLY: "attach_table_tag",

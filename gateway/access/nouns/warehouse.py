@@ -10,27 +10,6 @@ from gateway.access.nouns.relations import Can
 from gateway.access.nouns.resolved import ResolvedWarehouse
 from gateway.iceberg.errors import NoSuchWarehouseException, WarehouseActionForbidden
 
-#: Actions on warehouses and on everything in them, except columns.
-ACTIONS_BELOW_PROJECTS = frozenset(
-    {
-        Can.APPROVE_CHANGES,
-        Can.CHANGE_OWNERSHIP,
-        Can.GET_METADATA,
-        Can.GRANT_APPROVE_CHANGES,
-        Can.GRANT_DESCRIBE,
-        Can.GRANT_MANAGE_GRANTS,
-        Can.GRANT_MANAGE_TAGS,
-        Can.GRANT_MODIFY,
-        Can.GRANT_PASS_GRANTS,
-        Can.GRANT_SELECT,
-        Can.INCLUDE_IN_LIST,
-        Can.MANAGE_TAGS,
-        Can.READ_ASSIGNMENTS,
-        Can.READ_GRANTS,
-        Can.SET_PROTECTION,
-    }
-)
-
 #: Privileges on warehouses and on everything in them, except columns.
 PRIVILEGES_BELOW_PROJECTS = (
     Privilege.OWNERSHIP,
@@ -53,39 +32,6 @@ CARD = Card(
     grantors="a security administrator of the project",
     visible_by=Can.GET_METADATA,
     queried_by=Can.INCLUDE_IN_LIST,
-    actions=ACTIONS_BELOW_PROJECTS
-    | {
-        Can.ACCEPT_MOVED_NAMESPACE,
-        Can.ACTIVATE,
-        Can.ADOPT_FILES,
-        Can.BIND_DATA_POLICY,
-        Can.CONTROL_ALL_TASKS,
-        Can.CREATE_NAMESPACE,
-        Can.DEACTIVATE,
-        Can.DELEGATE,
-        Can.DELETE,
-        Can.ENFORCE,
-        Can.GET_ALL_TASKS,
-        Can.GET_CONFIG,
-        Can.GET_ENDPOINT_STATISTICS,
-        Can.GET_TASK_QUEUE_CONFIG,
-        Can.GRANT_CREATE,
-        Can.GRANT_DELEGATE,
-        Can.GRANT_ENFORCER,
-        Can.GRANT_INSPECTOR,
-        Can.GRANT_MANAGE_STORAGE,
-        Can.INSPECT,
-        Can.LIST_DELETED_TABULARS,
-        Can.LIST_EVERYTHING,
-        Can.LIST_NAMESPACES,
-        Can.MODIFY_SOFT_DELETION,
-        Can.MODIFY_TASK_QUEUE_CONFIG,
-        Can.RENAME,
-        Can.SET_FORMAT_VERSION_POLICY,
-        Can.SET_MANAGED_ACCESS,
-        Can.UPDATE_STORAGE,
-        Can.USE,
-    },
     privileges=(
         *PRIVILEGES_BELOW_PROJECTS,
         Privilege.CREATE,
