@@ -48,7 +48,7 @@ from gateway.access.nouns.authz_errors import (
 from gateway.access.nouns.refs import ObjectKey, Ref, ViewRef
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.resolved import Resolution, ResolvedView
-from gateway.access.nouns.role import RoleActionForbidden, RoleNotFound, RoleRef
+from gateway.access.nouns.role import ResolvedRole, RoleActionForbidden, RoleNotFound, RoleRef
 from gateway.access.operation import Durability, Operation
 from gateway.access.operations.steps import AssumeRole, ReadThroughView
 from gateway.access.ports import AuditSink, Observer, Policies, Relationships, Resolver
@@ -162,7 +162,7 @@ class Door:
         operation = AssumeRole(role)
         try:
             permit = await self.admit(context, operation)
-            assumed = permit.role(role)
+            assumed = permit.row(role, ResolvedRole)
             if project not in (None, assumed.project_id):
                 raise AssumeRoleForbidden(
                     "The role in x-assume-role belongs to another project than the request. Use a role of the "

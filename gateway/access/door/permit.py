@@ -13,8 +13,6 @@ from gateway.access.door.request_context import Deadline, DefinerView
 from gateway.access.idempotency import Claim
 from gateway.access.nouns import resolved
 from gateway.access.nouns.card import Resolved
-from gateway.access.nouns.data_policy import DataPolicyRef, ResolvedDataPolicy
-from gateway.access.nouns.project import ProjectRef, ResolvedProject
 from gateway.access.nouns.refs import (
     GenericTableRef,
     NamespaceIdRef,
@@ -27,10 +25,6 @@ from gateway.access.nouns.refs import (
     WarehouseRef,
 )
 from gateway.access.nouns.relations import Can
-from gateway.access.nouns.role import ResolvedRole, RoleRef
-from gateway.access.nouns.server import ResolvedServer, ServerRef
-from gateway.access.nouns.tag import ResolvedTag, TagNameRef, TagRef
-from gateway.access.nouns.user import ResolvedUser, UserRef
 from gateway.access.operation import Operation
 from gateway.access.restrictions.policy_verdict import PolicyStanding, PolicyVerdict
 from gateway.obligations.data_policies import AppliesTo, roles_tested_by
@@ -194,15 +188,15 @@ class Permit(Generic[OpCo]):
 
     def table(self, ref: TableRef) -> resolved.ResolvedTable:
         """Return the table row behind `ref`."""
-        return self._row(ref, resolved.ResolvedTable)
+        return self.row(ref, resolved.ResolvedTable)
 
     def view(self, ref: ViewRef) -> resolved.ResolvedView:
         """Return the view row behind `ref`."""
-        return self._row(ref, resolved.ResolvedView)
+        return self.row(ref, resolved.ResolvedView)
 
     def generic_table(self, ref: GenericTableRef) -> resolved.ResolvedGenericTable:
         """Return the generic table row behind `ref`."""
-        return self._row(ref, resolved.ResolvedGenericTable)
+        return self.row(ref, resolved.ResolvedGenericTable)
 
     def tabular(
         self, ref: TableRef | ViewRef | GenericTableRef
@@ -210,45 +204,22 @@ class Permit(Generic[OpCo]):
         """Return the table, view or generic table row behind `ref`."""
         match ref.type:
             case ObjectType.VIEW:
-                return self._row(ref, resolved.ResolvedView)
+                return self.row(ref, resolved.ResolvedView)
             case ObjectType.GENERIC_TABLE:
-                return self._row(ref, resolved.ResolvedGenericTable)
+                return self.row(ref, resolved.ResolvedGenericTable)
             case _:
-                return self._row(ref, resolved.ResolvedTable)
+                return self.row(ref, resolved.ResolvedTable)
 
     def namespace(self, ref: NamespaceRef | NamespaceIdRef) -> resolved.ResolvedNamespace:
         """Return the namespace row behind `ref`."""
-        return self._row(ref, resolved.ResolvedNamespace)
+        return self.row(ref, resolved.ResolvedNamespace)
 
     def warehouse(self, ref: WarehouseRef | WarehouseNameRef) -> resolved.ResolvedWarehouse:
         """Return the warehouse row behind `ref`."""
-        return self._row(ref, resolved.ResolvedWarehouse)
+        return self.row(ref, resolved.ResolvedWarehouse)
 
-    def project(self, ref: ProjectRef) -> ResolvedProject:
-        """Return the project row behind `ref`."""
-        return self._row(ref, ResolvedProject)
-
-    def server(self, ref: ServerRef) -> ResolvedServer:
-        """Return the server row."""
-        return self._row(ref, ResolvedServer)
-
-    def user(self, ref: UserRef) -> ResolvedUser:
-        """Return the user row behind `ref`."""
-        return self._row(ref, ResolvedUser)
-
-    def role(self, ref: RoleRef) -> ResolvedRole:
-        """Return the role row behind `ref`."""
-        return self._row(ref, ResolvedRole)
-
-    def data_policy(self, ref: DataPolicyRef) -> ResolvedDataPolicy:
-        """Return the row of the data policy behind `ref`."""
-        return self._row(ref, ResolvedDataPolicy)
-
-    def tag(self, ref: TagRef | TagNameRef) -> ResolvedTag:
-        """Return the row of the tag behind `ref`."""
-        return self._row(ref, ResolvedTag)
-
-    def _row(self, ref: Ref, kind: type[Row]) -> Row:
+    def row(self, ref: Ref, kind: type[Row]) -> Row:
+        """Return the row behind `ref`, of the type that its card names."""
         row = self._resolution.get(ref)
         if not isinstance(row, kind):
             raise LookupError(f"{type(self._operation).__name__} was not admitted on {ref!r}")

@@ -20,7 +20,7 @@ from gateway.access.management_errors import (
 )
 from gateway.access.nouns.authz_errors import not_found
 from gateway.access.nouns.data_policy import DataPolicyRef
-from gateway.access.nouns.project import ProjectRef
+from gateway.access.nouns.project import ProjectRef, ResolvedProject
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.operations.data_policies import (
     CreateDataPolicy,
@@ -137,7 +137,7 @@ class DataPolicies(UseCases):
         """Create a data policy that its creator owns. Raises DataPolicyNameAlreadyExists or DataPolicyInvalid."""
         request = permit.operation.request
         _require_valid(request.definition)
-        project = permit.project(permit.operation.project)
+        project = permit.row(permit.operation.project, ResolvedProject)
         id = uuid7()
         policy = ObjectKey(ObjectType.DATA_POLICY, str(id))
         permit.pending_audit.add_details(data_policy_id=str(id))

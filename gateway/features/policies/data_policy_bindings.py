@@ -13,6 +13,7 @@ import msgspec
 from gateway.access.door.permit import Permit
 from gateway.access.nouns.authz_errors import forbidden, not_found
 from gateway.access.nouns.card import Resolved
+from gateway.access.nouns.data_policy import ResolvedDataPolicy
 from gateway.access.nouns.refs import WarehouseRef
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.resolved import ResolvedGenericTable, ResolvedNamespace, ResolvedTable, ResolvedWarehouse
@@ -98,7 +99,7 @@ class DataPolicyBindings(UseCases):
         The change is made in a transaction that is rolled back. Raise the errors of `change`.
         """
         operation = permit.operation
-        policy = permit.data_policy(operation.policy)
+        policy = permit.row(operation.policy, ResolvedDataPolicy)
         found: list[AffectedList] = []
         with suppress(_RolledBack):
             async with self._database.transaction() as connection:
@@ -115,7 +116,7 @@ class DataPolicyBindings(UseCases):
     ) -> AppliesTo:
         """Make the change of a request, and return the principals that the policy applies to."""
         operation, request = permit.operation, permit.operation.request
-        policy = permit.data_policy(operation.policy)
+        policy = permit.row(operation.policy, ResolvedDataPolicy)
         targets = (*request.add, *request.remove)
         rows = {each: permit.resolution.get(target_ref(each)) for each in targets}
         placed = {each: _placed(row, policy.project_id) for each, row in rows.items()}
@@ -146,7 +147,7 @@ class DataPolicyBindings(UseCases):
         warehouses: set[UUID | None],
     ) -> None:
         """Lock the warehouses of the change, and bind the policy to names. Raise 400 for too many names in one."""
-        policy = permit.data_policy(permit.operation.policy)
+        policy = permit.row(permit.operation.policy, ResolvedDataPolicy)
         for each in sorted(id for id in warehouses if id is not None):
             await lock(connection, project_id=policy.project_id, warehouse_id=each)
         names = [(each.warehouse_id, each.pattern) for each in permit.operation.request.add_names]
@@ -161,7 +162,7 @@ class DataPolicyBindings(UseCases):
     async def release(self, permit: Permit[ReleaseDataPolicyColumn]) -> None:
         """Remove a column of a table from the policy. Raise 400 if the policy does not cover the table."""
         operation = permit.operation
-        policy = permit.data_policy(operation.policy)
+        policy = permit.row(operation.policy, ResolvedDataPolicy)
         async with self._database.change(permit) as connection:
             if await data_policies.lock(connection, policy.id) is None:
                 raise not_found(operation.policy)

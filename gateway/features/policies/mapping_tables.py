@@ -9,6 +9,7 @@ from uuid_utils.compat import uuid7
 
 from gateway.access.door.permit import Permit
 from gateway.access.management_errors import GrantPrincipalUnknown, MappingTableNameAlreadyExists, MappingTableNotFound
+from gateway.access.nouns.project import ResolvedProject
 from gateway.access.operations.mapping_tables import (
     ChangeEntriesRequest,
     ChangeMappingEntries,
@@ -39,7 +40,7 @@ class MappingTables(UseCases):
     async def create(self, permit: Permit[CreateMappingTable]) -> MappingTableAnswer:
         """Create an empty mapping table. Raises MappingTableNameAlreadyExists."""
         request = permit.operation.request
-        project = permit.project(permit.operation.project)
+        project = permit.row(permit.operation.project, ResolvedProject)
         id = uuid7()
         permit.pending_audit.add_details(mapping_table_id=str(id))
         try:

@@ -19,9 +19,9 @@ from gateway.access.management_errors import (
     require_remaining_admin,
 )
 from gateway.access.nouns.authz_errors import not_found
-from gateway.access.nouns.project import ProjectRef
+from gateway.access.nouns.project import ProjectRef, ResolvedProject
 from gateway.access.nouns.refs import ObjectKey, ObjectType
-from gateway.access.nouns.role import RoleRef
+from gateway.access.nouns.role import ResolvedRole, RoleRef
 from gateway.access.operations.roles import (
     OWN_PROVIDER,
     SYSTEM_PROVIDER,
@@ -71,7 +71,7 @@ class Roles(UseCases):
         """
         request = permit.operation.request
         _refuse_reserved(request.provider_id)
-        project = permit.project(permit.operation.project)
+        project = permit.row(permit.operation.project, ResolvedProject)
         id = uuid7()
         role = ObjectKey(ObjectType.ROLE, str(id))
         permit.pending_audit.add_details(role_id=str(id))
@@ -147,7 +147,7 @@ class Roles(UseCases):
         request = operation.request
         try:
             async with self._database.change(permit) as connection:
-                if request.name != permit.role(operation.role).name:
+                if request.name != permit.row(operation.role, ResolvedRole).name:
                     await _refuse_synchronized(connection, operation.role)
                 row = await roles.update(
                     connection, operation.role.role_id, name=request.name, description=request.description
@@ -227,12 +227,12 @@ class Roles(UseCases):
                 after=page.after,
                 limit=page.limit,
             )
-            return await members_page(connection, rows, page, permit.role(operation.role).project_id)
+            return await members_page(connection, rows, page, permit.row(operation.role, ResolvedRole).project_id)
 
     async def member_of(self, permit: Permit[ListRoleMemberOf]) -> NamedRoleList:
         """Return the roles of the same project that have this role as a direct member."""
         operation = permit.operation
-        role = permit.role(operation.role)
+        role = permit.row(operation.role, ResolvedRole)
         async with self._database.read() as connection:
             rows = await roles.member_of(connection, PrincipalType.ROLE, str(role.id), project_id=role.project_id)
         return roles_page(rows, operation.page_token, operation.page_size or self._page_size)
@@ -252,12 +252,12 @@ class Roles(UseCases):
                 after=page.after,
                 limit=page.limit,
             )
-            return await members_page(connection, rows, page, permit.role(operation.role).project_id)
+            return await members_page(connection, rows, page, permit.row(operation.role, ResolvedRole).project_id)
 
     async def all_member_of(self, permit: Permit[ListAllRoleMemberOf]) -> NamedRoleList:
         """Return the roles of the same project that this role is a direct or indirect member of."""
         operation = permit.operation
-        role = permit.role(operation.role)
+        role = permit.row(operation.role, ResolvedRole)
         async with self._database.read() as connection:
             rows = await role_nesting.all_roles_of(
                 connection, PrincipalType.ROLE, str(role.id), project_id=role.project_id

@@ -20,7 +20,7 @@ from gateway.access.management_errors import (
     pending_during_outage,
 )
 from gateway.access.nouns.authz_errors import not_found
-from gateway.access.nouns.project import ProjectRef
+from gateway.access.nouns.project import ProjectRef, ResolvedProject
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.nouns.tag import TagRef
 from gateway.access.operations.tags import (
@@ -126,7 +126,7 @@ class Tags(UseCases):
         request = permit.operation.request
         require_name(request.name)
         allowed = require_values(request.value_kind, request.allowed_values)
-        project = permit.project(permit.operation.project)
+        project = permit.row(permit.operation.project, ResolvedProject)
         id = uuid7()
         tag = ObjectKey(ObjectType.TAG, str(id))
         permit.pending_audit.add_details(tag_id=str(id))

@@ -14,6 +14,7 @@ from gateway.access.management_errors import (
     pending_during_outage,
 )
 from gateway.access.nouns.authz_errors import not_found
+from gateway.access.nouns.project import ResolvedProject
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.nouns.relations import Can
 from gateway.access.operations.projects import (
@@ -129,7 +130,7 @@ class Projects(UseCases):
 
     async def get(self, permit: Permit[GetProject]) -> Project:
         """Return one project."""
-        row = permit.project(permit.operation.project)
+        row = permit.row(permit.operation.project, ResolvedProject)
         return Project(project_id=row.id, project_name=row.name)
 
 

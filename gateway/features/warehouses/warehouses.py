@@ -21,6 +21,7 @@ from gateway.access.management_errors import (
 )
 from gateway.access.nouns.authz_errors import not_found
 from gateway.access.nouns.privileges import Privilege
+from gateway.access.nouns.project import ResolvedProject
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.nouns.relations import Can
 from gateway.access.operations.warehouse_bodies import (
@@ -131,7 +132,7 @@ class Warehouses(UseCases):
         nothing was created and the probe's objects are removed.
         """
         request = permit.operation.request
-        project = permit.project(permit.operation.project)
+        project = permit.row(permit.operation.project, ResolvedProject)
         _require_instance_admin(permit.actor, request.managed_by)
         fields = stated(request)
         profile = self._trials.profile(request.storage_profile)
@@ -190,7 +191,7 @@ class Warehouses(UseCases):
     async def validate_creation(self, permit: Permit[ValidateWarehouseCreation]) -> ValidationAnswer:
         """Run every check of `create` and return the results. Nothing is created."""
         request = permit.operation.request
-        project = permit.project(permit.operation.project)
+        project = permit.row(permit.operation.project, ResolvedProject)
         trials = self._trials
 
         def decode_profile_and_credential() -> tuple[StorageProfile, Credential | None]:
