@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar, cast
 
-from gateway.access.nouns import data_policy, project, role, tag
-from gateway.access.nouns.card import Card
-from gateway.access.nouns.refs import GenericTableRef, NamespaceIdRef, TableRef, ViewRef, WarehouseRef
+from gateway.access.nouns.card import Card, ResolvedInProject
+from gateway.access.nouns.cards import CARDS
+from gateway.access.nouns.refs import GenericTableRef, NamespaceIdRef, ObjectType, TableRef, ViewRef, WarehouseRef
 from gateway.access.nouns.server import ServerRef
 from gateway.access.operation import Operation
 from gateway.access.request import InPath, InPathDropped, OfRequest
@@ -35,17 +35,17 @@ class Target:
     on: Any
 
 
-def _target(card: Card) -> Target:
+def _target(card: Card, path: str) -> Target:
     """Return the target of an object type outside of warehouses. Its first reference is by id."""
     noun = card.words.title().replace(" ", "")
     ref, marked = card.refs[0], cast(Any, InPath)
-    return Target(noun, f"a {card.words}", f"{card.in_bodies}/{{{ref.in_path[0]}}}", marked[ref])
+    return Target(noun, f"a {card.words}", f"{path}/{{{ref.in_path[0]}}}", marked[ref])
 
 
 SERVER: Final = Target("Server", "the server", "server", InPath[ServerRef])
 DEFAULT_PROJECT: Final = Target("DefaultProject", "the project of the request", "project", OfRequest)
 PROJECT_OF_REQUEST: Final = replace(DEFAULT_PROJECT, noun="Project")
-PROJECT: Final = _target(project.CARD)
+PROJECT: Final = _target(CARDS[ObjectType.PROJECT], "project")
 WAREHOUSE: Final = Target("Warehouse", "a warehouse", "warehouse/{warehouse_id}", InPath[WarehouseRef])
 NAMESPACE: Final = Target("Namespace", "a namespace", "namespace/{namespace_id}", InPath[NamespaceIdRef])
 NAMESPACE_IN_WAREHOUSE: Final = replace(NAMESPACE, path=f"{WAREHOUSE.path}/{NAMESPACE.path}")
@@ -57,11 +57,12 @@ GENERIC_TABLE: Final = Target(
     f"{WAREHOUSE.path}/generic-table/{{generic_table_id}}",
     InPath[GenericTableRef],
 )
-DATA_POLICY: Final = _target(data_policy.CARD)
-ROLE: Final = _target(role.CARD)
-TAG: Final = _target(tag.CARD)
-#: The permissions API has a shorter path.
-TAG_PERMISSIONS: Final = replace(TAG, path="tag/{tag_id}")
+
+_CARDS_IN_PROJECTS = tuple(card for card in CARDS.values() if issubclass(card.row, ResolvedInProject))
+#: The targets of object types that are in a project directly, and in no warehouse.
+IN_PROJECTS: Final = tuple(_target(card, card.in_bodies) for card in _CARDS_IN_PROJECTS)
+#: The permissions API has the type itself in paths.
+IN_PROJECTS_BY_TYPE: Final = tuple(_target(card, card.type.value.replace("_", "-")) for card in _CARDS_IN_PROJECTS)
 
 TABULARS: Final = (TABLE, VIEW, GENERIC_TABLE)
 #: These targets also find dropped tables that can be restored: their grants are restored with them.

@@ -12,17 +12,15 @@ from gateway.access.bodies import Answer, StrictRequest, UserId
 from gateway.access.demand import Demand, Facts
 from gateway.access.nouns.cards import CARDS, VISIBLE_BY
 from gateway.access.nouns.families import (
-    DATA_POLICY,
     DEFAULT_PROJECT,
+    IN_PROJECTS,
+    IN_PROJECTS_BY_TYPE,
     NAMESPACE,
     NAMESPACE_IN_WAREHOUSE,
     PROJECT,
     PROJECT_OF_REQUEST,
-    ROLE,
     SERVER,
     TABULARS,
-    TAG,
-    TAG_PERMISSIONS,
     WAREHOUSE,
     declare_for_each,
 )
@@ -68,7 +66,7 @@ QUERY_ACTIONS: tuple[type[QueryActions], ...] = (
             Audience.SELF, "the caller's own rights; a question about another principal demands can_read_assignments"
         ),
     ),
-    *_ACTIONS((PROJECT_OF_REQUEST, WAREHOUSE, NAMESPACE_IN_WAREHOUSE, *TABULARS, ROLE, DATA_POLICY, TAG)),
+    *_ACTIONS((PROJECT_OF_REQUEST, WAREHOUSE, NAMESPACE_IN_WAREHOUSE, *TABULARS, *IN_PROJECTS)),
 )
 
 
@@ -118,7 +116,7 @@ class QueryRights(ReadOperation, abstract=True):
 
 
 _OPEN_TO_SELF = "the caller's own rights; a question about another principal demands can_read_assignments"
-_OTHERS = (DEFAULT_PROJECT, PROJECT, WAREHOUSE, NAMESPACE, *TABULARS, ROLE, DATA_POLICY, TAG_PERMISSIONS)
+_OTHERS = (DEFAULT_PROJECT, PROJECT, WAREHOUSE, NAMESPACE, *TABULARS, *IN_PROJECTS_BY_TYPE)
 _ACCESS = partial(
     declare_for_each,
     QueryRights,

@@ -16,13 +16,11 @@ from gateway.access.demand import Demand, Facts
 from gateway.access.events.change_event import ChangeEvent, EventDeclaration
 from gateway.access.nouns.cards import VISIBLE_BY
 from gateway.access.nouns.families import (
-    DATA_POLICY,
+    IN_PROJECTS,
     KEPT_TABULARS,
     NAMESPACE_IN_WAREHOUSE,
     PROJECT_OF_REQUEST,
-    ROLE,
     SERVER,
-    TAG,
     WAREHOUSE,
     declare_for_each,
 )
@@ -131,7 +129,7 @@ class ChangeGrants(WritingGrants, ChangeOperation, abstract=True):
     event: ClassVar[EventDeclaration] = ChangeEvent(on="on", type="changeGrants")
 
 
-_ALL = (SERVER, PROJECT_OF_REQUEST, WAREHOUSE, NAMESPACE_IN_WAREHOUSE, *KEPT_TABULARS, ROLE, TAG, DATA_POLICY)
+_ALL = (SERVER, PROJECT_OF_REQUEST, WAREHOUSE, NAMESPACE_IN_WAREHOUSE, *KEPT_TABULARS, *IN_PROJECTS)
 LIST_GRANTS: tuple[type[ListGrants], ...] = declare_for_each(
     ListGrants,
     _ALL,

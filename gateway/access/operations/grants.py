@@ -19,20 +19,19 @@ from gateway.access.bodies import Answer, StrictRequest, UserId
 from gateway.access.delegation_limits import ActsFor, limits_text
 from gateway.access.demand import Demand, Facts
 from gateway.access.events.change_event import ChangeEvent, EventDeclaration
+from gateway.access.nouns.cards import CARDS
 from gateway.access.nouns.families import (
-    DATA_POLICY,
     DEFAULT_PROJECT,
+    IN_PROJECTS_BY_TYPE,
     KEPT_TABULARS,
     NAMESPACE,
     PROJECT,
-    ROLE,
     SERVER,
-    TAG_PERMISSIONS,
     WAREHOUSE,
     declare_for_each,
 )
 from gateway.access.nouns.privileges import Privilege, granting
-from gateway.access.nouns.refs import Ref
+from gateway.access.nouns.refs import ObjectType, Ref
 from gateway.access.nouns.relations import Can
 from gateway.access.operation import ChangeOperation, ReadOperation
 from gateway.access.operations.actions import Identity
@@ -131,9 +130,7 @@ _ALL = (
     WAREHOUSE,
     NAMESPACE,
     *KEPT_TABULARS,
-    ROLE,
-    TAG_PERMISSIONS,
-    DATA_POLICY,
+    *IN_PROJECTS_BY_TYPE,
 )
 READ_ASSIGNMENTS: tuple[type[ReadAssignments], ...] = declare_for_each(
     ReadAssignments,
@@ -300,6 +297,17 @@ class PrivilegeInfo(Answer, frozen=True, omit_defaults=True):
     category: str
     resource_type: str
     description: str | None = None
+
+    @classmethod
+    def of(cls, privilege: Privilege, type: ObjectType) -> PrivilegeInfo:
+        """Return the privilege on objects of this type."""
+        return cls(
+            name=privilege.value,
+            display_name=privilege.display_name,
+            description=privilege.description,
+            category=privilege.category,
+            resource_type=CARDS[type].in_bodies,
+        )
 
 
 class GrantablePrivilege(Answer, frozen=True):

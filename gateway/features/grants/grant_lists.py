@@ -13,7 +13,7 @@ from gateway.access.decisions.hypothetical_evaluation import HypotheticalCheck
 from gateway.access.delegation_limits import ActsFor, limits_of
 from gateway.access.door.permit import Permit
 from gateway.access.nouns.card import Resolved
-from gateway.access.nouns.cards import GRANTABLE
+from gateway.access.nouns.cards import CARDS, GRANTABLE
 from gateway.access.nouns.privileges import Privilege, granting
 from gateway.access.nouns.refs import ObjectKey, ObjectType, Ref, field_of, table_of
 from gateway.access.nouns.relations import Can
@@ -38,6 +38,7 @@ from gateway.access.operations.grants import (
     GrantedOn,
     GrantHistory,
     GrantList,
+    PrivilegeInfo,
 )
 from gateway.access.principals import actor_of, own_principal, principal_answer
 from gateway.access.tuples import PrincipalType
@@ -46,7 +47,6 @@ from gateway.db.engine.object_locations import ObjectLocation, object_locations
 from gateway.db.grants import columns, grants
 from gateway.db.tables.excerpts import excerpts_of
 from gateway.features.grants.columns import known_columns, object_of
-from gateway.features.grants.privilege_texts import privilege_answer, type_name
 from gateway.features.kit import UseCases
 from gateway.features.paging import Page, number
 
@@ -140,7 +140,7 @@ class GrantLists(UseCases):
         """Return the privileges by object type. Types without privileges are left out."""
         return AllPrivileges(
             privileges={
-                type_name(type): [privilege_answer(privilege, type) for privilege in privileges]
+                CARDS[type].in_bodies: [PrivilegeInfo.of(privilege, type) for privilege in privileges]
                 for type, privileges in GRANTABLE.items()
                 if privileges
             }
@@ -156,7 +156,7 @@ class GrantLists(UseCases):
         answers = await self._door.hypothetical_checks.evaluate(permit, hypothetical)
         return GrantablePrivileges(
             privileges=[
-                GrantablePrivilege(allowed=allowed, privilege=privilege_answer(privilege, on.type))
+                GrantablePrivilege(allowed=allowed, privilege=PrivilegeInfo.of(privilege, on.type))
                 for privilege, allowed in zip(privileges, answers, strict=True)
             ]
         )
@@ -222,7 +222,7 @@ def _resource(key: ObjectKey, where: _Where) -> GrantedOn:
         table = table_of(key)
         name, there = where.columns.get(key, (None, False))
         return GrantedOn(
-            type=type_name(key.type),
+            type=CARDS[key.type].in_bodies,
             project_id=object_location.project_id,
             warehouse_id=object_location.warehouse_id,
             table_id=table.id,
@@ -236,7 +236,7 @@ def _resource(key: ObjectKey, where: _Where) -> GrantedOn:
     if key.type is ObjectType.TAG:
         own["tag_definition_id"] = key.id
     return GrantedOn(
-        type=type_name(key.type),
+        type=CARDS[key.type].in_bodies,
         project_id=object_location.project_id,
         warehouse_id=object_location.warehouse_id,
         **own,

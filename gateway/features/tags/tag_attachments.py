@@ -12,6 +12,7 @@ from gateway.access.door.permit import Permit
 from gateway.access.management_errors import ColumnNotFound, TagSuggestionsDisabled
 from gateway.access.nouns.authz_errors import not_found
 from gateway.access.nouns.card import Resolved
+from gateway.access.nouns.cards import CARDS
 from gateway.access.nouns.refs import ObjectKey, ObjectType, Ref, TableRef
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.resolved import (
@@ -22,7 +23,7 @@ from gateway.access.nouns.resolved import (
     ResolvedView,
     warehouse_of,
 )
-from gateway.access.nouns.tag import TagActionForbidden
+from gateway.access.nouns.tag import ResolvedTag, TagActionForbidden
 from gateway.access.operations.tag_attachments import (
     AttachColumnTag,
     AttachTag,
@@ -56,7 +57,6 @@ from gateway.db.policies.tag_attachments import Filter, Target
 from gateway.db.pools.rows import AnyRow
 from gateway.db.tables.excerpts import excerpts_of
 from gateway.features.grants.columns import field_named, known_columns
-from gateway.features.grants.privilege_texts import type_name
 from gateway.features.kit import Kit, UseCases
 from gateway.features.policies.table_policies import restricts_caller
 from gateway.features.tags.tag_suggestions import suggestions_for
@@ -83,13 +83,13 @@ class TagAttachments(UseCases):
         Raises TagScopeNotAllowed, InvalidTagValue, ColumnNotFound or TagActionForbidden.
         """
         operation = permit.operation
-        admitted = permit.tag(operation.tag)
+        admitted = permit.row(operation.tag, ResolvedTag)
         async with self._database.change(permit) as connection:
             target = await self._target(connection, permit)
             tag = await tags.held(connection, admitted.id, shared=True)
             if tag is None:
                 raise not_found(operation.tag)
-            require_in_scope(tag.name, tag.scope, type_name(ObjectType(target.type)))
+            require_in_scope(tag.name, tag.scope, CARDS[ObjectType(target.type)].in_bodies)
             require_value(tag.name, tag.value_kind, tag.allowed_values, operation.value)
             row = present = await tag_attachments.held(connection, tag.id, target)
             if present is not None and present.value != operation.value:
@@ -105,7 +105,7 @@ class TagAttachments(UseCases):
 
     async def detach(self, permit: Permit[Detaching]) -> None:
         """Detach a tag. Idempotent. Raises ColumnNotFound or TagActionForbidden."""
-        admitted = permit.tag(permit.operation.tag)
+        admitted = permit.row(permit.operation.tag, ResolvedTag)
         async with self._database.change(permit) as connection:
             target = await self._target(connection, permit)
             if await tag_attachments.held(connection, admitted.id, target) is None:
@@ -120,7 +120,7 @@ class TagAttachments(UseCases):
         Otherwise a principal that a policy restricts could lift it from the object, and would need no right on it.
         """
         ref = permit.operation.tag
-        tag = permit.tag(ref)
+        tag = permit.row(ref, ResolvedTag)
         if not permit.holds(Can.REMOVE, ref):
             raise TagActionForbidden(
                 "The object carries the tag with another value. Changing the value needs `remove` on the tag. The "
@@ -284,7 +284,7 @@ def _attachment(row: AnyRow) -> TagAttachment:
     kind = ObjectType(row.object_type)
     at = "table" if kind is ObjectType.COLUMN else kind.value
     own = {} if kind is ObjectType.WAREHOUSE else {f"{at}_id": row.object_id}
-    target = AttachmentTarget(type=type_name(kind), warehouse_id=row.warehouse_id, field_id=row.field_id, **own)
+    target = AttachmentTarget(type=CARDS[kind].in_bodies, warehouse_id=row.warehouse_id, field_id=row.field_id, **own)
     return TagAttachment(
         target=target,
         created_at=_created_at(row),
