@@ -28,6 +28,7 @@ from gateway.access.events.unrequested_events import (
     ExpiredGrantData,
     ModelData,
 )
+from gateway.access.nouns.refs import ObjectType
 from gateway.access.operation import OPERATIONS, UNROUTED, ChangeOperation, SystemTask
 from gateway.iceberg.codec import plain_descriptions
 from gateway.iceberg.wire import RenameRequest
@@ -35,9 +36,10 @@ from gateway.iceberg.wire import RenameRequest
 SCHEMA_FILE: Final = Path(__file__).resolve().parents[3] / "docs" / "events.schema.json"
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCE: Final = "#/$defs/{name}"
+#: Changes of columns are events of their tables. The objects of the others are in no relationship.
 _OBJECTS: Final = (
-    "server", "project", "warehouse", "namespace", "table", "view", "generic_table", "role", "tag", "user",
-    "scim_user", "scim_group", "authorization_model", "data_policy",
+    *(type.value for type in ObjectType if type is not ObjectType.COLUMN),
+    "scim_user", "scim_group", "authorization_model",
 )  # fmt: skip
 
 _TEXT: Final[dict[str, Any]] = {"type": "string", "minLength": 1}

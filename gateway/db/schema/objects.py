@@ -11,24 +11,18 @@ from sqlalchemy import Table
 from gateway.access.nouns.card import ResolvedInProject
 from gateway.access.nouns.cards import CARDS
 from gateway.access.nouns.refs import ObjectType
-from gateway.db.schema.policies import data_policies, tags
-from gateway.db.schema.principals import roles, users
-from gateway.db.schema.tables import namespaces, tables
-from gateway.db.schema.warehouses import projects, server, warehouses
+from gateway.db.schema.whole import whole_schema
+
+_IN_OTHERS: Final = {
+    ObjectType.SERVER: "server",
+    ObjectType.COLUMN: "tables",
+    ObjectType.VIEW: "tables",
+    ObjectType.GENERIC_TABLE: "tables",
+}
+"""Object types with a table that has not their plural as its name."""
 
 TABLES: Final[Mapping[ObjectType, Table]] = {
-    ObjectType.SERVER: server,
-    ObjectType.PROJECT: projects,
-    ObjectType.WAREHOUSE: warehouses,
-    ObjectType.NAMESPACE: namespaces,
-    ObjectType.TABLE: tables,
-    ObjectType.COLUMN: tables,
-    ObjectType.VIEW: tables,
-    ObjectType.GENERIC_TABLE: tables,
-    ObjectType.USER: users,
-    ObjectType.ROLE: roles,
-    ObjectType.DATA_POLICY: data_policies,
-    ObjectType.TAG: tags,
+    type: whole_schema().tables[_IN_OTHERS.get(type, type.plural)] for type in ObjectType
 }
 """Columns are in the rows of their tables."""
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import Final
 from uuid import UUID
 
@@ -28,26 +27,15 @@ from gateway.db.pools.rows import AnyRow, columns_of
 from gateway.db.schema.changes import drift_watch
 from gateway.db.schema.grants import grants as grants_table
 from gateway.db.schema.objects import IN_PROJECTS
-from gateway.db.schema.warehouses import server, warehouses
+from gateway.db.schema.tables import namespaces
+from gateway.db.schema.tables import tables as tables_table
+from gateway.db.schema.warehouses import projects, server, warehouses
 from gateway.db.tables import tables
 from gateway.db.tuples import managed_access
 from gateway.db.tuples.desired_tuples import containers_of, following
 
 #: The grantor of a grant that another client wrote into OpenFGA and that was adopted.
 EXTERNAL: Final = "external"
-
-
-class Source(StrEnum):
-    """The rows that require tuples, in the order of the search for missing ones: the hierarchy first."""
-
-    PROJECTS = "projects"
-    WAREHOUSES = "warehouses"
-    ROLES = "roles"
-    DATA_POLICIES = "data_policies"
-    TAGS = "tags"
-    NAMESPACES = "namespaces"
-    TABLES = "tables"
-    GRANTS = "grants"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +46,13 @@ class Page:
     after: str | None
 
 
-async def candidates(connection: AsyncConnection, source: Source, *, after: str | None, limit: int) -> Page:
-    """Return the keys that the next `limit` rows of `source` may require. A superset: `desired_tuples` decides."""
+async def candidates(connection: AsyncConnection, source: str, *, after: str | None, limit: int) -> Page:
+    """Return the keys that the next `limit` rows of `source`, one of SOURCES, may require.
+
+    They are a superset: `desired_tuples` decides.
+    """
     rows = (await connection.execute(_STATEMENTS[source], {"after": after, "limit": limit})).all()
-    if source is Source.GRANTS:
+    if source == _GRANTS:
         granted = [grants.tuple_of(row) for row in rows]
         where = await containers_of(connection, [key.object for key in granted])
         keys = dict.fromkeys(key for each in granted for key in following(each, where[each.object].above))
@@ -238,19 +229,19 @@ def _own(row: AnyRow) -> list[TupleKey]:
 
 
 _EDGE_ROWS: Final = {
-    Source.PROJECTS: """
+    projects.name: """
         select p.id, 'project' as object_type, 'server' as relation, 'server' as parent_type, s.id as parent_id,
                false as managed_access
         from projects p cross join server s
         where (cast(:after as text) is null or p.id > :after) order by p.id limit :limit
     """,
-    Source.WAREHOUSES: """
+    warehouses.name: """
         select id, 'warehouse' as object_type, 'project' as relation, 'project' as parent_type, project_id as parent_id,
                managed_access
         from warehouses where (cast(:after as text) is null or id > cast(:after as uuid)) order by id limit :limit
     """,
     **{
-        Source(table.name): f"""
+        table.name: f"""
             select id, '{type.value}' as object_type, 'project' as relation, 'project' as parent_type,
                    project_id as parent_id, false as managed_access
             from {table.name} where (cast(:after as text) is null or id > cast(:after as uuid))
@@ -258,14 +249,14 @@ _EDGE_ROWS: Final = {
         """  # noqa: S608 - composed of names of the schema
         for type, table in IN_PROJECTS.items()
     },
-    Source.NAMESPACES: """
+    namespaces.name: """
         select id, 'namespace' as object_type, 'parent' as relation,
                case when parent_id is null then 'warehouse' else 'namespace' end as parent_type,
                coalesce(parent_id, warehouse_id) as parent_id, managed_access
         from namespaces where (cast(:after as text) is null or id > cast(:after as uuid)) order by id limit :limit
     """,
     # A staged table has no owner yet and no tuples.
-    Source.TABLES: """
+    tables_table.name: """
         select id, kind as object_type, 'parent' as relation, 'namespace' as parent_type, namespace_id as parent_id,
                false as managed_access
         from tables where staged_by is null and (cast(:after as text) is null or id > cast(:after as uuid))
@@ -273,13 +264,17 @@ _EDGE_ROWS: Final = {
     """,
 }
 
+_GRANTS: Final = grants_table.name
 _STATEMENTS: Final = {
     **{source: text(statement) for source, statement in _EDGE_ROWS.items()},
-    Source.GRANTS: text(
+    _GRANTS: text(
         f"select {columns_of(grants_table, 'g')} from grants g "  # noqa: S608 - composed of names of the schema
         "where (cast(:after as text) is null or g.id > cast(:after as uuid)) order by g.id limit :limit"
     ),
 }
+
+#: The tables with the rows that require tuples, in the order of the search for missing ones: the hierarchy first.
+SOURCES: Final = tuple(_STATEMENTS)
 
 _PENDING: Final = text(
     """

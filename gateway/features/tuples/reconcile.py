@@ -24,7 +24,6 @@ from gateway.db.tasks import tasks
 from gateway.db.tasks.tasks import Queue
 from gateway.db.tuples import outbox
 from gateway.db.warehouses import drift
-from gateway.db.warehouses.drift import Source
 from gateway.features.kit import admitted
 from gateway.features.tuples.drift import BATCH, DriftKeeper, new_run_id
 from gateway.features.tuples.drift_findings import Finding, Kind, RepairAction
@@ -153,7 +152,7 @@ class Reconcile:
             ]
             unmapped = [each for each in page if each.key is None]
             yield await self._keeper.verify(suspects, unmapped, quietly=not repair)
-        for source in Source:
+        for source in drift.SOURCES:
             after: str | None = None
             while True:
                 async with self._database.read() as connection:
