@@ -9,7 +9,7 @@ from typing import ClassVar
 import pytest
 
 from gateway.access.demand import Demand
-from gateway.access.nouns.families import ROLE, TABLE, declare_for_each
+from gateway.access.nouns.families import PROJECT, TABLE, declare_for_each
 from gateway.access.nouns.refs import Ref
 from gateway.access.nouns.relations import Can
 from gateway.access.operation import OPERATIONS, Audience, HttpOperation, Operation, PublicAudience, ReadOperation
@@ -89,14 +89,14 @@ def test_a_family_declares_one_operation_for_each_target_type() -> None:
             return (Demand(Can.READ, self.on),)
 
     made = declare_for_each(
-        Counting, (TABLE, ROLE), name="Count{noun}s", endpoint="GET /x/{path}/count", doc="Of {words}."
+        Counting, (TABLE, PROJECT), name="Count{noun}s", endpoint="GET /x/{path}/count", doc="Of {words}."
     )
-    assert [each.name() for each in made] == ["count_tables", "count_roles"]
-    assert made[1].endpoint == "GET /x/role/{role_id}/count"
-    assert made[1].__doc__ == "Of a role."
+    assert [each.name() for each in made] == ["count_tables", "count_projects"]
+    assert made[1].endpoint == "GET /x/project/{project_id}/count"
+    assert made[1].__doc__ == "Of a project."
     assert bind(made[0]).readers[0][0] == "on"
-    with pytest.raises(TypeError, match="CountRoles is declared twice"):
-        declare_for_each(Counting, (ROLE,), name="Count{noun}s", endpoint="GET /y/{path}", doc="")
+    with pytest.raises(TypeError, match="CountProjects is declared twice"):
+        declare_for_each(Counting, (PROJECT,), name="Count{noun}s", endpoint="GET /y/{path}", doc="")
 
 
 def test_an_operation_name_is_unique() -> None:

@@ -20,8 +20,9 @@ class Privilege(StrEnum):
     description: str
     category: str
 
-    def __new__(cls, name: str, display_name: str, description: str, category: str) -> Self:
+    def __new__(cls, name: str, display_name: str = "", description: str = "", category: str = "") -> Self:
         """Return a privilege with its texts."""
+        # Without the defaults, type checkers refuse `Privilege(name)`.
         privilege = str.__new__(cls, name)
         privilege._value_ = name
         privilege.display_name, privilege.description, privilege.category = display_name, description, category

@@ -11,6 +11,7 @@ import pytest
 from gateway.access.nouns.card import Card, Resolved
 from gateway.access.nouns.cards import CARDS, IN_A_WAREHOUSE, LEVELS, OUTSIDE, policy_operation_name
 from gateway.access.nouns.data_policy import DataPolicyRef
+from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.project import ProjectRef
 from gateway.access.nouns.refs import ObjectType, Ref
 from gateway.access.nouns.relations import Can
@@ -101,6 +102,13 @@ def test_a_row_without_a_project_of_its_own_is_refused() -> None:
 
     with pytest.raises(NotImplementedError):
         _ = Unplaced(id=ID).in_project
+
+
+def test_every_privilege_has_texts_for_administrators() -> None:
+    categories = {"metadata", "read", "write", "create", "security", "administration"}
+    for each in Privilege:
+        assert each.display_name and each.description.endswith("."), each
+        assert each.category in categories, each
 
 
 def test_names_on_cards_follow_from_no_rule() -> None:

@@ -39,9 +39,8 @@ async def test_a_project_token_hides_every_other_project() -> None:
         await door_fixture.door.admit(request_context(ELSEWHERE), GetProject(world.PROJECT))
     other = ProjectRef("another")
     door_fixture.resolver.rows[other] = ResolvedProject(id="another", name="Another")
-    assert (await door_fixture.door.admit(request_context(ELSEWHERE), GetProject(other))).project(
-        other
-    ).name == "Another"
+    permit = await door_fixture.door.admit(request_context(ELSEWHERE), GetProject(other))
+    assert permit.row(other, ResolvedProject).name == "Another"
 
 
 async def test_a_project_token_cannot_act_on_the_server() -> None:
