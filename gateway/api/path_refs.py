@@ -28,7 +28,7 @@ from gateway.access.nouns.refs import (
     ViewRef,
     WarehouseRef,
 )
-from gateway.access.nouns.user import UserRef
+from gateway.access.nouns.server import UserRef
 from gateway.iceberg.errors import BadRequestException, PrefixIsNotWarehouseID, ReferencedByDepthExceeded
 from gateway.iceberg.identifiers import SEPARATOR, Namespace, TableIdentifier
 

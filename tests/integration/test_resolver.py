@@ -17,8 +17,7 @@ from gateway.access.nouns import refs
 from gateway.access.nouns.project import ProjectRef
 from gateway.access.nouns.resolved import AbsentLocation, ResolvedNamespace
 from gateway.access.nouns.role import RoleRef
-from gateway.access.nouns.server import ServerRef
-from gateway.access.nouns.user import UserRef
+from gateway.access.nouns.server import ServerRef, UserRef
 from gateway.db.engine.database import Database
 from gateway.db.resolver.absent import is_in_a_warehouse
 from gateway.db.resolver.resolver import DatabaseResolver

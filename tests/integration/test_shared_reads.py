@@ -25,8 +25,7 @@ from gateway.access.dependency_errors import DatabaseUnavailable
 from gateway.access.nouns import refs
 from gateway.access.nouns.project import ProjectRef
 from gateway.access.nouns.role import RoleRef
-from gateway.access.nouns.server import ServerRef
-from gateway.access.nouns.user import UserRef
+from gateway.access.nouns.server import ServerRef, UserRef
 from gateway.db.engine.database import Database
 from gateway.db.engine.list_pages import children, in_namespace
 from gateway.db.pools.compiled_reads import DirectRead

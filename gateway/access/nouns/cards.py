@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Final
 
-from gateway.access.nouns import data_policy, namespace, project, role, server, tabulars, tag, user, warehouse
+from gateway.access.nouns import data_policy, project, role, server, tag, warehouse
 from gateway.access.nouns.card import Card
 from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import ObjectType
@@ -16,18 +16,18 @@ from gateway.access.nouns.relations import Can
 CARDS: Final[Mapping[ObjectType, Card]] = {
     each.type: each
     for each in (
-        server.CARD,
+        server.SERVER,
         project.CARD,
-        warehouse.CARD,
-        namespace.CARD,
-        tabulars.TABLE,
-        tabulars.COLUMN,
-        tabulars.VIEW,
-        tabulars.GENERIC_TABLE,
+        warehouse.WAREHOUSE,
+        warehouse.NAMESPACE,
+        warehouse.TABLE,
+        warehouse.COLUMN,
+        warehouse.VIEW,
+        warehouse.GENERIC_TABLE,
         role.CARD,
         data_policy.CARD,
         tag.CARD,
-        user.CARD,
+        server.USER,
     )
 }
 """By type, in the order in which lists of privileges have them."""

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server: the one object above all projects."""
+"""The server, which is above all projects, and its users: people and services that an identity provider knows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, ClassVar
 from uuid import UUID
 
 from gateway.access.nouns.card import Card, Resolved
 from gateway.access.nouns.privileges import Privilege
-from gateway.access.nouns.refs import ObjectType, Ref, Requested
+from gateway.access.nouns.refs import IdRef, ObjectType, Ref, Requested
 from gateway.access.nouns.relations import Can
-from gateway.iceberg.errors import ForbiddenException
+from gateway.iceberg.errors import CatalogError, ForbiddenException
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class ServerActionForbidden(ForbiddenException):
     """The caller may not take this action on the server."""
 
 
-CARD = Card(
+SERVER = Card(
     type=ObjectType.SERVER,
     row=ResolvedServer,
     refs=(ServerRef,),
@@ -63,4 +64,48 @@ CARD = Card(
         Can.SYNCHRONIZE_IDENTITIES: "list_scim_users",
         Can.UPDATE_USERS: "update_user",
     },
+)
+
+
+@dataclass(frozen=True, slots=True)
+class UserRef(IdRef):
+    """A user by its id `<idp>~<subject>`."""
+
+    type: ClassVar[ObjectType] = ObjectType.USER
+    in_path: ClassVar[tuple[str, ...]] = ("user_id",)
+    user_id: str
+
+
+class ResolvedUser(Resolved, frozen=True, kw_only=True):
+    """A user row."""
+
+    type: ClassVar[ObjectType] = ObjectType.USER
+    id: str
+    name: str
+    email: str | None
+    user_type: str
+    created_at: datetime
+    updated_at: datetime | None
+    last_updated_with: str
+
+    @property
+    def in_project(self) -> str | None:
+        return None
+
+
+class UserNotFound(CatalogError, code=404):
+    """The user does not exist, or the caller may not see it."""
+
+
+class UserActionForbidden(ForbiddenException):
+    """The caller may see a user, and may not take this action on it."""
+
+
+USER = Card(
+    type=ObjectType.USER,
+    row=ResolvedUser,
+    refs=(UserRef,),
+    not_found=UserNotFound,
+    forbidden=UserActionForbidden,
+    grantors="an administrator of the server",
 )

@@ -26,8 +26,7 @@ from gateway.access.nouns.families import (
 )
 from gateway.access.nouns.refs import Ref
 from gateway.access.nouns.relations import Can
-from gateway.access.nouns.server import ServerRef
-from gateway.access.nouns.user import UserRef
+from gateway.access.nouns.server import ServerRef, UserRef
 from gateway.access.operation import Audience, PublicAudience, ReadOperation
 from gateway.access.request import About, InPath
 

@@ -14,8 +14,7 @@ from gateway.access.demand import Demand, Facts
 from gateway.access.events.change_event import ChangeEvent, EventDeclaration, NoEvent
 from gateway.access.nouns.refs import Ref
 from gateway.access.nouns.relations import Can
-from gateway.access.nouns.server import ServerRef
-from gateway.access.nouns.user import UserRef
+from gateway.access.nouns.server import ServerRef, UserRef
 from gateway.access.operation import Audience, ChangeOperation, PublicAudience, QuestionOperation, ReadOperation
 from gateway.access.operations.search import SearchRequest
 from gateway.access.request import Body, InPath, PageSize, PageToken, Query

@@ -10,7 +10,7 @@ from litestar import Response
 from gateway.access.idempotency import RecordedSuccess
 from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.role import RoleRef
-from gateway.access.nouns.user import UserRef
+from gateway.access.nouns.server import UserRef
 from gateway.access.operations.grants import Assignment
 from gateway.access.operations.roles import (
     AddRoleMembers,

@@ -15,7 +15,7 @@ from gateway.access.management_errors import (
     require_remaining_admin,
 )
 from gateway.access.nouns.authz_errors import not_found
-from gateway.access.nouns.user import ResolvedUser, UserNotFound
+from gateway.access.nouns.server import ResolvedUser, UserNotFound
 from gateway.access.operations.roles import NamedRoleList
 from gateway.access.operations.users import (
     DeleteSelf,

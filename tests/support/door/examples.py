@@ -19,7 +19,7 @@ from gateway.access.nouns.cards import GRANTABLE
 from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import GenericTable, NamespaceIdRef, ObjectType, Ref, Table, TabularRef, View
 from gateway.access.nouns.relations import Can
-from gateway.access.nouns.user import UserRef
+from gateway.access.nouns.server import UserRef
 from gateway.access.operation import OPERATIONS, HttpOperation
 from gateway.access.operations import (
     actions,

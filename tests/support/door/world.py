@@ -51,9 +51,8 @@ from gateway.access.nouns.resolved import (
     ResolvedWarehouse,
 )
 from gateway.access.nouns.role import ResolvedRole, RoleRef
-from gateway.access.nouns.server import ResolvedServer, ServerRef
+from gateway.access.nouns.server import ResolvedServer, ResolvedUser, ServerRef, UserRef
 from gateway.access.nouns.tag import ResolvedTag, TagNameRef, TagRef
-from gateway.access.nouns.user import ResolvedUser, UserRef
 from gateway.access.ports import Pin, Question
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 from gateway.obligations.data_policies import PolicyInputs

@@ -18,7 +18,7 @@ from gateway.access.door.permit import Permit
 from gateway.access.nouns.cards import GRANTABLE
 from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import ObjectKey, column_key
-from gateway.access.nouns.user import UserRef
+from gateway.access.nouns.server import UserRef
 from gateway.access.operation import Audience, Operation
 from gateway.access.operations.grants import Assignment
 from gateway.access.ports import Pin, Question

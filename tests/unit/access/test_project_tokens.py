@@ -8,8 +8,7 @@ import pytest
 from gateway.access.actor import Actor
 from gateway.access.nouns.authz_errors import ProjectTokenForbidden
 from gateway.access.nouns.project import ProjectNotFound, ProjectRef, ResolvedProject
-from gateway.access.nouns.server import ServerActionForbidden
-from gateway.access.nouns.user import UserRef
+from gateway.access.nouns.server import ServerActionForbidden, UserRef
 from gateway.access.operation import Operation
 from gateway.access.operations.projects import CreateProject, GetProject, ListProjects
 from gateway.access.operations.server import Bootstrap, BootstrapRequest

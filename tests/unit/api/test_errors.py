@@ -23,7 +23,7 @@ from gateway.access.dependency_errors import (
 )
 from gateway.access.management_errors import RevocationPending
 from gateway.access.nouns.authz_errors import NotAuthenticated, unavailable
-from gateway.access.nouns.user import UserNotFound
+from gateway.access.nouns.server import UserNotFound
 from gateway.api.errors import body_of, catalog_error
 from gateway.iceberg.errors import (
     CatalogError,
