@@ -27,7 +27,7 @@ from tests.support.load.kills import Killable
 from tests.support.runs.kept_logs import FAILURES, keep
 
 if TYPE_CHECKING:
-    from tests.support.rows.parts import Parts
+    from tests.support.rows.parts import Parts, Servers
     from tests.support.stack.world import World
 
 _START_SECONDS = 200.0
@@ -112,12 +112,19 @@ def world(stack: Ready) -> Iterator[World]:
     world.close()
 
 
-@pytest.fixture(scope="module")
-def parts() -> Iterator[Parts]:
-    """Start PostgreSQL and OpenFGA without a gateway, for one module."""
-    from tests.support.rows.parts import running_parts  # costs other directories, which import this file, 1 s
+@pytest.fixture(scope="session")
+def servers() -> Iterator[Servers]:
+    """Start PostgreSQL and OpenFGA without a gateway."""
+    from tests.support.rows.parts import running_servers  # costs other directories, which import this file, 1 s
 
-    with running_parts() as parts:
+    with running_servers() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def parts(servers: Servers) -> Iterator[Parts]:
+    """Create a database in `servers` for one module. Each store of OpenFGA belongs to the test that made it."""
+    with servers.parts() as parts:
         yield parts
 
 

@@ -16,9 +16,10 @@ from datetime import datetime
 from pathlib import Path
 from uuid import UUID, uuid4
 
+import asyncpg
 from aiohttp import ClientSession, web
 from aiohttp.test_utils import TestServer
-from sqlalchemy import text
+from sqlalchemy import make_url, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.nouns.refs import ObjectKey, ObjectType
@@ -74,21 +75,50 @@ class Parts:
     openfga_url: str
 
 
+@dataclass(frozen=True)
+class Servers:
+    """PostgreSQL, whose migrated database `template` nothing uses, and OpenFGA. `superuser` is an address."""
+
+    template: str
+    superuser: str
+    openfga_url: str
+    loop: Loop
+
+    @contextmanager
+    def parts(self) -> Iterator[Parts]:
+        """Yield a copy of the migrated database, which is dropped after the block."""
+        template, name = make_url(self.template), f"parts_{uuid4().hex}"
+        self.loop.run(self._execute(f"create database {name} template {template.database} owner {template.username}"))
+        try:
+            yield Parts(template.set(database=name).render_as_string(hide_password=False), self.openfga_url)
+        finally:
+            self.loop.run(self._execute(f"drop database {name} with (force)"))
+
+    async def _execute(self, statement: str) -> None:
+        connection = await asyncpg.connect(self.superuser)
+        try:
+            await connection.execute(statement)
+        finally:
+            await connection.close()
+
+
 @contextmanager
-def running_parts() -> Iterator[Parts]:
+def running_servers() -> Iterator[Servers]:
     """Run both servers until the block ends."""
     loop = Loop()
     stack = AsyncExitStack()
     with tempfile.TemporaryDirectory(prefix="lakegate-test-", ignore_cleanup_errors=True) as scratch:
         try:
-            yield loop.run(_start(stack, Path(scratch)))
+            template, superuser, openfga_url = loop.run(_start(stack, Path(scratch)))
+            yield Servers(template, superuser, openfga_url, loop)
         finally:
             loop.run(stack.aclose())
             account.remove_data(Path(scratch) / "postgres")
             loop.close()
 
 
-async def _start(stack: AsyncExitStack, scratch: Path) -> Parts:
+async def _start(stack: AsyncExitStack, scratch: Path) -> tuple[str, str, str]:
+    """Return the addresses of a migrated database, of the superuser, and of OpenFGA."""
     binary = openfga_program()
     (scratch / "logs").mkdir()
     children = await stack.enter_async_context(Children(scratch / "logs"))
@@ -113,7 +143,8 @@ async def _start(stack: AsyncExitStack, scratch: Path) -> Parts:
     }
     server = await children.start(ChildSpec(name="openfga", argv=[str(binary), "run"], env=environment))
     await until_answering(server, http, "/healthz", timeout=60)
-    return Parts(url, f"http://127.0.0.1:{http}")
+    superuser = postgres.url("postgres", made.postgres_superuser, port)
+    return url, superuser, f"http://127.0.0.1:{http}"
 
 
 class Silent:

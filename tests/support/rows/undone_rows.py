@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.db.engine.database import Database
-from tests.support.rows.parts import Rows, running_parts
+from tests.support.rows.parts import Parts, Rows
 from tests.support.stack.world import Loop
 
 
@@ -40,16 +40,15 @@ class Base:
 
 
 @pytest.fixture(scope="module")
-def base() -> Iterator[Base]:
-    """Start a database and insert the rows."""
-    with running_parts() as parts:
-        made = Base(Database(parts.database_url, pool_size=1, acquire_timeout=30), Rows(), Loop())
+def base(parts: Parts) -> Iterator[Base]:
+    """Insert the rows into the database of the module."""
+    made = Base(Database(parts.database_url, pool_size=1, acquire_timeout=30), Rows(), Loop())
 
-        async def insert() -> None:
-            async with made.database.transaction() as connection:
-                await made.rows.insert(connection)
+    async def insert() -> None:
+        async with made.database.transaction() as connection:
+            await made.rows.insert(connection)
 
-        made.loop.run(insert())
-        yield made
-        made.loop.run(made.database.close())
-        made.loop.close()
+    made.loop.run(insert())
+    yield made
+    made.loop.run(made.database.close())
+    made.loop.close()
