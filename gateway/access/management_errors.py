@@ -139,7 +139,7 @@ class CannotInspectPermissions(CatalogError, code=403):
 
 
 class TooManyChecks(CatalogError, code=400):
-    """The request has more checks or principals than the server evaluates at once."""
+    """The request has more checks or principals than the server evaluates in one request."""
 
 
 class TooManyEntries(CatalogError, code=400, type="BadRequestException"):

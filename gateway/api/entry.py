@@ -35,7 +35,7 @@ _MANAGEMENT: Final = "/management/"
 #: Without effect where the whole list is one response.
 _PAGING: Final = frozenset({"pageToken", "pageSize"})
 
-#: Without effect where the path contains the id of an object, which lies in one project.
+#: Without effect where the path contains the id of an object, which is in one project.
 _PROJECT: Final = frozenset({"projectId", "project-id"})
 
 

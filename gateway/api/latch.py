@@ -191,7 +191,7 @@ class _Body:
             return await self._receive()
         self.waiting = True
         lease: Lease | None = self._state.get(LEASE)
-        # A slow sender gives up its slot while it waits: otherwise a few principals could hold all slots.
+        # A slow sender releases its slot while it waits: otherwise a few principals could hold all slots.
         pausing = None if lease is None else asyncio.get_running_loop().call_later(_PROMPT_SECONDS, lease.pause)
         try:
             async with asyncio.timeout(self._max_silence) as timer:

@@ -34,7 +34,7 @@ class Bindings(Noun):
     kind, member, is_object = Kind.BINDING, "bindings", False
 
     def state(self, to: Collector, path: Path, on: Address, entry: Any) -> None:
-        """Add a binding, and references to the object and to what it lies in. Raises InvalidSource."""
+        """Add a binding, and references to the object and to what it is in. Raises InvalidSource."""
         target = _target(to, path, on.within(Kind.PROJECT), entry)
         # The caller need not see the namespaces above the bound one.
         namespace = target.parent if target.kind is not Kind.NAMESPACE else None
@@ -44,7 +44,7 @@ class Bindings(Noun):
         to.add(path, Resource(binding_address(on, target)))
 
     def is_read(self, reading: Reading, on: Address) -> bool:
-        """Return whether the file states the bindings, or leaves the policy out."""
+        """Return whether the file contains the bindings, or leaves the policy out."""
         return on not in reading.wanted.resources or self.is_complete(reading, on)
 
     def read(self, reading: Reading, on: Address) -> None:

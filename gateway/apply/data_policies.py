@@ -39,7 +39,7 @@ class DataPolicies(Noun):
     contents = (GRANTS, BINDINGS)
 
     def stated(self, to: Collector, path: Path, entry: Any) -> dict[str, Any]:
-        """Return the stated fields. Raises InvalidSource for an invalid definition."""
+        """Return the fields that the file sets. Raises InvalidSource for an invalid definition."""
         fields = super().stated(to, path, entry)
         if entry.definition is not None:
             for each in problems_of(entry.definition, None):
@@ -110,7 +110,7 @@ def _test(test: Test, rename: Callable[[str], str]) -> Test:
 
 
 def readable(definition: Any, names: Mapping[str, str], wanted: Any | None) -> Any:
-    """Return the definition of a response with the names of its roles, as a file states it.
+    """Return the definition of a response with the names of its roles, as a file contains it.
 
     `names` is {id: name}. A role that the definition `wanted` of the file names by its UUID keeps the UUID. A
     definition that this version does not know is returned as it is. Raises MixedRole.

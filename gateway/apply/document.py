@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The form of the file. Every list and field is optional: what the file does not state is not changed.
+"""The form of the file. Every list and field is optional: what the file does not contain is not changed.
 
 An empty list is stated: with pruning, nothing stays in it.
 """

@@ -102,7 +102,7 @@ class Grants(Noun):
         return Resource(at, fields, spec=spec, keep=_reason_to_keep(reading, entries[0], owned=owned))
 
     def create(self, session: Changing, desired: Resource) -> None:
-        """Grant, after revoking entries of other grantors that last longer or have other limits than the file states.
+        """Grant, after revoking entries of other grantors that last longer or have other limits than the file contains.
 
         The gateway replaces the caller's own entry. A grant without limits would widen it, so unstated ones are sent.
         """

@@ -22,7 +22,7 @@ class MappingEntries(Noun):
         to.add(path, Resource(address, {"values": sorted(set(entry.values))}))
 
     def read(self, reading: Reading, on: Address) -> None:
-        """Read the entries if the file states them: they are personal data. Raises ApiError."""
+        """Read the entries if the file contains them: they are personal data. Raises ApiError."""
         if reading.wanted.has_scope(Kind.MAPPING_ENTRY, on):
             for row in reading.pages(on, "entries", "entries"):
                 address = reading.of_principal(Kind.MAPPING_ENTRY, on, row["principal"])
@@ -52,7 +52,7 @@ class MappingTables(Noun):
     contents = (MappingEntries(),)
 
     def stated(self, to: Collector, path: Path, entry: Any) -> dict[str, Any]:
-        """Return the description, if the file states it."""
+        """Return the description, if the file contains it."""
         return stated(entry, ("description",))
 
     def require(self, change: Change, present: Resource | None) -> None:

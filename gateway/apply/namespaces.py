@@ -138,7 +138,7 @@ class Namespaces(Noun):
         self.add(to, path, address, entry)
 
     def stated(self, to: Collector, path: Path, entry: Any) -> dict[str, Any]:
-        """Return the stated fields; each property is one."""
+        """Return the fields that the file sets; each property is one."""
         properties = {f"{_PROPERTIES}{key}": value for key, value in (entry.properties or {}).items()}
         return {**stated(entry, self.fields), **properties}
 
@@ -194,7 +194,7 @@ class Namespaces(Noun):
         session.api.change("DELETE", session.located.namespace_path(address))
 
     def exported(self, state: State, on: Address) -> dict[str, Any]:
-        """Return the namespaces of a warehouse. Those of an inactive one are unknown, and the file states none."""
+        """Return the namespaces of a warehouse. Those of an inactive one are unknown, and the file contains none."""
         if not state.has_scope(Kind.NAMESPACE, on):
             return {}
         return {"namespaces": [self.entry(state, each) for each in _in_warehouse(state, on)]}

@@ -50,7 +50,7 @@ class Collector:
         self.resources[resource.address] = resource
 
     def list(self, kind: Kind, parent: Address, entries: object) -> None:
-        """Record that a list is complete, unless the file does not state it."""
+        """Record that a list is complete, unless the file does not contain it."""
         if entries is not None:
             self.scopes.add((kind, parent))
 
@@ -107,7 +107,7 @@ class Noun:
     # The file
 
     def collect(self, to: Collector, path: Path, on: Address, entries: Any) -> None:
-        """Add the objects in a list of the file, unless the file does not state it. Raises InvalidSource."""
+        """Add the objects in a list of the file, unless the file does not contain it. Raises InvalidSource."""
         if self.can_be_complete:
             to.list(self.kind, on, entries)
         for place, entry in enumerate(entries or ()):
@@ -133,7 +133,7 @@ class Noun:
             noun.collect(to, (*path, noun.member), address, getattr(entry, noun.member.replace("-", "_")))
 
     def stated(self, to: Collector, path: Path, entry: Any) -> dict[str, Any]:
-        """Return the fields that an entry states. Raises InvalidSource."""
+        """Return the fields that an entry contains. Raises InvalidSource."""
         return stated(entry, self.fields)
 
     # The present state
@@ -269,6 +269,6 @@ def _by_id(wanted: Iterable[Resource], named: Address, id: str) -> Address:
 
 
 def stated(entry: object, names: Iterable[str]) -> dict[str, Any]:
-    """Return the fields with these names that an entry of the file states, as JSON."""
+    """Return the fields with these names that an entry of the file contains, as JSON."""
     found = {name: getattr(entry, name.replace("-", "_")) for name in names}
     return {name: msgspec.to_builtins(value) for name, value in found.items() if value is not None}

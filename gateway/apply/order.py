@@ -60,7 +60,7 @@ def _known(desired: State, present: State) -> Known:
             for name in _excluded(each.fields.get("definition"))
         ),
         policies=frozenset(each for each in lists if not present.children(Kind.BINDING, each)),
-        # A policy may name a table that does not exist. Only policies of a list that the file states are known.
+        # A policy may name a table that does not exist. Only policies of a list that the file contains are known.
         mapping_tables=frozenset(
             each
             for each in new

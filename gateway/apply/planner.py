@@ -52,7 +52,7 @@ class MissingObjects(ApplyError):
 def plan(desired: State, present: State, *, prune: bool = False, prune_containers: bool = False) -> Plan:
     """Return the changes that make the current state agree with the desired one.
 
-    Fields and resources that the file does not state stay. With `prune`, resources that are missing in a list of the
+    Fields and resources that the file does not contain stay. With `prune`, resources that are missing in a list of the
     file are removed. Warehouses and namespaces are removed only with `prune_containers` too. Raises MissingObjects.
     """
     named = [each for each in desired.of_kind(*Kind) if each.address.kind in ANCHORS or each.reference]
@@ -77,7 +77,7 @@ def _creation(resource: Resource) -> Change:
 
 
 def _field_changes(desired: Resource, present: Resource, *, prune: bool) -> tuple[FieldChange, ...]:
-    """Return the stated fields that differ and, with `prune`, the unstated fields of open prefixes."""
+    """Return the fields of the file that differ and, with `prune`, the unstated fields of open prefixes."""
     found = [
         FieldChange(name, present.fields.get(name), value)
         for name, value in desired.fields.items()

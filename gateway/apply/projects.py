@@ -29,7 +29,7 @@ class Members(Noun):
         to.add(path, Resource(Address(Kind.MEMBER, to.principal(path, on, entry), on), spec=entry))
 
     def read(self, reading: Reading, on: Address) -> None:
-        """Read the members of a role if the file states them. Raises ApiError."""
+        """Read the members of a role if the file contains them. Raises ApiError."""
         if reading.wanted.has_scope(Kind.MEMBER, on):
             keep = reading.found[on].keep
             for member in reading.pages(on, "members", "members"):

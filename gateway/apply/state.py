@@ -223,7 +223,7 @@ def bound_object(binding: Address) -> Address | None:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A resource with the fields that are compared. A desired resource has only the fields that the file states.
+    """A resource with the fields that are compared. A desired resource has only the fields that the file contains.
 
     `id` finds the resource instead of its name, so that it can be renamed. `spec` is the entry of the file, which the
     executor needs. `open_prefixes` begin the names of fields that the file declares completely: with pruning, other
@@ -301,4 +301,4 @@ class Change:
 
 
 class NotChangeable(ApplyError):
-    """The file states another value for a field that cannot change in this way, or lacks one that a creation needs."""
+    """The file changes a field that cannot change in this way, or lacks one that a creation needs."""

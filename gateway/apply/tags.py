@@ -28,7 +28,7 @@ class Tags(Noun):
     contents = (GRANTS,)
 
     def stated(self, to: Collector, path: Path, entry: Any) -> dict[str, Any]:
-        """Return the stated fields. Those that are sets have one order."""
+        """Return the fields that the file sets. Those that are sets have one order."""
         fields = stated(entry, ("name", "description", "value-kind"))
         if entry.scope is not None:
             fields["scope"] = [each for each in get_args(TagTarget) if each in entry.scope]
@@ -52,7 +52,7 @@ class Tags(Noun):
         return Resource(address, {**found.fields, "allowed-values": values}, id=id)
 
     def require(self, change: Change, present: Resource | None) -> None:
-        """Raise NotChangeable if the file states less than a tag has, or leaves out what a new tag needs."""
+        """Raise NotChangeable if the file contains less than a tag has, or leaves out what a new tag needs."""
         fields = {} if change.desired is None else change.desired.fields
         if present is None:
             require_fields(change, "scope", "value-kind")

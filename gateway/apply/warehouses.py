@@ -57,7 +57,7 @@ class Warehouses(Noun):
     contents = (GRANTS, ATTACHMENTS, NAMESPACES)
 
     def stated(self, to: Collector, path: Path, entry: Any) -> dict[str, Any]:
-        """Return the stated fields. Raises InvalidSource for fields that contradict each other."""
+        """Return the fields that the file sets. Raises InvalidSource for fields that contradict each other."""
         fields = stated(entry, self.fields)
         if entry.status == "inactive" and entry.namespaces is not None:
             text = "the namespaces of an inactive warehouse cannot be read. Remove the list."

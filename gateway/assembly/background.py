@@ -124,7 +124,7 @@ def start_tasks(
         file_seconds=settings.metadata_cleanup_window,
         observer=metrics,
     )
-    # The worker releases its running tasks when it ends, so that another process can start them at once.
+    # The worker releases its running tasks when it ends, so that another process can start them immediately.
     stack.push_async_callback(_ended, asyncio.create_task(worker.run(), name="worker"))
     probes = ProbeExpiry(
         database=database,
@@ -142,7 +142,7 @@ def start_tasks(
 
 
 def scope_canary(settings: Settings, metrics: Metrics, database: Database, door: Door, stores: Stores) -> ScopeCanary:
-    """Return the canary, which tries vended credentials on the stores of warehouses."""
+    """Return the canary, which tests vended credentials on the stores of warehouses."""
     return ScopeCanary(
         database=database,
         door=door,

@@ -121,8 +121,8 @@ class BufferedAudit:
 
     async def _run(self) -> None:
         while not self._closing:
-            # A committed record triggers a flush at once. Buffered records wait for `flush_seconds` or a full batch.
-            # Without records nothing runs.
+            # A committed record triggers a flush immediately. Buffered records wait for `flush_seconds` or a full
+            # batch. Without records nothing runs.
             await self._wake.wait()
             self._wake.clear()
             await self._flush()

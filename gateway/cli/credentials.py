@@ -36,7 +36,7 @@ _LOCATIONS = 50
 def verify_scope(warehouse: str, locations: int, seed: int, as_json: bool) -> None:
     """Prove on the live store that vended credentials of a warehouse cannot leave their scope.
 
-    The canary vends credentials for a temporary folder and tries to leave it. An evaluator checks the policies for
+    The canary vends credentials for a temporary folder and attempts to leave it. An evaluator checks the policies for
     random locations. Gateways may serve at the same time; the verdict is stored as that of a periodic run.
 
     Exit code 0: proven, or the warehouse vends no credentials. Exit code 3: a credential can leave its scope. Exit code

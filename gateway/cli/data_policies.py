@@ -126,7 +126,7 @@ def delete(policy: str, force: bool, api: Management) -> None:
 @click.option("--dry-run", is_flag=True, help="Bind nothing. List the affected tables as `affected` would.")
 @with_api()
 def bind(policy: str, objects: tuple[str, ...], dry_run: bool, api: Management) -> None:
-    """Bind POLICY to each --on. It applies to all tables there at once, also to you unless you are exempt."""
+    """Bind POLICY to each --on. It applies to all tables there immediately, also to you unless you are exempt."""
     body, path = _changes("add", objects), f"{policy_path(api, policy)}/bindings"
     page: str | None = ""
     restricts: object = None

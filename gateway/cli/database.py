@@ -88,7 +88,7 @@ def _check(seconds: float) -> None:
                 return
             except (SchemaBehind, DatabaseUnavailable) as refused:
                 notice = command_fault(refused) or str(refused)
-                # A newer schema ends the wait at once: no migration by this version can mend it.
+                # A newer schema ends the wait immediately: no migration by this version can mend it.
                 if time.monotonic() >= deadline:
                     raise
                 if not waited:

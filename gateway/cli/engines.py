@@ -57,7 +57,7 @@ def probe(
     token_file: Path | None,
     api: Management,
 ) -> None:
-    """Have an engine read a restricted table of random values, and let the gateway judge what it showed.
+    """Have an engine read a restricted table of random values, and let the gateway evaluate what it showed.
 
     The gateway itself reads through the engine, at the address in its settings. With --command, --trino-url or --reader
     this command reads instead: a self-test, which gives no trust if it passes.

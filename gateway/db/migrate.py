@@ -44,7 +44,7 @@ def _config() -> Config:
 async def run_migrations(
     url: str, *, tls: ssl.SSLContext | str = "prefer", waits: Callable[[], None] = lambda: None
 ) -> None:
-    """Migrate to the newest schema. Several processes may call it at once: one migrates, the others wait.
+    """Migrate to the newest schema. Several processes may call it at the same time: one migrates, the others wait.
 
     `url` is a SQLAlchemy URL for asyncpg. `waits` is called once if another process migrates. Raises SchemaMismatch for
     a database of a newer version, and for a schema older than the first one of this version, and DatabaseUnavailable

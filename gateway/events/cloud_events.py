@@ -70,7 +70,7 @@ def attributes(event: Event) -> dict[str, str]:
 def runs_of_distinct_keys(events: Sequence[Event], limit: int = _MAX_RUN) -> Iterator[Sequence[Event]]:
     """Split a batch into consecutive runs of at most `limit` events, so that no run has two events of one key.
 
-    The events of a run can be sent at once. If one of them fails, no later event of its key was stored before it.
+    The events of a run can be sent together. If one of them fails, no later event of its key was stored before it.
     """
     start, keys = 0, set[str]()
     for position, event in enumerate(events):

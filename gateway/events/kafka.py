@@ -69,7 +69,7 @@ class KafkaSink:
             self._producer = None
 
     async def _send_run(self, run: Sequence[Event]) -> None:
-        """Produce events with distinct keys at once; raise the error of the first one that failed."""
+        """Produce events with distinct keys concurrently; raise the error of the first one that failed."""
         outcomes = await asyncio.to_thread(self._produce, run)
         if len(run) > 1 and any(_is_too_large(outcome) for outcome in outcomes.values()):
             # A broker refuses a whole batch of messages, of which perhaps one alone is too large.

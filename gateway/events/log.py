@@ -33,7 +33,7 @@ class LogSink:
             _log.info("event.published", sink=self._name, cloud_event=structured(event).decode())
 
     async def check(self) -> None:
-        """Return at once: the log is always available."""
+        """Return immediately: the log is always available."""
 
     async def close(self) -> None:
-        """Return at once: there is no connection."""
+        """Return immediately: there is no connection."""

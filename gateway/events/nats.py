@@ -91,7 +91,7 @@ class NatsSink:
             raise self._unavailable(error) from error
 
     async def _send_run(self, client: Client, run: Sequence[Event]) -> None:
-        """Publish events with distinct keys at once; raise the error of the first one that failed."""
+        """Publish events with distinct keys concurrently; raise the error of the first one that failed."""
         publications = [self._publish(client, event) for event in run]
         outcomes = await asyncio.gather(*publications, return_exceptions=True)
         failures = [outcome for outcome in outcomes if outcome is not None]

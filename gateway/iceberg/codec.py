@@ -46,7 +46,7 @@ def decode(data: bytes | msgspec.Raw, kind: type[T], *, at: str = "$") -> T:
     """Decode a request body, or the part of one at the JSON path `at`.
 
     Raises `BadRequestException`. The message names the JSON path in the kebab-case spelling of the request. For an
-    unknown update or requirement it lists the known ones; the REST specification demands 400 for unknown kinds.
+    unknown update or requirement it lists the known ones; the REST specification requires 400 for unknown kinds.
     """
     try:
         return msgspec.json.decode(data, type=kind)

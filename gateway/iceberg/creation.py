@@ -53,7 +53,7 @@ def new_table_metadata(
 ) -> TableMetadata:
     """Return the metadata of a new table.
 
-    All column ids are assigned anew, and the partition spec and sort order refer to the new ids. The client's ids have
+    All column ids are assigned again, and the partition spec and sort order refer to the new ids. The client's ids have
     no meaning before the table exists. The property `format-version` selects the version and is not stored. Raises
     errors of status 400, and `FailedToSetProperties` (409) for unsupported properties.
     """

@@ -115,7 +115,7 @@ class _Pointers(Struct, rename="kebab"):
     refs: dict[str, _OfSnapshot] | None = None
 
 
-#: Members whose elements belong to one snapshot each. The snapshot log is not reduced, as the specification demands.
+#: Members whose elements belong to one snapshot each. The snapshot log is not reduced, as the specification requires.
 _REDUCED: Final = ("snapshots", "statistics", "partition-statistics")
 _pointers: Final = json.Decoder(_Pointers)
 _of_snapshot: Final = json.Decoder(_OfSnapshot)

@@ -63,7 +63,7 @@ def check_primitive(kind: str, column: str) -> None:
 def check_transform(transform: str) -> None:
     """Raise `BadRequestException` unless a transform is a name, optionally with one parameter in brackets.
 
-    Unknown names are accepted, as the specification demands ("Partition Transforms"). The parameters of known
+    Unknown names are accepted, as the specification requires ("Partition Transforms"). The parameters of known
     transforms must be valid, because engines could not open the table otherwise.
     """
     shape = _TRANSFORM.fullmatch(transform)
@@ -102,7 +102,7 @@ def can_bind(transform: str, kind: Type) -> bool:
 def can_transform(transform: str, kind: Type) -> bool:
     """Return True if a partition or sort transform accepts a source type.
 
-    Unknown transforms accept every primitive type: the specification demands that readers ignore them.
+    Unknown transforms accept every primitive type: the specification requires that readers ignore them.
     """
     name, transform_name = type_name(kind), type_name(transform)
     if transform_name == "void":

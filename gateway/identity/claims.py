@@ -178,7 +178,7 @@ def groups_of(claims: Claims, path: str | None) -> tuple[str, ...]:
 
 
 def has_groups(claims: Claims, path: str | None) -> bool:
-    """Return True if the token states all groups of the user, or if no path is configured.
+    """Return True if the token contains all groups of the user, or if no path is configured.
 
     Many providers send the claim only to clients that request a scope for it. A token without the claim may belong to a
     user in groups, so it does not prove that the user is in none.

@@ -7,7 +7,7 @@ The age of the keys is in seconds of the monotonic clock, from the start of the 
 * older: the keys are used, and one load runs in the background;
 * older than `max_age_seconds`: the keys are not used; if the provider does not respond, no token is accepted.
 
-At most one load starts per `refetch_seconds`, for any number of requests. Two loads never run at once.
+At most one load starts per `refetch_seconds`, for any number of requests. Two loads never run at the same time.
 """
 
 import asyncio

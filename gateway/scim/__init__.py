@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The part of SCIM 2.0 (RFC 7643, RFC 7644) that identity providers use: bodies, filters and patches.
 
-The library `scim2-models` is not used. Version 0.12.3 was tried with the same bodies, in its request contexts.
+The library `scim2-models` is not used. Version 0.12.3 was tested with the same bodies, in its request contexts.
 
 - It accepts values that this package refuses. `"active": "yes"`, `"off"` and `0` become booleans. If an object contains
   both `userName` and `USERNAME`, or `active` and `ACTIVE`, the last one counts. `userName` may be empty, have 100,000

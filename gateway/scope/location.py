@@ -143,7 +143,7 @@ class BaseLocation:
         return fold(f"{self.authority}/{self.key_prefix}")
 
     def contains(self, other: "BaseLocation", *, strict: bool = False) -> bool:
-        """Return True if `other` is this location or lies below it; with `strict`, only if it lies below it.
+        """Return True if `other` is this location or is below it; with `strict`, only if it is below it.
 
         The comparison is by whole segments and exact bytes.
         """

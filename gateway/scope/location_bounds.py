@@ -30,7 +30,7 @@ def require_inside(profile: StorageProfile, location: Location, locations: Itera
 def location_of_document(profile: StorageProfile, text: str, file: Location) -> Location:
     """Return the location that the metadata document `file` names in `text`.
 
-    Raises InvalidLocation unless it lies below the base location of `profile` and contains the document.
+    Raises InvalidLocation unless it is below the base location of `profile` and contains the document.
     """
     location = profile.parse_location(text)
     if not location.contains(file, strict=True):

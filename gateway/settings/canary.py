@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of the canary (``LAKEGATE__CANARY__…``), which tries vended credentials on the live stores."""
+"""Settings of the canary (``LAKEGATE__CANARY__…``), which tests vended credentials on the live stores."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reader of a struct from environment variables. It checks each value and reports all problems at once.
+"""Reader of a struct from environment variables. It checks each value and reports all problems together.
 
 `gateway/settings/__init__.py` declares the settings, and this module defines the names of their variables:
 

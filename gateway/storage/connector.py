@@ -343,7 +343,7 @@ class NameLookup:
     """Resolves host names. All methods belong to one event loop; the threads start with the first lookup.
 
     Concurrent connections to one name share a lookup and its time limit. A lookup that exceeds the limit keeps its
-    thread, and further connections to the name fail at once until it has ended.
+    thread, and further connections to the name fail immediately until it has ended.
     """
 
     def __init__(self, *, seconds: float, threads: int = THREADS) -> None:

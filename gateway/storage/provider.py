@@ -40,7 +40,7 @@ TOTAL_SECONDS: Final = 30.0
 
 
 class FileClient(Protocol):
-    """Reads and writes files of one provider by their keys. The caller has checked that they lie in the warehouse.
+    """Reads and writes files of one provider by their keys. The caller has checked that they are in the warehouse.
 
     All methods raise StorageEndpointRefused, StorageDenied and StorageUnavailable. Their messages contain nothing of
     the store's response.
@@ -112,7 +112,7 @@ class Signer(Protocol):
 class StorageClient:
     """An opened provider. `sessions` is None if the provider vends no credentials, `signer` if it signs no requests.
 
-    Without `trials`, the canary tries vended credentials with `files` only.
+    Without `trials`, the canary tests vended credentials with `files` only.
     """
 
     files: FileClient

@@ -101,7 +101,7 @@ def _uncounted(_outcome: str, _number: int) -> None:
 
 
 class Unrecorded:
-    """Context manager of a request that is not recorded. Its trace is passed on to other systems with that flag."""
+    """Context manager of a request that is not recorded. Its trace is forwarded to other systems with that flag."""
 
     __slots__ = ("_token", "_trace")
 

@@ -2,7 +2,7 @@
 """Digests of proposed changes: two runs of one statement have the same digest, so they share one ticket.
 
 A digest covers the principal, the object, the kind of change, the normalised updates, and the parts of the current
-metadata on which a schema change rests. Values that an engine chooses anew for each run are left out: snapshot ids,
+metadata on which a schema change rests. Values that an engine chooses for each run are left out: snapshot ids,
 times, locations of new files, UUIDs. So two appends of one principal to one table have the same digest.
 """
 

@@ -66,14 +66,14 @@ class EngineAddress:
 
 
 class EngineReads:
-    """Reads canaries through the engines whose addresses the operator states."""
+    """Reads canaries through the engines whose addresses the operator configures."""
 
     def __init__(self, addresses: Sequence[EngineAddress], tls: ssl.SSLContext | None = None) -> None:
         self._addresses = tuple(addresses)
         self._tls = tls
 
     def address_of(self, engine: str, warehouse_id: UUID) -> EngineAddress | None:
-        """Return the address of an engine for a warehouse; None if the operator states none."""
+        """Return the address of an engine for a warehouse; None if the operator configures none."""
         for each in self._addresses:
             if each.engine == engine and each.warehouse_id in (None, warehouse_id):
                 return each

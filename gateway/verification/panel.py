@@ -36,7 +36,7 @@ class VerifierOverloaded(VerifierFailed):
 
 
 class UnfitChange(VerifierFailed):
-    """The verifier cannot judge this change, now or later. The change is rejected with this text as the reason."""
+    """The verifier cannot evaluate this change, now or later. The change is rejected with this text as the reason."""
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +62,7 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
 
     `timeout` is in seconds and includes the time in which the question waits for others. A failure of the verifier is
     not approval: a caller can cause a timeout. `warehouses` are ids; empty means all. `questions` is the number of
-    questions that the verifier receives at the same time. A commit with only `unaffected` updates is not judged.
+    questions that the verifier receives at the same time. A commit with only `unaffected` updates is not evaluated.
     `configuration` returns a text that changes when the verifier's rules do.
     """
 
@@ -121,7 +121,7 @@ class Panel:
         return hashlib.sha256(msgspec.json.encode(described)).hexdigest()
 
     def concerns(self, kind: ChangeKind, object_type: str, updates: frozenset[str] = frozenset()) -> bool:
-        """Return True if any verifier judges such changes. `updates` are the actions of a commit; none means any."""
+        """Return True if any verifier evaluates such changes. `updates` are the actions of a commit; none means any."""
         return any(state.concerns(kind, object_type, updates) for state in self._seats)
 
     async def verify_all(self, changes: Sequence[ProposedChange]) -> list[Judgement]:
@@ -186,7 +186,7 @@ class _SeatState:
         self._questions = 0
 
     def concerns(self, kind: ChangeKind, object_type: str, updates: frozenset[str] = frozenset()) -> bool:
-        """Return True if the verifier judges such changes, or fails to say so."""
+        """Return True if the verifier evaluates such changes, or fails to say so."""
         seat = self.seat
         if updates and kind is ChangeKind.COMMIT and updates <= seat.unaffected:
             return False
@@ -198,7 +198,7 @@ class _SeatState:
             return True
 
     def judges(self, change: ProposedChange) -> bool:
-        """Return True if the verifier judges this change."""
+        """Return True if the verifier evaluates this change."""
         here = not self.seat.warehouses or change.warehouse_id in self.seat.warehouses
         updates = frozenset(str(update.get("action")) for update in change.updates)
         return here and self.concerns(change.kind, change.object_type, updates)
@@ -206,7 +206,7 @@ class _SeatState:
     async def ask(self, change: ProposedChange) -> Verdict | _NoVerdict:
         """Return the verdict. There is none if the verifier failed, did not respond in time, or has too many questions.
 
-        A change that the verifier cannot judge is rejected. It says nothing about the health of the verifier.
+        A change that the verifier cannot evaluate is rejected. It says nothing about the health of the verifier.
         """
         began = time.monotonic()
         answer: Verdict | _NoVerdict

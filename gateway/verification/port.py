@@ -9,7 +9,7 @@ import msgspec
 
 
 class ChangeKind(StrEnum):
-    """Name the kinds of changes that verifiers judge."""
+    """Name the kinds of changes that verifiers evaluate."""
 
     COMMIT = "commit"
     CREATE = "create"
@@ -62,17 +62,17 @@ Verdict = Approved | Rejected | Pending
 
 
 class Verifier(Protocol):
-    """Judge proposed changes."""
+    """Evaluate proposed changes."""
 
     @property
     def name(self) -> str:
         """Return the name that prefixes the reasons."""
 
     def concerns(self, change_kind: ChangeKind, object_type: str) -> bool:
-        """Tell whether this verifier judges such a change; cheap and pure."""
+        """Tell whether this verifier evaluates such a change; cheap and pure."""
 
     async def verify(self, change: ProposedChange) -> Verdict:
-        """Judge the change; any exception is a failure of the verifier."""
+        """Evaluate the change; any exception is a failure of the verifier."""
 
     async def close(self) -> None:
         """Release what the verifier holds."""

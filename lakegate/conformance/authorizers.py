@@ -54,7 +54,7 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid
 
 @dataclass(frozen=True, slots=True)
 class AuthorizerSubject:
-    """An authorizer to be checked: `open` opens it anew each time. `name` is the name of the entry point."""
+    """An authorizer to be checked: `open` opens a new instance each time. `name` is the name of the entry point."""
 
     name: str
     open: Callable[[], Authorizer]

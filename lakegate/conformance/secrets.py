@@ -29,7 +29,7 @@ async def _random_id() -> UUID:
 
 @dataclass(frozen=True, slots=True)
 class SecretSubject:
-    """A store to be checked: `open` opens it anew each time, and `new_id` returns an id that was never used.
+    """A store to be checked: `open` opens a new instance each time, and `new_id` returns an id that was never used.
 
     `name` is the name of the entry point. A store that accepts only ids with a row in its database, as PostgreSQL's
     does, gives a `new_id` of its own.

@@ -35,7 +35,7 @@ _CONCURRENT: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class VerifierSubject:
-    """A verifier to be checked: `open` opens it anew each time, with the name `name`.
+    """A verifier to be checked: `open` opens a new instance each time, with the name `name`.
 
     `seconds` is the time limit of one question.
     """

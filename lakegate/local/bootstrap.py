@@ -85,7 +85,7 @@ async def run(stack: Stack) -> tuple[str, str]:
 
     Return the warehouse's name and id. In it ``alice`` may read everything, ``bob`` may also write, ``carol`` has no
     right. Trino may act for users there, and the OPA beside it may query their rights. A marker file with the id makes
-    further calls return at once.
+    further calls return immediately.
 
     Raises:
         StackError: the gateway refused a step.

@@ -93,7 +93,7 @@ def check_versions(settings: Settings) -> None:
     """Check each configured program. A program that states no version is accepted.
 
     Raises:
-        StackError: a program is missing or has another version. The message states where to get the right one.
+        StackError: a program is missing or has another version. The message explains where to get the right one.
     """
     for program in _programs(settings):
         variable = f"LAKEGATE__EMBEDDED__{program.variable}"

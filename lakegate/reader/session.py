@@ -77,7 +77,7 @@ class Reader:
         return replace(self, _subject=_Subject(_unsigned(subject), _JWT))
 
     def table(self, identifier: str | tuple[str, ...]) -> RestrictedTable:
-        """Load a table, for example `people.flights`. Each call exchanges the token anew.
+        """Load a table, for example `people.flights`. Each call exchanges the token again.
 
         Raises ExchangeFailed, LoadFailed, or RestrictionNotSupported.
         """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Query both engines at once: OpenFGA about relationships, OPA about circumstances.
+"""Query both engines concurrently: OpenFGA about relationships, OPA about circumstances.
 
 A failure of either is raised; nothing here turns one into a result.
 """

@@ -38,7 +38,7 @@ class ObjectType(StrEnum):
 
 
 class Requested(NamedTuple):
-    """The name, the levels of the namespace and the id of the warehouse, as far as a request states them."""
+    """The name, the levels of the namespace and the id of the warehouse, as far as a request contains them."""
 
     name: str | None = None
     namespace: tuple[str, ...] | None = None

@@ -92,7 +92,7 @@ class WritingGrants:
 
     @property
     def takes_away(self) -> bool:
-        """True if the change can end a right, at once or by an expiry."""
+        """True if the change can end a right, immediately or by an expiry."""
         return bool(self.deletes) or any(each.expires_at is not None for each in self.writes)
 
     def demands(self) -> tuple[Demand, ...]:

@@ -91,7 +91,7 @@ class SweepMetadataFiles(_InWarehouse, SystemTask):
 
 @dataclass(frozen=True)
 class VerifyCredentialScope(_InWarehouse, SystemTask):
-    """Try on the live store whether vended credentials stay within their scope, and store the verdict."""
+    """Test on the live store whether vended credentials stay within their scope, and store the verdict."""
 
     system_tasks: ClassVar[frozenset[str]] = frozenset({"verify_credential_scope"})
 

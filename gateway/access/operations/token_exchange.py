@@ -16,7 +16,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     """The user that a token is issued for.
 
     `groups` and `policy_claims` are those of the token that proves the user; a user that the engine named has none.
-    `groups_known` is False if that token does not state the groups.
+    `groups_known` is False if that token does not contain the groups.
     `project_id` is the only project that the token is valid for, if there is one. `not_after` (seconds since 1970) is
     the expiry of the token that proves the user.
     """

@@ -59,8 +59,8 @@ class GrantedColumns:
         """Return the `recorded` columns that OpenFGA confirms. Raises DecisionEngineUnavailable."""
         column_pairs = [(ref, field) for ref, fields in recorded.items() for field in sorted(fields)]
         questions = [
-            # The hint lets the adapter list the caller's columns at once. It then checks only columns outside of the
-            # list.
+            # The hint lets the adapter list the caller's columns in one call. It then checks only columns outside of
+            # the list.
             Question(Can.READ_DATA, column_key(rows[ref].id, field), rows[ref].warehouse.revision, Privilege.SELECT)
             for ref, field in column_pairs
         ]

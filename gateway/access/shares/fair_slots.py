@@ -76,8 +76,8 @@ class FairSlots:
     async def acquire(self, principal: str) -> None:
         """Wait for a slot.
 
-        Raises TooManyWaiting at once if the principal's queue is full. A cancelled waiter leaves its queue, and holds
-        no slot.
+        Raises TooManyWaiting immediately if the principal's queue is full. A cancelled waiter leaves its queue, and
+        holds no slot.
         """
         if self.try_acquire(principal):
             return

@@ -3,7 +3,7 @@
 
 The limit follows the rule of congestion control in networks (additive increase, multiplicative decrease, RFC 5681): it
 falls by a third while a quarter of the decisions is slow, and grows by an eighth while they are fast. A request whose
-predicted wait is too long is refused at once, before it costs a call to a decision engine.
+predicted wait is too long is refused immediately, before it costs a call to a decision engine.
 """
 
 from __future__ import annotations

@@ -65,9 +65,9 @@ class ShareLimits:
     one principal. `total_requests` and `engine_requests` are the slots of the two lanes. A request waits at most `wait`
     seconds, together with at most `waiting` other requests of the principal.
 
-    While decisions take longer than `decision_target` seconds, fewer requests run at once, but at least
+    While decisions take longer than `decision_target` seconds, fewer requests run at the same time, but at least
     `least_requests`, and one principal has at most half of them. A request that would wait longer than `overload_wait`
-    seconds behind other principals is refused at once. A target of 0 turns both off.
+    seconds behind other principals is refused immediately. A target of 0 turns both off.
     """
 
     requests: int

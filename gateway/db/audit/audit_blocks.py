@@ -130,7 +130,7 @@ async def advance_export(connection: AsyncConnection, name: str, holder: UUID, b
 
 
 async def release_export(connection: AsyncConnection, name: str, holder: UUID) -> None:
-    """Let another process hold the export at once."""
+    """Let another process hold the export immediately."""
     await connection.execute(_RELEASE, {"name": name, "holder": holder})
 
 

@@ -85,7 +85,7 @@ class StorageCredentials:
         try:
             async with self._database.transaction() as connection:
                 id = await stored_secrets.reserve(connection, store.name)
-            # If this fails, the content may still arrive later. So it is deleted by `sweep`, not at once.
+            # If this fails, the content may still arrive later. So it is deleted by `sweep`, not immediately.
             await store.put(id, plain)
         except CommitUnknown as unknown:
             # No warehouse names the id, so for the caller nothing was changed in either case.

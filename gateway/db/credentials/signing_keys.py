@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keys of the gateway's own tokens, shared by all processes.
 
-The private keys are encrypted like other secrets, and `lakegate secrets rotate` encrypts them anew with these.
+The private keys are encrypted like other secrets, and `lakegate secrets rotate` encrypts them again with these.
 """
 
 from __future__ import annotations

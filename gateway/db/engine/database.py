@@ -182,7 +182,7 @@ class Database:
         return await self.read_all(statement, parameters)
 
     async def revalidate(self, permit: Permit[Operation]) -> Resolution:
-        """Return the resolution that `permit` rests on now (`revalidate_by`). Raises DatabaseUnavailable."""
+        """Return the resolution that `permit` depends on now (`revalidate_by`). Raises DatabaseUnavailable."""
 
         async def read(parameters: Mapping[str, Any]) -> Sequence[AnyRow]:
             return await self.read_all(REVISIONS, parameters)

@@ -59,7 +59,7 @@ async def revalidate_decision(connection: AsyncConnection, permit: Permit[Operat
 
 
 async def revalidate_by(read: ReadRevisions, permit: Permit[Operation]) -> Resolution:
-    """Return the resolution that `permit` rests on now: its own if no revision changed, else that of a new decision.
+    """Return the resolution that `permit` depends on now: its own if no revision changed, else that of a new decision.
 
     The door decides again if a revision changed, or if a warehouse is inactive and the operation needs an active one.
     Its refusal is raised. If revisions also change during each new decision, DecisionEngineUnavailable is raised. A

@@ -31,7 +31,7 @@ _KEEP_PREPARED: Final = {
 }
 
 #: The plan of a statement does not depend on its parameters: the reads find rows by unique keys. PostgreSQL would plan
-#: a read of several members anew each time, because it expects arrays of ten, and planning costs more than reading.
+#: a read of several members each time, because it expects arrays of ten, and planning costs more than reading.
 _SESSION: Final = {"plan_cache_mode": "force_generic_plan"}
 
 
@@ -106,7 +106,7 @@ class DriverPool:
         return await self._open() if handed is None else handed
 
     def release(self, connection: asyncpg.Connection) -> None:
-        """Give back a connection after a statement that completed."""
+        """Return a connection to the pool after a statement that completed."""
         if self._closed or connection.is_closed() or self._is_outdated(connection):
             self.discard(connection)
             return

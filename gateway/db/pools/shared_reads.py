@@ -2,8 +2,8 @@
 """Reads of concurrent requests that leave as one statement.
 
 A statement costs PostgreSQL and the gateway more than the lookup in it. While few statements are in flight, a read is
-sent at once and alone. Reads that arrive meanwhile wait for the next free slot and leave together. A statement contains
-only reads that were requested before it was sent, so no request is answered by something older than itself.
+sent immediately and alone. Reads that arrive meanwhile wait for the next free slot and leave together. A statement
+contains only reads that were requested before it was sent, so no request is answered by something older than itself.
 """
 
 from __future__ import annotations

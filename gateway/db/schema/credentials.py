@@ -12,7 +12,7 @@ secrets = Table(
     "secrets",
     metadata,
     Column("id", UUID(as_uuid=True), primary_key=True),
-    # Null while the credential lies in another store, and between the reservation of an id and its first write.
+    # Null while the credential is in another store, and between the reservation of an id and its first write.
     Column("sealed", LargeBinary),
     now("created_at"),
     Column("replaced_at", DateTime(timezone=True)),

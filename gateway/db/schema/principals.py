@@ -59,7 +59,7 @@ roles = Table(
     now("updated_at", nullable=True),
     UniqueConstraint("project_id", "name_key"),
     UniqueConstraint("project_id", "provider_id", "source_id"),
-    # Groups of a token are looked up in all projects at once.
+    # Groups of a token are looked up in all projects in one call.
     Index("roles_by_source", "provider_id", "source_id"),
 )
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All tables at once, for the comparison with the migrations."""
+"""All tables together, for the comparison with the migrations."""
 
 from __future__ import annotations
 

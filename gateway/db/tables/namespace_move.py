@@ -48,7 +48,7 @@ class Subtree:
 
     @property
     def into_itself(self) -> bool:
-        """Return True if the new parent is the namespace itself or lies below it."""
+        """Return True if the new parent is the namespace itself or is below it."""
         return self.parent is not None and self.id in (*self.parent.ancestors, self.parent.id)
 
     @property

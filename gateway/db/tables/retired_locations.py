@@ -3,7 +3,7 @@
 
 Credentials for a location remain valid after its table is deleted, and its files remain. So a location stays reserved
 until the last credential has expired, and its files stay with the last owners. A trigger (`locations.sql`) writes
-the rows, including the owners. The statement that gives up a location adds the principal.
+the rows, including the owners. The statement that releases a location adds the principal.
 """
 
 from __future__ import annotations

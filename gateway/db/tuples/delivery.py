@@ -5,8 +5,8 @@ A request delivers the keys of its own change before it answers. Keys that remai
 delivered in the background by any process.
 
 A write without a known outcome (no response, or a killed process) may still be carried out later, after another
-delivery of the same key. So each write is recorded before it is sent. A key with such a record is written at once. It
-is removed from the outbox only when OpenFGA must have given up the earlier write. Until then a revocation is not
+delivery of the same key. So each write is recorded before it is sent. A key with such a record is written immediately.
+It is removed from the outbox only when OpenFGA must have given up the earlier write. Until then a revocation is not
 confirmed.
 """
 
@@ -173,7 +173,7 @@ class TupleDelivery:
             if not due:
                 return 0
             # Postponed before delivery, in this transaction: if OpenFGA fails, other processes do not retry the same
-            # keys at once.
+            # keys immediately.
             await outbox.postpone(connection, [row.id for row in due], seconds=5.0)
         await self._deliver(due)
         return len(due)
@@ -284,8 +284,8 @@ class _Sending:
     async def _replace(self, writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
         """Delete a tuple, then write it with the desired expiry.
 
-        A client that writes into OpenFGA directly may write it with another expiry in between, so this is tried a few
-        times. Raises ConditionConflict if every try failed.
+        A client that writes into OpenFGA directly may write it with another expiry in between, so this is attempted a
+        few times. Raises ConditionConflict if every try failed.
         """
         for tries_left in range(_REPLACEMENTS - 1, -1, -1):
             await self._send({}, [*deletes, *writes])

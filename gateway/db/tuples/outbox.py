@@ -25,7 +25,7 @@ from gateway.db.pools.rows import AnyRow
 from gateway.db.schema.changes import outbox
 from gateway.db.schema.principals import users
 
-#: The request delivers its keys at once. The delay prevents a duplicate delivery in the background.
+#: The request delivers its keys immediately. The delay prevents a duplicate delivery in the background.
 FIRST_BACKGROUND_TRY_SECONDS: Final = 5.0
 _HOLDS_BACK_SECONDS = 600.0
 

@@ -24,7 +24,7 @@ from gateway.db.tuples.outbox import STRUCTURAL
 #: One more than OpenFGA accepts with a check, so that a larger number is noticed.
 _MOST = 101
 
-# A row that takes away a tuple of an object belongs to a move, a deletion or a revocation: then the object is left out.
+# A row that removes a tuple of an object belongs to a move, a deletion or a revocation: then the object is left out.
 _PENDING = text(
     """
     with asked as materialized (

@@ -261,8 +261,8 @@ async def forget(connection: AsyncConnection, sink: str) -> int:
 async def delete_old(database: Database, *, age: timedelta, limit: int) -> int:
     """Delete at most `limit` old dead letters and as many old events that wait for no sink. Return their number.
 
-    Return 0 at once while another process deletes or replays. A replay waits for this transaction, so it cannot choose
-    an event that is being deleted. Raises DatabaseUnavailable and CommitUnknown.
+    Return 0 immediately while another process deletes or replays. A replay waits for this transaction, so it cannot
+    choose an event that is being deleted. Raises DatabaseUnavailable and CommitUnknown.
     """
     parameters: dict[str, Any] = {"age": age, "limit": limit}
     async with database.transaction() as connection:

@@ -100,8 +100,8 @@ UNCONDITIONAL: Final = Approval()
 class ChangeApproval(UseCases):
     """The approval of changes by the verifiers of this gateway and by approvers.
 
-    Without a `panel` every change is approved at once. A ticket is pending for `lifetime` seconds, and an approval or a
-    rejection holds for as long.
+    Without a `panel` every change is approved immediately. A ticket is pending for `lifetime` seconds, and an approval
+    or a rejection holds for as long.
     """
 
     def __init__(self, kit: Kit) -> None:
@@ -110,7 +110,7 @@ class ChangeApproval(UseCases):
         self._lifetime = kit.ticket_lifetime
 
     def concerns(self, kind: ChangeKind, *types: ObjectType, updates: frozenset[str] = frozenset()) -> bool:
-        """Return True if verifiers judge such changes of one of these object types. `updates` are the actions of a
+        """Return True if verifiers evaluate such changes of one of these object types. `updates` are the actions of a
         commit: rules that none of them can break do not count.
         """
         return self._panel is not None and any(self._panel.concerns(kind, type.value, updates) for type in types)
@@ -175,7 +175,8 @@ class ChangeApproval(UseCases):
     ) -> Approval:
         """Return the approval of a registration. Another file or content is another change. Raises as `require`.
 
-        A `replaced` table is dropped, and its metadata is replaced by that of the file: the verifiers judge both too.
+        A `replaced` table is dropped, and its metadata is replaced by that of the file: the verifiers evaluate both
+        too.
         """
         if not self.concerns(ChangeKind.CREATE, type) and replaced is None:
             return UNCONDITIONAL
@@ -202,8 +203,9 @@ class ChangeApproval(UseCases):
     async def of_restoration(
         self, permit: Permit[UndropTabulars], rows: Sequence[Tabular], documents: Documents
     ) -> tuple[Approval, Mapping[UUID, Document] | None]:
-        """Return the approval of the restoration of dropped objects, and the documents that were judged, by the id of
-        the object: None if no verifier is concerned. Objects that are not dropped need no approval. Raises as
+        """Return (approval of the restoration of dropped objects, evaluated documents by the id of the object).
+
+        The documents are None if no verifier is concerned. Objects that are not dropped need no approval. Raises as
         `require`.
         """
         if not self.concerns(ChangeKind.RESTORE, *{row.key.type for row in rows}):

@@ -166,7 +166,7 @@ def of_new(
 
 
 def creation_update(permit: Permit[CreateGenericTable | AdoptGenericTable]) -> Mapping[str, object]:
-    """Return what a request states about a new generic table. Its document alone has neither format nor location."""
+    """Return what a request contains about a new generic table. Its document alone has neither format nor location."""
     request = permit.operation.request
     return {
         "action": "create-generic-table",

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Seal audit records into a chain of blocks, verify and export the chain: `lakegate audit`.
 
-Records are written by many processes at once, so they cannot be chained when they are written. One process at a time
-seals the records that are committed and unsealed. A killed sealer leaves nothing: a block is one transaction.
+Records are written by many processes at the same time, so they cannot be chained when they are written. One process at
+a time seals the records that are committed and unsealed. A killed sealer leaves nothing: a block is one transaction.
 """
 
 from __future__ import annotations

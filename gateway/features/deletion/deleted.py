@@ -100,7 +100,10 @@ class DeletedTables(UseCases):
 
 
 def _require_judged(dropped: Sequence[AnyRow], judged: Mapping[UUID, Document] | None) -> None:
-    """Raise CommitFailedException if the verifiers judged another state of a dropped object. None: they judge none."""
+    """Raise CommitFailedException if the verifiers evaluated another state of a dropped object.
+
+    `judged` is None if no verifier evaluates restorations.
+    """
     if judged is None:
         return
     for row in dropped:

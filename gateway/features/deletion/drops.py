@@ -81,11 +81,11 @@ async def drop_tabular(
 ) -> Dropped:
     """Drop a table or view in the transaction of `permit`.
 
-    `files` is the handling of its files. If the request does not state it, the warehouse can keep them.
+    `files` is the handling of its files. If the request does not contain it, the warehouse can keep them.
 
     If the warehouse has soft deletion, the row is marked as dropped. Lookups by name or id no longer find it, and its
     name is free. Location and grants are kept, and a task deletes it permanently when its time is over. `force` deletes
-    permanently at once. `identifier` is the name in the request, for errors. `approval` is used up by the drop.
+    permanently immediately. `identifier` is the name in the request, for errors. `approval` is used up by the drop.
 
     Raises NoSuchTableException, NoSuchViewException or NoSuchGenericTableException if the object was dropped or moved
     meanwhile, ProtectedTabularDeletionWithoutForce, and DatabaseUnavailable while the task of an earlier drop is still

@@ -173,7 +173,7 @@ class EngineProbes(UseCases):
         return judge_read(challenge.rows, outputs[False], outputs[True])
 
     async def record(self, permit: Permit[RecordEngineProbe]) -> EngineProbe:
-        """Judge a posted output of the engine, and return the state of the engine.
+        """Evaluate a posted output of the engine, and return the state of the engine.
 
         A failure ends the trust. A pass changes nothing: the caller knows the values and is not the gateway. Raises
         EngineProbeNotOpen for a probe that is finished, replaced, expired or unknown, and OwnProbeForbidden for a
@@ -325,7 +325,7 @@ def _require_other(caller: str, engine: str) -> None:
 
 
 def _announce(engine: str, warehouse_id: UUID, verdict: str, reason: str) -> None:
-    """Log the result: a failure as an error, because the engine loses the trust of the warehouse at once."""
+    """Log the result: a failure as an error, because the engine loses the trust of the warehouse immediately."""
     if verdict == FAILED:
         _log.error("engine_probe.failed", engine=engine, warehouse=str(warehouse_id), reason=reason)
     else:

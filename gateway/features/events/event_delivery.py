@@ -258,7 +258,7 @@ class EventKeeping:
             pass
 
     async def _count_while_first(self) -> None:
-        """Count until the connection is lost. Return at once if another worker of this gateway counts."""
+        """Count until the connection is lost. Return immediately if another worker of this gateway counts."""
         async with event_deliveries.locked_count(self._sessions, self._gateway) as connection:
             while connection is not None:
                 began = time.monotonic()

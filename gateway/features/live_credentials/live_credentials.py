@@ -80,7 +80,7 @@ class LiveCredentials(UseCases):
         """Return the live credentials of a principal in a project.
 
         The caller's own are those that it received itself; with an assumed role, those that it received in that role.
-        For another user, those that it lent its right to or passed on as an engine are included.
+        For another user, those that it lent its right to or forwarded as an engine are included.
         """
         operation, actor = permit.operation, permit.actor
         about = operation.principal
@@ -124,7 +124,7 @@ class LiveCredentials(UseCases):
         if not all(await self._door.visible(permit, Can.READ_ASSIGNMENTS, [counted_on])):
             return None
         principals = [entry.principal for entry in change.deletes]
-        # Each credential on the object may rest on the role.
+        # Each credential on the object may depend on the role.
         by_role = any(each.type is PrincipalType.ROLE for each in principals)
         users = None if by_role else sorted({each.id for each in principals})
         async with self._database.read() as connection:

@@ -196,7 +196,7 @@ class DataPolicies(UseCases):
     async def update(self, permit: Permit[UpdateDataPolicy]) -> Stated[DataPolicyAnswer]:
         """Write the next version of a data policy, which applies from the response on.
 
-        The result states whether it restricts the caller where it is bound; nothing for a policy without bindings.
+        The result contains whether it restricts the caller where it is bound; nothing for a policy without bindings.
         Raises DataPolicyNameAlreadyExists, DataPolicyVersionConflict or DataPolicyInvalid.
         """
         operation = permit.operation

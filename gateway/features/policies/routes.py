@@ -59,7 +59,7 @@ async def replay_update(ctx: Ctx, recorded_success: RecordedSuccess) -> Response
 async def update(ctx: Ctx) -> Response[DataPolicyAnswer]:
     """Write the next version of a data policy, which applies from the response on.
 
-    The header `X-Lakegate-Restricts: caller` of the response states that the policy restricts the caller.
+    The header `X-Lakegate-Restricts: caller` of the response means that the policy restricts the caller.
     """
     return stating_restriction(await ctx.use(DataPolicies).update(await ctx.admit(await ctx.read(UpdateDataPolicy))))
 

@@ -161,7 +161,7 @@ class Roles(UseCases):
     async def update_source(self, permit: Permit[UpdateRoleSourceSystem]) -> Role:
         """Change the provider and source of a role, so that another group of tokens maps to it.
 
-        Decisions that rest on the former group and have not taken effect yet are made again. Raises
+        Decisions that depend on the former group and have not taken effect yet are made again. Raises
         RoleSourceIdConflict, ReservedRoleProvider or RoleSynchronized. Raises RoleActionForbidden if the role holds a
         higher privilege that the caller may not grant, or if a data policy restricts the caller through the former
         group.

@@ -255,7 +255,7 @@ async def _with_address(connection: Connection, actor: Actor, row: AnyRow) -> An
 
 
 def own_profile(actor: Actor, name: str | None, user_type: str | None) -> users.Profile:
-    """Return the profile of the caller: what the request states, then the name in the token.
+    """Return the profile of the caller: what the request contains, then the name in the token.
 
     The type in the token is a guess, so it is only the fallback.
     """

@@ -98,7 +98,7 @@ _PAGE: Final = 90
 
 
 class NoSuchModel(Exception):
-    """No such model is recorded, or none was active before; the message states which."""
+    """No such model is recorded, or none was active before; the message tells which."""
 
 
 class TuplesNotWritten(Exception):

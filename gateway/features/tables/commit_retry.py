@@ -46,8 +46,8 @@ class CommitQueue:
 
     Without it, most of the concurrent writers would lose the race for the pointer, each after writing a metadata file
     for nothing. Within a process, commits always queue. Between processes, they use advisory locks (`shared`) only
-    after a lost race, so that a table with one writer pays nothing. The queue only makes races rare; correctness rests
-    on the comparison of the pointer's version.
+    after a lost race, so that a table with one writer pays nothing. The queue only makes races rare; correctness
+    depends on the comparison of the pointer's version.
     """
 
     def __init__(self, shared: AdvisoryLocks | None = None, *, timeout_seconds: float = _QUEUE_TIMEOUT_SECONDS) -> None:

@@ -151,7 +151,7 @@ class GenericTables(TableCollection):
         """Do nothing: the permit proves that the generic table exists and is visible to the caller."""
 
     async def drop(self, permit: Permit[DropGenericTable]) -> str:
-        """Drop the generic table, permanently or as a soft deletion (`drop_tabular`). Its name is free at once.
+        """Drop the generic table, permanently or as a soft deletion (`drop_tabular`). Its name is free immediately.
 
         Return `Dropped.note`.
 

@@ -2,7 +2,7 @@
 """Claims of registrations on locations that already contain files.
 
 A metadata file is the caller's own statement, and its registration gives ownership of its location and credentials for
-it. So a claim needs the agreement of the catalog's records: the file lies in a live or retired location that the caller
+it. So a claim needs the agreement of the catalog's records: the file is in a live or retired location that the caller
 owned, and names exactly that location. Everything else is an adoption, a separate operation.
 """
 

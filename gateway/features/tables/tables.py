@@ -214,10 +214,11 @@ class Tables(TableCollection):
         """Do nothing: the permit proves that the table exists and is visible to the caller."""
 
     async def drop(self, permit: Permit[DropTable]) -> str:
-        """Drop the table (`drops.drop_tabular`). Its name is free at once, its location after its files are deleted.
+        """Drop the table (`drops.drop_tabular`).
 
-        Return `Dropped.note`. `purge` deletes the files after the permanent deletion, unless the table has the property
-        `gc.enabled=false`: other tables may use its files (Iceberg's table properties).
+        Its name is free immediately, its location after its files are deleted. Return `Dropped.note`. `purge` deletes
+        the files after the permanent deletion, unless the table has the property `gc.enabled=false`: other tables may
+        use its files (Iceberg's table properties).
         """
         operation = permit.operation
         table = permit.table(operation.table)

@@ -79,7 +79,7 @@ class TagAttachments(UseCases):
         """Attach a tag or change its value. The same value again changes nothing. A change of the value detaches the
         former one.
 
-        The result states whether a data policy that is bound to the tag restricts the caller.
+        The result contains whether a data policy that is bound to the tag restricts the caller.
         Raises TagScopeNotAllowed, InvalidTagValue, ColumnNotFound or TagActionForbidden.
         """
         operation = permit.operation

@@ -123,7 +123,7 @@ class Worker:
             while True:
                 self._freed.clear()
                 if not await self._start_next(running):
-                    # The end of a task frees a slot, so a task that waited for one starts at once.
+                    # The end of a task frees a slot, so a task that waited for one starts immediately.
                     pause = self._every * random.uniform(0.5, 1.5)  # noqa: S311 - jitter, not a secret
                     # `wait_for` in Python 3.11 loses a cancellation that arrives together with its result.
                     with contextlib.suppress(TimeoutError):
@@ -276,7 +276,7 @@ class Worker:
             pause *= 2
 
     async def _return_task(self, task: Task) -> None:
-        """Make the task due for other processes at once, because this one ends."""
+        """Make the task due for other processes immediately, because this one ends."""
         try:
             async with asyncio.timeout(_SHUTDOWN_SECONDS), self._database.transaction() as connection:
                 await task_runs.interrupt(connection, task, "its worker process was stopped", in_seconds=0.0)

@@ -216,7 +216,7 @@ class Views(UseCases):
         """Do nothing: the permit proves that the view exists and is visible to the caller."""
 
     async def drop(self, permit: Permit[DropView]) -> str:
-        """Drop the view (`drops.drop_tabular`). Its name is free at once, its location after its files are deleted.
+        """Drop the view (`drops.drop_tabular`). Its name is free immediately, its location after its files are deleted.
 
         Return `Dropped.note`.
 

@@ -51,7 +51,7 @@ ApproveWarehouse: TypeAlias = Callable[
 
 
 async def _no_approval(_connection: Connection) -> None:
-    """Use no approval: verifiers do not judge the change."""
+    """Use no approval: verifiers do not evaluate the change."""
 
 
 class WarehouseChanges(UseCases):

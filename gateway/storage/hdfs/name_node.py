@@ -36,8 +36,8 @@ _AT_ONCE_SECONDS: Final = 2.0
 def require_ticket() -> None:
     """Get a ticket of the default principal if none is cached. Raises TimeoutError if that failed after some seconds.
 
-    A failure at once means that no principal is configured. Then the library needs no ticket either, or it reports the
-    missing one itself.
+    A failure immediately means that no principal is configured. Then the library needs no ticket either, or it reports
+    the missing one itself.
     """
     try:
         gssapi = ctypes.CDLL(_LIBRARY)  # Calls of a CDLL release Python's lock.

@@ -6,7 +6,7 @@ AWS returns 403 if the caller lacks the right, and 404 for a missing object only
 
 The requests to the control plane concern settings, buckets, identities, sessions and signatures. None of them changes a
 setting of the bucket: a store without protection would carry it out on the files of a customer. The proof
-(`aws/proof.py`) covers those actions. What a request creates has a new name and is removed at once.
+(`aws/proof.py`) covers those actions. What a request creates has a new name and is removed immediately.
 """
 
 from __future__ import annotations

@@ -49,9 +49,9 @@ STRUCTURE_UPDATES: Final = frozenset(
 
 
 class Concern(msgspec.Struct, frozen=True, kw_only=True):
-    """The kinds of changes and types of objects that a verifier judges.
+    """The kinds of changes and types of objects that a verifier evaluates.
 
-    `unaffected` are updates that cannot break its rule. It does not judge a commit that has no others.
+    `unaffected` are updates that cannot break its rule. It does not evaluate a commit that has no others.
     """
 
     kinds: frozenset[ChangeKind]
@@ -59,7 +59,7 @@ class Concern(msgspec.Struct, frozen=True, kw_only=True):
     unaffected: frozenset[str] = frozenset()
 
     def covers(self, kind: ChangeKind, object_type: str) -> bool:
-        """Return True if the verifier judges such changes."""
+        """Return True if the verifier evaluates such changes."""
         return kind in self.kinds and object_type in self.object_types
 
 

@@ -5,7 +5,7 @@ The author of a warehouse names bucket, role and endpoint, and the gateway's ide
 does. So these are required:
 
 - Without a role, the operator listed the bucket. With a role, the request names an external id, and the role's trust
-  policy demands it (IAM user guide, "The confused deputy problem").
+  policy requires it (IAM user guide, "The confused deputy problem").
 - Requests with the identity are signed for AWS's own endpoints, or for those that the operator listed.
 
 The rules are checked with every use and not only when a warehouse is created, because settings can change.

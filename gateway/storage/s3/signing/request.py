@@ -211,7 +211,7 @@ _HASH: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
 def _stated_payload(request: UnsignedRequest) -> str:
-    """Return the hash of the body that the client states, else the text for an unsigned body.
+    """Return the hash of the body that the client sends, else the text for an unsigned body.
 
     The keys are in the URI. So the body does not matter for the decision.
     """

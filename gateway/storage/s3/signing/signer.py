@@ -115,7 +115,7 @@ NO_GUARDS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class _StatedPayload(S3SigV4Auth):
-    """Signs the hash of the body that the request states, because the gateway does not have the body."""
+    """Signs the hash of the body that the request contains, because the gateway does not have the body."""
 
     def __init__(self, credentials: Credentials, region: str, payload: str) -> None:
         super().__init__(credentials, "s3", region)
