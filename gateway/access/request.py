@@ -92,7 +92,7 @@ class PageSizeOf:
 
 @dataclass(frozen=True, slots=True)
 class PrincipalParameters:
-    """The query parameters `principalUser` and `principalRole`; None without both.
+    """The query parameters `principalUser` and `principalRole`; None if neither is set.
 
     The caller's own id is None too, unless `own`: a filter must not be lost.
     """

@@ -100,7 +100,7 @@ _NAMED: Mapping[Any, type[Any]] = {TableRef: Table, ViewRef: View, GenericTableR
 #: A parameter in the template of a path.
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
-#: The largest number of digits in a number of a query.
+#: The largest number of digits in a query parameter.
 _DIGITS = 5
 
 
@@ -289,7 +289,7 @@ def _one_of(name: str, kind: Any, text: str | None) -> Any:
 
 
 def _number(name: str, text: str | None, default: int | None, max_value: int | None) -> int | None:
-    """Return a whole number of a query, at most `max_value`. Raises 400 for other text."""
+    """Parse a query parameter; a value above `max_value` is reduced to it. Raises 400 unless it is a whole number."""
     if text is None:
         return default
     if not text.isascii() or not text.isdigit() or len(text) > _DIGITS:

@@ -82,8 +82,9 @@ class CompressedResponse:
 
 
 def coding_of(accepted: Iterable[bytes]) -> str | None:
-    """Return the coding that the values of `Accept-Encoding` prefer; None for none of ours. Malformed parts count as
-    refused.
+    """Return the coding that `Accept-Encoding` prefers; None if it accepts no supported one.
+
+    Malformed parts count as refused.
     """
     weights: dict[str, float] = {}
     for part in b",".join(accepted).decode("latin-1").lower().split(","):

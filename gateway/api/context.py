@@ -276,7 +276,7 @@ class Ctx:
         return [part.strip() for part in given.split(",") if part.strip()]
 
     def principal(self, *, own: bool = False) -> Principal | None:
-        """Return the principal that `principalUser` or `principalRole` names; None without both.
+        """Return the principal that `principalUser` or `principalRole` names; None if neither is set.
 
         Without `own`, None also for the caller. Raises 400 for both, and for malformed ids.
         """

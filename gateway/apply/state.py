@@ -123,7 +123,7 @@ class Address:
 
     @property
     def on(self) -> Address:
-        """The parent. Raises LookupError without one."""
+        """The parent. Raises LookupError if the address has no parent."""
         if self.parent is None:
             raise LookupError(f"{self} is on no object")
         return self.parent

@@ -22,7 +22,7 @@ def process_variables() -> Mapping[str, str]:
 
 
 def kubernetes_service() -> tuple[str | None, str]:
-    """Return (host, port) of the API server of the cluster in which this process runs. The host is None in none."""
+    """Return (host, port) of the API server of this process's cluster. The host is None outside of a cluster."""
     return os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT", "443")
 
 

@@ -66,7 +66,7 @@ class Ref:
 
     @property
     def full_name(self) -> str | None:
-        """The name with the levels of its namespace, or the id, as in the request; None without both."""
+        """The name with the levels of its namespace, or the id, as in the request; None if it has neither."""
         name, levels, _ = self.requested()
         if levels is None or self.type is ObjectType.NAMESPACE:
             return name

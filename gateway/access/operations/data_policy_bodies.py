@@ -107,7 +107,7 @@ class BindingTarget(StrictRequest, frozen=True):
             raise ValueError(f"a {self.type} needs `warehouse-id`")
 
     def in_warehouse(self) -> UUID:
-        """Return the warehouse of a table. Raises ValueError without one."""
+        """Return the warehouse of a table. Raises ValueError if it has no warehouse."""
         if self.warehouse_id is None:
             raise ValueError("a table needs `warehouse-id`")
         return self.warehouse_id

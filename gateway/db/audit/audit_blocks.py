@@ -22,8 +22,8 @@ _LOCK: Final = text("select pg_try_advisory_xact_lock(:class, 0)")
 _CLASS: Final = 0x1A4F
 _RECORD: Final = tuple(audit_log.c[name] for name in SealedRecord.__dataclass_fields__)
 _BLOCK: Final = tuple(audit_blocks.c[name] for name in Block.__dataclass_fields__)
-#: The position of an export is the number of its last block. Blocks are numbered in the order of their commits, so no
-#: block appears later with a smaller number. A record of a late transaction is in a later block.
+#: An export resumes after its last block. Block numbers ascend in commit order, and a record that commits late is in a
+#: later block, so an export skips no record.
 _HOLD: Final = text(
     """
     insert into audit_exports as e (name, block, holder, held_until)

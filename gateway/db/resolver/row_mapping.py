@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convert rows of the resolver's statements into the objects that the door passes on."""
+"""Map result rows of the resolver's queries to the `Resolved…` objects that a permit carries."""
 
 from __future__ import annotations
 

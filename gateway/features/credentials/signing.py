@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Remote signing: sign one request of a client to the store of a table, by a decision of its own.
+"""Remote signing: authorize and sign one client request to the object store of a table.
 
-Location and authorization come from the same row, as for vended credentials. The audit record is durable before the
-response, so no signature leaves unrecorded. Nothing of a decision is kept here: after a revocation the next request is
-refused.
+The location and the authorization come from the same table row, as for vended credentials. The audit record is
+durable before the response, so no signature leaves unrecorded. No decision is cached: the next request after a
+revocation is refused.
 """
 
 from __future__ import annotations

@@ -54,8 +54,8 @@ _SHARE: Final = 2 / 3
 class EngineProbes(UseCases):
     """Use cases of `/engine-probe`.
 
-    A passed probe counts for `valid_days`. `rules` state which engines are not trusted without one. `count` receives
-    each verdict, for metrics. `request_seconds` is the request timeout.
+    A passed probe counts for `valid_days`. `rules` define which engines need a passed probe to be trusted. `count`
+    receives each verdict, for metrics. `request_seconds` is the request timeout.
     """
 
     def __init__(self, kit: Kit) -> None:

@@ -194,7 +194,7 @@ class StatisticsKeeper:
             _log.warning("statistics.not_summed_up", reason=str(failed) or type(failed).__name__)
 
     def _by_project(self, counts: Mapping[Call, int]) -> list[Counted]:
-        """Assign counts without a project to the default project; without one, drop them."""
+        """Assign counts without a project to the default project. Drop them if no default project is set."""
         return [
             Counted(project, call.warehouse_id, call.route, call.status, count)
             for call, count in counts.items()

@@ -252,7 +252,7 @@ def remove_partition_statistics(builder: TableBuilder, update: RemovePartitionSt
 
 
 def set_properties(builder: TableBuilder, update: SetProperties, at: str) -> None:
-    """Set properties. Reserved names are ignored. Equal values are not a change."""
+    """Set table properties and ignore reserved names. Equal values do not mark the table as changed."""
     requested = persisted_properties(update.updates)
     check_settable(builder.properties, requested)
     if any(builder.properties.get(name) != value for name, value in requested.items()):

@@ -159,7 +159,7 @@ def assign_uuid(builder: ViewBuilder, update: AssignUuid, at: str) -> None:
 
 
 def upgrade_format_version(builder: ViewBuilder, update: UpgradeFormatVersion, at: str) -> None:
-    """Raise `InvalidTableUpdate` for any format version but 1, the only one of views."""
+    """Raise `InvalidTableUpdate` unless the format version is 1. Views have no other version."""
     if update.format_version > SUPPORTED_VIEW_VERSION:
         raise InvalidTableUpdate(
             f"Cannot upgrade view to unsupported format version: v{update.format_version} "
@@ -178,7 +178,7 @@ def set_location(builder: ViewBuilder, update: SetLocation, at: str) -> None:
 
 
 def set_properties(builder: ViewBuilder, update: SetProperties, at: str) -> None:
-    """Set properties. Equal values are not a change."""
+    """Set view properties. Values that equal the current ones do not mark the view as changed."""
     check_settable_on_view(builder.properties, update.updates)
     if any(builder.properties.get(name) != value for name, value in update.updates.items()):
         builder.properties.update(update.updates)

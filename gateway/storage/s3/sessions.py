@@ -184,7 +184,7 @@ class SessionRequests:
     async def _attempt(
         self, url: str, headers: Mapping[str, str], body: bytes, route: EndpointRoute | None
     ) -> Answer | None:
-        """Return the response, None for an outage."""
+        """Send the request once; return None if the connection fails or the status is 500 or above."""
         limits = aiohttp.ClientTimeout(total=self._total_seconds, sock_connect=CONNECT_SECONDS)
         try:
             async with (
