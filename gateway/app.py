@@ -155,7 +155,6 @@ async def _assemble(
     identity = await open_identity(settings, trust, metrics, stack)
     policies = CachedPolicies(
         opa,
-        entries=settings.memory.policy_answers,
         observer=metrics,
         silent_callers=settings.memory.silent_callers,
     )

@@ -20,7 +20,7 @@ from gateway.access.audit.issued_credential import IssuedCredential
 from gateway.access.tuples import TupleKey
 from gateway.assembly.traced_tasks import TracedDelivery
 from gateway.assembly.tracing import call_hooks
-from gateway.audit.sink import BufferedAudit
+from gateway.audit.sink import CAPACITY, BufferedAudit
 from gateway.db.audit import audit_log
 from gateway.db.credentials.credentials import StorageCredentials
 from gateway.db.credentials.secrets import Sealer, sealer_for
@@ -202,9 +202,7 @@ async def open_audit(settings: Settings, metrics: Metrics, database: Database, s
     audit = BufferedAudit(
         write,
         counted=metrics.audited,
-        capacity=settings.audit.buffer_size,
-        share=min(settings.audit.principal_share, max(1, settings.audit.buffer_size // 4)),
-        flush_seconds=settings.audit.flush_interval / 2,
+        share=min(settings.audit.principal_share, CAPACITY // 4),
     )
     audit.start()
     stack.push_async_callback(audit.stop)

@@ -152,7 +152,6 @@ def scope_canary(settings: Settings, metrics: Metrics, database: Database, door:
         every=timedelta(seconds=settings.canary.interval),
         retry=timedelta(seconds=settings.canary.retry),
         keep=settings.canary.keep(),
-        seconds=settings.canary.timeout,
     )
 
 

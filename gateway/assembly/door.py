@@ -73,7 +73,7 @@ def _relationships(
     """
     plain = FgaRelationships(fga, reaches)
     complete = settings.drift.external_grants != "report"
-    allows, seconds = settings.memory.allows, settings.memory.allow_seconds
+    seconds = settings.memory.allow_seconds
     confirming = GrantCheckedRelationships(
         plain,
         reaches,
@@ -81,14 +81,12 @@ def _relationships(
         model_id=lambda: fga.answers_key,
         server_id=None if server_id is None else str(server_id),
         complete=complete,
-        entries=allows,
         seconds=seconds,
         observer=metrics,
     )
     cached = CachedRelationships(
         confirming if settings.memory.confirm_grants else plain,
         model_id=lambda: fga.answers_key,
-        entries=allows,
         seconds=seconds,
         observer=metrics,
     )

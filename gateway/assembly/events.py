@@ -102,7 +102,6 @@ def start_events(
     for name, sink in events.sinks.items():
         pace = Pace(
             batch=sink.batch_size,
-            every=events.poll_interval,
             # A sink may send the events of a batch one after another.
             call=sink.timeout * (sink.batch_size + 1),
             min_backoff=events.min_backoff,

@@ -59,7 +59,7 @@ async def open_identity(settings: Settings, trust: Trust, metrics: Metrics, stac
         if provider.require_connected_on_startup:
             await keys.check()
         rules = _rules(id, provider, frozenset() if possession is None else possession.methods)
-        links.append(OpenIdLink(rules, keys, entries=memory.tokens, seconds=memory.token_seconds, observer=metrics))
+        links.append(OpenIdLink(rules, keys, seconds=memory.token_seconds, observer=metrics))
         checks[id] = keys.check
     for id, cluster in settings.clusters().items():
         accounts = await _service_accounts(id, cluster, settings, trust, metrics, stack)
@@ -110,7 +110,7 @@ async def _service_accounts(
     stack.push_async_callback(keys.aclose)
     memory = settings.memory
     seconds = min(memory.token_seconds, cluster.review_lifetime)
-    return ServiceAccounts(rules, reviews, keys, entries=memory.tokens, seconds=seconds, observer=metrics)
+    return ServiceAccounts(rules, reviews, keys, seconds=seconds, observer=metrics)
 
 
 def _issuers_of_own_token(id: str, token_file: Path) -> frozenset[str]:

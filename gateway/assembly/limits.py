@@ -37,6 +37,4 @@ def metadata_limits(settings: Settings) -> Limits:
         document_bytes=given.metadata_size,
         document_values=given.metadata_values,
         snapshots=given.snapshots,
-        structures=given.structures,
-        properties=given.properties,
     )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from typing import Final
 from uuid import UUID
 
 import msgspec
@@ -38,6 +39,9 @@ from gateway.telemetry.metrics import Metrics
 from gateway.vending.remote_signing import RemoteSigner
 from gateway.vending.scope_verdict import Enforcement, ScopeRule
 from gateway.verification.panel import Panel
+
+_GRACE_SECONDS: Final = 300.0
+"""Time for which the success of a request is recorded beyond the advertised one, for late retries."""
 
 
 def open_kit(
@@ -164,7 +168,7 @@ def _idempotency(settings: Settings, kit: Kit) -> Idempotency | None:
     once = settings.idempotency
     if not once.enabled:
         return None
-    keep, lease = once.lifetime + once.grace_period, max(60.0, 2 * settings.max_request_time)
+    keep, lease = once.lifetime + _GRACE_SECONDS, max(60.0, 2 * settings.max_request_time)
     return Idempotency(kit.database, kit.delivery, keep_seconds=keep, lease_seconds=lease)
 
 

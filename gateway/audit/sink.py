@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
 
 import structlog
 
@@ -20,6 +21,9 @@ from gateway.access.dependency_errors import AuditShareFull, AuditUnavailable, D
 from gateway.spans import spanned
 
 _log = structlog.get_logger("audit.sink")
+
+CAPACITY: Final = 10_000
+"""Maximum number of records of reads and refusals that wait to be written."""
 
 #: Errors of the database or its connection, not of a record: the whole batch is retried.
 _OUTAGES = (DatabaseUnavailable, OSError, TimeoutError)
@@ -45,7 +49,7 @@ class BufferedAudit:
         write: Write,
         *,
         counted: Counted,
-        capacity: int = 10_000,
+        capacity: int = CAPACITY,
         share: int | None = None,
         flush_seconds: float = 0.1,
         commit_timeout: float = 5.0,

@@ -73,7 +73,7 @@ class CachedRelationships:
         relationships: Relationships,
         *,
         model_id: Callable[[], str],
-        entries: int,
+        entries: int = 20_000,
         seconds: float,
         observer: MemoryObserver,
         clock: Callable[[], float] = time.monotonic,

@@ -134,7 +134,7 @@ class GrantCheckedRelationships:
         model_id: Callable[[], str],
         server_id: str | None,
         complete: bool,
-        entries: int,
+        entries: int = 20_000,
         seconds: float,
         observer: MemoryObserver,
         clock: Callable[[], float] = time.monotonic,

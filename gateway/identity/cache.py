@@ -5,11 +5,14 @@ import hashlib
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from cachetools import LRUCache
 
 from gateway.identity.tokens import VerifiedToken
+
+TOKENS: Final = 10_000
+"""Verified tokens that a cache holds at most."""
 
 
 class TokenObserver(Protocol):
@@ -43,7 +46,7 @@ class CachedTokens:
         verify: Callable[[str], Awaitable[VerifiedToken]],
         *,
         generation: Callable[[], int],
-        entries: int,
+        entries: int = TOKENS,
         seconds: float,
         observer: TokenObserver,
         clock: Callable[[], float] = time.time,

@@ -30,7 +30,7 @@ from gateway.access.tuples import is_valid_in_tuples
 from gateway.identity import claims as read
 from gateway.identity import errors
 from gateway.identity.binding import binding_of
-from gateway.identity.cache import CachedTokens, TokenObserver
+from gateway.identity.cache import TOKENS, CachedTokens, TokenObserver
 from gateway.identity.discovery import FetchFailed, check_endpoint
 from gateway.identity.errors import AuthenticationFailed, IdentityProviderUnavailable, Refusal
 from gateway.identity.keys import KeyRing
@@ -138,7 +138,7 @@ class ServiceAccounts:
         reviews: Reviews,
         keys: ClusterKeys,
         *,
-        entries: int,
+        entries: int = TOKENS,
         seconds: float,
         observer: TokenObserver,
         clock: Callable[[], float] = time.time,

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from gateway.identity.cache import CachedTokens, TokenObserver
+from gateway.identity.cache import TOKENS, CachedTokens, TokenObserver
 from gateway.identity.claims import payload_of
 from gateway.identity.errors import (
     AuthenticationFailed,
@@ -124,7 +124,7 @@ class OpenIdLink:
     """
 
     def __init__(
-        self, rules: TokenRules, keys: KeyRing, *, entries: int, seconds: float, observer: TokenObserver
+        self, rules: TokenRules, keys: KeyRing, *, entries: int = TOKENS, seconds: float, observer: TokenObserver
     ) -> None:
         """Set the limits of the cache: at most `entries` verified tokens, each for at most `seconds`."""
         self._rules = rules

@@ -187,7 +187,7 @@ class CachedPolicies:
         self,
         policies: EvaluatedPolicies,
         *,
-        entries: int,
+        entries: int = 10_000,
         observer: MemoryObserver,
         silent_callers: int = 0,
         silent_at_question: int = AT_QUESTION,

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from gateway.settings.env import PREFIX, PositiveSeconds, Seconds, SecondsOrZero, Secret
+from gateway.settings.env import PREFIX, PositiveSeconds, SecondsOrZero, Secret
 from gateway.settings.sections import Count
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -33,16 +33,10 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     Only records of reads and refusals are buffered. All other records are durable before the response.
     """
 
-    buffer_size: Count = 10_000
-    """Maximum number of records of reads and refusals that wait to be written. When the buffer is full, requests fail
-    with 503, or 429 for a change of the catalog.
-    """
     principal_share: Count = 2_500
-    """Maximum number of such records of one principal, at most a quarter of `BUFFER_SIZE`. Further requests of the
+    """Maximum number of such records of one principal, at most 2500: a quarter of all. Further requests of the
     principal get 429.
     """
-    flush_interval: Seconds = 0.2
-    """Maximum time in seconds for which such a record waits to be written."""
     seal_interval: SecondsOrZero = 0.0
     """Time in seconds between two runs that seal audit records into a chain of blocks, which `lakegate audit verify`
     checks. 0: records are not sealed.

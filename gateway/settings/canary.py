@@ -20,8 +20,6 @@ class Canary(msgspec.Struct, frozen=True, kw_only=True):
     """
     retry: PositiveSeconds = 900.0
     """Time in seconds after an inconclusive run until the next one, for example if the store did not answer."""
-    timeout: PositiveSeconds = 60.0
-    """Maximum duration in seconds of a periodic run, without its cleanup."""
     enforce: typing.Literal["off", "escaped", "unproven"] = "off"
     """Warehouses for which no credentials are vended. `off`: none; a store that lets a credential escape is only
     reported. `escaped`: those whose store let one escape. `unproven`: all without a proof for their current storage

@@ -130,8 +130,6 @@ class Events(msgspec.Struct, frozen=True, kw_only=True):
     """Write an event for each storage credential that a principal receives."""
     retention: SecondsOrZero = 604_800.0
     """Time in seconds for which delivered events and dead letters are kept for `lakegate events replay`."""
-    poll_interval: Annotated[float, Meta(gt=0, le=60, extra=SECONDS)] = 0.5
-    """Interval in seconds between two queries for events to send."""
     min_backoff: PositiveSeconds = 0.5
     """Wait in seconds after the first failure of a sink. Each failure doubles it."""
     max_backoff: PositiveSeconds = 60.0

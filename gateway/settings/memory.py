@@ -9,28 +9,21 @@ import msgspec
 from msgspec import Meta
 
 from gateway.settings.env import SecondsOrZero
-from gateway.settings.sections import Count
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
     """Caches of a worker process. An entry is not used longer than the data that it depends on is valid."""
 
-    allows: Count = 20_000
-    """Maximum number of cached allows of OpenFGA, about 500 bytes each. The least recently used are dropped first."""
     allow_seconds: SecondsOrZero = 60.0
     """Maximum time in seconds for which an allow is cached. 0: no cache."""
     confirm_grants: bool = True
     """True: confirm single grants in OpenFGA, and answer from one confirmed grant for all members of a role and all
     contents of a container. False: send every question to OpenFGA as it is.
     """
-    policy_answers: Count = 10_000
-    """Maximum number of cached answers of OPA. An answer is cached until its `valid_until`."""
     silent_callers: Annotated[int, Meta(ge=0)] = 10_000
     """Maximum number of cached callers about which no guardrail can speak. OPA is not asked about them, and its
     decision log lacks these questions. 0: OPA is asked about every caller.
     """
-    tokens: Count = 10_000
-    """Maximum number of cached results of token verification."""
     token_seconds: SecondsOrZero = 300.0
     """Maximum time in seconds for which a verified token is cached. 0: no cache."""
     credentials: Annotated[int, Meta(ge=0)] = 10_000

@@ -105,8 +105,6 @@ class Idempotency(msgspec.Struct, frozen=True, kw_only=True):
     """Process the header `Idempotency-Key` and advertise it to clients."""
     lifetime: Annotated[float, Meta(ge=60, extra=SECONDS)] = 1800.0
     """Time in seconds for which the success of a request with a key is recorded. It is advertised to clients."""
-    grace_period: SecondsOrZero = 300.0
-    """Time in seconds for which the success is recorded beyond `LIFETIME`, for late retries."""
 
 
 class Drift(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,12 +148,6 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Maximum number of snapshots of a table, and of entries in each list that grows with them. Commits beyond it are
     refused.
     """
-    structures: Count = 10_000
-    """Maximum number of schemas, of partition specs, of sort orders, of refs and of encryption keys of a table, and of
-    versions of a view. Commits beyond it are refused.
-    """
-    properties: Count = 10_000
-    """Maximum number of properties of a table, view or namespace. Changes beyond it are refused."""
 
 
 class Embedded(msgspec.Struct, frozen=True, kw_only=True):

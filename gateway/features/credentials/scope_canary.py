@@ -79,7 +79,7 @@ class ScopeCanary:
         every: timedelta,
         retry: timedelta,
         keep: timedelta,
-        seconds: float,
+        seconds: float = 60.0,
     ) -> None:
         self._database = database
         self._door = door
