@@ -37,7 +37,6 @@ SMALL: Mapping[str, str] = {
     "gateway/access/decisions/engine_trust.py": "one rule of security, read alone",
     "gateway/access/door/refusals.py": "the door alone maps decisions to errors",
     "gateway/access/demand.py": "each operation imports it, and it imports no operation",
-    "gateway/access/audit/issued_credential.py": "the door, the audit, vending and the database share it",
     "gateway/access/dependency_errors.py": "errors of the decision engines, raised by adapters",
     "gateway/access/bodies.py": "types that the bodies of all nouns share",
     "gateway/db/tables/reports.py": "statements of one table",

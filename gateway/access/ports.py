@@ -10,8 +10,7 @@ from typing import Protocol
 from uuid import UUID
 
 from gateway.access.actor import Actor
-from gateway.access.audit.audit_record import AuditRecord
-from gateway.access.audit.issued_credential import IssuedCredential
+from gateway.access.audit.audit_record import AuditRecord, IssuedCredential
 from gateway.access.decisions.policy import PolicyAnswer, PolicyRequest
 from gateway.access.nouns.refs import ObjectKey, Ref
 from gateway.access.nouns.relations import Can

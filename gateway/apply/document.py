@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from gateway.access.bodies import FormatVersions, ManagedBy, Name, ProjectId, UserId, UserType, WarehouseName
-from gateway.access.delegation_limits import ActsFor
+from gateway.access.delegate_grants import ActsFor
 from gateway.access.operations.mapping_tables import Value
 from gateway.access.operations.roles import Description, ProviderId, SourceId
 from gateway.access.operations.tags import Scope, TagValue, ValueKind

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from gateway.access.delegation_limits import ActsFor, limits_text
+from gateway.access.delegate_grants import ActsFor, limits_text
 from gateway.access.nouns.cards import GRANTABLE
 from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import ObjectType

@@ -15,8 +15,7 @@ from functools import partial
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from gateway.access.audit.audit_record import AuditRecord
-from gateway.access.audit.issued_credential import IssuedCredential
+from gateway.access.audit.audit_record import AuditRecord, IssuedCredential
 from gateway.access.tuples import TupleKey
 from gateway.assembly.traced_tasks import TracedDelivery
 from gateway.assembly.tracing import call_hooks

@@ -15,8 +15,7 @@ from typing import Final
 
 import structlog
 
-from gateway.access.audit.audit_record import AuditRecord
-from gateway.access.audit.issued_credential import IssuedCredential
+from gateway.access.audit.audit_record import AuditRecord, IssuedCredential
 from gateway.access.dependency_errors import AuditShareFull, AuditUnavailable, DatabaseUnavailable
 from gateway.spans import spanned
 

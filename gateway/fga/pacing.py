@@ -17,8 +17,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
-from gateway.access.shares.fair_slots import FairSlots
-from gateway.access.shares.token_buckets import TokenBuckets
+from gateway.access.shares.fair_slots import FairSlots, TokenBuckets
 
 __all__ = ["BATCH", "BURST_SECONDS", "LARGE", "LONGEST_DELAY_SECONDS", "RATE", "Pace", "Pacing"]
 

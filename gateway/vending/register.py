@@ -6,7 +6,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from gateway.access.actor import Actor
-from gateway.access.audit.issued_credential import IssuedCredential
+from gateway.access.audit.audit_record import IssuedCredential
 from gateway.access.nouns.refs import ObjectType
 from gateway.access.nouns.resolved import ResolvedWarehouse
 from gateway.vending.vendor import Vended

@@ -35,9 +35,9 @@ SHARED: dict[tuple[str, ...], str] = {("s3", "gcs"): r"(?<![A-Za-z])(?:[sS]ts|ST
 
 #: Modules that use a term, and why. An unnecessary line fails.
 ALLOWED = {
-    "access/operations/signing.py": "paths that clients know",
+    "access/operations/credentials.py": "paths that clients know",
     "access/shares/shares.py": "token buckets of principals",
-    "access/shares/token_buckets.py": "as above",
+    "access/shares/fair_slots.py": "as above",
     "fga/pacing.py": "as above",
     "access/operations/server.py": "a field of GET /info that clients know",
     "api/openapi_texts.py": "examples in the published document",

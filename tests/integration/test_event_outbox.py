@@ -17,7 +17,7 @@ from sqlalchemy import event as sqlalchemy_event
 from sqlalchemy import text
 from uuid_utils.compat import uuid7
 
-from gateway.access.audit.issued_credential import IssuedCredential
+from gateway.access.audit.audit_record import IssuedCredential
 from gateway.access.dependency_errors import OutOfTime
 from gateway.access.door.permit import Permit
 from gateway.access.door.request_context import Deadline

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The audit record: the caller, the operation, the decision and its reason.
+"""The audit record, and the entry of one issued credential in the register of live credentials.
 
-The vocabulary of each field is closed. Entries beyond the limit are counted, and a digest binds them to the record.
+A record has the caller, the operation, the decision and its reason. The vocabulary of each field is closed. Entries
+beyond the limit are counted, and a digest binds them to the record. The entry of a credential contains no secret.
 """
 
 from __future__ import annotations
@@ -13,6 +14,14 @@ from typing import Any, Final, TypeVar
 from uuid import UUID
 
 import msgspec
+
+__all__ = [
+    "MAX_RECORD_BYTES",
+    "bounded",
+    "digest",
+    "encode_record",
+]
+
 
 AUDIT_FORMAT = 1
 
@@ -93,9 +102,6 @@ class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     def outcome(self) -> str:
         """The outcome of the first operation of the request."""
         return self.decisions[0].outcome
-
-
-__all__ = ["MAX_RECORD_BYTES", "bounded", "digest", "encode_record"]
 
 
 MAX_RECORD_BYTES: Final = 65_536
@@ -234,3 +240,32 @@ def _first(entries: Sequence[Entry], room: int) -> tuple[Entry, ...]:
 
 def _size(value: object) -> int:
     return len(_encoder.encode(value)) + 1
+
+
+class IssuedCredential(msgspec.Struct, frozen=True, kw_only=True):
+    """A credential in the hands of one principal, for one table or generic table.
+
+    `principal` is the user that received it, `engine` the proven engine that acted for the user. Below a view that is
+    read with its owner's rights, `view_owner` is that owner. `seconds` is the lifetime that was requested from the
+    store, `expires_at` the expiry that the store stated. `policy_digest` is the SHA-256 of the session policy that
+    confines the credential. The names of the fields are those of the columns; `request_id`, the first request that
+    received it, is only for its event.
+    """
+
+    id: UUID
+    request_id: str
+    principal: str
+    assumed_role: UUID | None
+    engine: str | None
+    view_owner: str | None
+    project_id: str
+    warehouse_id: UUID
+    kind: str
+    table_id: UUID
+    prefix: str
+    level: str
+    provider: str
+    session_name: str
+    policy_digest: str
+    seconds: int
+    expires_at: datetime

@@ -12,7 +12,7 @@ from gateway.access.demand import Demand
 from gateway.access.nouns.card import Resolved
 from gateway.access.nouns.refs import Ref
 from gateway.access.nouns.relations import Can
-from gateway.access.restrictions.policy_verdict import PolicyVerdict
+from gateway.access.restrictions.bound_restrictions import PolicyVerdict
 from gateway.obligations.application import EnforcementPoint, unenforced
 from gateway.obligations.kinds import ReadableColumns
 from gateway.obligations.merging import NO_OBLIGATIONS, Obligations

@@ -31,9 +31,9 @@ from gateway.access.nouns.resolved import Excerpt, Governed, Resolution, Resolve
 from gateway.access.operation import Operation
 from gateway.access.operations.checks import BatchCheck
 from gateway.access.ports import Pin, Question, Resolver
+from gateway.access.restrictions.bound_restrictions import PolicyStanding, PolicyVerdict
+from gateway.access.restrictions.column_restrictions import GrantedColumns
 from gateway.access.restrictions.data_restrictions import DataRestrictions, is_governed
-from gateway.access.restrictions.granted_columns import GrantedColumns
-from gateway.access.restrictions.policy_verdict import PolicyStanding, PolicyVerdict
 from gateway.access.shares.fair_slots import FairSlots
 from gateway.access.shares.shares import Lane, principal_key
 from gateway.obligations.data_policies import AppliesTo, BoundPolicy

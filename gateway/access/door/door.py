@@ -52,9 +52,8 @@ from gateway.access.nouns.role import ResolvedRole, RoleActionForbidden, RoleNot
 from gateway.access.operation import Durability, Operation
 from gateway.access.operations.steps import AssumeRole, ReadThroughView
 from gateway.access.ports import AuditSink, Observer, Policies, Relationships, Resolver
-from gateway.access.restrictions.column_restrictions import ColumnRestrictions
+from gateway.access.restrictions.column_restrictions import ColumnRestrictions, GrantedColumns
 from gateway.access.restrictions.data_restrictions import DataRestrictions
-from gateway.access.restrictions.granted_columns import GrantedColumns
 from gateway.iceberg.errors import CatalogError, ForbiddenException
 from gateway.obligations.binding import PolicyProblem
 from gateway.spans import annotate, known_trace_id, spanned

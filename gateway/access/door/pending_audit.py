@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 from uuid_utils.compat import uuid7
 
-from gateway.access.audit.audit_record import AuditRecord
-from gateway.access.audit.issued_credential import IssuedCredential
+from gateway.access.audit.audit_record import AuditRecord, IssuedCredential
 from gateway.access.events.change_event import FurtherChanges
 from gateway.access.operation import Durability
 from gateway.access.ports import AuditSink

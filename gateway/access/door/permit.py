@@ -26,7 +26,7 @@ from gateway.access.nouns.refs import (
 )
 from gateway.access.nouns.relations import Can
 from gateway.access.operation import Operation
-from gateway.access.restrictions.policy_verdict import PolicyStanding, PolicyVerdict
+from gateway.access.restrictions.bound_restrictions import PolicyStanding, PolicyVerdict
 from gateway.obligations.data_policies import AppliesTo, roles_tested_by
 from gateway.obligations.kinds import ReadableColumns
 from gateway.obligations.merging import NO_OBLIGATIONS, Obligations

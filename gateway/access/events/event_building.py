@@ -18,7 +18,7 @@ from uuid import UUID
 import msgspec
 
 from gateway.access.actor import Actor, ActorKind
-from gateway.access.audit.issued_credential import IssuedCredential
+from gateway.access.audit.audit_record import IssuedCredential
 from gateway.access.door.permit import Permit
 from gateway.access.events.change_event import (
     ChangeEvent,

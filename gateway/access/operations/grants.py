@@ -16,7 +16,7 @@ from uuid import UUID
 import msgspec
 
 from gateway.access.bodies import Answer, StrictRequest, UserId
-from gateway.access.delegation_limits import ActsFor, limits_text
+from gateway.access.delegate_grants import ActsFor, limits_text
 from gateway.access.demand import Demand, Facts
 from gateway.access.events.change_event import ChangeEvent, EventDeclaration
 from gateway.access.nouns.cards import CARDS

@@ -32,9 +32,8 @@ from gateway.access.nouns.resolved import (
 )
 from gateway.access.operation import Operation
 from gateway.access.ports import Question, Resolver
-from gateway.access.restrictions.bound_restrictions import BoundRestrictions
+from gateway.access.restrictions.bound_restrictions import BoundRestrictions, PolicyStanding, PolicyVerdict
 from gateway.access.restrictions.column_restrictions import Judged
-from gateway.access.restrictions.policy_verdict import PolicyStanding, PolicyVerdict
 from gateway.obligations.binding import PolicyProblem
 from gateway.obligations.data_policies import (
     AppliesTo,

@@ -22,9 +22,8 @@ from cachetools import LRUCache
 
 from gateway.access.actor import Actor
 from gateway.access.nouns.authz_errors import Overloaded, ShareExceeded
-from gateway.access.shares.fair_slots import FairSlots, TooManyWaiting
+from gateway.access.shares.fair_slots import FairSlots, TokenBuckets, TooManyWaiting
 from gateway.access.shares.overload import Overload
-from gateway.access.shares.token_buckets import TokenBuckets
 
 #: Maximum number of questions of an ordinary request. They are charged as one, since the cache answers most of them.
 _ORDINARY: Final = 10

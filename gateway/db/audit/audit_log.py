@@ -10,8 +10,7 @@ import msgspec
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.access.audit.audit_record import AuditRecord, encode_record
-from gateway.access.audit.issued_credential import IssuedCredential
+from gateway.access.audit.audit_record import AuditRecord, IssuedCredential, encode_record
 from gateway.db.engine.event_outbox import ISSUED_CTE, EventOutbox, issued_values
 from gateway.db.pools.compiled_reads import DirectRead
 from gateway.scope.profile import CLOCK_TOLERANCE_SECONDS

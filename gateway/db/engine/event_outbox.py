@@ -17,7 +17,7 @@ import msgspec
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.access.audit.issued_credential import IssuedCredential
+from gateway.access.audit.audit_record import IssuedCredential
 from gateway.access.door.permit import Permit
 from gateway.access.events.event_building import NewEvent, event_of_issued, events_of
 from gateway.access.operation import Operation

@@ -9,8 +9,7 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.access.delegate_grants import DelegateGrant
-from gateway.access.delegation_limits import limits_of
+from gateway.access.delegate_grants import DelegateGrant, limits_of
 from gateway.access.door.list_visibility import Holders
 from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import ObjectKey, ObjectType

@@ -41,7 +41,7 @@ grants = Table(
     Index(None, "principal_type", "principal_id", "id"),
 )
 """Grants with their principal, object and grantor. `acts_for` are the limits of a grant of `delegate` as JSON
-(`gateway.access.delegation_limits`), null for the default. Rows that differ only in `granted_by` become one tuple in
+(`gateway.access.delegate_grants`), null for the default. Rows that differ only in `granted_by` become one tuple in
 OpenFGA.
 """
 

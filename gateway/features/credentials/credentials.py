@@ -12,7 +12,7 @@ from uuid import UUID
 
 import structlog
 
-from gateway.access.audit.issued_credential import IssuedCredential
+from gateway.access.audit.audit_record import IssuedCredential
 from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.access.door.permit import Permit
 from gateway.access.nouns.relations import Can

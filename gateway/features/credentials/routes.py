@@ -6,13 +6,20 @@ from __future__ import annotations
 from litestar import Response
 
 from gateway.access.nouns.refs import TableRef
-from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials, VendStagedCredentials
+from gateway.access.operations.credentials import (
+    SignCreation,
+    SignRequest,
+    SignWrite,
+    VendCreationCredentials,
+    VendCredentials,
+    VendStagedCredentials,
+    sign_operation,
+)
 from gateway.access.operations.live_credentials import (
     LIST_TABULAR_LIVE_CREDENTIALS,
     ListPrincipalLiveCredentials,
     ListWarehouseLiveCredentials,
 )
-from gateway.access.operations.signing import SignCreation, SignRequest, SignWrite, sign_operation
 from gateway.access.request import Query
 from gateway.api.context import Ctx
 from gateway.api.serves import serve, serves

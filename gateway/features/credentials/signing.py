@@ -12,8 +12,13 @@ from typing import Final
 
 from gateway.access.door.permit import Permit
 from gateway.access.nouns.resolved import ResolvedWarehouse
-from gateway.access.operations.credentials import VendCreationCredentials, VendCredentials
-from gateway.access.operations.signing import SignCreation, SignRequest, SignWrite
+from gateway.access.operations.credentials import (
+    SignCreation,
+    SignRequest,
+    SignWrite,
+    VendCreationCredentials,
+    VendCredentials,
+)
 from gateway.db.tables import tables
 from gateway.features.credentials.credential_terms import creation_level, load_level
 from gateway.features.kit import Kit, UseCases

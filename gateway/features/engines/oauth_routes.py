@@ -17,7 +17,7 @@ import msgspec
 from litestar import Response
 from msgspec import Meta
 
-from gateway.access.operations.token_exchange import ExchangeToken, Subject
+from gateway.access.operations.credentials import ExchangeToken, Subject
 from gateway.access.request import Form, Header
 from gateway.access.tuples import is_valid_in_tuples
 from gateway.api.context import Ctx

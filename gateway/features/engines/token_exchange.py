@@ -14,7 +14,7 @@ from gateway.access.door.list_visibility import holders_of
 from gateway.access.door.permit import Permit
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.nouns.relations import Can
-from gateway.access.operations.token_exchange import ExchangeToken, Subject
+from gateway.access.operations.credentials import ExchangeToken, Subject
 from gateway.db.grants import delegations
 from gateway.db.resolver.resolver import DatabaseResolver
 from gateway.features.kit import Kit, UseCases

@@ -28,7 +28,7 @@ from gateway.access.operations.checks import (
     hub_of,
 )
 from gateway.access.principals import actor_of
-from gateway.access.restrictions.policy_verdict import PolicyVerdict
+from gateway.access.restrictions.bound_restrictions import PolicyVerdict
 from gateway.features.grants.partial_checks import (
     CONCERNS_DATA,
     REFUSED,

@@ -9,7 +9,7 @@ from typing import Final
 from uuid import UUID
 
 from gateway.access.decisions.delegation import without_role
-from gateway.access.delegation_limits import ActsFor, DelegateHolder, DelegateScope, OwnDelegate, OwnDelegates
+from gateway.access.delegate_grants import ActsFor, DelegateHolder, DelegateScope, OwnDelegate, OwnDelegates
 from gateway.access.door.permit import Permit
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.nouns.relations import Can

@@ -10,7 +10,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from gateway.access.decisions.hypothetical_evaluation import HypotheticalCheck
-from gateway.access.delegation_limits import ActsFor, limits_of
+from gateway.access.delegate_grants import ActsFor, limits_of
 from gateway.access.door.permit import Permit
 from gateway.access.nouns.card import Resolved
 from gateway.access.nouns.cards import CARDS, GRANTABLE

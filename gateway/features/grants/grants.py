@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from uuid import UUID
 
-from gateway.access.delegation_limits import limits_text
+from gateway.access.delegate_grants import limits_text
 from gateway.access.door.permit import Permit
 from gateway.access.management_errors import (
     GrantPrincipalUnknown,

@@ -11,7 +11,7 @@ from gateway.access.nouns.cards import VISIBLE_BY
 from gateway.access.nouns.refs import ObjectType, Ref
 from gateway.access.nouns.relations import Can
 from gateway.access.operations.checks import Check, ColumnMask, EngineRestrictions
-from gateway.access.restrictions.policy_verdict import PolicyVerdict
+from gateway.access.restrictions.bound_restrictions import PolicyVerdict
 from gateway.obligations.binding_columns import unambiguous_names
 from gateway.obligations.compilers.trino import mask_sql, row_filter_sql
 from gateway.obligations.kinds import TableRestrictions

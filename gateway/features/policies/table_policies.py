@@ -30,8 +30,8 @@ from gateway.access.operations.data_policy_bodies import (
     TableDataPolicyList,
 )
 from gateway.access.principals import actor_of
+from gateway.access.restrictions.bound_restrictions import PolicyVerdict
 from gateway.access.restrictions.column_restrictions import restriction_under
-from gateway.access.restrictions.policy_verdict import PolicyVerdict
 from gateway.access.results import Restricts
 from gateway.db.engine.database import Connection
 from gateway.db.policies import table_policies

@@ -11,8 +11,7 @@ from datetime import datetime
 from gateway.access.actor import Actor
 from gateway.access.nouns.refs import ObjectType
 from gateway.access.nouns.relations import Can
-from gateway.access.operations.credentials import VendCredentials
-from gateway.access.operations.signing import SignRequest
+from gateway.access.operations.credentials import SignRequest, VendCredentials
 from gateway.access.operations.tables import LoadTable
 from gateway.access.ports import Pin, Question
 from gateway.iceberg.wire import RemoteSignRequest

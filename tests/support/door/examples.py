@@ -41,13 +41,11 @@ from gateway.access.operations import (
     scim,
     search,
     server,
-    signing,
     statistics,
     tables,
     tag_attachments,
     tags,
     task_control,
-    token_exchange,
     users,
     views,
     warehouses,
@@ -218,11 +216,15 @@ def _tables() -> list[Example]:
             "commit", tables.CommitTable(world.TABLE, decode(_body(_COMMIT), CommitTableRequest)), _T, body=_COMMIT
         ),
         Example("drop", tables.DropTable(world.TABLE), _T),
-        Example("sign", signing.SignRequest(world.TABLE, decode(_body(_GET), RemoteSignRequest)), _T, body=_GET),
-        Example("sign a write", signing.SignWrite(world.TABLE, decode(_body(_PUT), RemoteSignRequest)), _T, body=_PUT),
+        Example("sign", credentials.SignRequest(world.TABLE, decode(_body(_GET), RemoteSignRequest)), _T, body=_GET),
+        Example(
+            "sign a write", credentials.SignWrite(world.TABLE, decode(_body(_PUT), RemoteSignRequest)), _T, body=_PUT
+        ),
         Example(
             "sign a creation",
-            signing.SignCreation(world.NAMESPACE, "returns", world.TABLE_ID, decode(_body(_PUT), RemoteSignRequest)),
+            credentials.SignCreation(
+                world.NAMESPACE, "returns", world.TABLE_ID, decode(_body(_PUT), RemoteSignRequest)
+            ),
             {**_N, "table": "returns", "table_id": str(world.TABLE_ID)},
             body=_PUT,
         ),
@@ -368,7 +370,7 @@ def _namespaces() -> list[Example]:
         Example("config", config.GetConfig(world.WAREHOUSE_BY_NAME), query={"warehouse": "lake"}),
         Example(
             "exchange token",
-            token_exchange.ExchangeToken(token_exchange.Subject(user_id="oidc~bob"), proven=True),
+            credentials.ExchangeToken(credentials.Subject(user_id="oidc~bob"), proven=True),
             form={
                 "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
                 "subject_token": "bob",

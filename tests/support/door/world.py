@@ -16,11 +16,9 @@ from uuid import UUID
 import msgspec
 
 from gateway.access.actor import Actor
-from gateway.access.audit.audit_record import AuditRecord
-from gateway.access.audit.issued_credential import IssuedCredential
+from gateway.access.audit.audit_record import AuditRecord, IssuedCredential
 from gateway.access.decisions.policy import PolicyAnswer, PolicyRequest, Reason
-from gateway.access.delegate_grants import DelegateGrant
-from gateway.access.delegation_limits import ActsFor
+from gateway.access.delegate_grants import ActsFor, DelegateGrant
 from gateway.access.dependency_errors import AuditUnavailable
 from gateway.access.door.door import Door
 from gateway.access.door.request_context import RequestContext

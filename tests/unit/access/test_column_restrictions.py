@@ -13,8 +13,7 @@ import pytest
 
 from gateway.access.actor import Actor
 from gateway.access.nouns.relations import Can
-from gateway.access.operations.credentials import VendCredentials
-from gateway.access.operations.signing import SignRequest
+from gateway.access.operations.credentials import SignRequest, VendCredentials
 from gateway.access.operations.tables import DropTable, LoadTable
 from gateway.iceberg.errors import CatalogError, ForbiddenException
 from gateway.obligations.application import restrictions_for_load

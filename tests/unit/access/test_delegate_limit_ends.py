@@ -10,8 +10,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from gateway.access.actor import Actor
-from gateway.access.delegate_grants import DelegateGrant
-from gateway.access.delegation_limits import ActsFor
+from gateway.access.delegate_grants import ActsFor, DelegateGrant
 from gateway.access.nouns.relations import Can
 from gateway.access.operations.credentials import VendCredentials
 from gateway.access.ports import Pin, Question

@@ -16,10 +16,9 @@ from gateway.access.nouns.relations import Can
 from gateway.access.nouns.role import RoleRef
 from gateway.access.nouns.server import ServerActionForbidden
 from gateway.access.operation import OPERATIONS
-from gateway.access.operations.credentials import VendCredentials
+from gateway.access.operations.credentials import ExchangeToken, Subject, VendCredentials
 from gateway.access.operations.server import GetServerInfo
 from gateway.access.operations.tables import DropTable, LoadTable
-from gateway.access.operations.token_exchange import ExchangeToken, Subject
 from gateway.access.operations.users import WhoAmI
 from gateway.access.ports import Pin, Question
 from gateway.iceberg.errors import NoSuchTableException, TableActionForbidden

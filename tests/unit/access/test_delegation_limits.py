@@ -16,8 +16,15 @@ from msgspec import UNSET
 
 from gateway.access.actor import Actor
 from gateway.access.decisions.delegation import delegation_refusals, limits_end
-from gateway.access.delegate_grants import DelegateGrant, delegate_grants, in_networks
-from gateway.access.delegation_limits import DEFAULT_LIMITS, ActsFor, limits_of, limits_text
+from gateway.access.delegate_grants import (
+    DEFAULT_LIMITS,
+    ActsFor,
+    DelegateGrant,
+    delegate_grants,
+    in_networks,
+    limits_of,
+    limits_text,
+)
 from gateway.access.door.request_context import RequestContext
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.nouns.relations import Can

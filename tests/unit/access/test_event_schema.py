@@ -12,7 +12,7 @@ from uuid import UUID
 import jsonschema_rs
 import pytest
 
-from gateway.access.audit.issued_credential import IssuedCredential
+from gateway.access.audit.audit_record import IssuedCredential
 from gateway.access.events.event_building import POLICY_LOST, event_of_issued, events_of
 from gateway.access.events.event_schema import SCHEMA_FILE, declared_types, schema
 from gateway.access.events.unrequested_events import (

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from gateway.access.actor import Actor
 from gateway.access.nouns.authz_errors import ShareExceeded
+from gateway.access.shares.fair_slots import TokenBuckets
 from gateway.access.shares.shares import Lane, ShareLimits, Shares, principal_key
-from gateway.access.shares.token_buckets import TokenBuckets
 from tests.support.door.shares import LIMITS, Clock, Observer
 
 ALICE, BOB, TRINO = Actor.user("oidc~alice"), Actor.user("oidc~bob"), Actor.user("oidc~trino")

@@ -14,8 +14,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from gateway.access.audit.audit_record import AuditedActor, AuditRecord
-from gateway.access.audit.issued_credential import IssuedCredential
+from gateway.access.audit.audit_record import AuditedActor, AuditRecord, IssuedCredential
 from gateway.access.dependency_errors import AuditShareFull, AuditUnavailable
 from gateway.audit.sink import BufferedAudit
 from tests.support.door.world import NOW

@@ -10,8 +10,7 @@ import pytest
 
 from gateway.access.nouns.resolved import Excerpt
 from gateway.access.restrictions import bound_restrictions
-from gateway.access.restrictions.bound_restrictions import BoundRestrictions
-from gateway.access.restrictions.policy_verdict import PolicyVerdict
+from gateway.access.restrictions.bound_restrictions import BoundRestrictions, PolicyVerdict
 from gateway.obligations.binding import restrictions_of
 from gateway.obligations.data_policies import (
     Attribute,

@@ -11,7 +11,7 @@ import pytest
 from gateway.access.actor import Actor
 from gateway.access.nouns.relations import Can
 from gateway.access.operations.checks import BatchCheck, BatchCheckAnswer, Check, CheckPermission
-from gateway.access.restrictions.policy_verdict import PolicyVerdict
+from gateway.access.restrictions.bound_restrictions import PolicyVerdict
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.features.grants.checks import Checks
 from gateway.features.grants.partial_checks import restricted_answer

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from gateway.access.restrictions.policy_verdict import PolicyVerdict
+from gateway.access.restrictions.bound_restrictions import PolicyVerdict
 from gateway.features.policies.table_policies import _answer
 
 ID, TABLE, TAG = (UUID(int=number) for number in (1, 2, 3))

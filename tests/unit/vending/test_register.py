@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 import msgspec
 
 from gateway.access.actor import Actor
-from gateway.access.audit.issued_credential import IssuedCredential
+from gateway.access.audit.audit_record import IssuedCredential
 from gateway.scope.credential import AccessLevel
 from gateway.storage.s3.credential import S3TemporaryCredential
 from gateway.vending.register import register_entry
