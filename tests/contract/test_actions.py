@@ -62,7 +62,7 @@ def test_invisible_objects_have_no_actions(world: World, things: dict[str, str],
     absent = world.carol.get(f"{path.removesuffix(id)}{other}/actions")
     assert error_triple(hidden)[:2] == error_triple(absent)[:2] == (404, ABSENT[kind])
     assert error_triple(hidden)[2].replace(id, other) == error_triple(absent)[2]
-    assert world.admin.get(f"{path.removesuffix(id)}not-an-id/actions").status_code in (400, 404)
+    assert world.admin.get(f"{path.removesuffix(id)}not-an-id/actions").status_code == 400
 
 
 def test_actions_equal_the_allowed_checks(world: World, ns: str) -> None:
@@ -178,7 +178,7 @@ def test_members_are_hidden_from_callers_without_the_right_to_read_them(world: W
         hidden = world.carol.get(f"{ROLE}/{role['id']}/{way}/transitive")
         assert error_triple(hidden)[:2] == (404, "RoleIdNotFound")
     assert add(world, role, "user", world.carol.id).status_code == 204
-    assert world.carol.get(f"{ROLE}/{role['id']}/members/transitive").status_code in (403, 404)
+    assert world.carol.get(f"{ROLE}/{role['id']}/members/transitive").status_code == 404
     assert error_triple(world.alice.get(f"{BASE}/user/{world.carol.id}/roles/transitive"))[0] == 403
     ghost = world.admin.get(f"{BASE}/user/oidc~{unique('ghost')}/roles/transitive")
     assert error_triple(ghost)[:2] == (404, "UserNotFound")

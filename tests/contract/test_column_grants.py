@@ -52,7 +52,7 @@ def test_column_grant_is_made_by_name_and_listed_with_its_field_id(world: World,
     assert world.admin.post(path, {"writes": [entry]}).status_code == 204
     assert world.admin.get(path).json()["assignments"] == [entry]
     again = world.admin.post(path, {"writes": [entry]})
-    assert error_triple(again)[:2] == (409, "TupleAlreadyExistsError") or again.status_code == 409, again.text
+    assert error_triple(again)[:2] == (409, "TupleAlreadyExistsError")
     assert world.admin.post(path, {"deletes": [entry]}).status_code == 204
     assert world.admin.get(path).json()["assignments"] == []
     assert world.admin.post(path, {"deletes": [entry]}).status_code == 404
@@ -134,7 +134,7 @@ def test_column_grant_on_a_missing_table_or_privilege_is_refused(world: World, t
         "InvalidGrantPrivilege",
     )
     unknown = {"writes": [{"type": "select", "user": "oidc~nobody-knows"}]}
-    assert world.admin.post(assignments_path(world, table, "name"), unknown).status_code in (400, 404)
+    assert world.admin.post(assignments_path(world, table, "name"), unknown).status_code == 404
 
 
 def test_pass_grants_includes_column_grants(world: World, table: Table) -> None:
@@ -285,9 +285,9 @@ def test_deleted_user_keeps_no_column_grant(world: World, table: Table) -> None:
     created = world.admin.post(
         "/management/v1/user", {"id": made.id, "name": "Gone", "email": "gone@example.com", "user-type": "human"}
     )
-    assert created.status_code in (200, 201), created.text
+    assert created.status_code == 201, created.text
     assert give(world, table, "name", made).status_code == 204
-    assert world.admin.delete(f"/management/v1/user/{made.id}").status_code in (200, 204)
+    assert world.admin.delete(f"/management/v1/user/{made.id}").status_code == 204
     assert world.admin.get(grants_path(world, table)).json()["grants"] == []
     world.delivered()
     assert not world.tuples(f"column:{table.uuid}.2")

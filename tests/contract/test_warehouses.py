@@ -274,7 +274,7 @@ def test_the_format_version_policy_holds_for_creation_registration_and_upgrade(w
     first = next(name for name in listed if not old.endswith(f"/{name}"))
     assert new["format-version"] == 1
     assert error_triple(world.commit(world.admin, f"{tables}/{first}", upgrade))[:2] == (400, "FormatVersionNotAllowed")
-    assert world.admin.post(f"{tables.rsplit('/', 1)[0]}/unregister", {}).status_code in (404, 405)
+    assert world.admin.post(f"{tables.rsplit('/', 1)[0]}/unregister", {}).status_code == 404
     assert world.admin.delete(f"{old}?purgeRequested=false").status_code == 204
     again = world.admin.post(f"{tables.rsplit('/', 1)[0]}/register", {"name": unique("t"), "metadata-location": file})
     assert error_triple(again)[:2] == (400, "FormatVersionNotAllowed")

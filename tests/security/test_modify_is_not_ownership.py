@@ -100,7 +100,7 @@ def in_an_hour() -> datetime:
 def stays(target: Target, own: str) -> None:
     """Assert that the object was not moved and that the attacker's namespace holds nothing."""
     world = target.world
-    assert world.admin.head(target.path()).status_code in (200, 204)
+    assert world.admin.head(target.path()).status_code == 204
     assert world.admin.head(target.path(own)).status_code == 404
     [row] = world.sql("select namespace_id::text as at from tables where id = $1::text::uuid", target.id)
     assert row["at"] == world.namespace_id(target.namespace)
@@ -142,7 +142,7 @@ def test_modify_does_not_move_an_object_into_the_callers_namespace(world: World,
     # `modify` still permits renames in the namespace, also when the request spells the namespace otherwise.
     name = unique("within")
     assert thing.rename(person, thing.namespace.upper(), name).status_code == 204
-    assert person.head(thing.path(name=name)).status_code in (200, 204)
+    assert person.head(thing.path(name=name)).status_code == 204
 
 
 @KINDS
@@ -164,7 +164,7 @@ def test_owner_moves_an_object_and_keeps_ownership(world: World, kind: str) -> N
     thing, (person, own) = target(world, kind), attacker(world)
     world.grant("ownership", person, kind, thing.id)
     assert thing.rename(person, own).status_code == 204
-    assert person.head(thing.path(own)).status_code in (200, 204)
+    assert person.head(thing.path(own)).status_code == 204
 
 
 @pytest.mark.threat("LG-DEC-28")
@@ -321,7 +321,7 @@ def test_owner_cannot_leave_managed_access_by_reregistration(world: World, how: 
     assert gone.status_code in (200, 204), gone.text
     no_key_is_valid(world, thing)
     refused = register(world, person, own, thing)
-    assert refused.status_code in (400, 403), sorted(refused.json())
+    assert refused.status_code == 403, sorted(refused.json())
 
 
 def test_temporary_member_cannot_register_objects_of_the_role(world: World) -> None:
@@ -351,7 +351,7 @@ def test_undropped_object_keeps_its_owner(world: World, kind: str) -> None:
         body = {"name": unique("taken"), "metadata-location": thing.metadata_location}
         if kind != "generic-table":
             endpoint = "register" if kind == "table" else "register-view"
-            assert person.post(f"{soft.root}/namespaces/{own}/{endpoint}", body).status_code in (400, 403, 409)
+            assert person.post(f"{soft.root}/namespaces/{own}/{endpoint}", body).status_code == 403
         done = undrop(person, soft, (kind, thing.id))
         assert done.status_code == 204, done.text
         stays(thing, own)

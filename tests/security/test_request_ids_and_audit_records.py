@@ -72,7 +72,7 @@ def test_a_nul_in_path_or_query_is_a_bad_request(world: World, path: str) -> Non
 )
 def test_a_nul_anywhere_in_a_body_is_a_bad_request(world: World, path: str, body: dict[str, Any]) -> None:
     answer = world.admin.send("POST", path.format(root=world.root), content=json.dumps(body), headers=JSON)
-    assert answer.status_code in (400, 404, 405), answer.text
+    assert answer.status_code == 400, answer.text
     if answer.status_code != 400:
         pytest.fail(f"{path} is not served, so the case proves nothing")
 
