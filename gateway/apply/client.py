@@ -43,7 +43,7 @@ _NOTES = {
 
 
 def notes_of(headers: Mapping[str, str]) -> list[str]:
-    """Return what the headers of a response state about the caller, as texts."""
+    """Return the notes about the caller in the headers of a response."""
     return [text for (name, value), text in _NOTES.items() if headers.get(name) == value]
 
 

@@ -134,7 +134,7 @@ class Executor:
                 )
 
     def notes(self) -> tuple[str, ...]:
-        """Return what the responses since the last call stated about the caller."""
+        """Return the notes about the caller in the responses since the last call."""
         found = tuple(self._session.api.notes)
         self._session.api.notes.clear()
         return found

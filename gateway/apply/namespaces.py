@@ -88,7 +88,7 @@ class Tabulars(Noun):
                 yield Address(self.kind, entry["name"], on), id, {"protected": protected}
 
     def exported(self, state: State, on: Address) -> dict[str, Any]:
-        """Return those that have something to state."""
+        """Return the entries that have more than a name."""
         entries = [self.entry(state, each) for each in state.children(self.kind, on)]
         found = [each for each in entries if any(value for key, value in each.items() if key != "name")]
         return {self.member: found} if found else {}

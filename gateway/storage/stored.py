@@ -80,7 +80,7 @@ class StoredProfile(
         return location
 
     def moved(self, new: StorageProfile) -> list[str]:
-        """Return those fields of the place that differ in `new`, by their names in JSON."""
+        """Return the location fields that differ in `new`, by their names in JSON."""
         if not isinstance(new, type(self)):
             return ["type"]
         return [name.replace("_", "-") for name in self.place if getattr(self, name) != getattr(new, name)]

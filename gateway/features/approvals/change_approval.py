@@ -127,7 +127,7 @@ class ChangeApproval(UseCases):
         if panel is None:
             return UNCONDITIONAL
         asked = [each for each in proposals if panel.concerns(each.change.kind, each.change.object_type)]
-        # Not strict: after a rejection, the others are not asked about.
+        # Not strict: after a rejection, the others are not verified.
         judged = list(zip(asked, await panel.verify_all([each.change for each in asked]), strict=False))
         _refuse_rejected(permit, judged)
         opened = [

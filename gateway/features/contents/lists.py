@@ -93,7 +93,7 @@ class Lists(UseCases):
     async def _all_names(
         self, permit: Permit[ListTables] | Permit[ListViews], type: ObjectType, namespace: ResolvedNamespace
     ) -> Sequence[str] | None:
-        """Return all names for a caller that sees everything and asks for names alone; None if rows are needed."""
+        """Return all names for a caller that sees everything and requests names alone; None if rows are needed."""
         operation = permit.operation
         paged = operation.page_size is not None or operation.page_token
         if paged or operation.return_uuids or operation.return_protection_status:

@@ -181,7 +181,7 @@ class DataPolicyPreviews(UseCases):
     """Preview the effect of data policies and column grants."""
 
     async def preview(self, permit: Permit[PreviewDataPolicies]) -> DataPolicyPreview:
-        """Return what the principal would get. Raises PreviewForbidden for expressions that the caller may not see."""
+        """Return the restrictions that the principal would get. Raises PreviewForbidden for hidden expressions."""
         operation, checks = permit.operation, self._door.hypothetical_checks
         actor = permit.actor if operation.principal is None else actor_of(operation.principal)
         table = permit.table(operation.on)

@@ -90,7 +90,7 @@ def open_client(options: ClientOptions) -> StorageClient:
 OwnToken = Callable[[GcsCredential], Awaitable[GcsToken]]
 
 ENDPOINT: Final = "https://storage.googleapis.com"
-#: The library needs a token for its requests, and would otherwise ask the metadata service of the machine for one.
+#: The library needs a token for its requests, and would otherwise request one from the metadata service of the machine.
 NO_TOKEN: Final = "none"  # noqa: S105 - a text that says that there is no token
 # For refused listings the library has no exception type, only this text.
 _REFUSED: Final = re.compile(

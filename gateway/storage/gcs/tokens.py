@@ -103,7 +103,7 @@ class GcsTokens:
             self._on_latency(time.monotonic() - started, outcome)
 
     async def exchanged(self, token: GcsToken, boundary: str) -> GcsToken | None:
-        """Return what the exchange of a downscoped token for one with another boundary gives; None if it is refused."""
+        """Exchange a downscoped token for one with another boundary; None if the exchange is refused."""
         try:
             return await self._in_thread(self._exchange, token, boundary)
         except ShortTermCredentialError as error:

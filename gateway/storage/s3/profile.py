@@ -212,7 +212,7 @@ class S3Profile(StoredProfile, frozen=True, kw_only=True, tag="s3"):
                 check_endpoint(url, field, rules.endpoints)
 
     def moved(self, new: StorageProfile) -> list[str]:
-        """Return those of bucket, key prefix and region that differ in `new`."""
+        """Return which of bucket, key prefix and region differ in `new`."""
         fields = super().moved(new)
         # With a custom endpoint, the region is only part of the signature.
         if isinstance(new, S3Profile) and new.endpoint is None and new.region != self.region:
