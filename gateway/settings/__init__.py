@@ -31,7 +31,6 @@ from gateway.settings.env import Secret as Secret
 from gateway.settings.env import SettingsError as SettingsError
 from gateway.settings.events import Events
 from gateway.settings.identity import KubernetesCluster
-from gateway.settings.memory import Memory
 from gateway.settings.process_environment import cache_directory as cache_directory
 from gateway.settings.process_environment import certificate_sources as certificate_sources
 from gateway.settings.process_environment import export_metrics_directory as export_metrics_directory
@@ -50,6 +49,7 @@ from gateway.settings.sections import (
     Embedded,
     Idempotency,
     Limits,
+    Memory,
     Metrics,
     Opa,
     OpenFga,
