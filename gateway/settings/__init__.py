@@ -22,7 +22,6 @@ from msgspec import Meta
 
 from gateway.settings.audit import Audit
 from gateway.settings.bound_tokens import BoundTokens
-from gateway.settings.change_tickets import ChangeTickets
 from gateway.settings.engine_probes import EngineProbes
 from gateway.settings.engines import REMOVED, ReferencedBy, TrustedEngine, Ui, owners_of_several_providers
 from gateway.settings.env import PREFIX as PREFIX
@@ -44,6 +43,7 @@ from gateway.settings.process_environment import tool_environment as tool_enviro
 from gateway.settings.process_environment import variable as variable
 from gateway.settings.secret_files import with_files
 from gateway.settings.sections import (
+    ChangeTickets,
     Count,
     Drift,
     Embedded,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import typing
+from datetime import timedelta
 from typing import Annotated
 
 import msgspec
@@ -206,3 +207,32 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     """Size in bytes from which freed memory blocks are returned to the system at once, with the GNU C library. 0: the
     library adapts this size, and keeps large blocks after large requests.
     """
+
+
+class ChangeTickets(msgspec.Struct, frozen=True, kw_only=True):
+    """Tickets of changes that a verifier of this catalog wants to have approved."""
+
+    lifetime: Annotated[float, Meta(ge=1, le=31536000, extra=SECONDS)] = 604_800.0
+    """Time in seconds for which a ticket waits for a decision. An approval or a rejection holds for the same time.
+    After it, the statement gets a new ticket.
+    """
+
+
+class Canary(msgspec.Struct, frozen=True, kw_only=True):
+    """The canary: attempts on the live stores to leave the scope of vended credentials."""
+
+    interval: SecondsOrZero = 86_400.0
+    """Time in seconds between two runs of the canary on the store of a warehouse. 0: no periodic runs.
+    `SKIP_STORAGE_VALIDATION` turns them off too.
+    """
+    retry: PositiveSeconds = 900.0
+    """Time in seconds after an inconclusive run until the next one, for example if the store did not answer."""
+    enforce: typing.Literal["off", "escaped", "unproven"] = "off"
+    """Warehouses for which no credentials are vended. `off`: none; a store that lets a credential escape is only
+    reported. `escaped`: those whose store let one escape. `unproven`: all without a proof for their current storage
+    profile. A new warehouse always needs the proof, unless `SKIP_STORAGE_VALIDATION` is set.
+    """
+
+    def keep(self) -> timedelta:
+        """Return the time for which a proof counts although later runs are inconclusive: three intervals."""
+        return timedelta(seconds=3 * self.interval)

@@ -9,8 +9,8 @@ from msgspec import Meta
 
 from gateway.scope.endpoint import parse_networks
 from gateway.scope.profile import StorageRules, parse_directories, parse_roots
-from gateway.settings.canary import Canary
 from gateway.settings.env import PREFIX, SettingsError
+from gateway.settings.sections import Canary
 from gateway.settings.storage import Storage
 from gateway.settings.system_identities import SystemIdentities
 from gateway.settings.vault import Kv2
