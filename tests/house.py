@@ -48,7 +48,6 @@ SMALL: Mapping[str, str] = {
     "gateway/offloading.py": "the only place that moves work to a thread",
     "gateway/db/tables/former_names.py": "statements of one table",
     "gateway/db/engine/object_locations.py": "statements that several lists share",
-    "gateway/db/pools/rows.py": "types of rows that several statements share",
     "gateway/access/results.py": "use cases and the answers of routes share it",
     "gateway/obligations/guardrails.py": "generated from all kinds, which import the policies of guardrails",
     "lakegate/local/pg_ready.py": "a program of its own, run by a child process",

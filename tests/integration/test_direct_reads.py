@@ -63,7 +63,7 @@ async def _pool(url: str, **changed: Any) -> AsyncIterator[DriverPool]:
             await pool.close()
 
 
-def _sleep(seconds: float) -> DirectRead:
+def _sleep(seconds: float) -> DirectRead[Any]:
     return DirectRead(select(func.pg_backend_pid().label("pid"), func.pg_sleep(seconds).label("slept")))
 
 

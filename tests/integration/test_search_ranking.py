@@ -19,9 +19,8 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
 from gateway.access.door.list_visibility import Holders
-from gateway.db.pools.rows import AnyRow
 from gateway.db.tables import search
-from gateway.db.tables.search import Within
+from gateway.db.tables.search import FoundRow, Within
 from gateway.iceberg.identifiers import fold
 from tests.support.rows.parts import Rows
 
@@ -107,7 +106,7 @@ class Filled:
 
     async def found(
         self, asked: str, within: Within | None = None, limit: int = 10, offset: int = 0
-    ) -> Sequence[AnyRow]:
+    ) -> Sequence[FoundRow]:
         """Return the result of a search."""
         return await search.tabulars(
             self.connection,

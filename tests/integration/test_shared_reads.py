@@ -68,7 +68,7 @@ async def _sent() -> AsyncIterator[list[list[Mapping[str, Any]]]]:
     batches: list[list[Mapping[str, Any]]] = []
     each = DirectRead.each
 
-    async def collected(read: DirectRead, pool: DriverPool, members: Sequence[Mapping[str, Any]]) -> list[Any]:
+    async def collected(read: DirectRead[Any], pool: DriverPool, members: Sequence[Mapping[str, Any]]) -> list[Any]:
         batches.append(list(members))
         return await each(read, pool, members)
 
@@ -76,7 +76,7 @@ async def _sent() -> AsyncIterator[list[list[Mapping[str, Any]]]]:
         yield batches
 
 
-def _sleeper() -> DirectRead:
+def _sleeper() -> DirectRead[Any]:
     """Return a read that sleeps for the parameter `seconds`."""
     return DirectRead(
         select(

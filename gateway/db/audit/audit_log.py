@@ -52,7 +52,7 @@ async def insert(connection: AsyncConnection, records: Sequence[AuditRecord]) ->
 
 def batch(
     records: Sequence[AuditRecord], issued: Sequence[IssuedCredential], outbox: EventOutbox | None = None
-) -> tuple[DirectRead, Mapping[str, Any]]:
+) -> tuple[DirectRead[Any], Mapping[str, Any]]:
     """Return the statement, and its parameters, that writes records, register entries and the events of credentials in
     one transaction.
 

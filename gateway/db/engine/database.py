@@ -23,7 +23,7 @@ from gateway.db.engine.decision_revalidation import REVISIONS, revalidate_and_re
 from gateway.db.engine.event_outbox import EventOutbox, announce
 from gateway.db.pools.compiled_reads import DirectRead
 from gateway.db.pools.driver_pool import DriverPool, connect_like
-from gateway.db.pools.rows import AnyRow
+from gateway.db.pools.rows import AnyRow, RowType
 from gateway.db.pools.shared_reads import SharedReads
 from gateway.db.pools.statement_hooks import named, summary_of
 from gateway.spans import span, spanned
@@ -132,13 +132,13 @@ class Database:
         async with self.read() as connection:
             yield connection
 
-    async def read_one(self, read: DirectRead, parameters: Mapping[str, Any]) -> AnyRow:
+    async def read_one(self, read: DirectRead[RowType], parameters: Mapping[str, Any]) -> RowType:
         """Return the row of a read that always has exactly one. Raises DatabaseUnavailable."""
         (row,) = await self.read_all(read, parameters)
         return row
 
     @spanned("postgresql.statement", lambda _self, read, *_: named(summary_of(read)))
-    def read_all(self, read: DirectRead, parameters: Mapping[str, Any]) -> Awaitable[Sequence[AnyRow]]:
+    def read_all(self, read: DirectRead[RowType], parameters: Mapping[str, Any]) -> Awaitable[Sequence[RowType]]:
         """Return the rows of a read of one statement.
 
         A restart of the database breaks all open connections. The read is then repeated once, on a new connection.
@@ -148,7 +148,9 @@ class Database:
             return self._read_by_sqlalchemy(read, parameters)
         return read.all(self._direct, parameters)
 
-    def read_shared(self, read: DirectRead, parameters: Mapping[str, Any], principal: str) -> Awaitable[AnyRow]:
+    def read_shared(
+        self, read: DirectRead[RowType], parameters: Mapping[str, Any], principal: str
+    ) -> Awaitable[RowType]:
         """Return the row of a read that always has exactly one, maybe by a statement that concurrent requests share
         (`SharedReads`). `principal` is the caller. Awaiting it raises DatabaseUnavailable.
         """
@@ -156,7 +158,7 @@ class Database:
             return self.read_one(read, parameters)
         return self._shared.one(read, parameters, principal)
 
-    async def _read_by_sqlalchemy(self, read: DirectRead, parameters: Mapping[str, Any]) -> Sequence[AnyRow]:
+    async def _read_by_sqlalchemy(self, read: DirectRead[RowType], parameters: Mapping[str, Any]) -> Sequence[RowType]:
         """Return the rows, read on a connection of SQLAlchemy's pool.
 
         The first broken connection makes the engine discard the others, so only the next try gets a new one.
@@ -166,14 +168,16 @@ class Database:
                 try:
                     async with self._autocommit.connect() as connection:
                         result = await connection.execute(read.statement, dict(parameters))
-                        rows: Sequence[AnyRow] = result.all() if result.returns_rows else ()
-                        return rows
+                        rows: Sequence[Any] = result.all() if result.returns_rows else ()
+                        return rows if read.kind is None else [read.kind._make(row) for row in rows]
                 except DBAPIError as error:
                     if not tries_left or not _is_connection_loss(error):
                         raise
         raise AssertionError("unreachable: the last try returns or raises")
 
-    async def execute_repeatable(self, statement: DirectRead, parameters: Mapping[str, Any]) -> Sequence[AnyRow]:
+    async def execute_repeatable(
+        self, statement: DirectRead[RowType], parameters: Mapping[str, Any]
+    ) -> Sequence[RowType]:
         """Execute and commit one statement that has the same effect when it is repeated, and return its rows.
 
         It is repeated once if its connection is lost, even if the first attempt was committed. Raises
@@ -189,7 +193,7 @@ class Database:
 
         return await revalidate_by(read, permit)
 
-    async def prepare(self, reads: Iterable[tuple[DirectRead, Mapping[str, Any]]]) -> None:
+    async def prepare(self, reads: Iterable[tuple[DirectRead[Any], Mapping[str, Any]]]) -> None:
         """Open a connection for reads of one statement, and execute these on it with the given parameters.
 
         The server then has them prepared and has read its catalog, so that the first request does not wait for that.

@@ -9,7 +9,7 @@ confirms it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import text
@@ -18,7 +18,36 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.access.door.list_visibility import TRAVERSE, Holders, Reach
 from gateway.access.nouns.privileges import TRAVERSE_REASONS
 from gateway.access.tuples import READ_COLUMNS
-from gateway.db.pools.rows import AnyRow
+from gateway.db.pools.rows import fetch_all
+
+
+class TabularCandidate(NamedTuple):
+    """A table or view that a grant of `by` may make visible."""
+
+    id: UUID
+    name: str
+    name_key: str
+    protected: bool
+    by: str
+
+
+class NamespaceCandidate(NamedTuple):
+    """A namespace that a grant of `by` may make visible."""
+
+    id: UUID
+    levels: Sequence[str]
+    path_key: str
+    protected: bool
+    by: str
+
+
+class ProjectCandidate(NamedTuple):
+    """A project. `by` is None if only rights from above may show it."""
+
+    id: str
+    name: str
+    by: str | None
+
 
 #: The live grants of a caller, for a statement that appends conditions with `and`. Materialize it, so that an id is
 #: cast to UUID only where it is one. A grant on a column appears as `read_columns` on its table.
@@ -154,11 +183,11 @@ async def tabulars(
     kind: str,
     after: tuple[str, UUID] | None,
     limit: int,
-) -> Sequence[AnyRow]:
-    """Return tables or views (id, name, name_key, protected, by) of a namespace, ordered by folded name."""
+) -> Sequence[TabularCandidate]:
+    """Return tables or views of a namespace, ordered by folded name."""
     own = {key: value for key, value in _parameters(holders, reach).items() if key != "below"}
     values = {**own, **_page(after, limit), "namespace_id": namespace_id, "kind": kind}
-    return (await connection.execute(_TABULARS, values)).all()
+    return await fetch_all(connection, TabularCandidate, _TABULARS, values)
 
 
 async def children(
@@ -170,14 +199,16 @@ async def children(
     parent: tuple[UUID, int] | None,
     after: tuple[str, UUID] | None,
     limit: int,
-) -> Sequence[AnyRow]:
-    """Return direct children (id, levels, path_key, protected, by) of a namespace or warehouse, ordered by folded name.
+) -> Sequence[NamespaceCandidate]:
+    """Return direct children of a namespace or warehouse, ordered by folded name.
 
     `parent` is the namespace and its depth (1 at the top), None for the warehouse.
     """
     above, depth = parent or (None, 0)
     values = {**_parameters(holders, reach), **_page(after, limit), "warehouse_id": warehouse_id}
-    return (await connection.execute(_CHILDREN, {**values, "parent_id": above, "depth": depth + 1})).all()
+    return await fetch_all(
+        connection, NamespaceCandidate, _CHILDREN, {**values, "parent_id": above, "depth": depth + 1}
+    )
 
 
 async def warehouses(
@@ -190,7 +221,7 @@ async def warehouses(
     return {row.id: row.by for row in await connection.execute(_WAREHOUSES, values)}
 
 
-async def projects(connection: AsyncConnection, holders: Holders, reach: Reach) -> Sequence[AnyRow]:
-    """Return projects (id, name, by), ordered by name; `by` as for warehouses."""
+async def projects(connection: AsyncConnection, holders: Holders, reach: Reach) -> Sequence[ProjectCandidate]:
+    """Return projects, ordered by name."""
     values = {**_parameters(holders, reach), "above": list(reach.above)}
-    return (await connection.execute(_PROJECTS, values)).all()
+    return await fetch_all(connection, ProjectCandidate, _PROJECTS, values)

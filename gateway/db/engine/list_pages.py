@@ -3,39 +3,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import Integer, Select, bindparam, func, literal_column, select, tuple_
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from gateway.db.pools.compiled_reads import DirectRead
+from gateway.db.pools.rows import columns_for
 from gateway.db.schema.tables import LIVE, namespaces, tables
+
+
+class ListedTabular(NamedTuple):
+    """A table or view of a list. `name_key` is its place."""
+
+    id: UUID
+    name: str
+    name_key: str
+    protected: bool
+
+
+class ListedNamespace(NamedTuple):
+    """A namespace of a list. `path_key` is its place."""
+
+    id: UUID
+    levels: Sequence[str]
+    path_key: str
+    protected: bool
+
+
+class Names(NamedTuple):
+    """The names of tables or views, in one row."""
+
+    names: Sequence[str]
 
 
 def _in_namespace() -> Select[Any]:
     return (
-        select(tables.c.id, tables.c.name, tables.c.name_key, tables.c.protected)
+        select(*columns_for(ListedTabular, tables))
         .where(tables.c.namespace_id == bindparam("namespace_id"), tables.c.kind == bindparam("kind"), LIVE)
         .order_by(tables.c.name_key, tables.c.id)
         .limit(bindparam("limit", type_=Integer))
     )
 
 
-_FIRST = DirectRead(_in_namespace())
+_FIRST = DirectRead(_in_namespace(), ListedTabular)
 _NEXT = DirectRead(
     _in_namespace().where(
         tuple_(tables.c.name_key, tables.c.id)
         > tuple_(bindparam("after_key", type_=tables.c.name_key.type), bindparam("after_id", type_=tables.c.id.type))
-    )
+    ),
+    ListedTabular,
 )
 
 
 def in_namespace(
     *, namespace_id: UUID, kind: str, after: tuple[str, UUID] | None, limit: int
-) -> tuple[DirectRead, Mapping[str, Any]]:
-    """Return the read of tables or views (id, name, name_key, protected), ordered by folded name, and its parameters.
+) -> tuple[DirectRead[ListedTabular], Mapping[str, Any]]:
+    """Return the read of tables or views, ordered by folded name, and its parameters.
 
     `after` is the folded name and id of the last row of the page before.
     """
@@ -52,18 +78,18 @@ def _names() -> Select[Any]:
 
 
 #: As one value, 1,000 names take the gateway a third of the CPU time of 1,000 rows.
-_NAMES = DirectRead(_names())
+_NAMES = DirectRead(_names(), Names)
 
 
-def names_in_namespace(*, namespace_id: UUID, kind: str, limit: int) -> tuple[DirectRead, Mapping[str, Any]]:
+def names_in_namespace(*, namespace_id: UUID, kind: str, limit: int) -> tuple[DirectRead[Names], Mapping[str, Any]]:
     """Return the read of the first names of `in_namespace`, in the same order, as one row with the array `names`."""
     return _NAMES, {"namespace_id": namespace_id, "kind": kind, "limit": limit}
 
 
-def _children(*, at_top: bool, first: bool) -> DirectRead:
+def _children(*, at_top: bool, first: bool) -> DirectRead[ListedNamespace]:
     parent = namespaces.c.parent_id
     statement = (
-        select(namespaces.c.id, namespaces.c.levels, namespaces.c.path_key, namespaces.c.protected)
+        select(*columns_for(ListedNamespace, namespaces))
         .where(
             namespaces.c.warehouse_id == bindparam("warehouse_id"),
             parent.is_(None) if at_top else parent == bindparam("parent_id"),
@@ -77,7 +103,7 @@ def _children(*, at_top: bool, first: bool) -> DirectRead:
             bindparam("after_id", type_=namespaces.c.id.type),
         )
         statement = statement.where(tuple_(namespaces.c.path_key, namespaces.c.id) > tuple_(*after))
-    return DirectRead(statement)
+    return DirectRead(statement, ListedNamespace)
 
 
 #: By (True for the top level of a warehouse, True for the first page).
@@ -88,8 +114,8 @@ _CHILDREN = {
 
 def children(
     *, warehouse_id: UUID, parent_id: UUID | None, after: tuple[str, UUID] | None, limit: int
-) -> tuple[DirectRead, Mapping[str, Any]]:
-    """Return the read of direct children (id, levels, path_key, protected), ordered by folded name, and its parameters.
+) -> tuple[DirectRead[ListedNamespace], Mapping[str, Any]]:
+    """Return the read of direct children, ordered by folded name, and its parameters.
 
     `after` is the folded path and id of the last row of the page before.
     """

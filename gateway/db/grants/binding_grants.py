@@ -5,17 +5,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from sqlalchemy import select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.nouns.privileges import BINDING
-from gateway.db.pools.rows import AnyRow
+from gateway.db.pools.rows import fetch_all
 from gateway.db.schema.changes import model_switches, relationship_models
 
 #: The version of the relationship model since which owners and grant managers cannot give these privileges.
 _SINCE: Final = (1, 10)
+
+
+class BindingGrant(NamedTuple):
+    """A grant, with the project and the name of its warehouse, and the present time."""
+
+    privilege: str
+    principal_type: str
+    principal_id: str
+    object_type: str
+    object_id: str
+    granted_by: str
+    granted_at: datetime
+    project_id: str
+    warehouse_name: str
+    now: datetime
+
 
 _GRANTS: Final = text(
     """
@@ -35,9 +51,9 @@ _GRANTS: Final = text(
 )
 
 
-async def binding_grants(connection: AsyncConnection) -> Sequence[AnyRow]:
-    """Return the live grants of these privileges on warehouses and below, by project and grantor. `now` is the time."""
-    return (await connection.execute(_GRANTS, {"privileges": [each.value for each in BINDING]})).all()
+async def binding_grants(connection: AsyncConnection) -> Sequence[BindingGrant]:
+    """Return the live grants of these privileges on warehouses and below, by project and grantor."""
+    return await fetch_all(connection, BindingGrant, _GRANTS, {"privileges": [each.value for each in BINDING]})
 
 
 async def warned_until(connection: AsyncConnection, days: float) -> datetime | None:

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from sqlalchemy import text
@@ -14,7 +16,35 @@ from gateway.access.door.list_visibility import Holders
 from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.tuples import PrincipalType
-from gateway.db.pools.rows import AnyRow
+from gateway.db.pools.rows import fetch_all
+
+
+class DelegateRow(NamedTuple):
+    """A grant of `delegate`, with the project of its object."""
+
+    object_type: str
+    object_id: str
+    principal_type: str
+    expires_at: datetime | None
+    acts_for: str | None
+    project_id: str
+
+
+class NamedDelegateRow(NamedTuple):
+    """A grant of `delegate`, with the project of its object, and the names of object and holder."""
+
+    id: UUID
+    object_type: str
+    object_id: str
+    principal_type: str
+    principal_id: str
+    granted_at: datetime
+    expires_at: datetime | None
+    acts_for: str | None
+    project_id: str
+    object_name: str
+    holder_name: str | None
+
 
 _PLACES = text(
     """
@@ -29,13 +59,10 @@ _PLACES = text(
 )
 
 
-async def grants_of_engine(connection: AsyncConnection, engine: Holders, *, limit: int) -> Sequence[AnyRow]:
-    """Return the live grants of `delegate` to the engine or to one of its roles: on projects, then on warehouses.
-
-    `project_id` of a row is the project of the object.
-    """
+async def grants_of_engine(connection: AsyncConnection, engine: Holders, *, limit: int) -> Sequence[DelegateRow]:
+    """Return the live grants of `delegate` to the engine or to one of its roles: on projects, then on warehouses."""
     values = {"user": engine.user, "roles": list(engine.roles), "delegate": Privilege.DELEGATE.value, "limit": limit}
-    return (await connection.execute(_PLACES, values)).all()
+    return await fetch_all(connection, DelegateRow, _PLACES, values)
 
 
 _ALL = text(
@@ -58,16 +85,16 @@ _ALL = text(
 
 async def all_grants(
     connection: AsyncConnection, *, project_id: str | None, after: UUID | None, limit: int
-) -> Sequence[AnyRow]:
+) -> Sequence[NamedDelegateRow]:
     """Return the live grants of `delegate` of all principals, oldest first, with the names of object and holder.
 
     `project_id` limits them to one project.
     """
     values = {"delegate": Privilege.DELEGATE.value, "project_id": project_id, "after": after, "limit": limit}
-    return (await connection.execute(_ALL, values)).all()
+    return await fetch_all(connection, NamedDelegateRow, _ALL, values)
 
 
-def grant_of(row: AnyRow) -> DelegateGrant:
+def grant_of(row: DelegateRow | NamedDelegateRow) -> DelegateGrant:
     """Return the grant behind a row of `grants_of_engine` or `all_grants`."""
     return DelegateGrant(
         on=ObjectKey(ObjectType(row.object_type), row.object_id),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Literal, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Text, bindparam, func, select, text, update
@@ -13,12 +13,40 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
 
-from gateway.db.pools.rows import AnyRow
+from gateway.db.pools.rows import fetch_all, fetch_optional
 from gateway.db.schema.policies import engine_probes
 from gateway.db.schema.warehouses import warehouses
 
 _NOW: Final = func.clock_timestamp()
 _ID: Final = engine_probes.c.challenge[bindparam("key", "id", Text)].astext
+
+
+class ProbeRow(NamedTuple):
+    """The state of an engine in a warehouse, and the present time."""
+
+    engine: str
+    warehouse_id: UUID
+    challenge: Mapping[str, Any] | None
+    verdict: Literal["passed", "failed"] | None
+    detail: str | None
+    probed_at: datetime | None
+    valid_until: datetime | None
+    warn_until: datetime | None
+    now: datetime
+
+
+class EnforcerRow(NamedTuple):
+    """The verdict on an engine, and the present time."""
+
+    engine: str
+    warehouse_id: UUID
+    verdict: str | None
+    valid_until: datetime | None
+    warn_until: datetime | None
+    now: datetime
+
+
+_COLUMNS: Final = [engine_probes.c[name] for name in ProbeRow._fields[:-1]]
 
 
 async def now(connection: AsyncConnection) -> datetime:
@@ -39,14 +67,14 @@ async def open_probe(
     )
 
 
-async def lock(connection: AsyncConnection, warehouse_id: UUID, probe_id: UUID) -> AnyRow | None:
+async def lock(connection: AsyncConnection, warehouse_id: UUID, probe_id: UUID) -> ProbeRow | None:
     """Return the row of a probe as `in_warehouse` does; None if it is replaced or unknown.
 
     The row is locked until the transaction ends, so one result is recorded for each probe.
     """
     where = (engine_probes.c.warehouse_id == warehouse_id, str(probe_id) == _ID)
-    statement = select(engine_probes, _NOW.label("now")).where(*where)
-    return (await connection.execute(statement.with_for_update())).one_or_none()
+    statement = select(*_COLUMNS, _NOW.label("now")).where(*where)
+    return await fetch_optional(connection, ProbeRow, statement.with_for_update())
 
 
 async def close(
@@ -130,14 +158,14 @@ async def change_revision(connection: AsyncConnection, warehouse_id: UUID) -> No
     await connection.execute(update(warehouses).where(warehouses.c.id == warehouse_id).values(revision=uuid7()))
 
 
-async def in_warehouse(connection: AsyncConnection, warehouse_id: UUID) -> Sequence[AnyRow]:
-    """Return the rows of a warehouse with the time `now`, in the order of the engines."""
+async def in_warehouse(connection: AsyncConnection, warehouse_id: UUID) -> Sequence[ProbeRow]:
+    """Return the rows of a warehouse in the order of the engines."""
     statement = (
-        select(engine_probes, _NOW.label("now"))
+        select(*_COLUMNS, _NOW.label("now"))
         .where(engine_probes.c.warehouse_id == warehouse_id)
         .order_by(engine_probes.c.engine)
     )
-    return (await connection.execute(statement)).all()
+    return await fetch_all(connection, ProbeRow, statement)
 
 
 # From the engines on, of which there are few: `grants` has no index by privilege.
@@ -161,11 +189,11 @@ _OF_ENFORCERS: Final = text(
 )
 
 
-async def of_enforcers(connection: AsyncConnection) -> Sequence[AnyRow]:
+async def of_enforcers(connection: AsyncConnection) -> Sequence[EnforcerRow]:
     """Return the state of each engine that holds `enforcer` on any object, itself or by roles: an engine that does not
     is not expected to be probed.
     """
-    return (await connection.execute(_OF_ENFORCERS)).all()
+    return await fetch_all(connection, EnforcerRow, _OF_ENFORCERS)
 
 
 def _days(days: float) -> ColumnElement[object]:

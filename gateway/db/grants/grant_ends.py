@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from functools import cache
+from typing import NamedTuple
 from uuid import UUID
 
 from sqlalchemy import TextClause, func, select, text
@@ -14,8 +15,41 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal
-from gateway.db.pools.rows import AnyRow, columns_of
+from gateway.db.pools.rows import columns_of, fetch_all
 from gateway.db.schema.grants import grants
+
+
+class GrantRow(NamedTuple):
+    """A grant."""
+
+    id: UUID
+    privilege: str
+    principal_type: str
+    principal_id: str
+    object_type: str
+    object_id: str
+    granted_by: str
+    granted_at: datetime
+    reason: str | None
+    expires_at: datetime | None
+    acts_for: str | None
+
+
+class LiveOrExpired(NamedTuple):
+    """A grant that may have expired: `live` is false then."""
+
+    id: UUID
+    privilege: str
+    principal_type: str
+    principal_id: str
+    object_type: str
+    object_id: str
+    granted_by: str
+    granted_at: datetime
+    reason: str | None
+    expires_at: datetime | None
+    acts_for: str | None
+    live: bool
 
 
 class Ended(StrEnum):
@@ -32,14 +66,14 @@ class Ended(StrEnum):
 
 async def end(
     connection: AsyncConnection, where: str, values: Mapping[str, object], *, end_reason: Ended, by: str | None
-) -> Sequence[AnyRow]:
-    """Move rows into the history. Return them as they were, each with `live`: True if the grant was not expired.
+) -> Sequence[LiveOrExpired]:
+    """Move rows into the history. Return them as they were.
 
     `where` is an SQL condition on `g` without literal values. The rows are locked in one order first, so that two such
     statements cannot deadlock.
     """
     values = {**values, "because": end_reason.value, "ended_by": by}
-    return (await connection.execute(_end_grants(where), values)).all()
+    return await fetch_all(connection, LiveOrExpired, _end_grants(where), values)
 
 
 @cache
@@ -47,7 +81,7 @@ def _end_grants(where: str) -> TextClause:
     return text(
         f"""
         with held as materialized (select g.id from grants g where {where} order by g.id for update),
-        gone as (delete from grants g using held where g.id = held.id returning {columns_of(grants, "g")}),
+        gone as (delete from grants g using held where g.id = held.id returning {columns_of(GrantRow, "g")}),
         told as (select *, coalesce(expires_at > clock_timestamp(), true) as live from gone),
         kept as (
             insert into grant_history (grant_id, privilege, principal_type, principal_id, object_type, object_id,
@@ -63,7 +97,7 @@ def _end_grants(where: str) -> TextClause:
 
 async def sweep(
     connection: AsyncConnection, objects: Sequence[ObjectKey], *, by: str | None = None
-) -> Sequence[AnyRow]:
+) -> Sequence[LiveOrExpired]:
     """End all grants on deleted objects, including grants on the columns of tables. Return the rows."""
     where = (
         "g.id in (select o.id from grants o where (o.object_type, o.object_id) in "
@@ -79,14 +113,16 @@ async def sweep(
     return await end(connection, where, values, end_reason=Ended.OBJECT_DELETED, by=by)
 
 
-async def sweep_principal(connection: AsyncConnection, principal: Principal, *, by: str) -> Sequence[AnyRow]:
+async def sweep_principal(connection: AsyncConnection, principal: Principal, *, by: str) -> Sequence[LiveOrExpired]:
     """End all grants of a deleted user or role. Return the rows."""
     where = "g.principal_type = :principal_type and g.principal_id = :principal_id"
     values = {"principal_type": principal.type.value, "principal_id": principal.id}
     return await end(connection, where, values, end_reason=Ended.PRINCIPAL_DELETED, by=by)
 
 
-async def sweep_own(connection: AsyncConnection, principal: Principal, *, until: datetime, by: str) -> Sequence[AnyRow]:
+async def sweep_own(
+    connection: AsyncConnection, principal: Principal, *, until: datetime, by: str
+) -> Sequence[LiveOrExpired]:
     """End the grants that a user granted to themselves by creating objects, up to the time `until`. Return the rows."""
     where = (
         "g.principal_type = :principal_type and g.principal_id = :principal_id and g.granted_by = :principal_id "
@@ -96,7 +132,7 @@ async def sweep_own(connection: AsyncConnection, principal: Principal, *, until:
     return await end(connection, where, values, end_reason=Ended.PRINCIPAL_DELETED, by=by)
 
 
-async def still_granted(connection: AsyncConnection, rows: Sequence[AnyRow]) -> set[UUID]:
+async def still_granted(connection: AsyncConnection, rows: Sequence[LiveOrExpired]) -> set[UUID]:
     """Return the ids of those ended `rows` whose privilege another live grant gives to the same principal."""
     found = await connection.execute(
         _STILL_GRANTED,
@@ -127,7 +163,7 @@ _STILL_GRANTED = text(
 )
 
 
-async def sweep_expired(connection: AsyncConnection, *, limit: int) -> Sequence[AnyRow]:
+async def sweep_expired(connection: AsyncConnection, *, limit: int) -> Sequence[LiveOrExpired]:
     """End up to `limit` expired grants, and return the rows. Rows that are locked are skipped."""
     over = select(grants.c.id).where(grants.c.expires_at <= func.clock_timestamp()).order_by(grants.c.expires_at)
     ids = (await connection.execute(over.limit(limit).with_for_update(skip_locked=True))).scalars().all()

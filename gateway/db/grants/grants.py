@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import IntEnum
 from functools import cache
-from typing import Any
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Select, and_, bindparam, func, or_, select, text
@@ -22,8 +22,8 @@ from uuid_utils.compat import uuid7
 from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import ObjectKey, ObjectType, table_of
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
-from gateway.db.grants.grant_ends import Ended, end
-from gateway.db.pools.rows import AnyRow, columns_of
+from gateway.db.grants.grant_ends import Ended, GrantRow, LiveOrExpired, end
+from gateway.db.pools.rows import columns_for, columns_of, fetch_all, fetch_optional
 from gateway.db.schema.grants import grant_history, grants
 from gateway.db.schema.objects import IN_PROJECTS, TABLES
 from gateway.db.schema.tables import tables
@@ -31,6 +31,28 @@ from gateway.db.schema.warehouses import projects
 
 #: Limit of the rows of one statement: PostgreSQL accepts 32,767 parameters.
 _AT_ONCE = 1_000
+
+
+class HistoryRow(NamedTuple):
+    """An ended grant."""
+
+    id: int
+    privilege: str
+    principal_type: str
+    principal_id: str
+    object_type: str
+    object_id: str
+    granted_by: str
+    granted_at: datetime
+    reason: str | None
+    expires_at: datetime | None
+    acts_for: str | None
+    ended_at: datetime
+    ended_by: str | None
+    ended_because: str
+
+
+_COLUMNS: Final = columns_for(GrantRow, grants)
 
 
 class Change(IntEnum):
@@ -65,11 +87,11 @@ async def grant(
         raise ValueError(f"a time without a zone: {expires_at.isoformat()}")
     key = _key(privilege, principal, on)
     values = {**key, "granted_by": by, "reason": reason, "expires_at": expires_at, "acts_for": acts_for}
-    before: AnyRow | None = None
+    before: LiveOrExpired | None = None
     # Most grants are new. An earlier or concurrent row of the same grantor prevents the insertion.
     while (await connection.execute(_GIVE, {**values, "id": uuid7()})).rowcount == 0:
-        own = select(grants, _live().label("live")).where(_same(key), grants.c.granted_by == by).with_for_update()
-        before = (await connection.execute(own)).one_or_none()
+        own = select(*_COLUMNS, _live().label("live")).where(_same(key), grants.c.granted_by == by).with_for_update()
+        before = await fetch_optional(connection, LiveOrExpired, own)
         if before is None:
             continue
         if before.live and (before.expires_at, before.reason, before.acts_for) == (
@@ -164,13 +186,13 @@ async def revoke_from_users(
     await end(connection, where, values, end_reason=Ended.REVOKED, by=by)
 
 
-async def of_user(connection: AsyncConnection, user_id: str, *, own: bool = False) -> Sequence[AnyRow]:
+async def of_user(connection: AsyncConnection, user_id: str, *, own: bool = False) -> Sequence[GrantRow]:
     """Return all live grants of one user; with `own`, only those that the user granted."""
     held = (grants.c.principal_type == PrincipalType.USER.value, grants.c.principal_id == user_id)
-    statement = select(grants).where(*held, _live()).order_by(grants.c.id)
+    statement = select(*_COLUMNS).where(*held, _live()).order_by(grants.c.id)
     if own:
         statement = statement.where(grants.c.granted_by == user_id)
-    return (await connection.execute(statement)).all()
+    return await fetch_all(connection, GrantRow, statement)
 
 
 async def set_expiry(
@@ -211,17 +233,17 @@ async def on_object(
     of: Principal | None = None,
     after: UUID | None = None,
     limit: int | None = None,
-) -> Sequence[AnyRow]:
+) -> Sequence[GrantRow]:
     """Return the live grants on one object, oldest first, starting after the id `after`; all without a `limit`.
 
-    With `of`, return those of one principal. Rows have the columns of `grants`. A privilege that several grantors gave
+    With `of`, return those of one principal. A privilege that several grantors gave
     to one principal has several rows.
     """
     here = and_(grants.c.object_type == on.type.value, grants.c.object_id == on.id)
-    statement = select(grants).where(here, _live(), *held_by(of)).order_by(grants.c.id).limit(limit)
+    statement = select(*_COLUMNS).where(here, _live(), *held_by(of)).order_by(grants.c.id).limit(limit)
     if after is not None:
         statement = statement.where(grants.c.id > after)
-    return (await connection.execute(statement)).all()
+    return await fetch_all(connection, GrantRow, statement)
 
 
 def held_by(principal: Principal | None) -> tuple[ColumnElement[bool], ...]:
@@ -266,7 +288,7 @@ _IN_PROJECTS = " ".join(
 _PROJECT_IDS = ", ".join(f"{table.name}.project_id" for table in IN_PROJECTS.values())
 _OF_PRINCIPAL = text(
     f"""
-    select {columns_of(grants, "g")} from grants g
+    select {columns_of(GrantRow, "g")} from grants g
     {_IN_PROJECTS}
     left join tables t
         on t.id = case when g.object_type in ('table', 'view', 'generic_table') then g.object_id::uuid
@@ -287,10 +309,10 @@ _OF_PRINCIPAL = text(
 
 async def of_principal(
     connection: AsyncConnection, principal: Principal, *, project_id: str, after: UUID | None, limit: int
-) -> Sequence[AnyRow]:
-    """Return the direct grants of a principal in a project and on the server, oldest first; rows as in `on_object`."""
+) -> Sequence[GrantRow]:
+    """Return the direct grants of a principal in a project and on the server, oldest first."""
     values = {"principal_type": principal.type.value, "principal_id": principal.id, "project_id": project_id}
-    return (await connection.execute(_OF_PRINCIPAL, {**values, "after": after, "limit": limit})).all()
+    return await fetch_all(connection, GrantRow, _OF_PRINCIPAL, {**values, "after": after, "limit": limit})
 
 
 async def history(
@@ -300,15 +322,15 @@ async def history(
     principal: Principal | None = None,
     after: int | None = None,
     limit: int,
-) -> Sequence[AnyRow]:
+) -> Sequence[HistoryRow]:
     """Return ended grants on an object, of a principal, or both, latest first, starting after the id `after`.
 
-    For a project, only grants since its creation are returned: an earlier project may have had its id. Rows have the
-    columns of `grant_history`. Raises ValueError without an object and a principal: the whole history is too large.
+    For a project, only grants since its creation are returned: an earlier project may have had its id.
+    Raises ValueError without an object and a principal: the whole history is too large.
     """
     if on is None and principal is None:
         raise ValueError("whose history: name an object or a principal")
-    statement = select(grant_history).order_by(grant_history.c.id.desc()).limit(limit)
+    statement = select(*columns_for(HistoryRow, grant_history)).order_by(grant_history.c.id.desc()).limit(limit)
     if on is not None:
         statement = statement.where(grant_history.c.object_type == on.type.value, grant_history.c.object_id == on.id)
         if on.type is ObjectType.PROJECT:
@@ -322,16 +344,16 @@ async def history(
         statement = statement.where(*of)
     if after is not None:
         statement = statement.where(grant_history.c.id < after)
-    return (await connection.execute(statement)).all()
+    return await fetch_all(connection, HistoryRow, statement)
 
 
-def tuple_of(row: AnyRow) -> TupleKey:
+def tuple_of(row: GrantRow | LiveOrExpired) -> TupleKey:
     """Return the tuple that a row of `grants` requires."""
     principal = Principal(PrincipalType(row.principal_type), row.principal_id)
     return TupleKey(principal, row.privilege, ObjectKey(ObjectType(row.object_type), row.object_id))
 
 
-def _difference(before: AnyRow | None, expires_at: datetime | None, acts_for: str | None) -> Change:
+def _difference(before: LiveOrExpired | None, expires_at: datetime | None, acts_for: str | None) -> Change:
     if before is None or not before.live:
         return Change.GIVEN
     if before.acts_for != acts_for:

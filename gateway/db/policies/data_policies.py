@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from datetime import datetime
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import delete as delete_from
@@ -14,9 +15,38 @@ from sqlalchemy import update as update_of
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.db.pools.rows import AnyRow
+from gateway.db.pools.rows import columns_for, fetch_all, fetch_one, fetch_optional
 from gateway.db.schema.policies import data_policies, data_policy_versions
 from gateway.iceberg.identifiers import fold
+
+
+class DataPolicyRow(NamedTuple):
+    """A data policy. `tag_ids` has the ids of the tags that it names, by their folded names."""
+
+    id: UUID
+    project_id: str
+    name: str
+    description: str | None
+    version: int
+    definition: Mapping[str, Any]
+    tag_ids: Mapping[str, str]
+    applies_to: str
+    allow_append: bool
+    created_at: datetime
+    updated_at: datetime | None
+
+
+class VersionRow(NamedTuple):
+    """A version of a data policy."""
+
+    version: int
+    document: Mapping[str, Any]
+    changed_by: str
+    reason: str | None
+    changed_at: datetime
+
+
+_COLUMNS: Final = columns_for(DataPolicyRow, data_policies)
 
 
 class DataPolicyClash(Exception):
@@ -51,14 +81,14 @@ async def create(
     document: Mapping[str, Any],
     tag_ids: Mapping[str, str],
     by: str,
-) -> AnyRow:
+) -> DataPolicyRow:
     """Insert a data policy with its first version, and return its row. Raises DataPolicyClash.
 
     `document` has the columns of the policy that a version contains. `tag_ids` are those of `tags.ids_of_names`.
     """
     values = {"id": id, "project_id": project_id, "name_key": fold(document["name"]), "tag_ids": tag_ids, **document}
     with _clashes():
-        row: AnyRow = (await connection.execute(insert(data_policies).values(values).returning(data_policies))).one()
+        row = await fetch_one(connection, DataPolicyRow, insert(data_policies).values(values).returning(*_COLUMNS))
     await _keep(connection, row, document, by=by, reason=None)
     return row
 
@@ -71,7 +101,7 @@ async def update(
     tag_ids: Mapping[str, str],
     by: str,
     reason: str | None,
-) -> AnyRow:
+) -> DataPolicyRow:
     """Write the next version of a policy that `lock` returned, and return its row. Raises DataPolicyClash."""
     change = (
         update_of(data_policies)
@@ -85,13 +115,13 @@ async def update(
         )
     )
     with _clashes():
-        row: AnyRow = (await connection.execute(change.returning(data_policies))).one()
+        row = await fetch_one(connection, DataPolicyRow, change.returning(*_COLUMNS))
     await _keep(connection, row, document, by=by, reason=reason)
     return row
 
 
 async def _keep(
-    connection: AsyncConnection, row: AnyRow, document: Mapping[str, Any], *, by: str, reason: str | None
+    connection: AsyncConnection, row: DataPolicyRow, document: Mapping[str, Any], *, by: str, reason: str | None
 ) -> None:
     await connection.execute(
         insert(data_policy_versions).values(
@@ -100,31 +130,35 @@ async def _keep(
     )
 
 
-async def get(connection: AsyncConnection, id: UUID) -> AnyRow | None:
+async def get(connection: AsyncConnection, id: UUID) -> DataPolicyRow | None:
     """Return the row of a data policy, or None."""
-    return (await connection.execute(select(data_policies).where(data_policies.c.id == id))).one_or_none()
+    return await fetch_optional(connection, DataPolicyRow, select(*_COLUMNS).where(data_policies.c.id == id))
 
 
-async def lock(connection: AsyncConnection, id: UUID) -> AnyRow | None:
+async def lock(connection: AsyncConnection, id: UUID) -> DataPolicyRow | None:
     """Return the row of a data policy and lock it until the transaction ends. Return None if it does not exist."""
-    held = select(data_policies).where(data_policies.c.id == id).with_for_update()
-    return (await connection.execute(held)).one_or_none()
+    held = select(*_COLUMNS).where(data_policies.c.id == id).with_for_update()
+    return await fetch_optional(connection, DataPolicyRow, held)
 
 
-async def page(connection: AsyncConnection, project_id: str, *, after: UUID | None, limit: int) -> Sequence[AnyRow]:
+async def page(
+    connection: AsyncConnection, project_id: str, *, after: UUID | None, limit: int
+) -> Sequence[DataPolicyRow]:
     """Return the data policies of a project, ordered by id, starting after `after`."""
-    statement = select(data_policies).where(data_policies.c.project_id == project_id)
+    statement = select(*_COLUMNS).where(data_policies.c.project_id == project_id)
     if after is not None:
         statement = statement.where(data_policies.c.id > after)
-    return (await connection.execute(statement.order_by(data_policies.c.id).limit(limit))).all()
+    return await fetch_all(connection, DataPolicyRow, statement.order_by(data_policies.c.id).limit(limit))
 
 
-async def versions(connection: AsyncConnection, id: UUID, *, before: int | None, limit: int) -> Sequence[AnyRow]:
+async def versions(connection: AsyncConnection, id: UUID, *, before: int | None, limit: int) -> Sequence[VersionRow]:
     """Return the versions of a data policy, newest first, starting below `before`."""
-    statement = select(data_policy_versions).where(data_policy_versions.c.policy_id == id)
+    statement = select(*columns_for(VersionRow, data_policy_versions)).where(data_policy_versions.c.policy_id == id)
     if before is not None:
         statement = statement.where(data_policy_versions.c.version < before)
-    return (await connection.execute(statement.order_by(data_policy_versions.c.version.desc()).limit(limit))).all()
+    return await fetch_all(
+        connection, VersionRow, statement.order_by(data_policy_versions.c.version.desc()).limit(limit)
+    )
 
 
 async def delete(connection: AsyncConnection, id: UUID) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from datetime import datetime
+from typing import Final, Literal, NamedTuple
 from uuid import UUID, uuid5
 
 from sqlalchemy import delete as delete_from
@@ -15,7 +16,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.db.policies.data_policy_revisions import touch
-from gateway.db.pools.rows import AnyRow
+from gateway.db.pools.rows import fetch_all
 from gateway.db.schema.policies import data_policies, data_policy_bindings, data_policy_names, data_policy_releases
 from gateway.db.schema.tables import tables
 from gateway.iceberg.identifiers import NamePattern
@@ -29,6 +30,42 @@ MAX_NAMES: Final = 1_000
 
 class TooManyNames(Exception):
     """Policies are bound to more than MAX_NAMES names of a warehouse. The transaction cannot continue."""
+
+
+class BindingRow(NamedTuple):
+    """A binding. `kind` is the kind of a table, and `levels` are the patterns of a name; None for other objects."""
+
+    object_type: str
+    object_id: UUID
+    warehouse_id: UUID | None
+    recorded_fields: Sequence[int]
+    bound_by: str
+    bound_at: datetime
+    kind: str | None
+    levels: Sequence[str] | None
+
+
+class CoveredTable(NamedTuple):
+    """A table that a policy covers, with the levels, id and ancestors of its namespace. `kind` is `generic_table` for
+    generic tables.
+    """
+
+    id: UUID
+    kind: str
+    warehouse_id: UUID
+    project_id: str
+    levels: Sequence[str]
+    name: str
+    namespace_id: UUID
+    ancestors: Sequence[UUID]
+
+
+class Reader(NamedTuple):
+    """A principal that reads the table `id`."""
+
+    id: UUID
+    principal_type: Literal["user", "role"]
+    principal_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +83,19 @@ class Bound:
 
 async def of_policy(
     connection: AsyncConnection, policy_id: UUID, *, after: UUID | None = None, limit: int | None = None
-) -> Sequence[AnyRow]:
+) -> Sequence[BindingRow]:
     """Return the bindings of a data policy in order of the objects' ids, starting after `after`.
 
-    Those that are kept for the files of deleted tables are left out (`policy_inputs.sql`). `kind` is the kind of
-    a table, and `levels` are the patterns of a name; None for other objects.
+    Those that are kept for the files of deleted tables are left out (`policy_inputs.sql`).
     """
     of_name = data_policy_names.c.id == _OF.object_id
-    statement = select(data_policy_bindings, tables.c.kind, data_policy_names.c.levels)
+    columns = (_OF.object_type, _OF.object_id, _OF.warehouse_id, _OF.recorded_fields, _OF.bound_by, _OF.bound_at)
+    statement = select(*columns, tables.c.kind, data_policy_names.c.levels)
     statement = statement.outerjoin(tables, tables.c.id == _OF.object_id).outerjoin(data_policy_names, of_name)
     statement = statement.where(_OF.policy_id == policy_id, or_(_OF.object_type != "table", tables.c.id.is_not(None)))
     if after is not None:
         statement = statement.where(_OF.object_id > after)
-    return (await connection.execute(statement.order_by(_OF.object_id).limit(limit))).all()
+    return await fetch_all(connection, BindingRow, statement.order_by(_OF.object_id).limit(limit))
 
 
 async def bind(connection: AsyncConnection, policy_id: UUID, bound: Sequence[Bound], *, by: str) -> None:
@@ -162,23 +199,22 @@ async def release(connection: AsyncConnection, policy_id: UUID, table_id: UUID, 
 
 async def covered(
     connection: AsyncConnection, policy_id: UUID, *, table_id: UUID | None = None, after: UUID | None, limit: int
-) -> Sequence[AnyRow]:
+) -> Sequence[CoveredTable]:
     """Return the tables that a policy covers, by a binding to the table, its name, a container or a tag, by id.
 
-    Rows have `id`, `kind`, `warehouse_id`, `project_id`, `levels`, `name`, `namespace_id` and `ancestors` (of
-    the namespace). `kind` is `generic_table` for generic tables. `table_id` limits the rows to one table.
+    `table_id` limits the rows to one table.
     """
     values = {"policy": policy_id, "table": table_id, "after": after, "limit": limit}
-    return (await connection.execute(_COVERED, values)).all()
+    return await fetch_all(connection, CoveredTable, _COVERED, values)
 
 
-async def readers(connection: AsyncConnection, policy_id: UUID, ids: Sequence[UUID]) -> Sequence[AnyRow]:
+async def readers(connection: AsyncConnection, policy_id: UUID, ids: Sequence[UUID]) -> Sequence[Reader]:
     """Return (id, principal_type, principal_id) of the live grants that read these tables, in this order.
 
     Principals with a live grant of `exempt` on the policy are left out, and for a policy that applies to subjects all
     principals without a grant of `subject`. Members of roles and administrators of the server are not included.
     """
-    return (await connection.execute(_READERS, {"policy": policy_id, "tables": list(ids)})).all()
+    return await fetch_all(connection, Reader, _READERS, {"policy": policy_id, "tables": list(ids)})
 
 
 _COVERED: Final = text(

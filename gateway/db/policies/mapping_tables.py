@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import delete as delete_from
@@ -12,12 +14,33 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.tuples import Principal
-from gateway.db.pools.rows import AnyRow
+from gateway.db.pools.rows import columns_for, fetch_all, fetch_one, fetch_optional
 from gateway.db.schema.policies import mapping_entries, mapping_tables
 from gateway.iceberg.identifiers import fold
 
 MappedPrincipal = tuple[str, str]
 """Type and id of a user or role."""
+
+
+class MappingTableRow(NamedTuple):
+    """A mapping table."""
+
+    id: UUID
+    project_id: str
+    name: str
+    description: str | None
+    created_at: datetime
+
+
+class EntryRow(NamedTuple):
+    """A principal with its values."""
+
+    principal_type: str
+    principal_id: str
+    values: Sequence[str]
+
+
+_COLUMNS: Final = columns_for(MappingTableRow, mapping_tables)
 
 
 class NameTaken(Exception):
@@ -26,11 +49,11 @@ class NameTaken(Exception):
 
 async def create(
     connection: AsyncConnection, *, id: UUID, project_id: str, name: str, description: str | None
-) -> AnyRow:
+) -> MappingTableRow:
     """Insert a mapping table and return its row. Raises NameTaken."""
     values = {"id": id, "project_id": project_id, "name": name, "name_key": fold(name), "description": description}
     try:
-        row: AnyRow = (await connection.execute(insert(mapping_tables).values(values).returning(mapping_tables))).one()
+        row = await fetch_one(connection, MappingTableRow, insert(mapping_tables).values(values).returning(*_COLUMNS))
     except IntegrityError as error:
         if "name_key_key" in str(error.orig):
             raise NameTaken from error
@@ -38,20 +61,22 @@ async def create(
     return row
 
 
-async def get(connection: AsyncConnection, id: UUID, *, project_id: str, lock: bool = False) -> AnyRow | None:
+async def get(connection: AsyncConnection, id: UUID, *, project_id: str, lock: bool = False) -> MappingTableRow | None:
     """Return the row of a mapping table of the project, or None. With `lock`, lock it until the transaction ends."""
-    statement = select(mapping_tables).where(mapping_tables.c.id == id, mapping_tables.c.project_id == project_id)
+    statement = select(*_COLUMNS).where(mapping_tables.c.id == id, mapping_tables.c.project_id == project_id)
     if lock:
         statement = statement.with_for_update()
-    return (await connection.execute(statement)).one_or_none()
+    return await fetch_optional(connection, MappingTableRow, statement)
 
 
-async def page(connection: AsyncConnection, project_id: str, *, after: UUID | None, limit: int) -> Sequence[AnyRow]:
+async def page(
+    connection: AsyncConnection, project_id: str, *, after: UUID | None, limit: int
+) -> Sequence[MappingTableRow]:
     """Return the mapping tables of a project, ordered by id, starting after `after`."""
-    statement = select(mapping_tables).where(mapping_tables.c.project_id == project_id)
+    statement = select(*_COLUMNS).where(mapping_tables.c.project_id == project_id)
     if after is not None:
         statement = statement.where(mapping_tables.c.id > after)
-    return (await connection.execute(statement.order_by(mapping_tables.c.id).limit(limit))).all()
+    return await fetch_all(connection, MappingTableRow, statement.order_by(mapping_tables.c.id).limit(limit))
 
 
 async def delete(connection: AsyncConnection, id: UUID) -> None:
@@ -61,7 +86,7 @@ async def delete(connection: AsyncConnection, id: UUID) -> None:
 
 async def entries(
     connection: AsyncConnection, id: UUID, *, after: MappedPrincipal | None, limit: int
-) -> Sequence[AnyRow]:
+) -> Sequence[EntryRow]:
     """Return (principal_type, principal_id, values) of each principal, in this order, starting after `after`."""
     of = (mapping_entries.c.principal_type, mapping_entries.c.principal_id)
     found = func.array_agg(mapping_entries.c.value.op("order by")(mapping_entries.c.value)).label("values")
@@ -70,7 +95,7 @@ async def entries(
         type, principal = after
         later = (of[0] == type) & (of[1] > principal)
         statement = statement.where(or_(of[0] > type, later))
-    return (await connection.execute(statement)).all()
+    return await fetch_all(connection, EntryRow, statement)
 
 
 async def replace(

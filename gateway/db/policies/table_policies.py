@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -13,7 +13,19 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.db.engine.database import Database
 from gateway.db.pools.compiled_reads import DirectRead
-from gateway.db.pools.rows import AnyRow
+from gateway.db.pools.rows import fetch_all
+
+
+class TablePolicy(NamedTuple):
+    """A binding: the policy, and the bound object."""
+
+    id: UUID
+    name: str
+    kind: str
+    applies_to: str
+    object_type: str
+    object_id: UUID
+
 
 _OF_TABLE: Final = text(
     """
@@ -34,13 +46,19 @@ _OF_TABLE: Final = text(
 )
 
 
-async def of_table(connection: AsyncConnection, table_id: UUID, containers: Sequence[UUID]) -> Sequence[AnyRow]:
-    """Return the bindings that concern a table, by the ids of their policies.
-
-    Rows have `id`, `name`, `kind` and `applies_to` of the policy, and the bound `object_type` and `object_id`.
-    """
+async def of_table(connection: AsyncConnection, table_id: UUID, containers: Sequence[UUID]) -> Sequence[TablePolicy]:
+    """Return the bindings that concern a table, by the ids of their policies."""
     values = {"table": table_id, "places": [table_id, *containers]}
-    return (await connection.execute(_OF_TABLE, values)).all()
+    return await fetch_all(connection, TablePolicy, _OF_TABLE, values)
+
+
+class LabelRow(NamedTuple):
+    """A tag of an object or, with `field_id`, of a column. The value is empty for a tag without one."""
+
+    object_id: UUID
+    field_id: int | None
+    name: str
+    value: str
 
 
 # Two branches, because each has its own partial index.
@@ -56,15 +74,12 @@ _LABELS = DirectRead(
         from tag_attachments a join tags t on t.id = a.tag_id
         where a.field_id is not null and a.object_id = cast(:id as uuid)
         """
-    )
+    ),
+    LabelRow,
 )
 
 
-async def labels(database: Database, id: UUID, containers: Sequence[UUID]) -> Sequence[AnyRow]:
-    """Return the tags of an object, its columns and its containers: rows of object_id, field_id, name and value.
-
-    The field id is None for a tag of an object, and the value is empty for a tag without one. Raises
-    DatabaseUnavailable.
-    """
+async def labels(database: Database, id: UUID, containers: Sequence[UUID]) -> Sequence[LabelRow]:
+    """Return the tags of an object, its columns and its containers. Raises DatabaseUnavailable."""
     places = msgspec.json.encode([id, *containers]).decode()
     return await database.read_all(_LABELS, {"places": places, "id": id})

@@ -6,16 +6,49 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import Select, and_, delete, exists, func, insert, or_, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.db.pools.rows import AnyRow
+from gateway.db.pools.rows import columns_for, fetch_all, fetch_one, fetch_optional
 from gateway.db.schema.policies import tag_attachments, tags
 from gateway.db.schema.tables import LIVE, namespaces, tables
 
 _on = tag_attachments.c
+
+
+class Attachment(NamedTuple):
+    """A tag on an object or, with `field_id`, on a column of a table."""
+
+    tag_id: UUID
+    warehouse_id: UUID
+    object_type: str
+    object_id: UUID
+    field_id: int | None
+    value: str | None
+    attached_by: str
+    attached_at: datetime
+    created_at: datetime
+
+
+class NamedAttachment(NamedTuple):
+    """An attachment with the name of its tag."""
+
+    tag_id: UUID
+    warehouse_id: UUID
+    object_type: str
+    object_id: UUID
+    field_id: int | None
+    value: str | None
+    attached_by: str
+    attached_at: datetime
+    created_at: datetime
+    name: str
+
+
+_COLUMNS: Final = columns_for(Attachment, tag_attachments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +78,15 @@ def _at(tag_id: UUID, target: Target) -> tuple[object, ...]:
     return _on.tag_id == tag_id, _on.object_id == target.id, field
 
 
-async def held(connection: AsyncConnection, tag_id: UUID, target: Target) -> AnyRow | None:
+async def held(connection: AsyncConnection, tag_id: UUID, target: Target) -> Attachment | None:
     """Return the attachment of a tag to an object, and lock it until the transaction ends. None if there is none."""
-    found = select(tag_attachments).where(*_at(tag_id, target)).with_for_update()  # type: ignore[arg-type]  # conditions of one table
-    return (await connection.execute(found)).one_or_none()
+    found = select(*_COLUMNS).where(*_at(tag_id, target)).with_for_update()  # type: ignore[arg-type]  # conditions of one table
+    return await fetch_optional(connection, Attachment, found)
 
 
 async def attach(
-    connection: AsyncConnection, tag_id: UUID, target: Target, present: AnyRow | None, *, value: str | None, by: str
-) -> AnyRow:
+    connection: AsyncConnection, tag_id: UUID, target: Target, present: Attachment | None, *, value: str | None, by: str
+) -> Attachment:
     """Attach a tag, or change the value of the attachment `present` that `held` locked. Return the row.
 
     Call it with the tag and the object locked: concurrent changes of one attachment are then made one after another.
@@ -63,8 +96,7 @@ async def attach(
     said = {"value": value, "attached_by": by, "attached_at": now, "column_name": target.column}
     if present is not None:
         change = update(tag_attachments).where(*_at(tag_id, target)).values(**said)  # type: ignore[arg-type]  # as above
-        changed: AnyRow = (await connection.execute(change.returning(tag_attachments))).one()
-        return changed
+        return await fetch_one(connection, Attachment, change.returning(*_COLUMNS))
     made = insert(tag_attachments).values(
         tag_id=tag_id,
         warehouse_id=target.warehouse_id,
@@ -74,8 +106,7 @@ async def attach(
         created_at=now,
         **said,
     )
-    row: AnyRow = (await connection.execute(made.returning(tag_attachments))).one()
-    return row
+    return await fetch_one(connection, Attachment, made.returning(*_COLUMNS))
 
 
 async def detach(connection: AsyncConnection, tag_id: UUID, target: Target) -> None:
@@ -84,21 +115,23 @@ async def detach(connection: AsyncConnection, tag_id: UUID, target: Target) -> N
 
 
 def _with_names() -> Select[tuple[object, ...]]:
-    return select(tag_attachments, tags.c.name).join_from(tag_attachments, tags, tags.c.id == _on.tag_id)
+    return select(*_COLUMNS, tags.c.name).join_from(tag_attachments, tags, tags.c.id == _on.tag_id)
 
 
-async def of_objects(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequence[AnyRow]:
+async def of_objects(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequence[NamedAttachment]:
     """Return the tags of these objects themselves, without those of columns, by name: attachments with `name`."""
     statement = _with_names().where(_on.object_id.in_(list(ids)), _on.field_id.is_(None))
-    return (await connection.execute(statement.order_by(tags.c.name_key, _on.object_id))).all()
+    return await fetch_all(connection, NamedAttachment, statement.order_by(tags.c.name_key, _on.object_id))
 
 
-async def of_columns(connection: AsyncConnection, table_id: UUID, field_id: int | None = None) -> Sequence[AnyRow]:
+async def of_columns(
+    connection: AsyncConnection, table_id: UUID, field_id: int | None = None
+) -> Sequence[NamedAttachment]:
     """Return the tags of all columns of a table, or of one, by field id and name: attachments with `name`."""
     statement = _with_names().where(_on.object_id == table_id, _on.field_id.is_not(None))
     if field_id is not None:
         statement = statement.where(_on.field_id == field_id)
-    return (await connection.execute(statement.order_by(_on.field_id, tags.c.name_key))).all()
+    return await fetch_all(connection, NamedAttachment, statement.order_by(_on.field_id, tags.c.name_key))
 
 
 async def of_tag(
@@ -108,7 +141,7 @@ async def of_tag(
     *,
     after: tuple[UUID, int] | None,
     limit: int,
-) -> Sequence[AnyRow]:
+) -> Sequence[Attachment]:
     """Return the attachments of a tag in order of (object id, field id), starting after `after`. The field id is -1 for
     an object itself. Dropped tables and deleted objects are left out.
     """
@@ -118,7 +151,7 @@ async def of_tag(
         and_(_on.object_type == "namespace", exists().where(namespaces.c.id == _on.object_id)),
         exists().where(tables.c.id == _on.object_id, LIVE),
     )
-    statement = select(tag_attachments).where(_on.tag_id == tag_id, present).order_by(_on.object_id, field).limit(limit)
+    statement = select(*_COLUMNS).where(_on.tag_id == tag_id, present).order_by(_on.object_id, field).limit(limit)
     if after is not None:
         statement = statement.where(tuple_(_on.object_id, field) > tuple_(*after))
     if chosen.value is not None:
@@ -131,4 +164,4 @@ async def of_tag(
         statement = statement.where(_on.attached_at >= chosen.since)
     if chosen.until is not None:
         statement = statement.where(_on.attached_at <= chosen.until)
-    return (await connection.execute(statement)).all()
+    return await fetch_all(connection, Attachment, statement)

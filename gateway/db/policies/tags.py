@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Final, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -12,10 +14,36 @@ from sqlalchemy import func, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.db.pools.rows import AnyRow
+from gateway.db.pools.rows import columns_for, fetch_all, fetch_one, fetch_optional
 from gateway.db.schema.policies import tags
 from gateway.iceberg.identifiers import fold
 from gateway.obligations.data_policies import AppliesTo
+
+
+class TagRow(NamedTuple):
+    """A tag."""
+
+    id: UUID
+    project_id: str
+    name: str
+    description: str | None
+    scope: Sequence[str]
+    value_kind: str
+    allowed_values: Sequence[str]
+    created_at: datetime
+    updated_at: datetime | None
+
+
+_COLUMNS: Final = columns_for(TagRow, tags)
+
+
+class _Dependent(NamedTuple):
+    """A data policy with the tags that it names: their ids by folded name as JSON, and their names or ids."""
+
+    id: UUID
+    tag_ids: str
+    bound: bool
+    named: Sequence[str | None]
 
 
 class TagClash(Exception):
@@ -50,7 +78,7 @@ async def create(
     scope: Sequence[str],
     value_kind: str,
     allowed_values: Sequence[str],
-) -> AnyRow:
+) -> TagRow:
     """Insert a tag and return its row. Raises NameTaken and ProjectGone."""
     statement = insert(tags).values(
         id=id,
@@ -63,7 +91,7 @@ async def create(
         allowed_values=list(allowed_values),
     )
     try:
-        row: AnyRow = (await connection.execute(statement.returning(tags))).one()
+        row = await fetch_one(connection, TagRow, statement.returning(*_COLUMNS))
     except IntegrityError as error:
         raise (_clash(error) or error) from error
     return row
@@ -77,7 +105,7 @@ async def change(
     description: str | None,
     scope: Sequence[str],
     allowed_values: Sequence[str],
-) -> AnyRow:
+) -> TagRow:
     """Set the fields of a tag that `held` locked. Return its row. Raises NameTaken."""
     statement = (
         update(tags)
@@ -92,33 +120,33 @@ async def change(
         )
     )
     try:
-        row: AnyRow = (await connection.execute(statement.returning(tags))).one()
+        row = await fetch_one(connection, TagRow, statement.returning(*_COLUMNS))
     except IntegrityError as error:
         raise (_clash(error) or error) from error
     return row
 
 
-async def get(connection: AsyncConnection, id: UUID) -> AnyRow | None:
+async def get(connection: AsyncConnection, id: UUID) -> TagRow | None:
     """Return the row of a tag, or None."""
-    return (await connection.execute(select(tags).where(tags.c.id == id))).one_or_none()
+    return await fetch_optional(connection, TagRow, select(*_COLUMNS).where(tags.c.id == id))
 
 
-async def held(connection: AsyncConnection, id: UUID, *, shared: bool = False) -> AnyRow | None:
+async def held(connection: AsyncConnection, id: UUID, *, shared: bool = False) -> TagRow | None:
     """Return the row of a tag, and lock it until the transaction ends. With `shared`, only against changes."""
-    statement = select(tags).where(tags.c.id == id).with_for_update(read=shared)
-    return (await connection.execute(statement)).one_or_none()
+    statement = select(*_COLUMNS).where(tags.c.id == id).with_for_update(read=shared)
+    return await fetch_optional(connection, TagRow, statement)
 
 
 async def page(
     connection: AsyncConnection, project_id: str, *, named: str | None, after: UUID | None, limit: int
-) -> Sequence[AnyRow]:
+) -> Sequence[TagRow]:
     """Return the tags of a project in order of their ids, starting after `after`. `named` selects one by its name."""
-    statement = select(tags).where(tags.c.project_id == project_id).order_by(tags.c.id).limit(limit)
+    statement = select(*_COLUMNS).where(tags.c.project_id == project_id).order_by(tags.c.id).limit(limit)
     if after is not None:
         statement = statement.where(tags.c.id > after)
     if named is not None:
         statement = statement.where(tags.c.name_key == fold(named))
-    return (await connection.execute(statement)).all()
+    return await fetch_all(connection, TagRow, statement)
 
 
 # Objects that were deleted for good leave their attachments behind.
@@ -159,7 +187,7 @@ async def policies_bound_to(connection: AsyncConnection, id: UUID) -> Mapping[st
 
 async def dependent_policies(connection: AsyncConnection, id: UUID, project_id: str, name: str) -> Sequence[UUID]:
     """Return the data policies that depend on a tag: they are bound to it, or their definition means it."""
-    rows = (await connection.execute(_DEPENDENT, {"id": id, "project": project_id})).all()
+    rows = await fetch_all(connection, _Dependent, _DEPENDENT, {"id": id, "project": project_id})
     return [row.id for row in rows if row.bound or _means(row, str(id), name, by_name_alone=False)]
 
 
@@ -170,14 +198,14 @@ async def named_by_policy(
 
     With `by_name_alone`, policies do not count that were written after the tag was defined: they know its id.
     """
-    rows = (await connection.execute(_DEPENDENT, {"id": id, "project": project_id})).all()
+    rows = await fetch_all(connection, _Dependent, _DEPENDENT, {"id": id, "project": project_id})
     return any(_means(row, str(id), name, by_name_alone=by_name_alone) for row in rows)
 
 
 _tag_ids = msgspec.json.Decoder(dict[str, str]).decode
 
 
-def _means(row: AnyRow, id: str, name: str, *, by_name_alone: bool) -> bool:
+def _means(row: _Dependent, id: str, name: str, *, by_name_alone: bool) -> bool:
     ids, wanted = _tag_ids(row.tag_ids), {fold(name)} if by_name_alone else {fold(name), id}
     # Of a name whose tag is known, the tag counts, whatever its name is now.
     meant = {ids.get(fold(each), fold(each)) for each in row.named if each}

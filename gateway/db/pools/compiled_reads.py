@@ -13,7 +13,7 @@ import asyncio
 import re
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Generic, TypeAlias, overload
 
 import asyncpg
 from sqlalchemy import ARRAY, CompoundSelect, Select, TextClause
@@ -22,6 +22,7 @@ from sqlalchemy.types import TypeEngine
 
 from gateway.access.dependency_errors import DatabaseUnavailable
 from gateway.db.pools.driver_pool import DriverPool
+from gateway.db.pools.rows import RowType, require_fields
 
 #: Errors of the driver for a connection that cannot be used again, or for a plan that a migration invalidated.
 _LOST = (
@@ -41,20 +42,29 @@ _PLACEHOLDER = re.compile(r"\$(?P<number>\d+)::(?P<type>[A-Z]+)\b")
 _DIALECT: Any = driver_dialect.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy annotates no dialects
 
 
+_Statement: TypeAlias = Select[Any] | CompoundSelect[Any] | TextClause
+
+
 class ConnectionLost(Exception):
     """The connection was lost during a statement: it can be repeated on another connection."""
 
 
-class DirectRead:
+class DirectRead(Generic[RowType]):
     """A read of one statement, compiled by its first execution.
 
     Every column needs a name that is an identifier. Write values that never change into the statement as literals: the
     planner does not match a parameter with the predicate of a partial index. A statement as text must cast its
-    parameters, and no value of its rows is converted.
+    parameters, and no value of its rows is converted. `kind` is the type of its rows.
     """
 
-    def __init__(self, statement: Select[Any] | CompoundSelect[Any] | TextClause) -> None:
+    @overload
+    def __init__(self: DirectRead[Any], statement: _Statement) -> None: ...
+    @overload
+    def __init__(self, statement: _Statement, kind: type[RowType]) -> None: ...
+
+    def __init__(self, statement: _Statement, kind: type[RowType] | None = None) -> None:
         self.statement = statement
+        self.kind = kind
         self._sql = ""
         self._arguments: list[tuple[str | None, Any]] = []
         self._decoders: list[tuple[int, Callable[[Any], Any]]] = []
@@ -63,7 +73,7 @@ class DirectRead:
         self._batch_constants: list[Any] = []
         self._row: Any = None
 
-    async def all(self, pool: DriverPool, parameters: Mapping[str, Any]) -> list[Any]:
+    async def all(self, pool: DriverPool, parameters: Mapping[str, Any]) -> list[RowType]:
         """Return the rows, with their columns as attributes.
 
         Raises DatabaseUnavailable if the database does not respond or the pool has no free connection.
@@ -73,7 +83,7 @@ class DirectRead:
         arguments = [value if name is None else parameters[name] for name, value in self._arguments]
         return self._rows(await _fetch(pool, self._sql, arguments))
 
-    async def each(self, pool: DriverPool, members: Sequence[Mapping[str, Any]]) -> list[Any]:
+    async def each(self, pool: DriverPool, members: Sequence[Mapping[str, Any]]) -> list[RowType]:
         """Return the row of each member in order, by one statement. The read must have one row for any parameters.
 
         Each member's row is what the read alone returns for its parameters at that moment: the statement of the batch
@@ -89,13 +99,15 @@ class DirectRead:
             raise ValueError(f"{len(records)} rows for {len(members)} members")
         return [rows[number] for number in range(1, len(members) + 1)]
 
-    def _rows(self, records: Sequence[Any], *, first: int = 0) -> list[Any]:
+    def _rows(self, records: Sequence[Any], *, first: int = 0) -> list[RowType]:
         """Return the rows of the driver's records, from the column `first` on."""
         if not records:
             return []
         if self._row is None:
             names = tuple(records[0].keys())[first:]
-            self._row = namedtuple("Row", names)  # type: ignore[misc]  # the names are known at run time only
+            if self.kind is not None:
+                require_fields(self.kind, names)
+            self._row = self.kind or namedtuple("Row", names)
         if first:
             records = [record[first:] for record in records]
         if not self._decoders:

@@ -1,33 +1,80 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Row types of statements that are built at run time, column lists for statements as text, and pages with a total."""
+"""Rows with types, column lists for statements as text, and pages with a total.
+
+The type of a row is a `NamedTuple` with one field for each column of its statement. `mypy` checks the users of rows
+by it, and each execution compares its fields with the columns.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from sqlalchemy import Row, Select, Table, func, select
+from sqlalchemy import ColumnElement, CursorResult, Executable, Row, Select, Table, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 
+RowType = TypeVar("RowType", bound=NamedTuple)
 
-def columns_of(table: Table, alias: str) -> str:
-    """Return the columns of a table in this version's schema, for a statement as text.
+
+def columns_for(kind: type[NamedTuple], table: Table) -> list[ColumnElement[Any]]:
+    """Return the columns of a table that a row of this kind has. Raises KeyError if the table lacks one."""
+    return [table.c[name] for name in kind._fields]
+
+
+def require_fields(kind: type[NamedTuple], columns: Iterable[str]) -> None:
+    """Raise TypeError unless the fields of the kind are the columns of a statement, in their order."""
+    if tuple(columns) != kind._fields:
+        raise TypeError(f"{kind.__name__} has {', '.join(kind._fields)}; the statement has {', '.join(columns)}")
+
+
+def _rows(kind: type[RowType], result: CursorResult[Any]) -> list[RowType]:
+    require_fields(kind, result.keys())
+    return [kind._make(row) for row in result]
+
+
+async def fetch_all(
+    connection: AsyncConnection, kind: type[RowType], statement: Executable, values: Mapping[str, Any] | None = None
+) -> list[RowType]:
+    """Execute a statement and return its rows."""
+    return _rows(kind, await connection.execute(statement, values))
+
+
+async def fetch_one(
+    connection: AsyncConnection, kind: type[RowType], statement: Executable, values: Mapping[str, Any] | None = None
+) -> RowType:
+    """Execute a statement that has exactly one row, and return it. Raises ValueError for another number of rows."""
+    (row,) = _rows(kind, await connection.execute(statement, values))
+    return row
+
+
+async def fetch_optional(
+    connection: AsyncConnection, kind: type[RowType], statement: Executable, values: Mapping[str, Any] | None = None
+) -> RowType | None:
+    """Execute a statement that has at most one row, and return it or None. Raises ValueError for more rows."""
+    rows = _rows(kind, await connection.execute(statement, values))
+    if len(rows) > 1:
+        raise ValueError(f"{len(rows)} rows instead of at most one")
+    return rows[0] if rows else None
+
+
+def columns_of(kind: type[NamedTuple], alias: str) -> str:
+    """Return the columns of a type of rows, for a statement as text.
 
     Never use `*`: the next version's migration adds columns while this version serves. PostgreSQL refuses a prepared
     statement whose result columns changed.
     """
-    return ", ".join(f"{alias}.{column.name}" for column in table.columns)
+    return ", ".join(f"{alias}.{name}" for name in kind._fields)
 
 
 async def count_and_some(
-    connection: AsyncConnection, statement: Select[Any], *, offset: int, limit: int
-) -> tuple[int, Sequence[AnyRow]]:
+    connection: AsyncConnection, kind: type[RowType], statement: Select[Any], *, offset: int, limit: int
+) -> tuple[int, Sequence[RowType]]:
     """Return (the number of all rows, a page of them). The order of `statement` must be unique."""
     total = (
         await connection.execute(select(func.count()).select_from(statement.order_by(None).subquery()))
     ).scalar_one()
     if limit == 0:
         return total, ()
-    return total, (await connection.execute(statement.offset(offset).limit(limit))).all()
+    return total, await fetch_all(connection, kind, statement.offset(offset).limit(limit))

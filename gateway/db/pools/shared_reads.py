@@ -18,6 +18,7 @@ from typing import Any, Final
 from gateway.access.dependency_errors import DatabaseUnavailable
 from gateway.db.pools.compiled_reads import DirectRead
 from gateway.db.pools.driver_pool import DriverPool
+from gateway.db.pools.rows import RowType
 from gateway.db.pools.statement_hooks import named, summary_of
 from gateway.spans import spanned
 
@@ -74,7 +75,7 @@ class SharedReads:
         self._wait = wait
         self._largest = largest
         self._in_flight = 0
-        self._waiting: OrderedDict[DirectRead, _Queues] = OrderedDict()
+        self._waiting: OrderedDict[DirectRead[Any], _Queues] = OrderedDict()
         self._running: set[asyncio.Task[None]] = set()
 
     @property
@@ -86,7 +87,7 @@ class SharedReads:
         "postgresql.statement",
         lambda self, read, *_: {**named(summary_of(read)), "lakegate.waits_for_slot": self.is_busy},
     )
-    async def one(self, read: DirectRead, parameters: Mapping[str, Any], principal: str) -> Any:
+    async def one(self, read: DirectRead[RowType], parameters: Mapping[str, Any], principal: str) -> RowType:
         """Return the row of a read that always has exactly one. Raises DatabaseUnavailable."""
         # Nothing waits while a slot is free.
         if self._in_flight < self._unshared:
@@ -97,7 +98,7 @@ class SharedReads:
                 self._end()
             return row
         loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Any] = loop.create_future()
+        answer: asyncio.Future[RowType] = loop.create_future()
         member = _Member(parameters, answer, loop.call_later(self._wait, _expire, answer))
         if read not in self._waiting:
             self._waiting[read] = _Queues()
@@ -125,7 +126,7 @@ class SharedReads:
             self._running.add(sending)
             sending.add_done_callback(self._running.discard)
 
-    async def _send(self, read: DirectRead, members: Sequence[_Member]) -> None:
+    async def _send(self, read: DirectRead[Any], members: Sequence[_Member]) -> None:
         try:
             await self._answer(read, members)
         finally:
@@ -134,7 +135,7 @@ class SharedReads:
                     member.answer.set_exception(DatabaseUnavailable("the statement was interrupted"))
             self._end()
 
-    async def _answer(self, read: DirectRead, members: Sequence[_Member]) -> None:
+    async def _answer(self, read: DirectRead[Any], members: Sequence[_Member]) -> None:
         if len(members) > 1:
             try:
                 rows = await read.each(self._pool, [member.parameters for member in members])
@@ -147,7 +148,7 @@ class SharedReads:
             return
         await self._answer_alone(read, members[0])
 
-    async def _answer_alone(self, read: DirectRead, member: _Member) -> None:
+    async def _answer_alone(self, read: DirectRead[Any], member: _Member) -> None:
         if member.answer.done():
             return
         try:

@@ -40,7 +40,7 @@ def summary(sql: str) -> str:
 
 
 @lru_cache(maxsize=512)
-def summary_of(read: DirectRead) -> str:
+def summary_of(read: DirectRead[Any]) -> str:
     """Return the summary of a read that is executed without SQLAlchemy.
 
     Composing the text of a large statement takes milliseconds, so the result is cached by the read.

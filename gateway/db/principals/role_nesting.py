@@ -16,8 +16,8 @@ from gateway.access.nouns.cards import GRANTABLE
 from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType
-from gateway.db.pools.rows import AnyRow, columns_of
-from gateway.db.schema.principals import roles
+from gateway.db.pools.rows import columns_of, fetch_all
+from gateway.db.principals.roles import MemberRow, RoleRow
 from gateway.iceberg.identifiers import fold
 
 #: Limit of the edges from a role to the outermost role that contains it. OpenFGA refuses to resolve more than 25.
@@ -68,13 +68,13 @@ _NESTING = text(
 
 async def all_roles_of(
     connection: AsyncConnection, type: PrincipalType, id: str, *, project_id: str | None = None
-) -> Sequence[AnyRow]:
+) -> Sequence[RoleRow]:
     """Return the roles that contain the principal by live grants, directly or through other roles, ordered by name.
 
     `project_id` limits them to one project. Owners of a role are members (`fga_model/role.fga`).
     """
     values = {"type": type.value, "id": id, "project_id": project_id}
-    return (await connection.execute(_ALL_ROLES_OF, values)).all()
+    return await fetch_all(connection, RoleRow, _ALL_ROLES_OF, values)
 
 
 async def all_members(
@@ -84,14 +84,13 @@ async def all_members(
     type: PrincipalType | None,
     after: tuple[str, str] | None,
     limit: int,
-) -> Sequence[AnyRow]:
-    """Return the members of a role by live grants, directly or through other roles, each once.
-
-    Rows have `principal_type` and `principal_id`, in this order, starting after `after`.
+) -> Sequence[MemberRow]:
+    """Return the members of a role by live grants, directly or through other roles, each once, starting after
+    `after`.
     """
     kind, id = after or (None, None)
     values = {"role": role_id, "type": None if type is None else type.value, "kind": kind, "id": id, "limit": limit}
-    return (await connection.execute(_ALL_MEMBERS, values)).all()
+    return await fetch_all(connection, MemberRow, _ALL_MEMBERS, values)
 
 
 # The recursion adds each role once, so it ends with cycles, and its cost depends on the reached roles.
@@ -109,7 +108,7 @@ _ALL_ROLES_OF = text(
         select e.object_id from up
         join lateral ({_EDGES} and g.principal_type = 'role' and g.principal_id = up.id) e on true
     )
-    select {columns_of(roles, "r")} from up join roles r on r.id = up.id::uuid
+    select {columns_of(RoleRow, "r")} from up join roles r on r.id = up.id::uuid
     where (cast(:project_id as text) is null or r.project_id = :project_id) and not (:type = 'role' and up.id = :id)
     order by r.name_key, r.id
     """  # noqa: S608 - composed of constants of this module; every value is a bound parameter

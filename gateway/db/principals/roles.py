@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, func, insert, or_, select, text
@@ -16,10 +18,34 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import ObjectType
 from gateway.access.tuples import PrincipalType
-from gateway.db.pools.rows import AnyRow
+from gateway.db.pools.rows import columns_for, fetch_all, fetch_one, fetch_optional
 from gateway.db.schema.grants import grants
 from gateway.db.schema.principals import roles
 from gateway.iceberg.identifiers import fold
+
+
+class RoleRow(NamedTuple):
+    """A role."""
+
+    id: UUID
+    project_id: str
+    name: str
+    name_key: str
+    description: str | None
+    provider_id: str
+    source_id: str
+    created_at: datetime
+    updated_at: datetime | None
+
+
+class MemberRow(NamedTuple):
+    """A principal in a role. Lists are in the order of the fields."""
+
+    principal_type: str
+    principal_id: str
+
+
+_COLUMNS: Final = columns_for(RoleRow, roles)
 
 
 class RoleClash(Exception):
@@ -60,38 +86,38 @@ async def create(
     description: str | None,
     provider_id: str,
     source_id: str,
-) -> AnyRow:
+) -> RoleRow:
     """Insert a role and return its row. Raises RoleClash."""
     values = {"name": name, "name_key": fold(name), "description": description}
     statement = insert(roles).values(
         id=id, project_id=project_id, provider_id=provider_id, source_id=source_id, **values
     )
     with _clashes():
-        row: AnyRow = (await connection.execute(statement.returning(roles))).one()
+        row = await fetch_one(connection, RoleRow, statement.returning(*_COLUMNS))
     return row
 
 
-async def update(connection: AsyncConnection, id: UUID, *, name: str, description: str | None) -> AnyRow | None:
+async def update(connection: AsyncConnection, id: UUID, *, name: str, description: str | None) -> RoleRow | None:
     """Set the name and description of a role. Return its row, None if it does not exist. Raises RoleClash."""
     values = {"name": name, "name_key": fold(name), "description": description}
     return await _changed(connection, id, values)
 
 
-async def update_source(connection: AsyncConnection, id: UUID, *, provider_id: str, source_id: str) -> AnyRow | None:
+async def update_source(connection: AsyncConnection, id: UUID, *, provider_id: str, source_id: str) -> RoleRow | None:
     """Set the source of a role. Return its row, None if it does not exist. Raises RoleClash."""
     return await _changed(connection, id, {"provider_id": provider_id, "source_id": source_id})
 
 
-async def _changed(connection: AsyncConnection, id: UUID, values: dict[str, str | None]) -> AnyRow | None:
+async def _changed(connection: AsyncConnection, id: UUID, values: dict[str, str | None]) -> RoleRow | None:
     change = update_of(roles).where(roles.c.id == id).values(**values, updated_at=func.clock_timestamp())
     with _clashes():
-        row: AnyRow | None = (await connection.execute(change.returning(roles))).one_or_none()
+        row = await fetch_optional(connection, RoleRow, change.returning(*_COLUMNS))
     return row
 
 
-async def get(connection: AsyncConnection, id: UUID) -> AnyRow | None:
+async def get(connection: AsyncConnection, id: UUID) -> RoleRow | None:
     """Return the role's row, or None."""
-    return (await connection.execute(select(roles).where(roles.c.id == id))).one_or_none()
+    return await fetch_optional(connection, RoleRow, select(*_COLUMNS).where(roles.c.id == id))
 
 
 async def provider_of(connection: AsyncConnection, id: str) -> str | None:
@@ -110,11 +136,11 @@ async def page(
     provider_ids: Sequence[str],
     after: UUID | None,
     limit: int,
-) -> Sequence[AnyRow]:
+) -> Sequence[RoleRow]:
     """Return the project's roles that pass the filters, ordered by id, starting after `after`. An empty filter passes
     all.
     """
-    statement = select(roles).where(roles.c.project_id == project_id).order_by(roles.c.id).limit(limit)
+    statement = select(*_COLUMNS).where(roles.c.project_id == project_id).order_by(roles.c.id).limit(limit)
     if after is not None:
         statement = statement.where(roles.c.id > after)
     if ids:
@@ -123,7 +149,7 @@ async def page(
         statement = statement.where(roles.c.source_id.in_(source_ids))
     if provider_ids:
         statement = statement.where(roles.c.provider_id.in_(provider_ids))
-    return (await connection.execute(statement)).all()
+    return await fetch_all(connection, RoleRow, statement)
 
 
 async def members(
@@ -133,11 +159,8 @@ async def members(
     type: PrincipalType | None,
     after: tuple[str, str] | None,
     limit: int,
-) -> Sequence[AnyRow]:
-    """Return the principals with a live `assignee` grant of a role, each once.
-
-    Rows have `principal_type` and `principal_id`, in this order, starting after `after`.
-    """
+) -> Sequence[MemberRow]:
+    """Return the principals with a live `assignee` grant of a role, each once, starting after `after`."""
     of = (grants.c.principal_type, grants.c.principal_id)
     statement = select(*of).distinct().where(*_memberships(), grants.c.object_id == str(id))
     if type is not None:
@@ -146,7 +169,7 @@ async def members(
         kind, principal = after
         later = (grants.c.principal_type == kind) & (grants.c.principal_id > principal)
         statement = statement.where(or_(grants.c.principal_type > kind, later))
-    return (await connection.execute(statement.order_by(*of).limit(limit))).all()
+    return await fetch_all(connection, MemberRow, statement.order_by(*of).limit(limit))
 
 
 async def member_of(
@@ -156,7 +179,7 @@ async def member_of(
     *,
     project_id: str | None = None,
     by_group: Sequence[str] = (),
-) -> Sequence[AnyRow]:
+) -> Sequence[RoleRow]:
     """Return the roles of which a principal is `assignee` by a live grant, and those in `by_group`, ordered by name.
 
     `project_id` limits them to one project.
@@ -168,15 +191,15 @@ async def member_of(
     return await named(connection, ids, project_id=project_id)
 
 
-async def named(connection: AsyncConnection, ids: Sequence[str], *, project_id: str | None) -> Sequence[AnyRow]:
+async def named(connection: AsyncConnection, ids: Sequence[str], *, project_id: str | None) -> Sequence[RoleRow]:
     """Return the roles with these ids, ordered by name. `project_id` limits them to one project."""
     if not ids:
         return ()
     is_requested = roles.c.id.in_({UUID(each) for each in ids})
-    statement = select(roles).where(is_requested).order_by(roles.c.name_key, roles.c.id)
+    statement = select(*_COLUMNS).where(is_requested).order_by(roles.c.name_key, roles.c.id)
     if project_id is not None:
         statement = statement.where(roles.c.project_id == project_id)
-    return (await connection.execute(statement)).all()
+    return await fetch_all(connection, RoleRow, statement)
 
 
 def _memberships() -> tuple[ColumnElement[bool], ...]:

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Select, Text, cast, func, insert, select, update
@@ -13,24 +14,38 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import ObjectType
 from gateway.access.tuples import PrincipalType
-from gateway.db.pools.rows import AnyRow, count_and_some
+from gateway.db.pools.rows import count_and_some, fetch_all, fetch_optional
 from gateway.db.schema.grants import grants
 from gateway.db.schema.principals import roles, scim_groups, scim_users
 from gateway.iceberg.identifiers import fold
 
+
+class GroupRow(NamedTuple):
+    """A role that a provider keeps as a group. The times are those of the group."""
+
+    id: UUID
+    project_id: str
+    name: str
+    description: str | None
+    source_id: str
+    provider_id: str
+    external_id: str | None
+    version: int
+    created_at: datetime
+    updated_at: datetime
+
+
+class GroupMember(NamedTuple):
+    """A provider's user in a group: the group's id as text, and the user's SCIM id, id and name."""
+
+    object_id: str
+    id: UUID
+    user_id: str
+    user_name: str
+
+
 _GROUPS = (
-    select(
-        roles.c.id,
-        roles.c.project_id,
-        roles.c.name,
-        roles.c.description,
-        roles.c.source_id,
-        scim_groups.c.provider_id,
-        scim_groups.c.external_id,
-        scim_groups.c.version,
-        scim_groups.c.created_at,
-        scim_groups.c.updated_at,
-    )
+    select(*(roles.c[name] for name in GroupRow._fields[:5]), *(scim_groups.c[name] for name in GroupRow._fields[5:]))
     .select_from(roles.join(scim_groups, scim_groups.c.role_id == roles.c.id))
     .where(roles.c.provider_id == scim_groups.c.provider_id)
 )
@@ -49,17 +64,15 @@ async def is_provisioned(connection: AsyncConnection, role_id: UUID) -> bool:
     return (await connection.execute(found)).one_or_none() is not None
 
 
-async def get(connection: AsyncConnection, provider_id: str, project_id: str, id: UUID) -> AnyRow | None:
+async def get(connection: AsyncConnection, provider_id: str, project_id: str, id: UUID) -> GroupRow | None:
     """Return the provider's group with this id in the project, or None."""
-    row: AnyRow | None = (await connection.execute(_one(provider_id, project_id, id))).one_or_none()
-    return row
+    return await fetch_optional(connection, GroupRow, _one(provider_id, project_id, id))
 
 
-async def hold(connection: AsyncConnection, provider_id: str, project_id: str, id: UUID) -> AnyRow | None:
+async def hold(connection: AsyncConnection, provider_id: str, project_id: str, id: UUID) -> GroupRow | None:
     """Return the group as `get` does, and lock it until this transaction ends."""
     held = _one(provider_id, project_id, id).with_for_update(of=scim_groups)
-    row: AnyRow | None = (await connection.execute(held)).one_or_none()
-    return row
+    return await fetch_optional(connection, GroupRow, held)
 
 
 def _one(provider_id: str, project_id: str, id: UUID) -> Select[Any]:
@@ -83,7 +96,7 @@ async def page(
     conditions: Mapping[str, Any],
     offset: int,
     limit: int,
-) -> tuple[int, Sequence[AnyRow]]:
+) -> tuple[int, Sequence[GroupRow]]:
     """Return (the number of the provider's groups in the project that meet the conditions, a page of them by creation).
 
     The keys of `conditions` are attributes in lower case.
@@ -93,7 +106,7 @@ async def page(
         roles.c.project_id == project_id,
         *(_condition(*each) for each in conditions.items()),
     )
-    return await count_and_some(connection, statement.order_by(roles.c.id), offset=offset, limit=limit)
+    return await count_and_some(connection, GroupRow, statement.order_by(roles.c.id), offset=offset, limit=limit)
 
 
 def _condition(attribute: str, value: Any) -> ColumnElement[bool]:
@@ -129,12 +142,9 @@ def _membership() -> tuple[ColumnElement[bool], ...]:
 
 async def members(
     connection: AsyncConnection, role_ids: Sequence[UUID], *, limit: int | None = None
-) -> dict[UUID, list[AnyRow]] | None:
-    """Return the provider's users in each of these groups, or None if there are more than `limit` in all.
-
-    Rows have `id` (SCIM's), `user_id` and `user_name`, ordered by id.
-    """
-    found: dict[UUID, list[AnyRow]] = {id: [] for id in role_ids}
+) -> dict[UUID, list[GroupMember]] | None:
+    """Return the provider's users in each of these groups, or None if there are more than `limit` in all."""
+    found: dict[UUID, list[GroupMember]] = {id: [] for id in role_ids}
     if not role_ids:
         return found
     rows = (
@@ -145,7 +155,7 @@ async def members(
         .order_by(grants.c.object_id, scim_users.c.id)
         .limit(None if limit is None else limit + 1)
     )
-    held = (await connection.execute(rows)).all()
+    held = await fetch_all(connection, GroupMember, rows)
     if limit is not None and len(held) > limit:
         return None
     for row in held:

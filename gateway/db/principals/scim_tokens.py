@@ -5,15 +5,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.db.engine.database import Database
-from gateway.db.pools.rows import AnyRow
+from gateway.db.pools.rows import fetch_all, fetch_optional
 from gateway.db.schema.principals import scim_tokens
 
+
+class ScimTokenRow(NamedTuple):
+    """A token of a provider's directory. `good` is true for a valid one."""
+
+    id: UUID
+    provider_id: str
+    project_id: str
+    digest: bytes
+    expires_at: datetime
+    revoked_at: datetime | None
+    good: bool
+
+
+_COLUMNS: Final = [scim_tokens.c[name] for name in ScimTokenRow._fields[:-1]]
 _good = scim_tokens.c.revoked_at.is_(None) & (scim_tokens.c.expires_at > func.clock_timestamp())
 
 
@@ -23,11 +38,11 @@ class ScimTokens:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def find_valid(self, id: UUID) -> AnyRow | None:
+    async def find_valid(self, id: UUID) -> ScimTokenRow | None:
         """Return the row of a token that is neither revoked nor expired, or None. Raises DatabaseUnavailable."""
         async with self._database.read() as connection:
-            found = select(scim_tokens, _good.label("good")).where(scim_tokens.c.id == id, _good)
-            return (await connection.execute(found)).one_or_none()
+            found = select(*_COLUMNS, _good.label("good")).where(scim_tokens.c.id == id, _good)
+            return await fetch_optional(connection, ScimTokenRow, found)
 
 
 async def store(
@@ -48,7 +63,7 @@ async def revoke(connection: AsyncConnection, id: UUID) -> bool:
     return (await connection.execute(ended)).rowcount == 1
 
 
-async def list_all(connection: AsyncConnection) -> Sequence[AnyRow]:
-    """Return all issued tokens, newest first, each with `find_valid`: True if it is valid."""
-    rows = select(scim_tokens, _good.label("good")).order_by(scim_tokens.c.created_at.desc())
-    return (await connection.execute(rows)).all()
+async def list_all(connection: AsyncConnection) -> Sequence[ScimTokenRow]:
+    """Return all issued tokens, newest first."""
+    rows = select(*_COLUMNS, _good.label("good")).order_by(scim_tokens.c.created_at.desc())
+    return await fetch_all(connection, ScimTokenRow, rows)

@@ -5,16 +5,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from datetime import datetime
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.db.pools.rows import AnyRow, count_and_some
+from gateway.db.pools.rows import columns_for, count_and_some, fetch_one, fetch_optional
 from gateway.db.schema.principals import scim_users, users
 from gateway.iceberg.identifiers import fold
+
+
+class ScimUserRow(NamedTuple):
+    """A user of a provider. `document` is JSON."""
+
+    id: UUID
+    user_id: str
+    user_name: str
+    external_id: str | None
+    active: bool
+    document: bytes
+    version: int
+    created_at: datetime
+    updated_at: datetime
+
+
+_COLUMNS: Final = columns_for(ScimUserRow, scim_users)
 
 
 class UserTaken(Exception):
@@ -33,14 +51,14 @@ def _clashes() -> Iterator[None]:
 
 async def create(
     connection: AsyncConnection, *, id: UUID, user_id: str, provider_id: str, values: Mapping[str, Any]
-) -> AnyRow:
+) -> ScimUserRow:
     """Insert the SCIM user of an existing row of `users`, and return its row.
 
     `values` are those of `values_of`. Raises UserTaken.
     """
     new = insert(scim_users).values(id=id, user_id=user_id, provider_id=provider_id, **values)
     with _clashes():
-        row: AnyRow = (await connection.execute(new.returning(scim_users))).one()
+        row = await fetch_one(connection, ScimUserRow, new.returning(*_COLUMNS))
     return row
 
 
@@ -55,7 +73,7 @@ def values_of(*, user_name: str, external_id: str | None, active: bool, document
     }
 
 
-async def change(connection: AsyncConnection, id: UUID, values: Mapping[str, Any]) -> AnyRow:
+async def change(connection: AsyncConnection, id: UUID, values: Mapping[str, Any]) -> ScimUserRow:
     """Update a locked SCIM user and return its row. Raises UserTaken."""
     changed = (
         update(scim_users)
@@ -63,17 +81,17 @@ async def change(connection: AsyncConnection, id: UUID, values: Mapping[str, Any
         .values(**values, version=scim_users.c.version + 1, updated_at=func.clock_timestamp())
     )
     with _clashes():
-        row: AnyRow = (await connection.execute(changed.returning(scim_users))).one()
+        row = await fetch_one(connection, ScimUserRow, changed.returning(*_COLUMNS))
     return row
 
 
-async def get(connection: AsyncConnection, provider_id: str, id: UUID) -> AnyRow | None:
+async def get(connection: AsyncConnection, provider_id: str, id: UUID) -> ScimUserRow | None:
     """Return the provider's user with this id, or None."""
-    found = select(scim_users).where(scim_users.c.id == id, scim_users.c.provider_id == provider_id)
-    return (await connection.execute(found)).one_or_none()
+    found = select(*_COLUMNS).where(scim_users.c.id == id, scim_users.c.provider_id == provider_id)
+    return await fetch_optional(connection, ScimUserRow, found)
 
 
-async def hold(connection: AsyncConnection, provider_id: str, id: UUID) -> AnyRow | None:
+async def hold(connection: AsyncConnection, provider_id: str, id: UUID) -> ScimUserRow | None:
     """Return the user as `get` does, and lock its row in `users` until this transaction ends.
 
     No grant can be made to the user meanwhile (`users.exist`).
@@ -95,15 +113,17 @@ async def is_provisioned(connection: AsyncConnection, user_id: str) -> bool:
 
 async def page(
     connection: AsyncConnection, *, provider_id: str, conditions: Mapping[str, Any], offset: int, limit: int
-) -> tuple[int, Sequence[AnyRow]]:
+) -> tuple[int, Sequence[ScimUserRow]]:
     """Return (the number of the provider's users that meet the conditions, a page of them by creation).
 
     The keys of `conditions` are attributes in lower case.
     """
-    statement = select(scim_users).where(
+    statement = select(*_COLUMNS).where(
         scim_users.c.provider_id == provider_id, *(_condition(*each) for each in conditions.items())
     )
-    return await count_and_some(connection, statement.order_by(scim_users.c.id), offset=offset, limit=limit)
+    return await count_and_some(
+        connection, ScimUserRow, statement.order_by(scim_users.c.id), offset=offset, limit=limit
+    )
 
 
 def _condition(attribute: str, value: Any) -> ColumnElement[bool]:

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from datetime import datetime
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from sqlalchemy import case, func, literal_column, select, text
@@ -13,8 +14,25 @@ from sqlalchemy import update as update_of
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.db.pools.rows import AnyRow
+from gateway.access.bodies import UserType
+from gateway.db.pools.rows import columns_for, fetch_all, fetch_optional
 from gateway.db.schema.principals import scim_users, users
+
+
+class UserRow(NamedTuple):
+    """A user. `email` is shown; only `verified_email` proves who the user is."""
+
+    id: str
+    name: str
+    email: str | None
+    user_type: UserType
+    created_at: datetime
+    updated_at: datetime | None
+    last_updated_with: str
+    verified_email: str | None
+
+
+_COLUMNS: Final = columns_for(UserRow, users)
 
 
 class Address(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +63,7 @@ async def upsert(
     address: Address | None,
     by: str,
     update_if_exists: bool,
-) -> tuple[AnyRow, bool]:
+) -> tuple[UserRow, bool]:
     """Insert or update a user. Return (its row, True if it was inserted).
 
     An existing user changes only with `update_if_exists`. It keeps its address without an `address`, and its name and
@@ -68,15 +86,15 @@ async def upsert(
         change |= {"name": profile.name, "user_type": guessed}
     if profile.user_type is not None:
         change["user_type"] = profile.user_type
-    change |= {} if address is None else _columns(address)
+    change |= {} if address is None else _columns_for_address(address)
     values: dict[str, Any] = (
         {**change, "updated_at": func.clock_timestamp()} if update_if_exists else {"id": users.c.id}
     )
     statement = new.on_conflict_do_update(index_elements=["id"], set_=values).returning(
-        users, literal_column("xmax = 0").label("created")
+        *_COLUMNS, literal_column("xmax = 0").label("created")
     )
-    row = (await connection.execute(statement)).one()
-    return row, bool(row.created)
+    *fields, created = (await connection.execute(statement)).one()
+    return UserRow(*fields), created
 
 
 async def verify_address(connection: AsyncConnection, id: str, email: str) -> None:
@@ -86,7 +104,7 @@ async def verify_address(connection: AsyncConnection, id: str, email: str) -> No
     await connection.execute(change.values(email=email, verified_email=email))
 
 
-def _columns(address: Address) -> dict[str, Any]:
+def _columns_for_address(address: Address) -> dict[str, Any]:
     """Return the values of both columns.
 
     With an unverified address, the verified one is kept only if both are equal.
@@ -97,29 +115,28 @@ def _columns(address: Address) -> dict[str, Any]:
     return {"email": address.email, "verified_email": same}
 
 
-async def get(connection: AsyncConnection, id: str) -> AnyRow | None:
+async def get(connection: AsyncConnection, id: str) -> UserRow | None:
     """Return the user's row, or None."""
-    return (await connection.execute(select(users).where(users.c.id == id))).one_or_none()
+    return await fetch_optional(connection, UserRow, select(*_COLUMNS).where(users.c.id == id))
 
 
-async def named(connection: AsyncConnection, ids: Sequence[str]) -> Sequence[AnyRow]:
+async def named(connection: AsyncConnection, ids: Sequence[str]) -> Sequence[UserRow]:
     """Return the users that have a record."""
     if not ids:
         return ()
-    return (await connection.execute(select(users).where(users.c.id.in_(ids)))).all()
+    return await fetch_all(connection, UserRow, select(*_COLUMNS).where(users.c.id.in_(ids)))
 
 
 async def update(
     connection: AsyncConnection, id: str, *, name: str, address: Address | None, user_type: str, by: str
-) -> AnyRow | None:
+) -> UserRow | None:
     """Set the name and type of a user, and the address if one is given. Return the row, None if the user does not
     exist.
     """
     values = {"name": name, "user_type": user_type, "last_updated_with": by}
-    values |= {} if address is None else _columns(address)
+    values |= {} if address is None else _columns_for_address(address)
     change = update_of(users).where(users.c.id == id).values(**values, updated_at=func.clock_timestamp())
-    row: AnyRow | None = (await connection.execute(change.returning(users))).one_or_none()
-    return row
+    return await fetch_optional(connection, UserRow, change.returning(*_COLUMNS))
 
 
 async def exist(connection: AsyncConnection, ids: Sequence[str]) -> set[str]:
@@ -145,11 +162,11 @@ async def delete(connection: AsyncConnection, id: str) -> bool:
 
 async def page(
     connection: AsyncConnection, *, name_contains: str | None, after: str | None, limit: int
-) -> Sequence[AnyRow]:
+) -> Sequence[UserRow]:
     """Return users ordered by id, starting after `after`."""
-    statement = select(users).order_by(users.c.id).limit(limit)
+    statement = select(*_COLUMNS).order_by(users.c.id).limit(limit)
     if after is not None:
         statement = statement.where(users.c.id > after)
     if name_contains:
         statement = statement.where(users.c.name.icontains(name_contains, autoescape=True))
-    return (await connection.execute(statement)).all()
+    return await fetch_all(connection, UserRow, statement)

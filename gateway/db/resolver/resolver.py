@@ -142,7 +142,9 @@ class DatabaseResolver:
             return None
         warehouses = {each.id: each.project_id for each in map(warehouse_of, found) if each is not None}
         places = BETWEEN.join(sorted({*map(str, warehouses), *warehouses.values()}))
-        return await self._database.read_shared(ENGINE_CLOCK, {**caller_of(engine), "places": places}, principal)
+        values = {**caller_of(engine), "places": places}
+        row: AnyRow = await self._database.read_shared(ENGINE_CLOCK, values, principal)
+        return row
 
     @spanned("postgresql.columns", lambda _self, _caller, table_ids: {"lakegate.tables": len(table_ids)})
     async def columns(self, caller: Actor, table_ids: Sequence[UUID]) -> Mapping[UUID, frozenset[int]]:
@@ -192,7 +194,7 @@ class DatabaseResolver:
         return await self._policies.subjects_by_group(policy_ids, provider)
 
 
-def frequent_reads() -> list[tuple[DirectRead, dict[str, Any]]]:
+def frequent_reads() -> list[tuple[DirectRead[Any], dict[str, Any]]]:
     """Return the reads of frequent requests, with parameters that find nothing."""
     warehouse, namespace = UUID(int=0), Namespace(("-",))
     requested: list[refs.Ref] = [

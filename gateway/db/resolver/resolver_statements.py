@@ -63,11 +63,11 @@ _TABLE = (
 )
 
 
-def _direct(query: Select[Any]) -> DirectRead:
+def _direct(query: Select[Any]) -> DirectRead[Any]:
     return DirectRead(with_database_time(query))
 
 
-def _named_direct(query: Select[Any], key: str) -> DirectRead:
+def _named_direct(query: Select[Any], key: str) -> DirectRead[Any]:
     """Return a read as `_direct` does, for a reference by path. For an absent object it also reads its would-be
     containers.
     """
@@ -85,7 +85,7 @@ def _named_direct(query: Select[Any], key: str) -> DirectRead:
 _NO_PATH = literal_column("cast('[]' as jsonb)", JSONB)
 
 
-def _located_direct(query: Select[Any], key: str, path: ColumnElement[Any] = _NO_PATH) -> DirectRead:
+def _located_direct(query: Select[Any], key: str, path: ColumnElement[Any] = _NO_PATH) -> DirectRead[Any]:
     """Return a read as `_direct` does. For an absent object it also reads the project of the warehouse, and `path`."""
     always = with_database_time(query)
     where = (
@@ -147,7 +147,7 @@ def _tabulars(make: Callable[[str, str], Read]) -> dict[Lookup, Read]:
     return {(kind, key): make(kind.value, key) for kind in refs.TABULARS for key in ("name", "id", "kept")}
 
 
-def _tabular_statement(kind: str, key: str) -> DirectRead:
+def _tabular_statement(kind: str, key: str) -> DirectRead[Any]:
     if key == "name":
         return _named_direct(_named(kind), "t_id")
     return _located_direct(_by_id(kind, kept=key == "kept"), "t_id")
@@ -181,7 +181,7 @@ def _matching(query: Select[Any], columns: Mapping[str, Column[Any]]) -> Select[
 _OUTSIDE = dict(chain.from_iterable(_outside(CARDS[type]) for type in OUTSIDE))
 
 #: One statement for each lookup, built once, because building one takes longer than executing it.
-STATEMENTS: dict[Lookup, DirectRead] = {
+STATEMENTS: dict[Lookup, DirectRead[Any]] = {
     **_tabulars(_tabular_statement),
     refs.NamespaceRef: _named_direct(
         _NAMESPACES.where(

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from sqlalchemy import delete, func, select, text, tuple_, update
@@ -12,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.access.door.list_visibility import Holders
 from gateway.access.nouns.refs import TABULARS, ObjectKey, ObjectType
 from gateway.db.engine.list_candidates import SPOKEN_FOR
-from gateway.db.pools.rows import AnyRow
+from gateway.db.pools.rows import columns_for, fetch_all, fetch_optional
 from gateway.db.schema.tables import LIVE, namespaces, tables
 from gateway.db.tables import pending_files, retired_locations
 from gateway.db.tables.tables import clashes, schedule_purge
@@ -21,17 +23,24 @@ from gateway.db.tasks.tasks import ACTIVE, FileDisposal, Files, Queue, cancel_al
 _TABLES = {ObjectType.NAMESPACE: namespaces, **dict.fromkeys(TABULARS, tables)}
 
 
-async def of(connection: AsyncConnection, on: ObjectKey) -> AnyRow | None:
-    """Return (protected, updated_at), None if the object does not exist."""
+class Protection(NamedTuple):
+    """Whether an object is protected, and the time of its last change."""
+
+    protected: bool
+    updated_at: datetime | None
+
+
+async def of(connection: AsyncConnection, on: ObjectKey) -> Protection | None:
+    """Return the protection, None if the object does not exist."""
     table = _TABLES[on.type]
     statement = select(table.c.protected, table.c.updated_at).where(table.c.id == UUID(on.id))
     if table is tables:
         statement = statement.where(LIVE)
-    return (await connection.execute(statement)).one_or_none()
+    return await fetch_optional(connection, Protection, statement)
 
 
-async def protect(connection: AsyncConnection, on: ObjectKey, protected: bool) -> AnyRow | None:
-    """Set the protection. Return (protected, updated_at), None if the object does not exist."""
+async def protect(connection: AsyncConnection, on: ObjectKey, protected: bool) -> Protection | None:
+    """Set the protection. Return the new one, None if the object does not exist."""
     table = _TABLES[on.type]
     statement = (
         update(table)
@@ -41,7 +50,42 @@ async def protect(connection: AsyncConnection, on: ObjectKey, protected: bool) -
     )
     if table is tables:
         statement = statement.where(LIVE)
-    return (await connection.execute(statement)).one_or_none()
+    return await fetch_optional(connection, Protection, statement)
+
+
+class KeptRow(NamedTuple):
+    """A table or view, which is dropped if it has a time of deletion."""
+
+    id: UUID
+    kind: str
+    location: str
+    location_key: str
+    metadata_location: str | None
+    deleted_at: datetime | None
+
+
+class DroppedRow(NamedTuple):
+    """A dropped table or view, with the levels of its namespace. `name_key` is its place in lists. `expires_at` is None
+    if no task deletes it.
+    """
+
+    id: UUID
+    kind: str
+    name: str
+    name_key: str
+    levels: Sequence[str]
+    created_at: datetime
+    deleted_at: datetime
+    expires_at: datetime | None
+
+
+class TakenName(NamedTuple):
+    """A dropped table or view, and the kind of the object that has its name now."""
+
+    id: UUID
+    kind: str
+    name: str
+    taken_by: str
 
 
 async def mark(connection: AsyncConnection, id: UUID, *, by: str) -> None:
@@ -54,31 +98,21 @@ async def mark(connection: AsyncConnection, id: UUID, *, by: str) -> None:
     await retired_locations.retired_by(connection, id, by)
 
 
-async def lock_rows(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequence[AnyRow]:
+async def lock_rows(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequence[KeptRow]:
     """Lock the rows of tables and views, dropped or not, in one order, and return them.
 
-    A row has id, kind, namespace_id, name, location, location_key, metadata_location and deleted_at. Lock their
-    namespaces before (`namespaces.lock_shared`).
+    Lock their namespaces before (`namespaces.lock_shared`).
     """
     statement = (
-        select(
-            tables.c.id,
-            tables.c.kind,
-            tables.c.namespace_id,
-            tables.c.name,
-            tables.c.location,
-            tables.c.location_key,
-            tables.c.metadata_location,
-            tables.c.deleted_at,
-        )
+        select(*columns_for(KeptRow, tables))
         .where(tables.c.id.in_(list(ids)), tables.c.staged_by.is_(None))
         .order_by(tables.c.id)
         .with_for_update()
     )
-    return (await connection.execute(statement)).all()
+    return await fetch_all(connection, KeptRow, statement)
 
 
-async def lock_for_deletion(connection: AsyncConnection, id: UUID) -> AnyRow | None:
+async def lock_for_deletion(connection: AsyncConnection, id: UUID) -> KeptRow | None:
     """Lock and return the row of a dropped table or view that is to be deleted, as `lock_rows` does.
 
     Its namespace is locked before. Return None if it was restored or deleted.
@@ -171,10 +205,9 @@ async def dropped(
     holders: Holders | None,
     after: tuple[str, UUID] | None,
     limit: int,
-) -> Sequence[AnyRow]:
+) -> Sequence[DroppedRow]:
     """Return the dropped tables and views of a warehouse that can be restored, ordered by folded name.
 
-    A row has id, kind, name, name_key, the levels of its namespace, created_at, deleted_at, and expires_at or null.
     With `holders`, only rows that a grant to one of them may make visible: a grant on the object or on a namespace
     above it.
     """
@@ -183,13 +216,13 @@ async def dropped(
     values = {**ends, "warehouse_id": warehouse_id, "namespace_id": namespace_id}
     page = {"after_key": key, "after_id": id, "limit": limit}
     if holders is None:
-        return (await connection.execute(_EVERY, {**values, **page})).all()
+        return await fetch_all(connection, DroppedRow, _EVERY, {**values, **page})
     own = {"user": holders.user, "roles": list(holders.roles)}
-    return (await connection.execute(_THEIRS, {**values, **page, **own})).all()
+    return await fetch_all(connection, DroppedRow, _THEIRS, {**values, **page, **own})
 
 
-async def taken_names(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequence[AnyRow]:
-    """Return those of these dropped rows whose name another object has now, as (id, kind, name, taken_by)."""
+async def taken_names(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequence[TakenName]:
+    """Return those of these dropped rows whose name another object has now."""
     other = tables.alias("other")
     statement = (
         select(tables.c.id, tables.c.kind, tables.c.name, other.c.kind.label("taken_by"))
@@ -204,4 +237,4 @@ async def taken_names(connection: AsyncConnection, ids: Sequence[UUID]) -> Seque
             other.c.staged_by.is_(None),
         )
     )
-    return (await connection.execute(statement)).all()
+    return await fetch_all(connection, TakenName, statement)

@@ -184,8 +184,8 @@ async def _enqueue(connection: AsyncConnection, tree: Tree, by: str) -> list[Pen
             key = ObjectKey(ObjectType(row.kind), str(row.id))
             above[key] = within[row.namespace_id]
             keys[TupleKey(above[key][-1], "parent", key)] = None
-    for row in await grant_ends.sweep(connection, list(above), by=by):
-        granted = grants.tuple_of(row)
+    for ended in await grant_ends.sweep(connection, list(above), by=by):
+        granted = grants.tuple_of(ended)
         on = table_of(granted.object) if granted.object.type is ObjectType.COLUMN else granted.object
         keys.update(dict.fromkeys(following(granted, above[on])))
     # First the keys above the tree, which may make something visible. The tree itself cannot be found any more.

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from unicodedata import normalize
 from uuid import UUID
 
@@ -28,9 +28,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.door.list_visibility import Holders
 from gateway.db.engine.list_candidates import HELD
-from gateway.db.pools.rows import AnyRow, columns_of
-from gateway.db.schema.principals import roles as roles_table
-from gateway.db.schema.principals import users as users_table
+from gateway.db.pools.rows import columns_of, fetch_all
+from gateway.db.principals.roles import RoleRow
+from gateway.db.principals.users import UserRow
 from gateway.iceberg.identifiers import fold
 
 #: Minimum similarity of a result. It is the default of `pg_trgm` for whole strings.
@@ -52,6 +52,19 @@ class Within:
     holders: Holders
     leaves: frozenset[str]
     inside: frozenset[str]
+
+
+class FoundRow(NamedTuple):
+    """A table or view, with a relation that a grant may give on it, and its score: 1 for a name that contains the text,
+    None for a lookup by id or tag.
+    """
+
+    id: UUID
+    kind: str
+    name: str
+    levels: Sequence[str]
+    by: str | None
+    score: float | None
 
 
 _ALL_SPACES = "select n.id from namespaces n where n.warehouse_id = :warehouse_id"
@@ -206,12 +219,11 @@ def values_of(within: Within | None) -> dict[str, Any]:
 
 async def tabulars(
     connection: AsyncConnection, within: Within | None, *, warehouse_id: UUID, text: str, limit: int, offset: int
-) -> Sequence[AnyRow]:
-    """Return tables and views (id, kind, name, levels, by, score) of a warehouse with similar names, best first.
+) -> Sequence[FoundRow]:
+    """Return tables and views of a warehouse with similar names, best first.
 
-    `within` None searches all of them. `score` is 1 for a name that contains the text, and None for a lookup by id. A
-    text with a dot is compared with the whole path, another one with the name. A UUID is looked up as an id. The
-    connection must be in a transaction of its own.
+    `within` None searches all of them. A text with a dot is compared with the whole path, another one with the name. A
+    UUID is looked up as an id. The connection must be in a transaction of its own.
     """
     await set_planner(connection)
     values: dict[str, Any] = {"warehouse_id": warehouse_id, "limit": limit, "offset": offset, **values_of(within)}
@@ -223,12 +235,12 @@ async def tabulars(
         find = "path" if "." in text else "name"
         values |= {"text": fold(text), "least": LEAST, "last": offset + limit - 1}
         values["few"] = _FEWEST_COMPARED + _COMPARED * (offset + limit)
-    return (await connection.execute(_STATEMENTS[find, within is not None], values)).all()
+    return await fetch_all(connection, FoundRow, _STATEMENTS[find, within is not None], values)
 
 
 _USERS = text(
     f"""
-    select {columns_of(users_table, "u")} from users u, (select searchable(lower(cast(:text as text))) as key) x
+    select {columns_of(UserRow, "u")} from users u, (select searchable(lower(cast(:text as text))) as key) x
     where :text = '' or word_similarity(x.key, u.search_key) >= :least
     order by word_similarity(x.key, u.search_key) desc, similarity(x.key, searchable(lower(u.name))) desc, u.name, u.id
     limit :limit
@@ -238,7 +250,7 @@ _USERS = text(
 # Names are not used here, not even for the order: users set them.
 _USERS_BY_ADDRESS = text(
     f"""
-    select {columns_of(users_table, "u")} from users u, (select searchable(lower(cast(:text as text))) as key) x
+    select {columns_of(UserRow, "u")} from users u, (select searchable(lower(cast(:text as text))) as key) x
     where word_similarity(x.key, u.address_key) >= :least
     order by word_similarity(x.key, u.address_key) desc, similarity(x.key, u.address_key) desc, u.id
     limit :limit
@@ -247,7 +259,7 @@ _USERS_BY_ADDRESS = text(
 
 _ROLES = text(
     f"""
-    select {columns_of(roles_table, "r")} from roles r, (select searchable(cast(:text as text)) as key) x
+    select {columns_of(RoleRow, "r")} from roles r, (select searchable(cast(:text as text)) as key) x
     where r.project_id = :project_id and (:text = '' or word_similarity(x.key, r.search_key) >= :least)
     order by word_similarity(x.key, r.search_key) desc, similarity(x.key, r.search_key) desc, r.name_key, r.id
     limit :limit
@@ -255,19 +267,19 @@ _ROLES = text(
 )
 
 
-async def users(connection: AsyncConnection, text: str, *, limit: int) -> Sequence[AnyRow]:
+async def users(connection: AsyncConnection, text: str, *, limit: int) -> Sequence[UserRow]:
     """Return users with a similar name, verified address or id, best first; all by name for an empty text.
 
     A text with an @ is an address. It is only compared with verified addresses and ids.
     """
     statement = _USERS_BY_ADDRESS if "@" in normalize("NFKD", text) else _USERS
-    return (await connection.execute(statement, {"text": text.strip(), "limit": limit, "least": LEAST})).all()
+    return await fetch_all(connection, UserRow, statement, {"text": text.strip(), "limit": limit, "least": LEAST})
 
 
-async def roles(connection: AsyncConnection, project_id: str, text: str, *, limit: int) -> Sequence[AnyRow]:
+async def roles(connection: AsyncConnection, project_id: str, text: str, *, limit: int) -> Sequence[RoleRow]:
     """Return a project's roles with similar names, best first; all by name for an empty text."""
     values = {"project_id": project_id, "text": fold(text.strip()), "limit": limit, "least": LEAST}
-    return (await connection.execute(_ROLES, values)).all()
+    return await fetch_all(connection, RoleRow, _ROLES, values)
 
 
 def _uuid(text: str) -> UUID | None:

@@ -6,19 +6,42 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.db.pools.rows import AnyRow
+from gateway.db.pools.rows import fetch_all
 
 KEPT_DAYS: Final = 400
 """Retention of counts of requests: a year, and a month for comparison."""
 
+
 # Counts are added to existing rows, in one order. So processes neither lose counts nor deadlock. Counts of deleted
 # projects and warehouses are left out. The hour is that of the statement.
+class CallCount(NamedTuple):
+    """The number of calls of a route in an hour, with the name of the warehouse."""
+
+    hour: datetime
+    calls: int
+    route: str
+    status: int
+    warehouse_id: UUID | None
+    warehouse_name: str | None
+    created_at: datetime
+    updated_at: datetime | None
+
+
+class HourCounts(NamedTuple):
+    """The numbers of tables and views at the end of an hour."""
+
+    hour: datetime
+    tables: int
+    views: int
+    updated_at: datetime
+
+
 _ADD_CALLS = text(
     """
     insert into endpoint_statistics (project_id, warehouse_id, route, status, hour, count)
@@ -146,12 +169,16 @@ async def calls(
     start: datetime,
     end: datetime,
     limit: int,
-) -> Sequence[AnyRow]:
-    """Return the counts (`calls`) of the hours that begin in [start, end), for a project or a warehouse, ordered by
-    hour.
-    """
-    values = {"project_id": project_id, "warehouse_id": warehouse_id, "unmapped": unmapped, "limit": limit}
-    return (await connection.execute(_CALLS, {**values, "statuses": list(statuses), "start": start, "end": end})).all()
+) -> Sequence[CallCount]:
+    """Return the counts of the hours that begin in [start, end), for a project or a warehouse, ordered by hour."""
+    values: dict[str, Any] = {
+        "project_id": project_id,
+        "warehouse_id": warehouse_id,
+        "unmapped": unmapped,
+        "limit": limit,
+    }
+    values |= {"statuses": list(statuses), "start": start, "end": end}
+    return await fetch_all(connection, CallCount, _CALLS, values)
 
 
 async def sum_up(connection: AsyncConnection) -> None:
@@ -162,10 +189,10 @@ async def sum_up(connection: AsyncConnection) -> None:
 
 async def counts(
     connection: AsyncConnection, warehouse_id: UUID, *, before: datetime | None, limit: int
-) -> Sequence[AnyRow]:
-    """Return the numbers of tables and views (hour, tables, views, updated_at) of a warehouse, latest hour first.
+) -> Sequence[HourCounts]:
+    """Return the numbers of tables and views of a warehouse, latest hour first.
 
     `before` is the exclusive upper limit of the hours.
     """
     values = {"warehouse_id": warehouse_id, "before": before, "limit": limit}
-    return (await connection.execute(_COUNTS, values)).all()
+    return await fetch_all(connection, HourCounts, _COUNTS, values)

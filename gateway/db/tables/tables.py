@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import Integer, TextClause, bindparam, delete, false, func, select, text, update
@@ -16,7 +16,7 @@ from gateway.access.nouns.refs import ObjectKey
 from gateway.access.nouns.resolved import ResolvedNamespace
 from gateway.db.engine.database import Database
 from gateway.db.pools.compiled_reads import DirectRead
-from gateway.db.pools.rows import AnyRow
+from gateway.db.pools.rows import columns_for, fetch_all, fetch_optional
 from gateway.db.schema.tables import LIVE, namespaces, tables
 from gateway.db.schema.warehouses import warehouses
 from gateway.db.tables import retired_locations
@@ -174,16 +174,63 @@ async def schedule_purge(
     )
 
 
+class DroppedStaged(NamedTuple):
+    """A staged table that was deleted."""
+
+    id: UUID
+    warehouse_id: UUID
+    location: str
+    location_key: str
+
+
+class StagedRow(NamedTuple):
+    """A staged table."""
+
+    id: UUID
+    table_uuid: UUID
+    location: str
+
+
+class DroppingRow(NamedTuple):
+    """A table or view that is to be dropped. `keep_seconds` is the time for which its warehouse keeps dropped objects,
+    None if it does not. `keeps_files` is true if the warehouse keeps the files of a drop that does not say so.
+    """
+
+    namespace_id: UUID
+    location: str
+    location_key: str
+    metadata_location: str | None
+    protected: bool
+    keep_seconds: int | None
+    keeps_files: bool
+
+
+class Pointer(NamedTuple):
+    """The current document of a table or view."""
+
+    metadata_location: str | None
+    metadata: bytes | None
+    version: int
+
+
+class LockedRow(NamedTuple):
+    """The place of a locked table or view, its protection and version."""
+
+    namespace_id: UUID
+    name_key: str
+    protected: bool
+    version: int
+
+
 async def drop_staged(
     connection: AsyncConnection, id: UUID | None = None, *, namespace_id: UUID | None = None
-) -> Sequence[AnyRow]:
+) -> Sequence[DroppedStaged]:
     """Delete one staged table, or all of a namespace, and schedule the purge of their locations. Return the rows."""
     statement = delete(tables).where(
         tables.c.staged_by.is_not(None),
         tables.c.id == id if namespace_id is None else tables.c.namespace_id == namespace_id,
     )
-    columns = (tables.c.id, tables.c.warehouse_id, tables.c.location, tables.c.location_key)
-    gone = (await connection.execute(statement.returning(*columns))).all()
+    gone = await fetch_all(connection, DroppedStaged, statement.returning(*columns_for(DroppedStaged, tables)))
     for row in gone:
         await schedule_purge(
             connection, row.id, warehouse_id=row.warehouse_id, location=row.location, location_key=row.location_key
@@ -193,14 +240,14 @@ async def drop_staged(
 
 async def staged(
     connection: AsyncConnection, *, namespace_id: UUID, name: str, location: str, staged_by: str
-) -> AnyRow | None:
+) -> StagedRow | None:
     """Return the caller's staged table of this name at the exact `location`, locked, or None.
 
     A location that differs in letter case belongs to another staged table: it was checked, and credentials were vended,
     for that table only.
     """
     statement = (
-        select(tables.c.id, tables.c.table_uuid, tables.c.location)
+        select(*columns_for(StagedRow, tables))
         .where(
             tables.c.namespace_id == namespace_id,
             tables.c.name_key == fold(name),
@@ -209,15 +256,15 @@ async def staged(
         )
         .with_for_update()
     )
-    return (await connection.execute(statement)).one_or_none()
+    return await fetch_optional(connection, StagedRow, statement)
 
 
-async def find_staged(connection: AsyncConnection, id: UUID, *, location_key: str) -> AnyRow | None:
-    """Return a staged table by its id and location, None if it was created or deleted."""
+async def is_staged(connection: AsyncConnection, id: UUID, *, location_key: str) -> bool:
+    """Return True if a staged table has this id and location; False if it was created or deleted."""
     statement = select(tables.c.id).where(
         tables.c.id == id, tables.c.location_key == location_key, tables.c.staged_by.is_not(None)
     )
-    return (await connection.execute(statement)).one_or_none()
+    return (await connection.execute(statement)).one_or_none() is not None
 
 
 async def staged_location(
@@ -263,44 +310,23 @@ async def keeps_files(connection: AsyncConnection, warehouse_id: UUID) -> bool:
     return found.scalar_one_or_none() is True
 
 
-async def hold_for_drop(connection: AsyncConnection, id: UUID) -> AnyRow | None:
-    """Lock a table or view that is to be dropped, and return its row, None if it does not exist.
-
-    The row has namespace_id, location, location_key, metadata_location, protected, `keep_seconds` (the time for
-    which its warehouse keeps dropped objects, None if it does not), and `keeps_files`: the warehouse keeps the files of
-    a drop that does not say so.
-    """
+async def hold_for_drop(connection: AsyncConnection, id: UUID) -> DroppingRow | None:
+    """Lock a table or view that is to be dropped, and return its row, None if it does not exist."""
+    own = [tables.c[name] for name in DroppingRow._fields[:-2]]
     keep = warehouses.c.delete_profile["expiration-seconds"].astext.cast(Integer)
     statement = (
-        select(
-            tables.c.namespace_id,
-            tables.c.location,
-            tables.c.location_key,
-            tables.c.metadata_location,
-            tables.c.protected,
-            keep.label("keep_seconds"),
-            KEEPS_FILES.label("keeps_files"),
-        )
+        select(*own, keep.label("keep_seconds"), KEEPS_FILES.label("keeps_files"))
         .join_from(tables, warehouses, warehouses.c.id == tables.c.warehouse_id)
         .where(tables.c.id == id, LIVE)
         .with_for_update(of=tables)
     )
-    return (await connection.execute(statement)).one_or_none()
+    return await fetch_optional(connection, DroppingRow, statement)
 
 
-async def drop(connection: AsyncConnection, id: UUID, *, by: str) -> AnyRow | None:
-    """Delete the table or view. Return its namespace and locations, None if it does not exist.
-
-    `by` is the principal that is recorded with the retired location.
-    """
-    statement = (
-        delete(tables)
-        .where(tables.c.id == id)
-        .returning(tables.c.namespace_id, tables.c.location, tables.c.location_key, tables.c.metadata_location)
-    )
-    gone = (await connection.execute(statement)).one_or_none()
+async def drop(connection: AsyncConnection, id: UUID, *, by: str) -> None:
+    """Delete the table or view. `by` is the principal that is recorded with the retired location."""
+    await connection.execute(delete(tables).where(tables.c.id == id))
     await retired_locations.retired_by(connection, id, by)
-    return gone
 
 
 async def formats(connection: AsyncConnection, ids: Sequence[UUID]) -> dict[UUID, str]:
@@ -320,21 +346,19 @@ async def hold_version(connection: AsyncConnection, id: UUID, version: int) -> b
     return (await connection.execute(statement.with_for_update(read=True))).one_or_none() is not None
 
 
-async def pointer(connection: AsyncConnection, id: UUID) -> AnyRow | None:
-    """Return the pointer of the table or view (metadata_location, metadata, version), None if it does not exist."""
-    statement = select(tables.c.metadata_location, tables.c.metadata, tables.c.version).where(tables.c.id == id)
-    return (await connection.execute(statement)).one_or_none()
+async def pointer(connection: AsyncConnection, id: UUID) -> Pointer | None:
+    """Return the pointer of the table or view, None if it does not exist."""
+    statement = select(*columns_for(Pointer, tables)).where(tables.c.id == id)
+    return await fetch_optional(connection, Pointer, statement)
 
 
-async def lock(connection: AsyncConnection, id: UUID) -> AnyRow | None:
-    """Lock the table or view exclusively. Return (namespace_id, name_key, protected, version), None if it does not
-    exist.
+async def lock(connection: AsyncConnection, id: UUID) -> LockedRow | None:
+    """Lock the table or view exclusively. Return its row, None if it does not exist.
 
     Transactions that grant on it lock the row too (`grants.lock_object_shared`), so the grants are stable after it.
     """
-    columns = (tables.c.namespace_id, tables.c.name_key, tables.c.protected, tables.c.version)
-    statement = select(*columns).where(tables.c.id == id, LIVE).with_for_update()
-    return (await connection.execute(statement)).one_or_none()
+    statement = select(*columns_for(LockedRow, tables)).where(tables.c.id == id, LIVE).with_for_update()
+    return await fetch_optional(connection, LockedRow, statement)
 
 
 async def containers(connection: AsyncConnection, id: UUID) -> list[ObjectKey]:

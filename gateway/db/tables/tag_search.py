@@ -13,8 +13,8 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.db.pools.rows import AnyRow
-from gateway.db.tables.search import Within, set_planner, statement, values_of
+from gateway.db.pools.rows import fetch_all
+from gateway.db.tables.search import FoundRow, Within, set_planner, statement, values_of
 from gateway.iceberg.identifiers import fold
 
 _TAGGED: Final = """
@@ -46,8 +46,8 @@ async def tagged(
     text: str,
     limit: int,
     offset: int,
-) -> Sequence[AnyRow]:
-    """Return the tables and views with a tag whose names contain the text, by name: rows as of `search.tabulars`.
+) -> Sequence[FoundRow]:
+    """Return the tables and views with a tag whose names contain the text, by name.
 
     The tag is attached to the object, to one of its columns, to a namespace above it or to its warehouse. `within` None
     searches the whole warehouse. The connection must be in a transaction of its own.
@@ -55,4 +55,4 @@ async def tagged(
     await set_planner(connection)
     values: dict[str, Any] = {"warehouse_id": warehouse_id, "limit": limit, "offset": offset, **values_of(within)}
     values |= {"tag": fold(tag), "text": fold(text)}
-    return (await connection.execute(_STATEMENTS[within is not None], values)).all()
+    return await fetch_all(connection, FoundRow, _STATEMENTS[within is not None], values)

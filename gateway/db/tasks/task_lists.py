@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import (
@@ -28,10 +29,50 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.door.list_visibility import Holders
 from gateway.db.engine.list_candidates import SPOKEN_FOR
-from gateway.db.pools.rows import AnyRow
+from gateway.db.pools.rows import columns_for, fetch_all
 from gateway.db.schema.tables import namespaces, tables
 from gateway.db.schema.tasks import task_log, tasks
 from gateway.db.tasks.tasks import Queue, Status
+
+
+class TaskRow(NamedTuple):
+    """A task of a warehouse, or of a project."""
+
+    id: UUID
+    queue: str
+    warehouse_id: UUID | None
+    project_id: str | None
+    entity_type: str | None
+    entity_id: UUID | None
+    entity_name: Sequence[str]
+    parent_task_id: UUID | None
+    status: str
+    attempt: int
+    scheduled_for: datetime
+    picked_up_at: datetime | None
+    heartbeat_at: datetime | None
+    progress: float
+    execution_details: dict[str, Any] | None
+    payload: dict[str, Any]
+    last_error: str | None
+    created_at: datetime
+    updated_at: datetime | None
+
+
+class AttemptRow(NamedTuple):
+    """An attempt that ended."""
+
+    attempt: int
+    status: str
+    scheduled_for: datetime
+    started_at: datetime | None
+    ended_at: datetime
+    message: str | None
+    progress: float
+    execution_details: dict[str, Any] | None
+
+
+_COLUMNS: Final = columns_for(TaskRow, tasks)
 
 
 class AlreadyActive(Exception):
@@ -60,7 +101,7 @@ class TaskFilter:
 
 async def page(
     connection: AsyncConnection, filter: TaskFilter, *, after: tuple[datetime, UUID] | None, limit: int
-) -> Sequence[AnyRow]:
+) -> Sequence[TaskRow]:
     """Return tasks from the newest to the oldest, starting after `after`."""
     conditions = [_owned(filter.warehouse_id, filter.project_id)]
     if filter.queues is not None:
@@ -81,16 +122,16 @@ async def page(
     if after is not None:
         position = tuple_(literal(after[0], DateTime(timezone=True)), literal(after[1], Uuid()))
         conditions.append(tuple_(tasks.c.created_at, tasks.c.id) < position)
-    statement = select(tasks).where(*conditions).order_by(tasks.c.created_at.desc(), tasks.c.id.desc()).limit(limit)
-    return (await connection.execute(statement)).all()
+    statement = select(*_COLUMNS).where(*conditions).order_by(tasks.c.created_at.desc(), tasks.c.id.desc()).limit(limit)
+    return await fetch_all(connection, TaskRow, statement)
 
 
 async def get(
     connection: AsyncConnection, ids: Sequence[UUID], *, warehouse_id: UUID | None = None, project_id: str | None = None
-) -> dict[UUID, AnyRow]:
+) -> dict[UUID, TaskRow]:
     """Return the given tasks that exist in the warehouse, or in the project itself, by id."""
-    statement = select(tasks).where(tasks.c.id.in_(ids), _owned(warehouse_id, project_id))
-    return {row.id: row for row in await connection.execute(statement)}
+    statement = select(*_COLUMNS).where(tasks.c.id.in_(ids), _owned(warehouse_id, project_id))
+    return {row.id: row for row in await fetch_all(connection, TaskRow, statement)}
 
 
 async def existing(connection: AsyncConnection, entity_ids: Collection[UUID | None]) -> set[UUID]:
@@ -103,21 +144,26 @@ async def existing(connection: AsyncConnection, entity_ids: Collection[UUID | No
 
 async def hold(
     connection: AsyncConnection, ids: Sequence[UUID], *, warehouse_id: UUID | None = None, project_id: str | None = None
-) -> dict[UUID, AnyRow]:
+) -> dict[UUID, TaskRow]:
     """Return the tasks as `get` does, and lock them until the transaction ends."""
     statement = (
-        select(tasks)
+        select(*_COLUMNS)
         .where(tasks.c.id.in_(ids), _owned(warehouse_id, project_id))
         .order_by(tasks.c.id)
         .with_for_update()
     )
-    return {row.id: row for row in await connection.execute(statement)}
+    return {row.id: row for row in await fetch_all(connection, TaskRow, statement)}
 
 
-async def attempts(connection: AsyncConnection, id: UUID, *, limit: int) -> Sequence[AnyRow]:
+async def attempts(connection: AsyncConnection, id: UUID, *, limit: int) -> Sequence[AttemptRow]:
     """Return the latest attempts that ended, newest first."""
-    statement = select(task_log).where(task_log.c.task_id == id).order_by(task_log.c.attempt.desc()).limit(limit)
-    return (await connection.execute(statement)).all()
+    statement = (
+        select(*columns_for(AttemptRow, task_log))
+        .where(task_log.c.task_id == id)
+        .order_by(task_log.c.attempt.desc())
+        .limit(limit)
+    )
+    return await fetch_all(connection, AttemptRow, statement)
 
 
 async def stop(connection: AsyncConnection, ids: Sequence[UUID], *, again_in: float) -> None:

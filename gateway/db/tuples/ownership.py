@@ -18,8 +18,8 @@ from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db.grants import grant_ends, grants
+from gateway.db.grants.grant_ends import GrantRow, LiveOrExpired
 from gateway.db.policies import mapping_tables
-from gateway.db.pools.rows import AnyRow
 from gateway.db.tuples import managed_access, outbox
 from gateway.db.tuples.desired_tuples import TRAVERSE, containers_of, following, principals_below
 from gateway.db.tuples.new_objects import record_owned
@@ -129,7 +129,7 @@ async def record_suspended(
     return await outbox.enqueue_each(connection, keys, takes_away=inactive)
 
 
-async def record_expired(connection: AsyncConnection, *, limit: int) -> tuple[list[Pending], Sequence[AnyRow]]:
+async def record_expired(connection: AsyncConnection, *, limit: int) -> tuple[list[Pending], Sequence[LiveOrExpired]]:
     """End some expired grants and enqueue their tuples. Return (the tuples to deliver, the rows of the grants).
 
     It revokes nothing: the rights and cached decisions ended with the expiry.
@@ -138,7 +138,7 @@ async def record_expired(connection: AsyncConnection, *, limit: int) -> tuple[li
     return await outbox.enqueue_each(connection, await _required_by(connection, rows), takes_away=False), rows
 
 
-async def describe_expired(connection: AsyncConnection, rows: Sequence[AnyRow]) -> list[ExpiredGrant]:
+async def describe_expired(connection: AsyncConnection, rows: Sequence[LiveOrExpired]) -> list[ExpiredGrant]:
     """Return the expired grants of `rows` with the places of their objects, for events."""
     objects = {row.id: grants.tuple_of(row).object for row in rows}
     places = await containers_of(connection, list(objects.values()))
@@ -155,6 +155,7 @@ async def describe_expired(connection: AsyncConnection, rows: Sequence[AnyRow]) 
             still_granted=row.id in still_granted,
         )
         for row in rows
+        if row.expires_at is not None
     ]
 
 
@@ -163,7 +164,9 @@ def project_above(on: ObjectKey, above: Sequence[ObjectKey]) -> str:
     return next((each.id for each in (on, *above) if each.type is ObjectType.PROJECT), "")
 
 
-async def _required_by(connection: AsyncConnection, rows: Sequence[AnyRow]) -> list[tuple[TupleKey, UUID | None]]:
+async def _required_by(
+    connection: AsyncConnection, rows: Sequence[GrantRow | LiveOrExpired]
+) -> list[tuple[TupleKey, UUID | None]]:
     """Return the keys of all tuples that these rows of `grants` require or required, each with its warehouse."""
     own = [grants.tuple_of(row) for row in rows]
     containers_by_object = await containers_of(connection, [key.object for key in own])

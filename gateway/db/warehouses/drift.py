@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import func, select, text, update
@@ -22,8 +22,9 @@ from gateway.access.nouns.refs import TABULARS, ObjectKey, ObjectType, table_of
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db.engine.database import Database
 from gateway.db.grants import grants
+from gateway.db.grants.grant_ends import GrantRow
 from gateway.db.pools.compiled_reads import DirectRead
-from gateway.db.pools.rows import AnyRow, columns_of
+from gateway.db.pools.rows import columns_of, fetch_all
 from gateway.db.schema.changes import drift_watch
 from gateway.db.schema.grants import grants as grants_table
 from gateway.db.schema.objects import IN_PROJECTS
@@ -51,13 +52,16 @@ async def candidates(connection: AsyncConnection, source: str, *, after: str | N
 
     They are a superset: `desired_tuples` decides.
     """
-    rows = (await connection.execute(_STATEMENTS[source], {"after": after, "limit": limit})).all()
+    statement, values = _STATEMENTS[source], {"after": after, "limit": limit}
+    rows: Sequence[GrantRow | _Edge]
     if source == _GRANTS:
-        granted = [grants.tuple_of(row) for row in rows]
+        rows = held = await fetch_all(connection, GrantRow, statement, values)
+        granted = [grants.tuple_of(row) for row in held]
         where = await containers_of(connection, [key.object for key in granted])
         keys = dict.fromkeys(key for each in granted for key in following(each, where[each.object].above))
     else:
-        keys = dict.fromkeys(key for row in rows for key in _own(row))
+        rows = edges = await fetch_all(connection, _Edge, statement, values)
+        keys = dict.fromkeys(key for row in edges for key in _own(row))
     return Page(keys=list(keys), after=str(rows[-1].id) if len(rows) == limit else None)
 
 
@@ -216,13 +220,24 @@ async def release_lease(connection: AsyncConnection, holder: UUID) -> None:
 # ---- rows to keys ---------------------------------------------------------------------------------------------------
 
 
-def _edge(row: AnyRow) -> TupleKey:
+class _Edge(NamedTuple):
+    """An object with its edge to its parent."""
+
+    id: UUID | str
+    object_type: str
+    relation: str
+    parent_type: str
+    parent_id: UUID | str
+    managed_access: bool
+
+
+def _edge(row: _Edge) -> TupleKey:
     """Return the edge from an object to its parent."""
     parent = ObjectKey(ObjectType(row.parent_type), str(row.parent_id))
     return TupleKey(parent, row.relation, ObjectKey(ObjectType(row.object_type), str(row.id)))
 
 
-def _own(row: AnyRow) -> list[TupleKey]:
+def _own(row: _Edge) -> list[TupleKey]:
     """Return the keys that an object's own row requires: the edge, and the flag if it is set."""
     edge = _edge(row)
     return [edge, *(managed_access.keys(edge.object) if row.managed_access else ())]
@@ -268,7 +283,7 @@ _GRANTS: Final = grants_table.name
 _STATEMENTS: Final = {
     **{source: text(statement) for source, statement in _EDGE_ROWS.items()},
     _GRANTS: text(
-        f"select {columns_of(grants_table, 'g')} from grants g "  # noqa: S608 - composed of names of the schema
+        f"select {columns_of(GrantRow, 'g')} from grants g "  # noqa: S608 - composed of names of the schema
         "where (cast(:after as text) is null or g.id > cast(:after as uuid)) order by g.id limit :limit"
     ),
 }

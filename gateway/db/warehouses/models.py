@@ -21,9 +21,10 @@ from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db.engine.database import Database
+from gateway.db.grants.grant_ends import GrantRow
 from gateway.db.grants.grants import tuple_of
 from gateway.db.pools.compiled_reads import DirectRead
-from gateway.db.pools.rows import AnyRow
+from gateway.db.pools.rows import AnyRow, columns_for, fetch_all
 from gateway.db.schema.changes import model_steps, model_switches, outbox, relationship_models
 from gateway.db.schema.grants import grants
 from gateway.db.schema.warehouses import server
@@ -159,7 +160,7 @@ async def newest_holders(
 ) -> tuple[datetime, Sequence[tuple[Principal, ObjectKey]]]:
     """Return (the time of the database, the principals and objects of the newest live grants)."""
     live = grants.c.expires_at.is_(None) | (grants.c.expires_at > func.clock_timestamp())
-    statement = select(grants).where(live).order_by(grants.c.id.desc()).limit(limit)
+    statement = select(*columns_for(GrantRow, grants)).where(live).order_by(grants.c.id.desc()).limit(limit)
     holders = [
         (
             Principal(PrincipalType(row.principal_type), row.principal_id),
@@ -178,12 +179,12 @@ async def storage_managers(
 
     `after` is the cursor of the page before, None for the first; the returned cursor is None after the last page.
     """
-    statement = select(grants).where(
+    statement = select(*columns_for(GrantRow, grants)).where(
         grants.c.object_type == ObjectType.WAREHOUSE.value, grants.c.privilege == Privilege.MANAGE_STORAGE.value
     )
     if after is not None:
         statement = statement.where(grants.c.id > UUID(after))
-    rows = (await connection.execute(statement.order_by(grants.c.id).limit(limit))).all()
+    rows = await fetch_all(connection, GrantRow, statement.order_by(grants.c.id).limit(limit))
     return [tuple_of(row) for row in rows], str(rows[-1].id) if len(rows) == limit else None
 
 

@@ -4,16 +4,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from sqlalchemy import delete, exists, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.db.pools.rows import AnyRow
+from gateway.db.pools.rows import columns_for, fetch_all
 from gateway.db.schema.objects import IN_PROJECTS
 from gateway.db.schema.warehouses import projects, warehouses
 from gateway.iceberg.identifiers import fold
+
+
+class ProjectRow(NamedTuple):
+    """A project."""
+
+    id: str
+    name: str
 
 
 class NameTaken(Exception):
@@ -31,9 +39,11 @@ async def exists_with(connection: AsyncConnection, id: str) -> bool:
     return (await connection.execute(select(projects.c.id).where(projects.c.id == id))).one_or_none() is not None
 
 
-async def all_projects(connection: AsyncConnection) -> Sequence[AnyRow]:
-    """Return id and name of every project, ordered by name."""
-    return (await connection.execute(select(projects.c.id, projects.c.name).order_by(projects.c.name_key))).all()
+async def all_projects(connection: AsyncConnection) -> Sequence[ProjectRow]:
+    """Return every project, ordered by name."""
+    return await fetch_all(
+        connection, ProjectRow, select(*columns_for(ProjectRow, projects)).order_by(projects.c.name_key)
+    )
 
 
 async def rename(connection: AsyncConnection, id: str, name: str) -> bool:

@@ -8,9 +8,10 @@ read, and OpenFGA checks each of them. If the model makes rows visible in other 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
 from uuid import UUID
 
-from gateway.access.door.list_visibility import Reach, all_by_grants, holders_of, reach_of
+from gateway.access.door.list_visibility import all_by_grants, holders_of, reach_of
 from gateway.access.door.permit import Permit
 from gateway.access.nouns.refs import NamespaceRef, ObjectKey, ObjectType, WarehouseRef
 from gateway.access.nouns.relations import Can
@@ -22,8 +23,10 @@ from gateway.access.operations.namespaces import ListNamespaces
 from gateway.access.operations.tables import ListTables
 from gateway.access.operations.views import ListViews
 from gateway.db.engine import list_candidates, list_pages
-from gateway.db.pools.rows import AnyRow
+from gateway.db.engine.list_candidates import NamespaceCandidate, TabularCandidate
+from gateway.db.engine.list_pages import ListedNamespace, ListedTabular
 from gateway.db.tables import deleted
+from gateway.db.tables.deleted import DroppedRow
 from gateway.features.kit import UseCases
 from gateway.features.paging import named, place_of, visible_page
 from gateway.iceberg.wire import ListTablesResponse, TableIdentifierBody
@@ -31,7 +34,8 @@ from gateway.iceberg.wire import ListTablesResponse, TableIdentifierBody
 _MOST_NAMES = 10_000
 """Maximum number of names in one value. More are read as rows, in blocks."""
 
-_Fetch = Callable[[tuple[str, UUID] | None, int], Awaitable[Sequence[AnyRow]]]
+_Tabular: TypeAlias = ListedTabular | TabularCandidate
+_Namespace: TypeAlias = ListedNamespace | NamespaceCandidate
 
 
 class Lists(UseCases):
@@ -42,8 +46,8 @@ class Lists(UseCases):
         permit: Permit[ListTables] | Permit[ListViews] | Permit[ListGenericTables],
         type: ObjectType,
         namespace: ResolvedNamespace,
-    ) -> tuple[list[AnyRow], str | None]:
-        """Return (rows id, name, protected of the namespace's tables or views; token of the next page or None).
+    ) -> tuple[list[_Tabular], str | None]:
+        """Return (the namespace's tables or views; token of the next page or None).
 
         Raises the error of an outage of the decision engine.
         """
@@ -51,7 +55,7 @@ class Lists(UseCases):
         sees_all = permit.holds(Can.LIST_EVERYTHING, operation.namespace)
         reach = None if sees_all else await reach_of(self._reaches, type)
 
-        async def fetch(after: tuple[str, UUID] | None, limit: int) -> Sequence[AnyRow]:
+        async def fetch(after: tuple[str, UUID] | None, limit: int) -> Sequence[_Tabular]:
             if reach is None:
                 return await self._database.read_all(
                     *list_pages.in_namespace(namespace_id=namespace.id, kind=type.value, after=after, limit=limit)
@@ -69,7 +73,7 @@ class Lists(UseCases):
 
         return await visible_page(
             fetch,
-            _keep_all if sees_all else self._visibility_filter(permit, type, reach),
+            _keep_all if sees_all else self._visibility_filter(permit, type),
             lambda row: (row.name_key, row.id),
             after=place_of(operation.page_token, named),
             page_size=operation.page_size,
@@ -110,9 +114,8 @@ class Lists(UseCases):
         permit: Permit[ListNamespaces],
         parent: NamespaceRef | WarehouseRef,
         within: ResolvedNamespace | None,
-    ) -> tuple[list[AnyRow], str | None]:
-        """Return (rows id, levels, protected of the direct children of the warehouse or of the namespace `within` it;
-        token of the next page or None).
+    ) -> tuple[list[_Namespace], str | None]:
+        """Return (direct children of the warehouse or of the namespace `within` it, token of the next page or None).
 
         Raises the error of an outage of the decision engine.
         """
@@ -120,7 +123,7 @@ class Lists(UseCases):
         sees_all = permit.holds(Can.LIST_EVERYTHING, parent)
         reach = None if sees_all else await reach_of(self._reaches, ObjectType.NAMESPACE)
 
-        async def fetch(after: tuple[str, UUID] | None, limit: int) -> Sequence[AnyRow]:
+        async def fetch(after: tuple[str, UUID] | None, limit: int) -> Sequence[_Namespace]:
             if reach is None:
                 return await self._database.read_all(
                     *list_pages.children(
@@ -143,14 +146,14 @@ class Lists(UseCases):
 
         return await visible_page(
             fetch,
-            _keep_all if sees_all else self._visibility_filter(permit, ObjectType.NAMESPACE, reach),
+            _keep_all if sees_all else self._visibility_filter(permit, ObjectType.NAMESPACE),
             lambda row: (row.path_key, row.id),
             after=place_of(operation.page_token, named),
             page_size=operation.page_size,
         )
 
-    async def dropped(self, permit: Permit[ListDeletedTabulars]) -> tuple[list[AnyRow], str | None]:
-        """Return (rows of `deleted.dropped`, token of the next page or None). Raises the error of an outage of the
+    async def dropped(self, permit: Permit[ListDeletedTabulars]) -> tuple[list[DroppedRow], str | None]:
+        """Return (dropped tables and views, token of the next page or None). Raises the error of an outage of the
         decision engine.
         """
         operation = permit.operation
@@ -158,7 +161,7 @@ class Lists(UseCases):
         by_grants = not sees_all and await all_by_grants(self._reaches)
         holders = holders_of(permit.actor, permit.resolution) if by_grants else None
 
-        async def fetch(after: tuple[str, UUID] | None, limit: int) -> Sequence[AnyRow]:
+        async def fetch(after: tuple[str, UUID] | None, limit: int) -> Sequence[DroppedRow]:
             async with self._database.read() as connection:
                 return await deleted.dropped(
                     connection,
@@ -169,7 +172,7 @@ class Lists(UseCases):
                     limit=limit,
                 )
 
-        async def is_visible(rows: Sequence[AnyRow]) -> Sequence[bool]:
+        async def is_visible(rows: Sequence[DroppedRow]) -> Sequence[bool]:
             keys = [ObjectKey(ObjectType(row.kind), str(row.id)) for row in rows]
             return await self._door.visible(permit, Can.INCLUDE_IN_LIST, keys)
 
@@ -182,15 +185,15 @@ class Lists(UseCases):
         )
 
     def _visibility_filter(
-        self, permit: Permit[Operation], type: ObjectType, reach: Reach | None
-    ) -> Callable[[Sequence[AnyRow]], Awaitable[Sequence[bool]]]:
-        async def is_visible(rows: Sequence[AnyRow]) -> Sequence[bool]:
+        self, permit: Permit[Operation], type: ObjectType
+    ) -> Callable[[Sequence[_Tabular | _Namespace]], Awaitable[Sequence[bool]]]:
+        async def is_visible(rows: Sequence[_Tabular | _Namespace]) -> Sequence[bool]:
             keys = [ObjectKey(type, str(row.id)) for row in rows]
-            by = () if reach is None else [row.by for row in rows]
+            by = [row.by for row in rows if isinstance(row, TabularCandidate | NamespaceCandidate)]
             return await self._door.visible(permit, Can.INCLUDE_IN_LIST, keys, by)
 
         return is_visible
 
 
-async def _keep_all(rows: Sequence[AnyRow]) -> Sequence[bool]:
+async def _keep_all(rows: Sequence[object]) -> Sequence[bool]:
     return [True] * len(rows)

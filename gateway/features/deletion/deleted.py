@@ -13,8 +13,8 @@ from gateway.access.nouns.refs import ObjectKey, ObjectType, WarehouseRef
 from gateway.access.operations.deletion import DeletedTabular, DeletedTabulars, ListDeletedTabulars, UndropTabulars
 from gateway.access.operations.tasks import ExpireDeleted
 from gateway.db.engine.database import Connection, Database
-from gateway.db.pools.rows import AnyRow
 from gateway.db.tables import deleted, namespaces, tables
+from gateway.db.tables.deleted import KeptRow
 from gateway.db.tables.documents import Document
 from gateway.db.tasks import task_runs
 from gateway.db.tasks.task_runs import Task
@@ -46,7 +46,7 @@ class DeletedTables(UseCases):
                 DeletedTabular(
                     id=row.id,
                     name=row.name,
-                    namespace=row.levels,
+                    namespace=list(row.levels),
                     typ=row.kind.replace("_", "-"),
                     warehouse_id=warehouse_id,
                     created_at=row.created_at,
@@ -99,7 +99,7 @@ class DeletedTables(UseCases):
             ) from clash
 
 
-def _require_judged(dropped: Sequence[AnyRow], judged: Mapping[UUID, Document] | None) -> None:
+def _require_judged(dropped: Sequence[KeptRow], judged: Mapping[UUID, Document] | None) -> None:
     """Raise CommitFailedException if the verifiers evaluated another state of a dropped object.
 
     `judged` is None if no verifier evaluates restorations.
@@ -147,7 +147,7 @@ class SoftDeletion:
             await self._delivery.deliver_or_defer(pending)
 
     async def _end(
-        self, connection: Connection, permit: Permit[ExpireDeleted], task: Task, row: AnyRow
+        self, connection: Connection, permit: Permit[ExpireDeleted], task: Task, row: KeptRow
     ) -> list[Pending]:
         above = await tables.containers(connection, row.id)
         kind, then = ObjectType(row.kind), task.payload(FileDisposal)

@@ -15,7 +15,6 @@ from gateway.access.nouns.resolved import Resolution, ResolvedGenericTable, Reso
 from gateway.access.operation import Operation
 from gateway.access.operations.deletion import GetProtection, ProtectionAnswer, SetProtection
 from gateway.db.engine.database import Connection
-from gateway.db.pools.rows import AnyRow
 from gateway.db.tables import deleted, namespaces, tables
 from gateway.db.tasks import tasks
 from gateway.db.tasks.tasks import FileDisposal, Files, Queue
@@ -102,7 +101,8 @@ async def drop_tabular(
     if not stated and now.keeps_files:
         files = Files.KEEP
     location = parse_location(now.location)
-    last = own_files(location, [now.metadata_location]) if files is Files.LAST else []
+    file = now.metadata_location if files is Files.LAST else None
+    last = [] if file is None else own_files(location, [file])
     then = FileDisposal(files, last[0] if last else None)
     warehouse = dropped.warehouse
     if now.keep_seconds is not None and not force:
@@ -181,7 +181,7 @@ def _key(resolution: Resolution, on: Ref) -> ObjectKey:
     return row.key
 
 
-def _answer(on: Ref, row: AnyRow | None) -> ProtectionAnswer:
+def _answer(on: Ref, row: deleted.Protection | None) -> ProtectionAnswer:
     if row is None:
         raise not_found(on)
     return ProtectionAnswer(protected=row.protected, updated_at=row.updated_at)

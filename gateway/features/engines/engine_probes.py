@@ -36,7 +36,7 @@ from gateway.access.operations.engine_probes import (
 )
 from gateway.db.engine.database import Connection
 from gateway.db.grants import engine_probes
-from gateway.db.pools.rows import AnyRow
+from gateway.db.grants.engine_probes import ProbeRow
 from gateway.features.engines.probe_challenges import Challenge, LastProbe, ProbeResult, judge, judge_read, new_rows
 from gateway.features.kit import Kit, UseCases
 from gateway.verification.engine_reads import EngineAddress, EngineNotReached
@@ -241,7 +241,7 @@ class EngineProbes(UseCases):
                 return self._answer(row)
         raise _not_open()
 
-    def _answer(self, row: AnyRow) -> EngineProbe:
+    def _answer(self, row: ProbeRow) -> EngineProbe:
         state = ProbeState(verdict=row.verdict, valid_until=row.valid_until, warn_until=row.warn_until)
         challenge = _challenge(row)
         open_until = None if challenge is None else challenge.expires_at
@@ -282,17 +282,17 @@ async def _repeated(
     await permit.pending_audit.commit()
 
 
-def _has_probe(row: AnyRow, id: UUID) -> bool:
+def _has_probe(row: ProbeRow, id: UUID) -> bool:
     return row.challenge is not None and msgspec.convert(row.challenge, LastProbe).id == id
 
 
-def _challenge(row: AnyRow) -> Challenge | None:
+def _challenge(row: ProbeRow) -> Challenge | None:
     """Return the challenge in a row; None if the last probe is finished, which keeps only its id."""
     finished = row.challenge is None or "table" not in row.challenge
     return None if finished else msgspec.convert(row.challenge, Challenge)
 
 
-def _open(row: AnyRow | None) -> Challenge:
+def _open(row: ProbeRow | None) -> Challenge:
     """Return the challenge of an open probe. Raises EngineProbeNotOpen."""
     challenge = None if row is None else _challenge(row)
     if row is None or challenge is None or row.now >= challenge.expires_at:

@@ -16,7 +16,7 @@ from gateway.access.nouns.relations import Can
 from gateway.access.operations.users import ListOwnDelegates
 from gateway.access.tuples import PrincipalType
 from gateway.db.grants import delegations
-from gateway.db.pools.rows import AnyRow
+from gateway.db.grants.delegations import NamedDelegateRow
 from gateway.features.kit import UseCases
 
 #: Maximum rows of one read.
@@ -27,7 +27,7 @@ _MOST_READ: Final = 1000
 class _Included:
     """A recorded grant that includes the caller, and its limits for the caller."""
 
-    row: AnyRow
+    row: NamedDelegateRow
     limits: ActsFor
 
     @property
@@ -68,7 +68,7 @@ class Delegates(UseCases):
             next_page_token=page.next_token(found, lambda each: each.row.id),
         )
 
-    async def _shown(self, permit: Permit[ListOwnDelegates], rows: Sequence[AnyRow]) -> list[_Included]:
+    async def _shown(self, permit: Permit[ListOwnDelegates], rows: Sequence[NamedDelegateRow]) -> list[_Included]:
         """Return the grants that include the caller, are on visible objects, and do not exclude an administrator."""
         user, roles = permit.actor.id, permit.resolution.caller_roles
         named = [

@@ -45,6 +45,8 @@ from gateway.access.tuples import PrincipalType
 from gateway.db.engine.database import Connection
 from gateway.db.engine.object_locations import ObjectLocation, object_locations
 from gateway.db.grants import columns, grants
+from gateway.db.grants.grant_ends import GrantRow
+from gateway.db.grants.grants import HistoryRow
 from gateway.db.tables.excerpts import excerpts_of
 from gateway.features.grants.columns import known_columns, object_of
 from gateway.features.kit import UseCases
@@ -186,7 +188,7 @@ async def _whereabouts(connection: Connection, keys: Sequence[ObjectKey]) -> _Wh
     return _Where(await object_locations(connection, keys), known)
 
 
-def _grant_list(rows: Any, where: _Where, page: Page[UUID], *, servers: bool = True) -> GrantList:
+def _grant_list(rows: Sequence[GrantRow], where: _Where, page: Page[UUID], *, servers: bool = True) -> GrantList:
     return GrantList(
         grants=[
             Grant(
@@ -207,7 +209,7 @@ def _grant_list(rows: Any, where: _Where, page: Page[UUID], *, servers: bool = T
     )
 
 
-def limits_of_row(row: Any) -> ActsFor | None:
+def limits_of_row(row: GrantRow | HistoryRow) -> ActsFor | None:
     """Return the limits of a grant of `delegate`; None for other privileges, and for limits of a later version."""
     return limits_of(row.acts_for) if row.privilege == Privilege.DELEGATE else None
 

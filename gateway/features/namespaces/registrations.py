@@ -179,7 +179,7 @@ class Registrations(UseCases):
                 raise ProtectedTabularDeletionWithoutForce.of("table", permit.operation.table.identifier)
             last = await tables.pointer(connection, table.id)
             pending = await self._remove(connection, table, permit.actor)
-        if last is None:
+        if last is None or last.metadata_location is None or last.metadata is None:
             raise NoSuchTableException.of(permit.operation.table.identifier)
         await self._delivery.deliver_or_defer(pending)
         return UnregisterTableResult(metadata_location=last.metadata_location, metadata=msgspec.Raw(last.metadata))

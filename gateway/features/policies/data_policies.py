@@ -42,7 +42,6 @@ from gateway.access.operations.data_policy_bodies import (
 from gateway.access.results import Stated
 from gateway.db.engine.database import Connection
 from gateway.db.policies import data_policies, data_policy_bindings, tags
-from gateway.db.pools.rows import AnyRow
 from gateway.db.tables.excerpts import excerpts_of
 from gateway.db.tuples.ownership import record_deleted, record_new_in_project
 from gateway.features.kit import UseCases
@@ -278,17 +277,17 @@ def _document(request: CreateDataPolicyRequest | UpdateDataPolicyRequest) -> Map
     }
 
 
-def _definition(row: AnyRow) -> Definition:
+def _definition(row: data_policies.DataPolicyRow) -> Definition:
     definition: Definition = msgspec.convert(row.definition, Definition)
     return definition
 
 
-async def _tag_names(connection: Connection, rows: Sequence[AnyRow]) -> Mapping[str, str]:
+async def _tag_names(connection: Connection, rows: Sequence[data_policies.DataPolicyRow]) -> Mapping[str, str]:
     """Return {id: present name} of the tags that the definitions mean."""
     return await tags.names_of(connection, {id for row in rows for id in row.tag_ids.values()})
 
 
-def _wire(row: AnyRow, names: Mapping[str, str]) -> DataPolicyAnswer:
+def _wire(row: data_policies.DataPolicyRow, names: Mapping[str, str]) -> DataPolicyAnswer:
     """Return a policy. `names` are the current names of its tags: a definition is shown with them, as it applies."""
 
     def present(name: str) -> str:
@@ -309,7 +308,7 @@ def _wire(row: AnyRow, names: Mapping[str, str]) -> DataPolicyAnswer:
     )
 
 
-def _version_answer(row: AnyRow) -> DataPolicyVersionAnswer:
+def _version_answer(row: data_policies.VersionRow) -> DataPolicyVersionAnswer:
     document = {key.replace("_", "-"): value for key, value in row.document.items()}
     return DataPolicyVersionAnswer(
         version=row.version,

@@ -44,9 +44,16 @@ from gateway.db.engine import policy_alert_rows, vacated_names
 from gateway.db.engine.database import Connection
 from gateway.db.engine.policy_loss import Loss, losses_of
 from gateway.db.policies import data_policies, data_policy_bindings
-from gateway.db.policies.data_policy_bindings import MAX_NAMES, Bound, TooManyNames, name_id
+from gateway.db.policies.data_policy_bindings import (
+    MAX_NAMES,
+    BindingRow,
+    Bound,
+    CoveredTable,
+    Reader,
+    TooManyNames,
+    name_id,
+)
 from gateway.db.policies.data_policy_revisions import lock, touch
-from gateway.db.pools.rows import AnyRow
 from gateway.features.kit import UseCases
 from gateway.features.paging import Page
 from gateway.features.policies.data_policies import recorded_fields
@@ -282,7 +289,7 @@ def _bound(target: BindingTarget, warehouse_id: UUID | None, fields: tuple[int, 
     return Bound("table" if target.type == "generic-table" else target.type, target.id, warehouse_id, fields)
 
 
-def _binding(row: AnyRow) -> BindingAnswer:
+def _binding(row: BindingRow) -> BindingAnswer:
     return BindingAnswer(
         type="generic-table" if row.kind == "generic_table" else row.object_type,
         id=row.object_id,
@@ -304,7 +311,7 @@ _KINDS: Final[Mapping[str, Literal["table", "generic-table", "view", "namespace"
 
 
 def _affected(
-    table: AnyRow | None, effect: Effect | None, loss: Loss | None, readers: Sequence[AnyRow]
+    table: CoveredTable | None, effect: Effect | None, loss: Loss | None, readers: Sequence[Reader]
 ) -> AffectedTable:
     """Return a table that the policy covers, an object with a name that it restricted more before, or both."""
     if (table is None or effect is None) and loss is not None:

@@ -27,7 +27,7 @@ from gateway.access.operations.mapping_tables import (
 from gateway.db.engine.database import Connection
 from gateway.db.policies import mapping_tables
 from gateway.db.policies.data_policy_revisions import touch
-from gateway.db.pools.rows import AnyRow
+from gateway.db.policies.mapping_tables import EntryRow, MappingTableRow
 from gateway.db.principals import roles, users
 from gateway.features.kit import UseCases
 from gateway.features.paging import principal
@@ -117,7 +117,7 @@ class MappingTables(UseCases):
             await touch(connection, project_id=row.project_id, warehouse_id=None)
 
 
-async def _row(connection: Connection, id: UUID, project_id: str, *, lock: bool = False) -> AnyRow:
+async def _row(connection: Connection, id: UUID, project_id: str, *, lock: bool = False) -> MappingTableRow:
     row = await mapping_tables.get(connection, id, project_id=project_id, lock=lock)
     if row is None:
         raise MappingTableNotFound(f"The project has no mapping table {id}.")
@@ -138,13 +138,13 @@ async def _require_known(connection: Connection, request: ChangeEntriesRequest) 
         )
 
 
-def _wire(row: AnyRow) -> MappingTableAnswer:
+def _wire(row: MappingTableRow) -> MappingTableAnswer:
     return MappingTableAnswer(
         id=row.id, project_id=row.project_id, name=row.name, created_at=row.created_at, description=row.description
     )
 
 
-def _entry(row: AnyRow) -> MappingEntry:
+def _entry(row: EntryRow) -> MappingEntry:
     if row.principal_type == "user":
         return MappingEntry(principal=MappedPrincipal(user=row.principal_id), values=tuple(row.values))
     return MappingEntry(principal=MappedPrincipal(role=UUID(row.principal_id)), values=tuple(row.values))

@@ -35,8 +35,9 @@ from gateway.access.restrictions.column_restrictions import restriction_under
 from gateway.access.results import Restricts
 from gateway.db.engine.database import Connection
 from gateway.db.policies import table_policies
+from gateway.db.policies.data_policy_bindings import CoveredTable
 from gateway.db.policies.policy_inputs import inputs_within
-from gateway.db.pools.rows import AnyRow
+from gateway.db.policies.table_policies import TablePolicy
 from gateway.db.tables.excerpts import excerpts_of
 from gateway.features.kit import UseCases
 from gateway.iceberg.errors import CatalogError
@@ -69,7 +70,7 @@ class Effect:
     refused: bool = False
 
 
-async def effects_on(connection: Connection, policy_id: UUID, rows: Sequence[AnyRow]) -> Mapping[UUID, Effect]:
+async def effects_on(connection: Connection, policy_id: UUID, rows: Sequence[CoveredTable]) -> Mapping[UUID, Effect]:
     """Return the effect on each row of `data_policy_bindings.covered`, by its id. Those without an effect are left out.
 
     A table whose policies or schemas cannot be read has the effect that the door gives it: the refusal.
@@ -161,7 +162,7 @@ class TablePolicies(UseCases):
         return (await self._door.hypothetical_checks.policy_verdicts(permit, checks))[0]
 
 
-def _answer(bindings: Sequence[AnyRow], verdict: PolicyVerdict | None, *, named: bool) -> TableDataPolicy:
+def _answer(bindings: Sequence[TablePolicy], verdict: PolicyVerdict | None, *, named: bool) -> TableDataPolicy:
     """Return one policy from its bindings. Without a verdict that could be computed, the policy restricts."""
     first = bindings[0]
     id = str(first.id)

@@ -22,8 +22,7 @@ from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.nouns.relations import Can
 from gateway.access.ports import Question, Relationships
 from gateway.db.engine.database import Database
-from gateway.db.grants.binding_grants import binding_grants, warned_until
-from gateway.db.pools.rows import AnyRow
+from gateway.db.grants.binding_grants import BindingGrant, binding_grants, warned_until
 
 _log = structlog.get_logger("tasks.former_grantors")
 
@@ -74,7 +73,7 @@ async def _secures(relationships: Relationships, user: str, project_id: str, *, 
     return answer
 
 
-def _grant(row: AnyRow) -> FormerGrant:
+def _grant(row: BindingGrant) -> FormerGrant:
     return FormerGrant(
         privilege=row.privilege,
         principal=f"{row.principal_type} {row.principal_id}",

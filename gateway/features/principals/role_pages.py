@@ -13,14 +13,15 @@ from gateway.access.bodies import UserId
 from gateway.access.operations.roles import DescribedMember, NamedRole, NamedRoleList, RoleMemberList
 from gateway.access.tuples import PrincipalType
 from gateway.db.engine.database import Connection
-from gateway.db.pools.rows import AnyRow
 from gateway.db.principals import roles, users
+from gateway.db.principals.roles import MemberRow, RoleRow
+from gateway.db.principals.users import UserRow
 from gateway.features.paging import Page, place_of
 from gateway.iceberg.errors import BadRequestException
 
 
 async def members_page(
-    connection: Connection, rows: Sequence[AnyRow], page: Page[tuple[str, str]], project_id: str
+    connection: Connection, rows: Sequence[MemberRow], page: Page[tuple[str, str]], project_id: str
 ) -> RoleMemberList:
     """Return the page of members. `rows` are at most `page.limit` rows.
 
@@ -43,19 +44,19 @@ async def members_page(
     )
 
 
-def _described_role(id: str, row: AnyRow | None) -> DescribedMember:
+def _described_role(id: str, row: RoleRow | None) -> DescribedMember:
     if row is None:
         return DescribedMember(type="role", id=id)
     return DescribedMember(type="role", id=id, name=row.name, ident=ident_of(row))
 
 
-def _described_user(id: str, row: AnyRow | None) -> DescribedMember:
+def _described_user(id: str, row: UserRow | None) -> DescribedMember:
     if row is None:
         return DescribedMember(type="user", id=id)
     return DescribedMember(type="user", id=id, name=row.name, email=row.verified_email, user_type=row.user_type)
 
 
-def roles_page(rows: Sequence[AnyRow], token: str | None, size: int) -> NamedRoleList:
+def roles_page(rows: Sequence[RoleRow], token: str | None, size: int) -> NamedRoleList:
     """Return a page of roles in the order of (name, id), starting after the place in the token.
 
     The order is that of code points, whatever the collation of the database is. Raises InvalidPaginationToken.
@@ -69,7 +70,7 @@ def roles_page(rows: Sequence[AnyRow], token: str | None, size: int) -> NamedRol
     return NamedRoleList(roles=page, next_page_token=next_token)
 
 
-def _place(row: AnyRow) -> tuple[str, str]:
+def _place(row: RoleRow) -> tuple[str, str]:
     return row.name_key, str(row.id)
 
 
@@ -88,6 +89,6 @@ def parse_member(type: str, id: str) -> tuple[PrincipalType, str]:
         ) from None
 
 
-def ident_of(row: AnyRow) -> str:
+def ident_of(row: RoleRow) -> str:
     """Return the identifier of a role: its provider and its id there."""
     return f"{row.provider_id}~{row.source_id}"

@@ -45,10 +45,10 @@ from gateway.access.operations.roles import (
 )
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.db.engine.database import Connection
-from gateway.db.pools.rows import AnyRow
 from gateway.db.principals import role_nesting, roles, scim_groups
 from gateway.db.principals.last_admin_guard import guard_last_admin
 from gateway.db.principals.role_nesting import MAX_DEPTH, nesting
+from gateway.db.principals.roles import RoleRow
 from gateway.db.tables import search
 from gateway.db.tuples.ownership import owner_of_new, record_deleted, record_new_in_project, record_principal_deleted
 from gateway.features.grants.role_guards import refuse_escalation, refuse_leaving
@@ -264,7 +264,7 @@ class Roles(UseCases):
             )
         return roles_page(rows, operation.page_token, operation.page_size or self._page_size)
 
-    async def _row(self, ref: RoleRef) -> AnyRow:
+    async def _row(self, ref: RoleRef) -> RoleRow:
         async with self._database.read() as connection:
             row = await roles.get(connection, ref.role_id)
         if row is None:
@@ -315,7 +315,7 @@ def _clash_error(clash: roles.RoleClash, about: RoleRef | ProjectRef) -> Catalog
             return not_found(about)
 
 
-def _wire(row: AnyRow) -> Role:
+def _wire(row: RoleRow) -> Role:
     return Role(
         id=row.id,
         ident=ident_of(row),

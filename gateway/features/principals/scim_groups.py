@@ -35,10 +35,10 @@ from gateway.access.operations.scim import (
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db.engine.database import Connection, retry_serialization
 from gateway.db.grants import grants
-from gateway.db.pools.rows import AnyRow
 from gateway.db.principals import roles, scim_groups, scim_users
 from gateway.db.principals.last_admin_guard import guard_last_admin
 from gateway.db.principals.role_nesting import administers_server, is_subject
+from gateway.db.principals.scim_groups import GroupMember, GroupRow
 from gateway.db.tuples import outbox
 from gateway.db.tuples.outbox import Pending
 from gateway.db.tuples.ownership import record_deleted, record_principal_deleted
@@ -85,7 +85,7 @@ class ScimGroups(UseCases):
         provider = self._sources.provider_of(permit.actor)
         page = partial(scim_groups.page, provider_id=provider, project_id=_project(permit, operation.project))
         groups = await found(permit, self._database, filters.GROUPS, page)
-        inside: dict[UUID, list[AnyRow]] = {}
+        inside: dict[UUID, list[GroupMember]] = {}
         if operation.with_members:
             async with self._database.read() as connection:
                 inside = await _inside(connection, [row.id for row in groups.rows], limit=MAX_LISTED_MEMBERS)
@@ -229,7 +229,7 @@ class ScimGroups(UseCases):
         return written
 
     async def _rename(
-        self, connection: Connection, permit: Permit[Operation], row: AnyRow, group: Group, external_id: str | None
+        self, connection: Connection, permit: Permit[Operation], row: GroupRow, group: Group, external_id: str | None
     ) -> None:
         """Update name and source where they differ.
 
@@ -258,7 +258,7 @@ async def _held(
     provider: str,
     project_id: str,
     operation: ReplaceScimGroup | PatchScimGroup | DeleteScimGroup,
-) -> AnyRow:
+) -> GroupRow:
     row = await scim_groups.hold(connection, provider, project_id, operation.id)
     if row is None:
         raise NoSuchResource("The group with this id does not exist.")
@@ -274,7 +274,9 @@ async def _read(connection: Connection, provider: str, project_id: str, id: UUID
     return _group_resource(row, inside.get(id))
 
 
-async def _inside(connection: Connection, ids: Sequence[UUID], *, limit: int | None = None) -> dict[UUID, list[AnyRow]]:
+async def _inside(
+    connection: Connection, ids: Sequence[UUID], *, limit: int | None = None
+) -> dict[UUID, list[GroupMember]]:
     """Return {group id: members}. Raises TooMany above `limit` members in total: the list is complete or fails."""
     found = await scim_groups.members(connection, ids, limit=limit)
     if found is None:
@@ -326,7 +328,7 @@ def _unique() -> Iterator[None]:
         ) from (clash)
 
 
-def _group_resource(row: AnyRow, inside: Sequence[AnyRow] | None) -> ScimGroup:
+def _group_resource(row: GroupRow, inside: Sequence[GroupMember] | None) -> ScimGroup:
     return ScimGroup(
         schemas=(GROUP,),
         id=str(row.id),

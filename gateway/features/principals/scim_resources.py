@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 from uuid import UUID
 
 from gateway.access.actor import Actor, managed_provider
@@ -14,7 +14,9 @@ from gateway.access.management_errors import pending_during_outage
 from gateway.access.operations.scim import DeleteScimGroup, DeleteScimUser, ListScimGroups, ListScimUsers
 from gateway.access.tuples import is_valid_in_tuples
 from gateway.db.engine.database import Connection, Database
-from gateway.db.pools.rows import AnyRow
+from gateway.db.pools.rows import RowType
+from gateway.db.principals.scim_groups import GroupRow
+from gateway.db.principals.scim_users import ScimUserRow
 from gateway.db.tuples.delivery import TupleDelivery
 from gateway.db.tuples.outbox import Pending
 from gateway.scim import filters
@@ -73,16 +75,19 @@ class ScimSources:
             )
 
 
-class Page(Protocol):
+_Row = TypeVar("_Row", covariant=True)
+
+
+class Page(Protocol[_Row]):
     """Query that returns (number of rows that match the conditions, the rows of one page)."""
 
     async def __call__(
         self, connection: Connection, *, conditions: Mapping[str, Any], offset: int, limit: int
-    ) -> tuple[int, Sequence[AnyRow]]: ...
+    ) -> tuple[int, Sequence[_Row]]: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Found(Generic[RowType]):
     """Rows of one page, and the total number of rows that match the filter.
 
     `start` is the 1-based index of the first row of the page.
@@ -90,12 +95,12 @@ class Found:
 
     total: int
     start: int
-    rows: Sequence[AnyRow]
+    rows: Sequence[RowType]
 
 
 async def found(
-    permit: Permit[ListScimUsers | ListScimGroups], database: Database, known: frozenset[str], page: Page
-) -> Found:
+    permit: Permit[ListScimUsers | ListScimGroups], database: Database, known: frozenset[str], page: Page[RowType]
+) -> Found[RowType]:
     """Return the requested page. `known` lists the attributes that the filter may use. Raises InvalidFilter."""
     operation = permit.operation
     conditions = _conditions(filters.parse(operation.filter, known))
@@ -129,7 +134,7 @@ def _conditions(found: Sequence[filters.Condition]) -> dict[str, Any] | None:
     return conditions
 
 
-def meta_of(kind: str, row: AnyRow) -> Meta:
+def meta_of(kind: str, row: ScimUserRow | GroupRow) -> Meta:
     """Return the `meta` attribute of a user or group: location, times and version."""
     return Meta(
         resource_type=kind,

@@ -35,9 +35,9 @@ from gateway.access.operations.scim import (
 )
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.db.engine.database import Connection
-from gateway.db.pools.rows import AnyRow
 from gateway.db.principals import scim_users, users
 from gateway.db.principals.last_admin_guard import guard_last_admin
+from gateway.db.principals.scim_users import ScimUserRow
 from gateway.db.tuples import outbox, user_deletion_cleanup
 from gateway.db.tuples.outbox import Pending
 from gateway.db.tuples.ownership import record_suspended
@@ -190,7 +190,7 @@ class ScimUsers(UseCases):
 
 async def _held(
     connection: Connection, provider: str, operation: ReplaceScimUser | PatchScimUser | DeleteScimUser
-) -> AnyRow:
+) -> ScimUserRow:
     row = await scim_users.hold(connection, provider, operation.id)
     if row is None:
         raise NoSuchResource("The user with this id does not exist.")
@@ -232,12 +232,12 @@ def _values(user: User) -> dict[str, Any]:
     )
 
 
-def _user(row: AnyRow) -> User:
+def _user(row: ScimUserRow) -> User:
     described = msgspec.json.decode(bytes(row.document), type=Described)
     return User(user_name=row.user_name, external_id=row.external_id, active=row.active, **asdict(described))
 
 
-def _user_resource(row: AnyRow) -> ScimUser:
+def _user_resource(row: ScimUserRow) -> ScimUser:
     """Return a user row as a SCIM resource."""
     user = _user(row)
     name = ScimName(

@@ -40,10 +40,10 @@ from gateway.access.operations.users import (
 )
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.db.engine.database import Connection
-from gateway.db.pools.rows import AnyRow
 from gateway.db.principals import role_nesting, roles, scim_users, users
 from gateway.db.principals.last_admin_guard import guard_last_admin
-from gateway.db.resolver.row_mapping import row_from
+from gateway.db.principals.roles import RoleRow
+from gateway.db.principals.users import UserRow
 from gateway.db.tables import search
 from gateway.db.tuples import user_deletion_cleanup
 from gateway.features.kit import UseCases
@@ -60,7 +60,7 @@ class Users(UseCases):
             row = await users.get(connection, permit.actor.id)
         if row is None:
             raise UserNotFound(f"User does not exist: {permit.actor.id}")
-        found = _wire(row_from(ResolvedUser, row))
+        found = _wire(row)
         return WhoAmIAnswer(
             id=found.id,
             name=found.name,
@@ -95,7 +95,7 @@ class Users(UseCases):
             )
             row = await _with_address(connection, actor, row)
             permit.pending_audit.add_details(created=str(created).lower())
-        return _wire(row_from(ResolvedUser, row)), created
+        return _wire(row), created
 
     async def provision(self, permit: Permit[ProvisionUser]) -> tuple[User, bool]:
         """Create a user's record before the first sign-in. Return (record, True if it was created)."""
@@ -114,7 +114,7 @@ class Users(UseCases):
                 update_if_exists=operation.update_if_exists,
             )
             permit.pending_audit.add_details(created=str(created).lower())
-        return _wire(row_from(ResolvedUser, row)), created
+        return _wire(row), created
 
     async def get(self, permit: Permit[GetUser]) -> User:
         """Return one record. Raises UserNotFound."""
@@ -158,7 +158,7 @@ class Users(UseCases):
                 raise not_found(operation.user)
             if isinstance(operation, UpdateSelf):
                 row = await _with_address(connection, permit.actor, row)
-        return _wire(row_from(ResolvedUser, row))
+        return _wire(row)
 
     async def delete(self, permit: Permit[DeleteSelf | DeleteUser]) -> None:
         """Delete the record and every grant to the user. Return when all those rights are revoked everywhere.
@@ -224,7 +224,7 @@ class Users(UseCases):
         return self._page_of_roles(permit.operation, rows)
 
     def _page_of_roles(
-        self, operation: ListOwnRoles | ListUserRoles | ListAllOwnRoles | ListAllUserRoles, rows: Sequence[AnyRow]
+        self, operation: ListOwnRoles | ListUserRoles | ListAllOwnRoles | ListAllUserRoles, rows: Sequence[RoleRow]
     ) -> NamedRoleList:
         """Return a page of a user's roles, or all of them to a client that does not request pages.
 
@@ -241,12 +241,12 @@ class Users(UseCases):
         find = partial(users.page, name_contains=operation.name_contains, after=page.after, limit=page.limit)
         rows = await self._reads.run(find)
         return UserList(
-            users=[_wire(row_from(ResolvedUser, row)) for row in page.rows(rows)],
+            users=[_wire(row) for row in page.rows(rows)],
             next_page_token=page.next_token(rows, lambda row: row.id),
         )
 
 
-async def _with_address(connection: Connection, actor: Actor, row: AnyRow) -> AnyRow:
+async def _with_address(connection: Connection, actor: Actor, row: UserRow) -> UserRow:
     """Store the address that the caller's token proves, if any. Return the caller's row."""
     if actor.email is None:
         return row
@@ -272,7 +272,7 @@ def _nameless(user_id: str) -> str:
     return f"Nameless App with ID {user_id.partition('~')[2]}"
 
 
-def _wire(row: ResolvedUser) -> User:
+def _wire(row: UserRow | ResolvedUser) -> User:
     return User(
         id=row.id,
         name=row.name,

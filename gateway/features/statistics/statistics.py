@@ -29,9 +29,8 @@ from gateway.access.operations.statistics import (
 )
 from gateway.access.operations.tables import ReportMetrics
 from gateway.db.engine.database import Database
-from gateway.db.pools.rows import AnyRow
 from gateway.db.tables import reports, statistics
-from gateway.db.tables.statistics import Counted
+from gateway.db.tables.statistics import CallCount, Counted
 from gateway.features.kit import UseCases
 from gateway.features.paging import packed, token_place, unpacked
 from gateway.iceberg.errors import BadRequestException, PayloadTooLarge
@@ -141,7 +140,7 @@ def _hour(token: str) -> datetime:
     return datetime.fromtimestamp(int(token), UTC)
 
 
-def _called(row: AnyRow) -> CalledEndpoint:
+def _called(row: CallCount) -> CalledEndpoint:
     return CalledEndpoint(
         count=row.calls,
         http_route=row.route,

@@ -12,8 +12,8 @@ from gateway.access.door.permit import Permit
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.nouns.relations import Can
 from gateway.access.operations.search import FoundTabular, FoundTabulars, SearchTabular, TabularId
-from gateway.db.pools.rows import AnyRow
 from gateway.db.tables import search, tag_search
+from gateway.db.tables.search import FoundRow
 from gateway.features.kit import UseCases
 from gateway.features.principals.roles import MOST_FOUND
 
@@ -39,7 +39,7 @@ class Search(UseCases):
         operation = permit.operation
         all_seen = permit.holds(Can.LIST_EVERYTHING, operation.warehouse)
         within = None if all_seen else await self._within(permit)
-        found: list[AnyRow] = []
+        found: list[FoundRow] = []
         offset, limit = 0, MOST_FOUND if all_seen or within is not None else _MOST_READ
         while len(found) < MOST_FOUND:
             find = partial(_statement_of(operation), within=within, limit=limit, offset=offset)
@@ -66,7 +66,7 @@ class Search(UseCases):
             leaves |= {f"{type.value}:{privilege}" for privilege in reach.own}
         return search.Within(holders_of(permit.actor, permit.resolution), frozenset(leaves), inside.inside)
 
-    async def _visible(self, permit: Permit[SearchTabular], rows: Sequence[AnyRow]) -> list[AnyRow]:
+    async def _visible(self, permit: Permit[SearchTabular], rows: Sequence[FoundRow]) -> list[FoundRow]:
         keys = [ObjectKey(ObjectType(row.kind), str(row.id)) for row in rows]
         # The tags of a table belong to its metadata, which column grantees do not see.
         needed = Can.INCLUDE_IN_LIST if permit.operation.tag is None else Can.GET_METADATA
@@ -74,7 +74,7 @@ class Search(UseCases):
         return [row for row, yes in zip(rows, seen, strict=True) if yes]
 
 
-def _statement_of(operation: SearchTabular) -> Callable[..., Awaitable[Sequence[AnyRow]]]:
+def _statement_of(operation: SearchTabular) -> Callable[..., Awaitable[Sequence[FoundRow]]]:
     """Return the statement of a search: by the tag if there is one, else by similar names."""
     warehouse_id, text = operation.warehouse.warehouse_id, operation.text
     if operation.tag is not None:
@@ -82,7 +82,7 @@ def _statement_of(operation: SearchTabular) -> Callable[..., Awaitable[Sequence[
     return partial(search.tabulars, warehouse_id=warehouse_id, text=text)
 
 
-def _wire(row: AnyRow) -> FoundTabular:
+def _wire(row: FoundRow) -> FoundTabular:
     return FoundTabular(
         namespace_name=list(row.levels),
         tabular_name=row.name,

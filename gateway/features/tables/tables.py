@@ -196,18 +196,16 @@ class Tables(TableCollection):
         request = permit.operation.request
         namespace = permit.namespace(permit.operation.namespace)
         identifier = TableIdentifier(namespace.namespace, request.name)
-        location = parse_location(recorded_success.detail["location"])
+        id, location = UUID(recorded_success.detail["table_id"]), parse_location(recorded_success.detail["location"])
         async with self._database.read() as connection:
-            row = await tables.find_staged(
-                connection, UUID(recorded_success.detail["table_id"]), location_key=location.overlap_key
-            )
-        if row is None:
+            still_staged = await tables.is_staged(connection, id, location_key=location.overlap_key)
+        if not still_staged:
             await refuse_taken_name(permit, self._database, namespace, identifier)
             raise NoSuchTableException(f"Table does not exist: {identifier.dotted}")
-        metadata = self._first_metadata(permit, row.id, location)
-        permit.pending_audit.add_details(table_id=str(row.id), location=location.text, repeated="true")
+        metadata = self._first_metadata(permit, id, location)
+        permit.pending_audit.add_details(table_id=str(id), location=location.text, repeated="true")
         await permit.pending_audit.commit()
-        vended_result = await self._credentials.for_creation(permit, vend, location.text, row.id)
+        vended_result = await self._credentials.for_creation(permit, vend, location.text, id)
         return Tagged("", answer(None, encode_table_metadata(metadata), vended_result))
 
     async def exists(self, permit: Permit[TableExists]) -> None:

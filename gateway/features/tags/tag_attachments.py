@@ -53,8 +53,7 @@ from gateway.db.engine.database import Connection
 from gateway.db.grants import grants
 from gateway.db.policies import tag_attachments, tags
 from gateway.db.policies.data_policy_revisions import touch
-from gateway.db.policies.tag_attachments import Filter, Target
-from gateway.db.pools.rows import AnyRow
+from gateway.db.policies.tag_attachments import Attachment, Filter, NamedAttachment, Target
 from gateway.db.tables.excerpts import excerpts_of
 from gateway.features.grants.columns import field_named, known_columns
 from gateway.features.kit import Kit, UseCases
@@ -143,7 +142,7 @@ class TagAttachments(UseCases):
         async with self._database.read() as connection:
             found = await tag_attachments.of_objects(connection, [UUID(id) for id in nearest_first])
         rank = {UUID(id): number for number, id in enumerate(nearest_first)}
-        nearest: dict[UUID, AnyRow] = {}
+        nearest: dict[UUID, NamedAttachment] = {}
         for each in found:
             known = nearest.get(each.tag_id)
             if known is None or rank[each.object_id] < rank[known.object_id]:
@@ -267,7 +266,7 @@ async def _columns(connection: Connection, table_id: UUID) -> Columns:
     return known_columns(excerpt)
 
 
-def _target_tag(row: AnyRow, *, inherited: bool = False) -> TargetTag:
+def _target_tag(row: NamedAttachment, *, inherited: bool = False) -> TargetTag:
     within = row.object_id if row.object_type == ObjectType.NAMESPACE else None
     source = TagSource(type=row.object_type, warehouse_id=row.warehouse_id, namespace_id=within)
     return TargetTag(
@@ -280,7 +279,7 @@ def _target_tag(row: AnyRow, *, inherited: bool = False) -> TargetTag:
     )
 
 
-def _attachment(row: AnyRow) -> TagAttachment:
+def _attachment(row: Attachment) -> TagAttachment:
     kind = ObjectType(row.object_type)
     at = "table" if kind is ObjectType.COLUMN else kind.value
     own = {} if kind is ObjectType.WAREHOUSE else {f"{at}_id": row.object_id}
@@ -294,17 +293,16 @@ def _attachment(row: AnyRow) -> TagAttachment:
     )
 
 
-def _created_at(row: AnyRow) -> datetime:
+def _created_at(row: Attachment | NamedAttachment) -> datetime:
     """Return the time of the attachment. A tag that was carried with its object keeps its earlier time."""
-    earliest: datetime = min(row.created_at, row.attached_at)
-    return earliest
+    return min(row.created_at, row.attached_at)
 
 
-def _updated_at(row: AnyRow) -> datetime | None:
+def _updated_at(row: Attachment | NamedAttachment) -> datetime | None:
     return row.attached_at if row.attached_at > row.created_at else None
 
 
-def _token(row: AnyRow) -> str:
+def _token(row: Attachment) -> str:
     return f"{row.object_id}:{-1 if row.field_id is None else row.field_id}"
 
 

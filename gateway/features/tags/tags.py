@@ -35,7 +35,6 @@ from gateway.access.operations.tags import (
 )
 from gateway.db.policies import tags
 from gateway.db.policies.data_policy_revisions import touch
-from gateway.db.pools.rows import AnyRow
 from gateway.db.tuples.ownership import record_deleted, record_new_in_project
 from gateway.features.kit import UseCases
 from gateway.iceberg.errors import CatalogError
@@ -254,7 +253,7 @@ def _clash_error(clash: tags.TagClash, about: TagRef | ProjectRef) -> CatalogErr
             return not_found(about)
 
 
-def _wire(row: AnyRow, *, listed: bool = False) -> TagDefinition:
+def _wire(row: tags.TagRow, *, listed: bool = False) -> TagDefinition:
     return TagDefinition(
         id=row.id,
         name=row.name,

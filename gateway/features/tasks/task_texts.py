@@ -11,6 +11,7 @@ from uuid import UUID
 import msgspec
 
 from gateway.access.nouns.refs import TABULARS, ObjectKey, ObjectType
+from gateway.access.nouns.resolved import ResolvedWarehouse
 from gateway.access.operations.deletion import Kept, kept
 from gateway.access.operations.task_bodies import (
     Entity,
@@ -24,7 +25,7 @@ from gateway.access.operations.task_bodies import (
     WarehouseEntity,
     WarehouseTask,
 )
-from gateway.db.pools.rows import AnyRow
+from gateway.db.tasks.task_lists import AttemptRow, TaskRow
 from gateway.db.tasks.tasks import Status
 from gateway.iceberg.errors import BadRequestException
 
@@ -48,7 +49,7 @@ class TaskEntity:
     entity_answer: Entity
 
 
-def entity_of(row: AnyRow) -> TaskEntity | None:
+def entity_of(row: TaskRow) -> TaskEntity | None:
     """Return the object of a task, or None if it concerns no object in the warehouse."""
     if row.entity_id is None or row.entity_type not in list(ObjectType):
         return None
@@ -62,9 +63,9 @@ def entity_of(row: AnyRow) -> TaskEntity | None:
             return TaskEntity(key, GenericTableEntity(generic_table_id=row.entity_id, warehouse_id=row.warehouse_id))
 
 
-def entity_ref(row: AnyRow) -> Kept | None:
+def entity_ref(row: TaskRow) -> Kept | None:
     """Return the reference of a task's table or view for the door. The object may no longer exist."""
-    if row.entity_type not in TABULARS:
+    if row.entity_type not in TABULARS or row.warehouse_id is None or row.entity_id is None:
         return None
     return kept(ObjectType(row.entity_type), row.warehouse_id, row.entity_id)
 
@@ -90,23 +91,19 @@ def filter_of(entity: EntityFilter, warehouse_id: UUID) -> tuple[str, UUID | Non
             return ObjectType.WAREHOUSE.value, None
 
 
-def project_task(row: AnyRow) -> ProjectTask:
-    """Return a task of a project in wire form."""
-    return _task(row, row.project_id)
-
-
-def warehouse_task(row: AnyRow, project_id: str) -> WarehouseTask:
+def warehouse_task(row: TaskRow, warehouse: ResolvedWarehouse) -> WarehouseTask:
     """Return a task of a warehouse in wire form."""
     entity = entity_of(row)
     return WarehouseTask(
-        **msgspec.structs.asdict(_task(row, project_id)),
-        warehouse_id=row.warehouse_id,
+        **msgspec.structs.asdict(project_task(row, warehouse.project_id)),
+        warehouse_id=warehouse.id,
         entity=None if entity is None else entity.entity_answer,
         entity_name=None if entity is None else list(row.entity_name),
     )
 
 
-def _task(row: AnyRow, project_id: str) -> ProjectTask:
+def project_task(row: TaskRow, project_id: str) -> ProjectTask:
+    """Return a task of a project, or of a warehouse in it, in wire form."""
     return ProjectTask(
         task_id=row.id,
         project_id=project_id,
@@ -123,7 +120,7 @@ def _task(row: AnyRow, project_id: str) -> ProjectTask:
     )
 
 
-def attempt_answers(rows: Sequence[AnyRow]) -> list[TaskAttempt]:
+def attempt_answers(rows: Sequence[AttemptRow]) -> list[TaskAttempt]:
     """Return ended attempts in wire form."""
     return [
         TaskAttempt(

@@ -45,9 +45,8 @@ from gateway.access.operations.task_control import (
     ListTasks,
 )
 from gateway.db.engine.database import Connection, Database
-from gateway.db.pools.rows import AnyRow
 from gateway.db.tasks import task_lists
-from gateway.db.tasks.task_lists import AlreadyActive, TaskFilter
+from gateway.db.tasks.task_lists import AlreadyActive, TaskFilter, TaskRow
 from gateway.db.tasks.tasks import Status
 from gateway.features.kit import UseCases
 from gateway.features.paging import FETCH, place_of, unpacked, visible_page
@@ -93,7 +92,7 @@ class Tasks(UseCases):
             filter = replace(filter, of_existing_only=True, holders=await self._holders(permit))
         rows, token = await self._page(permit, operation.request, filter, None if all_seen else Can.GET_TASKS)
         return TaskList(
-            tasks=[warehouse_task(row, warehouse.project_id) for row in rows],
+            tasks=[warehouse_task(row, warehouse) for row in rows],
             next_page_token=token,
         )
 
@@ -102,7 +101,9 @@ class Tasks(UseCases):
         operation = permit.operation
         filter = _task_filter(operation.request, project_id=operation.project.project_id)
         rows, token = await self._page(permit, operation.request, filter, None)
-        return ProjectTaskList(tasks=[project_task(row) for row in rows], next_page_token=token)
+        return ProjectTaskList(
+            tasks=[project_task(row, operation.project.project_id) for row in rows], next_page_token=token
+        )
 
     async def find_one(self, permit: Permit[FindTask]) -> GetTask:
         """Return the operation that reads this task, for the door to decide. Raises TaskNotFound as `find` does."""
@@ -126,7 +127,7 @@ class Tasks(UseCases):
         async with self._database.read() as connection:
             found = await task_lists.get(connection, [operation.task.id], warehouse_id=warehouse.id)
         row = _one(found, operation.task.id)
-        task = warehouse_task(row, warehouse.project_id)
+        task = warehouse_task(row, warehouse)
         return WarehouseTaskDetails(
             **msgspec.structs.asdict(task),
             task_data=row.payload,
@@ -142,7 +143,7 @@ class Tasks(UseCases):
             found = await task_lists.get(connection, [operation.task_id], project_id=operation.project.project_id)
         row = _one(found, operation.task_id)
         return ProjectTaskDetails(
-            **msgspec.structs.asdict(project_task(row)),
+            **msgspec.structs.asdict(project_task(row, operation.project.project_id)),
             task_data=row.payload,
             execution_details=row.execution_details,
             message=row.last_error,
@@ -202,16 +203,16 @@ class Tasks(UseCases):
         request: ListProjectTasksRequest,
         filter: TaskFilter,
         relation: Can | None,
-    ) -> tuple[Sequence[AnyRow], str | None]:
+    ) -> tuple[Sequence[TaskRow], str | None]:
         """Return (rows, token of the next page or None).
 
         The rows are the tasks on whose object the caller has `relation`, or all tasks if it is None.
         """
 
-        async def fetch(after: tuple[datetime, UUID] | None, limit: int) -> Sequence[AnyRow]:
+        async def fetch(after: tuple[datetime, UUID] | None, limit: int) -> Sequence[TaskRow]:
             return await self._reads.run(partial(task_lists.page, filter=filter, after=after, limit=limit))
 
-        async def is_seen(rows: Sequence[AnyRow]) -> Sequence[bool]:
+        async def is_seen(rows: Sequence[TaskRow]) -> Sequence[bool]:
             if relation is None:
                 return [True] * len(rows)
             return await self._related(permit, relation, [row.id for row in rows], {row.id: row for row in rows})
@@ -236,7 +237,7 @@ class Tasks(UseCases):
         return holders_of(permit.actor, permit.resolution) if by_grants else None
 
     async def _related(
-        self, permit: Permit[Operation], relation: Can, ids: Sequence[UUID], found: Mapping[UUID, AnyRow]
+        self, permit: Permit[Operation], relation: Can, ids: Sequence[UUID], found: Mapping[UUID, TaskRow]
     ) -> Sequence[bool]:
         """Return for each task whether the caller has `relation` on its object.
 
@@ -260,7 +261,7 @@ def _add_control_details(pending_audit: PendingAudit, request: ControlTasksReque
 
 
 async def _act(
-    connection: Connection, request: ControlTasksRequest, ids: Sequence[UUID], found: Mapping[UUID, AnyRow]
+    connection: Connection, request: ControlTasksRequest, ids: Sequence[UUID], found: Mapping[UUID, TaskRow]
 ) -> None:
     for id in ids:
         if id not in found:
@@ -284,7 +285,7 @@ async def _act(
                 ) from clash
 
 
-def _require(found: Mapping[UUID, AnyRow], target_state: str, fits: set[Status], otherwise: str) -> None:
+def _require(found: Mapping[UUID, TaskRow], target_state: str, fits: set[Status], otherwise: str) -> None:
     wrong = [f"{row.id} is {STATUSES[Status(row.status)]}" for row in found.values() if Status(row.status) not in fits]
     if wrong:
         raise TaskStateConflict(
@@ -334,12 +335,12 @@ def _queue_name(name: str) -> str:
     return name if queue is None else queue.value
 
 
-def _entity_key(row: AnyRow | None) -> ObjectKey:
+def _entity_key(row: TaskRow | None) -> ObjectKey:
     entity = None if row is None else entity_of(row)
     return ObjectKey(ObjectType.TABLE, UNUSED_ID) if entity is None else entity.key
 
 
-def _one(found: Mapping[UUID, AnyRow], id: UUID) -> AnyRow:
+def _one(found: Mapping[UUID, TaskRow], id: UUID) -> TaskRow:
     if id not in found:
         raise task_not_found(id)
     return found[id]

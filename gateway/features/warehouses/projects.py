@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from uuid_utils.compat import uuid7
 
 from gateway.access.door.list_visibility import holders_of, reach_of
@@ -29,6 +31,7 @@ from gateway.access.operations.projects import (
 )
 from gateway.db.engine import list_candidates
 from gateway.db.engine.database import Connection
+from gateway.db.engine.list_candidates import ProjectCandidate
 from gateway.db.tuples import outbox
 from gateway.db.tuples.ownership import owner_of_new, record_deleted
 from gateway.db.warehouses import projects
@@ -108,18 +111,17 @@ class Projects(UseCases):
 
     async def list(self, permit: Permit[ListProjects]) -> ProjectList:
         """Return the projects that the caller may see."""
-        reach = await reach_of(self._reaches, ObjectType.PROJECT)
+        reach, within = await reach_of(self._reaches, ObjectType.PROJECT), permit.actor.within
         by: list[str | None] = []
+        rows: Sequence[projects.ProjectRow | ProjectCandidate]
         async with self._database.read() as connection:
             if reach is None:
                 rows = await projects.all_projects(connection)
             else:
-                rows = await list_candidates.projects(connection, holders_of(permit.actor, permit.resolution), reach)
-        within = permit.actor.within
-        if within is not None:
-            rows = [row for row in rows if row.id == within]
-        if reach is not None:
-            by = [row.by for row in rows]
+                holders = holders_of(permit.actor, permit.resolution)
+                rows = found = await list_candidates.projects(connection, holders, reach)
+                by = [row.by for row in found if within in (None, row.id)]
+        rows = [row for row in rows if within in (None, row.id)]
         keys = [ObjectKey(ObjectType.PROJECT, row.id) for row in rows]
         seen = await self._door.visible(permit, Can.INCLUDE_IN_LIST, keys, by)
         return ProjectList(

@@ -31,6 +31,8 @@ from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db.engine.database import Database, commit
 from gateway.db.grants import grants
+from gateway.db.grants.grant_ends import GrantRow
+from gateway.db.pools.rows import columns_of, fetch_all
 from gateway.db.principals import users
 from gateway.db.tables import namespace_move, tables
 from gateway.db.tuples import delivery as delivery_module
@@ -171,7 +173,7 @@ class Child:
 
     async def _take(self) -> None:
         async with self.database.read() as connection:
-            rows = (await connection.execute(text("select * from grants"))).all()
+            rows = await fetch_all(connection, GrantRow, text(f"select {columns_of(GrantRow, 'g')} from grants g"))
         if not rows:
             return
         row = self.chance.choice(rows)
@@ -212,13 +214,12 @@ class Child:
     async def _drop_table(self) -> None:
         async with self.database.transaction() as connection:
             some = await self._some_table(connection)
-            if some is None or await tables.lock(connection, some.id) is None:
+            gone = None if some is None else await tables.lock(connection, some.id)
+            if some is None or gone is None:
                 return
             table = ObjectKey(ObjectType.TABLE, str(some.id))
             above = await tables.containers(connection, some.id)
-            gone = await tables.drop(connection, some.id, by="c")
-            if gone is None:
-                return
+            await tables.drop(connection, some.id, by="c")
             parent = ObjectKey(ObjectType.NAMESPACE, str(gone.namespace_id))
             pending = await ownership.record_deleted(
                 connection, table, parent, above=above, warehouse_id=self.rows.warehouses[0]

@@ -113,7 +113,7 @@ def _counted(stack: Ready) -> Iterator[None]:
         if (cost := _account.get()) is not None:
             cost.statements.append(statement)
 
-    async def read(direct: DirectRead, *given: Any) -> Any:
+    async def read(direct: DirectRead[Any], *given: Any) -> Any:
         if (cost := _account.get()) is not None:
             cost.statements.append(str(direct.statement))
             cost.frames = cost.frames or (*_gateway_frames(), "DirectRead.all")
