@@ -200,18 +200,6 @@ def test_nested_and_unknown_columns_are_refused_with_the_reason(world: World, ns
         assert error_triple(unknown)[:2] == (404, "ColumnNotFound")
 
 
-def test_usage_counts_the_objects_with_a_tag_by_type(world: World, ns: str) -> None:
-    tag, dropped, table = define(world), world.table(ns), world.table(ns)
-    for path in ("",), ("table", dropped.uuid), ("table", table.uuid), ("table", table.uuid, "word"):
-        assert attach(world, tag, tags_path(world, *path)).status_code == 200
-    assert world.admin.delete(dropped.path).status_code == 204
-    usage = f"{TAG}/{tag['id']}/usage"
-    by_type = {"column": 1, "table": 1, "warehouse": 1}
-    assert world.admin.get(usage).json() == {"total": 3, "by-type": by_type}
-    assert world.admin.get(f"{TAG}/{define(world)['id']}/usage").json() == {"total": 0, "by-type": {}}
-    assert error_triple(world.stranger().get(usage))[:2] == (404, "TagNotFound")
-
-
 def test_attachments_list_direct_objects_and_block_the_deletion(world: World, ns: str) -> None:
     table, other = world.table(ns), world.table(ns)
     tag = define(world, **FREE_TEXT)

@@ -36,15 +36,6 @@ def test_a_warehouse_is_renamed_and_keeps_its_prefix(world: World, made: Made) -
     assert world.admin.post(f"{made.path}/rename", {"new-name": made.name}).status_code == 200
 
 
-def test_the_contact_of_a_warehouse_is_returned(world: World) -> None:
-    with_contact = warehouses.make(world, contact="lake-team@lake.example")
-    assert world.admin.get(with_contact.path).json()["contact"] == "lake-team@lake.example"
-    assert "contact" not in warehouses.make(world).answer
-    for bad in ("x" * 4097, "a\x00b"):
-        refused = world.admin.post(WAREHOUSE, warehouses.creation(world, contact=bad))
-        assert refused.status_code == 400, bad
-
-
 def test_a_warehouse_named_with_a_slash_is_refused(world: World) -> None:
     body = warehouses.creation(world, **{"warehouse-name": "a/b"})
     assert error_triple(world.admin.post(WAREHOUSE, body))[:2] == (400, "BadRequestException")

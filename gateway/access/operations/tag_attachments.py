@@ -236,14 +236,3 @@ class ListTagAttachments(ReadOperation):
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.READ_ATTACHMENTS, self.tag),)
-
-
-@dataclass(frozen=True)
-class GetTagUsage(ReadOperation):
-    """Count the objects with a tag by type, also those that the caller cannot see otherwise."""
-
-    endpoint: ClassVar[str] = "GET /management/v1/tag-definition/{tag_id}/usage"
-    tag: InPath[TagRef]
-
-    def demands(self) -> tuple[Demand, ...]:
-        return (Demand(Can.READ_ATTACHMENTS, self.tag),)

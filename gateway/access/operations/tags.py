@@ -241,13 +241,6 @@ class TagAttachmentList(Answer, frozen=True, omit_defaults=True):
     next_page_token: str | None = None
 
 
-class TagUsage(Answer, frozen=True):
-    """Response of `GET /tag-definition/{id}/usage`. Types without a tagged object are absent."""
-
-    total: int
-    by_type: dict[str, int]
-
-
 class TagSuggestion(Answer, frozen=True, omit_defaults=True):
     """A tag that fits the name and the type of a column. `because` is the full name of the field that suggests it."""
 

@@ -10,7 +10,6 @@ from uuid import UUID
 import msgspec
 
 from gateway.access.bodies import Answer, FormatVersions, ManagedBy, ProjectId, Request, StrictRequest, WarehouseName
-from gateway.access.operations.roles import Description
 from gateway.iceberg.codec import absent
 
 
@@ -84,7 +83,6 @@ class CreateWarehouseRequest(StrictRequest, frozen=True):
     managed_by: ManagedBy = "self-managed"
     allowed_format_versions: FormatVersions = (1, 2, 3)
     default_format_version: Literal[1, 2, 3] | None = None
-    contact: Description | None = None
 
 
 class CredentialType(Answer, frozen=True):
@@ -110,7 +108,6 @@ class Warehouse(Answer, frozen=True, omit_defaults=True):
     policy_loss: PolicyLoss
     storage_credential_type: CredentialType | None = None
     default_format_version: int | None = None
-    contact: str | None = None
     updated_at: datetime | None = None
 
 

@@ -134,14 +134,6 @@ async def of_columns(
     return await fetch_all(connection, NamedAttachment, statement.order_by(_on.field_id, tags.c.name_key))
 
 
-#: The object still exists, and is not a dropped table.
-_PRESENT = or_(
-    _on.object_type == "warehouse",
-    and_(_on.object_type == "namespace", exists().where(namespaces.c.id == _on.object_id)),
-    exists().where(tables.c.id == _on.object_id, LIVE),
-)
-
-
 async def of_tag(
     connection: AsyncConnection,
     tag_id: UUID,
@@ -154,7 +146,12 @@ async def of_tag(
     an object itself. Dropped tables and deleted objects are left out.
     """
     field = func.coalesce(_on.field_id, -1)
-    statement = select(*_COLUMNS).where(_on.tag_id == tag_id, _PRESENT).order_by(_on.object_id, field).limit(limit)
+    present = or_(
+        _on.object_type == "warehouse",
+        and_(_on.object_type == "namespace", exists().where(namespaces.c.id == _on.object_id)),
+        exists().where(tables.c.id == _on.object_id, LIVE),
+    )
+    statement = select(*_COLUMNS).where(_on.tag_id == tag_id, present).order_by(_on.object_id, field).limit(limit)
     if after is not None:
         statement = statement.where(tuple_(_on.object_id, field) > tuple_(*after))
     if chosen.value is not None:
@@ -168,16 +165,3 @@ async def of_tag(
     if chosen.until is not None:
         statement = statement.where(_on.attached_at <= chosen.until)
     return await fetch_all(connection, Attachment, statement)
-
-
-class Usage(NamedTuple):
-    """The number of objects of a type that carry a tag."""
-
-    object_type: str
-    number: int
-
-
-async def usage(connection: AsyncConnection, tag_id: UUID) -> Sequence[Usage]:
-    """Return the number of objects with a tag by type, sorted. Dropped tables and deleted objects are left out."""
-    counted = select(_on.object_type, func.count().label("number")).where(_on.tag_id == tag_id, _PRESENT)
-    return await fetch_all(connection, Usage, counted.group_by(_on.object_type).order_by(_on.object_type))

@@ -81,7 +81,6 @@ warehouses = Table(
     Column("credential_kind", Text),
     Column("data_policy_revision", UUID(as_uuid=True)),
     Column("policy_loss", Text, nullable=False, server_default="refuse-restricted"),
-    Column("contact", Text),
     UniqueConstraint("project_id", "name_key"),
     CheckConstraint("policy_loss in ('refuse', 'refuse-restricted', 'announce')", name="policy_loss"),
 )

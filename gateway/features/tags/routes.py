@@ -15,7 +15,6 @@ from gateway.access.operations.tag_attachments import (
     LIST_OBJECT_TAGS,
     AttachColumnTag,
     DetachColumnTag,
-    GetTagUsage,
     ListColumnTags,
     ListTagAttachments,
     ListTagsOfColumn,
@@ -52,7 +51,6 @@ serve(GetTag, Tags.get)
 serve(UpdateTag, Tags.update, replay=replay_by(GetTag, Tags.get))
 serve(DeleteTag, Tags.delete)
 serve(ListTagAttachments, TagAttachments.of_tag)
-serve(GetTagUsage, TagAttachments.usage)
 for attaching in (*ATTACH_TAG, AttachColumnTag):
     _serve_attaching(attaching)
 for detaching in DETACH_TAG:

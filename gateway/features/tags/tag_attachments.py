@@ -29,7 +29,6 @@ from gateway.access.operations.tag_attachments import (
     AttachTag,
     DetachColumnTag,
     DetachTag,
-    GetTagUsage,
     ListColumnTags,
     ListObjectTags,
     ListTagAttachments,
@@ -47,7 +46,6 @@ from gateway.access.operations.tags import (
     TagSource,
     TagSuggestion,
     TagSuggestionList,
-    TagUsage,
     TargetTag,
 )
 from gateway.access.results import Stated
@@ -193,13 +191,6 @@ class TagAttachments(UseCases):
             attachments=[_attachment(row) for row in page.rows(found)],
             next_page_token=page.next_token(found, _token),
         )
-
-    async def usage(self, permit: Permit[GetTagUsage]) -> TagUsage:
-        """Return the number of objects with a tag by type. Dropped tables are left out."""
-        async with self._database.read() as connection:
-            found = await tag_attachments.usage(connection, permit.operation.tag.tag_id)
-        by_type = {CARDS[ObjectType(each.object_type)].in_bodies: each.number for each in found}
-        return TagUsage(total=sum(by_type.values()), by_type=by_type)
 
     async def suggest(self, permit: Permit[ListTagSuggestions]) -> TagSuggestionList:
         """Return tags that fit names and types of columns and that the columns do not carry yet.

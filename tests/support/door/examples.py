@@ -753,7 +753,6 @@ def _tags() -> list[Example]:
         Example("update", tags.UpdateTag(world.TAG, decode(_body(changed), UpdateTagRequest)), path, body=changed),
         Example("delete", tags.DeleteTag(world.TAG), path),
         Example("attachments", tag_attachments.ListTagAttachments(world.TAG), path),
-        Example("usage", tag_attachments.GetTagUsage(world.TAG), path),
     ]
     named, body = {"tag_name": "pii"}, {"value": None}
     for name, ref, names in _HELD_ON:
