@@ -143,6 +143,5 @@ def test_only_outage_test_files_are_exempt_from_the_retry_limit() -> None:
     assert retries._is_outage("tests/integration/test_killed_gateways.py::test_x")
 
 
-def test_the_garbage_collector_runs_in_tests_and_skips_what_pytest_collected() -> None:
+def test_the_garbage_collector_runs_in_tests() -> None:
     assert gc.isenabled()
-    assert gc.get_freeze_count() > 10_000
