@@ -44,7 +44,7 @@ from gateway.opa.decider import OpaDecider
 from gateway.scope.profile import StorageRules
 from gateway.secret_stores.port import SecretStores
 from gateway.settings import Settings
-from gateway.settings.postgres_url import asyncpg_url
+from gateway.settings.postgres import asyncpg_url
 from gateway.storage.connector import Connector
 from gateway.storage.files import Files
 from gateway.storage.provider import ClientOptions, StorageClients

@@ -18,7 +18,7 @@ from gateway.features.audit.audit_chain import AuditSealer, Exported, Verified
 from gateway.features.audit.audit_export import OTLP, AuditExport
 from gateway.features.audit.audit_retention import AuditPartitions, Retention
 from gateway.settings import Settings, certificate_sources
-from gateway.settings.postgres_url import asyncpg_url
+from gateway.settings.postgres import asyncpg_url
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.otlp_client import JSON, OtlpClient

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from gateway.access.engine_probes import ProbeRules
 from gateway.identity.tokens import VerifiedToken
 from gateway.settings import certificate_sources
-from gateway.settings.engine_probes import EngineProbes
-from gateway.settings.engines import TrustedEngine
+from gateway.settings.engines import EngineProbes, TrustedEngine
 from gateway.tls import trusted
 from gateway.verification.engine_reads import EngineAddress, EngineReads, Reader
 

@@ -23,7 +23,7 @@ from gateway.events.port import EventSink
 from gateway.features.events.event_delivery import EventDelivery, EventKeeping, Pace
 from gateway.settings import Secret, Settings, certificate_sources
 from gateway.settings.events import BUILT_IN, EventSinkSettings
-from gateway.settings.postgres_url import asyncpg_url
+from gateway.settings.postgres import asyncpg_url
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.tracing import Tracer

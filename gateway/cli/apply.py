@@ -81,8 +81,7 @@ def apply(
     Exit with 0 if the catalog agrees with the file afterwards, with 1 after an error, and with 2 if --plan has changes.
     """
     from gateway.apply.kinds import Executor, read_state
-    from gateway.apply.planner import plan
-    from gateway.apply.rendering import plan_lines
+    from gateway.apply.planner import plan, plan_lines
     from gateway.settings import variable
 
     if prune_containers and not prune:
@@ -171,7 +170,7 @@ def _confirm() -> None:
 
 def run_changes(executor: Any, planned: Plan) -> None:
     """Make the changes and print each one. An error ends the command with the number of changes that were made."""
-    from gateway.apply.rendering import change_line
+    from gateway.apply.planner import change_line
 
     done = 0
     try:

@@ -53,7 +53,7 @@ def migrate(only_check: bool, seconds: float) -> None:
         raise click.UsageError("--wait needs --check: a migration itself waits for no other version")
     from gateway.db.migrate import SchemaMismatch, run_migrations
     from gateway.settings import Settings
-    from gateway.settings.postgres_url import asyncpg_url
+    from gateway.settings.postgres import asyncpg_url
 
     settings = settings_for(Settings.write_url)
 
@@ -75,7 +75,7 @@ def _check(seconds: float) -> None:
     from gateway.access.dependency_errors import DatabaseUnavailable
     from gateway.db.migrate import SchemaBehind, SchemaMismatch, require_current_schema
     from gateway.settings import Settings
-    from gateway.settings.postgres_url import asyncpg_url
+    from gateway.settings.postgres import asyncpg_url
 
     settings = settings_for(Settings.write_url)
     deadline = time.monotonic() + seconds
@@ -169,7 +169,7 @@ async def require_our_database(settings: Settings) -> None:
     from gateway.db.migrate import SchemaMismatch, require_current_schema
     from gateway.db.warehouses.servers import RestoredDatabase, require_same_database
     from gateway.secret_stores.port import SecretStoreRefused
-    from gateway.settings.postgres_url import asyncpg_url
+    from gateway.settings.postgres import asyncpg_url
 
     url = asyncpg_url(settings.write_url())
     try:

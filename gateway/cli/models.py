@@ -133,7 +133,7 @@ async def opened_models(settings: Settings) -> AsyncIterator[Models]:
     from gateway.assembly.adapters import event_outbox
     from gateway.db.engine.database import Database
     from gateway.features.server.model_changes import Models, OpenFgaAddress
-    from gateway.settings.postgres_url import asyncpg_url
+    from gateway.settings.postgres import asyncpg_url
 
     at = settings.openfga
     database = Database(

@@ -99,8 +99,7 @@ def set_settings(
     `{env: LAKEGATE_APPLY_NAME}`, or `{file: PATH}` with --secrets-dir. It is stored again, even if it is the same.
     """
     from gateway.apply.kinds import Executor
-    from gateway.apply.planner import plan
-    from gateway.apply.rendering import plan_lines
+    from gateway.apply.planner import plan, plan_lines
     from gateway.apply.state import State
     from gateway.settings import variable
 

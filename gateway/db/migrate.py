@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
 from gateway.db.engine.database import outages
 from gateway.db.schema.sql_functions import install_functions, missing_functions
-from gateway.db.tables.excerpt_backfill import fill_excerpts
+from gateway.db.tables.excerpts import fill_excerpts
 
 if TYPE_CHECKING:
     from alembic.config import Config

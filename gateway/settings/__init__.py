@@ -22,8 +22,7 @@ from msgspec import Meta
 
 from gateway.settings.audit import Audit
 from gateway.settings.bound_tokens import BoundTokens
-from gateway.settings.engine_probes import EngineProbes
-from gateway.settings.engines import REMOVED, ReferencedBy, TrustedEngine, Ui, owners_of_several_providers
+from gateway.settings.engines import REMOVED, EngineProbes, ReferencedBy, TrustedEngine, Ui, owners_of_several_providers
 from gateway.settings.env import PREFIX as PREFIX
 from gateway.settings.env import SECONDS, PositiveSeconds, SettingRow, read, rows_of
 from gateway.settings.env import Secret as Secret
@@ -35,13 +34,12 @@ from gateway.settings.process_environment import certificate_sources as certific
 from gateway.settings.process_environment import export_metrics_directory as export_metrics_directory
 from gateway.settings.process_environment import hadoop_environment as hadoop_environment
 from gateway.settings.process_environment import java_home as java_home
-from gateway.settings.process_environment import kubernetes_service, process_variables
+from gateway.settings.process_environment import kubernetes_service, process_variables, with_files
 from gateway.settings.process_environment import metrics_directory as metrics_directory
 from gateway.settings.process_environment import search_path as search_path
 from gateway.settings.process_environment import state_directory as state_directory
 from gateway.settings.process_environment import tool_environment as tool_environment
 from gateway.settings.process_environment import variable as variable
-from gateway.settings.secret_files import with_files
 from gateway.settings.sections import (
     ChangeTickets,
     Count,

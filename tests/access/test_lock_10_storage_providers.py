@@ -46,7 +46,6 @@ ALLOWED = {
     "scope/endpoint.py": "the addresses of metadata services, whose clouds are named for the reader",
     "settings/process_environment.py": "the variables of Hadoop and Kerberos, which the embedded stack passes on",
     "settings/stores.py": "a setting tells which fields and profiles it is about",
-    "settings/storage.py": "as above",
     "settings/system_identities.py": "as above",
     "storage/registry.py": "the registry",
     "telemetry/otlp_metrics.py": "the steps of histograms",

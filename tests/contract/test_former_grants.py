@@ -16,7 +16,7 @@ from gateway.features.principals.former_grantors import FormerGrantors
 from gateway.fga.client import FgaClient
 from gateway.fga.relationships import FgaRelationships
 from gateway.settings import Secret
-from gateway.settings.postgres_url import asyncpg_url
+from gateway.settings.postgres import asyncpg_url
 from tests.support.stack.own_model import known, lakegate
 from tests.support.stack.world import Person, World
 

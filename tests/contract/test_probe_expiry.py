@@ -13,7 +13,7 @@ from gateway.access.engine_probes import ProbeRules, Standing
 from gateway.db.engine.database import Database
 from gateway.features.engines.probe_expiry import ProbeExpiry
 from gateway.settings import Secret
-from gateway.settings.postgres_url import asyncpg_url
+from gateway.settings.postgres import asyncpg_url
 from tests.support.stack.engine_probes import opened, posted, shown
 from tests.support.stack.roles import add, make
 from tests.support.stack.world import World

@@ -30,7 +30,7 @@ from gateway.features.server.model_changes import Models, NoSuchModel, OpenFgaAd
 from gateway.fga.compiled import MODEL_VERSION, compiled_model, content_hash
 from gateway.fga.model import ModelNotReady, push_model
 from gateway.settings import Secret
-from gateway.settings.postgres_url import asyncpg_url
+from gateway.settings.postgres import asyncpg_url
 from lakegate.local.ready import Ready
 from tests.support.lakegate_command import run_lakegate
 from tests.support.stack.lifecycle import until

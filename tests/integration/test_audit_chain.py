@@ -21,7 +21,7 @@ from gateway.db.audit.audit_partitions import Partition
 from gateway.db.engine.database import Connection, Database
 from gateway.features.audit.audit_chain import AuditSealer, Verified, export, verify, verify_file
 from gateway.settings.env import Secret
-from gateway.settings.postgres_url import asyncpg_url
+from gateway.settings.postgres import asyncpg_url
 from lakegate.local.ready import Ready
 from tests.support.load.kills import Killable
 from tests.support.rows.audit_records import insert_records, recent_record

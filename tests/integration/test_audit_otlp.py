@@ -20,7 +20,7 @@ from gateway.db.engine.database import Database
 from gateway.features.audit.audit_chain import AuditSealer
 from gateway.features.audit.audit_export import AuditExport
 from gateway.settings.env import Secret
-from gateway.settings.postgres_url import asyncpg_url
+from gateway.settings.postgres import asyncpg_url
 from gateway.telemetry.otlp_client import JSON, CollectorRefused, CollectorUnavailable, OtlpClient
 from lakegate.local.ready import Ready
 from tests.support.load.kills import Killable

@@ -22,7 +22,7 @@ from gateway.db.migrate import run_migrations
 from gateway.features.audit.audit_chain import AuditSealer, verify
 from gateway.features.audit.audit_retention import AuditPartitions, Retention
 from gateway.settings.env import Secret
-from gateway.settings.postgres_url import asyncpg_url
+from gateway.settings.postgres import asyncpg_url
 from lakegate.local.ready import Ready
 from tests.support.load.kills import Killable
 from tests.support.rows.audit_records import allowed_record

@@ -22,7 +22,7 @@ from gateway.db.resolver.resolver import DatabaseResolver
 from gateway.db.resolver.resolver_statements import SEVERAL, STATEMENTS
 from gateway.db.tables import namespaces, tables, tabular_writes
 from gateway.db.tables.documents import Document, DocumentCache, Documents
-from gateway.db.tables.excerpt_backfill import fill_excerpts
+from gateway.db.tables.excerpts import fill_excerpts
 from gateway.iceberg.errors import PayloadTooLarge
 from tests.support.rows.parts import Rows
 

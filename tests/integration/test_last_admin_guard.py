@@ -19,8 +19,8 @@ from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.db.engine.database import Database, Deadlocked
 from gateway.db.grants import grants
-from gateway.db.principals.last_admin_guard import guard_last_admin, has_administrator
 from gateway.db.principals.role_nesting import administers_server
+from gateway.db.principals.users import guard_last_admin, has_administrator
 from lakegate.local.ready import Ready
 
 DIRECT = Principal(PrincipalType.USER, "oidc~direct")

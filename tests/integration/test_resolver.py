@@ -19,9 +19,9 @@ from gateway.access.nouns.resolved import AbsentLocation, ResolvedNamespace
 from gateway.access.nouns.role import RoleRef
 from gateway.access.nouns.server import ServerRef, UserRef
 from gateway.db.engine.database import Database
-from gateway.db.resolver.absent import is_in_a_warehouse
 from gateway.db.resolver.resolver import DatabaseResolver
 from gateway.db.resolver.resolver_statements import lookup_of
+from gateway.db.resolver.row_mapping import is_in_a_warehouse
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 from tests.support.rows.parts import Rows, add_table
 

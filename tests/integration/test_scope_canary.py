@@ -17,7 +17,7 @@ from gateway.db.credentials import scope_verdicts
 from gateway.db.credentials.scope_verdicts import Claimed
 from gateway.db.engine.database import Database
 from gateway.settings.env import Secret
-from gateway.settings.postgres_url import asyncpg_url
+from gateway.settings.postgres import asyncpg_url
 from tests.support.lakegate_command import run_lakegate
 from tests.support.servers.toxic import second_gateway
 from tests.support.stack import warehouses

@@ -22,7 +22,7 @@ from gateway.db.credentials.stored_secrets import CredentialExpired, PostgresSec
 from gateway.db.engine.database import Database
 from gateway.secret_stores.port import SecretStores, SecretStoreUnavailable
 from gateway.settings.env import Secret
-from gateway.settings.postgres_url import asyncpg_url
+from gateway.settings.postgres import asyncpg_url
 from gateway.storage.registry import decode_credential, stored_profile
 from lakegate.conformance.secrets import SecretSubject, check_secret_store
 from lakegate.local.ready import Ready

@@ -21,7 +21,7 @@ from gateway.secret_stores.port import SecretStores
 from gateway.secret_stores.vault import VaultSecrets
 from gateway.secret_stores.vault_session import UserPassLogin, VaultAddress
 from gateway.settings.env import Secret
-from gateway.settings.postgres_url import asyncpg_url
+from gateway.settings.postgres import asyncpg_url
 from tests.support.lakegate_command import run_lakegate
 from tests.support.servers.toxic import second_gateway
 from tests.support.servers.vault_server import MOUNT, PASSWORD, USER, VaultServer, vault_server

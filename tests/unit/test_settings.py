@@ -11,7 +11,7 @@ import pytest
 
 from gateway import settings
 from gateway.settings import Secret, SettingsError
-from gateway.settings.postgres_url import asyncpg_url
+from gateway.settings.postgres import asyncpg_url
 
 _ROOT = Path(__file__).parents[2]
 

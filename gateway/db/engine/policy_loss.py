@@ -15,6 +15,7 @@ from uuid import UUID
 
 import msgspec
 import structlog
+from sqlalchemy import select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.door.permit import Permit
@@ -22,8 +23,10 @@ from gateway.access.events.change_event import FurtherChanges, FurtherEvent
 from gateway.access.events.event_building import POLICY_LOST
 from gateway.access.nouns.resolved import Resolution
 from gateway.access.operation import Operation
-from gateway.db.engine import policy_alert_rows, vacated_names
+from gateway.db.engine import vacated_names
+from gateway.db.pools.compiled_reads import DirectRead
 from gateway.db.pools.rows import AnyRow
+from gateway.db.schema.policies import data_policy_alerts
 from gateway.iceberg.errors import ForbiddenException
 from gateway.iceberg.identifiers import fold
 from gateway.obligations.binding import PolicyProblem
@@ -82,7 +85,7 @@ async def settle(connection: AsyncConnection, permit: Permit[Operation], resolut
     await require_permitted(permit, losses, resolution)
     await vacated_names.settle(connection, [id for each in losses for id in each.entries])
     if losses:
-        await policy_alert_rows.record(connection, [each.problem for each in losses])
+        await record(connection, [each.problem for each in losses])
         announce(permit, losses)
     return losses
 
@@ -182,3 +185,43 @@ def announce(permit: Permit[Operation], losses: Sequence[Loss]) -> None:
         _log.warning(
             "data_policy.lost_by_name", policy_id=each.policy_id, object_id=str(each.object_id), name=each.name
         )
+
+
+_MOST_ALERTS: Final = 1_000
+
+# A policy that was deleted since has no alerts.
+RECORD = DirectRead(
+    text(
+        """
+        insert into data_policy_alerts (policy_id, table_id, problem)
+        select d.id, found.table_id, found.problem
+        from unnest(cast(:policies as uuid[]), cast(:tables as uuid[]), cast(:problems as text[]))
+            as found(policy_id, table_id, problem)
+        join data_policies d on d.id = found.policy_id
+        on conflict (policy_id, table_id, problem) do update set last_seen_at = clock_timestamp()
+        returning policy_id
+        """
+    )
+)
+
+
+async def record(connection: AsyncConnection, problems: Sequence[PolicyProblem]) -> None:
+    """Record problems in the transaction of the change that causes them."""
+    await connection.execute(RECORD.statement, recorded(problems))
+
+
+def recorded(problems: Sequence[PolicyProblem]) -> dict[str, list[str]]:
+    """Return the parameters of `RECORD` in one order, so that transactions on the same rows do not deadlock."""
+    ordered = sorted(set(problems))
+    return {
+        "policies": [each.policy_id for each in ordered],
+        "tables": [each.table_id for each in ordered],
+        "problems": [each.problem for each in ordered],
+    }
+
+
+async def alerts(connection: AsyncConnection, policy_id: UUID) -> Sequence[AnyRow]:
+    """Return the alerts of a policy, newest first."""
+    statement = select(data_policy_alerts).where(data_policy_alerts.c.policy_id == policy_id)
+    newest = (data_policy_alerts.c.last_seen_at.desc(), data_policy_alerts.c.table_id, data_policy_alerts.c.problem)
+    return (await connection.execute(statement.order_by(*newest).limit(_MOST_ALERTS))).all()

@@ -17,7 +17,7 @@ from cachetools import TTLCache
 
 from gateway.access.dependency_errors import DatabaseUnavailable
 from gateway.db.engine.database import Database
-from gateway.db.engine.policy_alert_rows import RECORD, recorded
+from gateway.db.engine.policy_loss import RECORD, recorded
 from gateway.obligations.binding import PolicyProblem
 from gateway.obligations.guardrail_policies import GUARDRAIL
 

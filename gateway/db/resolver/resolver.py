@@ -35,7 +35,6 @@ from gateway.db.engine.database import Database
 from gateway.db.policies.policy_inputs import PolicyRows
 from gateway.db.pools.compiled_reads import DirectRead
 from gateway.db.pools.rows import AnyRow
-from gateway.db.resolver.absent import is_in_a_warehouse, read_absent_locations
 from gateway.db.resolver.caller import (
     BETWEEN,
     COLUMNS,
@@ -48,7 +47,9 @@ from gateway.db.resolver.caller import (
 from gateway.db.resolver.resolver_statements import SEVERAL, STATEMENTS, Lookup, lookup_of, parameters_of, table_columns
 from gateway.db.resolver.row_mapping import (
     generic_table_from,
+    is_in_a_warehouse,
     namespace_from,
+    read_absent_locations,
     row_from,
     table_from,
     view_from,

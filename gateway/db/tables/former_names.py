@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Columns with the former names of the rows that a statement of the resolver finds."""
+"""Statements on what changes leave: former names of rows, and columns that commits remove from the document."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
+from uuid import UUID
 
-from sqlalchemy import ColumnElement, Label, any_, func, select
+from sqlalchemy import ColumnElement, Label, any_, func, select, text
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.nouns.resolved import MAX_FORMER_NAMES, FormerNames
 from gateway.db.schema.tables import former_namespace_names, former_table_names, namespaces, tables
+from gateway.db.tables.excerpts import excerpts_of
+from gateway.iceberg.metadata import TableMetadata
+from gateway.iceberg.updates import RemoveSchemas, TableUpdate
+from gateway.obligations.projections import RestrictionNotExpressible, columns_of
 
 
 def former_names_of_namespace() -> Label[Any]:
@@ -44,3 +51,37 @@ def _newest(table: Any, of: ColumnElement[bool]) -> ColumnElement[Any]:
     )
     levels = func.to_jsonb(newest.c.levels)
     return select(func.jsonb_agg(aggregate_order_by(levels, newest.c.until.desc()), type_=JSONB)).scalar_subquery()
+
+
+_INSERT: Final = text(
+    """
+    insert into former_columns (table_id, field_id, name)
+    select cast(:table_id as uuid), removed.field_id, removed.name
+    from unnest(cast(:field_ids as integer[]), cast(:names as text[])) as removed(field_id, name)
+    on conflict do nothing
+    """
+)
+
+
+async def record_former_columns(
+    connection: AsyncConnection, table_id: UUID, updates: Sequence[TableUpdate], after: TableMetadata
+) -> None:
+    """Record the top-level columns of the table that no schema of `after` has any more.
+
+    Call it before the row is changed. Commits that remove no schema cost no statement.
+    """
+    if not any(isinstance(each, RemoveSchemas) for each in updates):
+        return
+    excerpt = (await excerpts_of(connection, [table_id])).get(table_id)
+    if excerpt is None:
+        return
+    try:
+        columns = columns_of(excerpt.text)
+    except RestrictionNotExpressible:
+        # Nobody under a data policy reads such a table.
+        return
+    had = {(field.id, field.name) for schema in (*columns.schemas, columns.current) for field in schema}
+    removed = sorted(had - {(field.id, field.name) for schema in after.schemas for field in schema.fields})
+    if removed:
+        values = {"table_id": table_id, "field_ids": [id for id, _ in removed], "names": [name for _, name in removed]}
+        await connection.execute(_INSERT, values)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on the hourly counts of requests, and of tables and views."""
+"""Statements on the hourly counts of requests, tables and views, and on metrics reports of engines."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import text
+from sqlalchemy import Text, cast, delete, func, insert, literal, select, text
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
+from uuid_utils.compat import uuid7
 
 from gateway.db.pools.rows import fetch_all
+from gateway.db.schema.statistics import table_reports
 
 KEPT_DAYS: Final = 400
 """Retention of counts of requests: a year, and a month for comparison."""
@@ -196,3 +199,35 @@ async def counts(
     """
     values = {"warehouse_id": warehouse_id, "before": before, "limit": limit}
     return await fetch_all(connection, HourCounts, _COUNTS, values)
+
+
+async def add_report(
+    connection: AsyncConnection,
+    *,
+    warehouse_id: UUID,
+    table_id: UUID,
+    kind: str,
+    snapshot_id: int,
+    reported_by: str,
+    report: str,
+) -> None:
+    """Store a report. `report` is JSON text."""
+    await connection.execute(
+        insert(table_reports).values(
+            id=uuid7(),
+            warehouse_id=warehouse_id,
+            table_id=table_id,
+            kind=kind,
+            snapshot_id=snapshot_id,
+            reported_by=reported_by,
+            report=cast(literal(report, Text), JSONB),
+        )
+    )
+
+
+async def sweep(connection: AsyncConnection, *, older_than_days: int, limit: int) -> int:
+    """Delete up to `limit` reports older than `older_than_days`. Return their number."""
+    age = func.make_interval(0, 0, 0, older_than_days)
+    old = select(table_reports.c.id).where(table_reports.c.at < func.clock_timestamp() - age).limit(limit)
+    result = await connection.execute(delete(table_reports).where(table_reports.c.id.in_(old.scalar_subquery())))
+    return int(result.rowcount)

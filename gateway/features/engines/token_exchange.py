@@ -15,7 +15,7 @@ from gateway.access.door.permit import Permit
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.nouns.relations import Can
 from gateway.access.operations.credentials import ExchangeToken, Subject
-from gateway.db.grants import delegations
+from gateway.db.grants import grant_lists
 from gateway.db.resolver.resolver import DatabaseResolver
 from gateway.features.kit import Kit, UseCases
 from gateway.iceberg.errors import BadRequestException, ForbiddenException
@@ -99,8 +99,8 @@ class TokenExchange(UseCases):
         """
         holders = holders_of(permit.actor, permit.resolution)
         async with self._database.read() as connection:
-            rows = await delegations.grants_of_engine(connection, holders, limit=_MAX_GRANTS)
-        grants = [(delegations.grant_of(row), ObjectKey(ObjectType.PROJECT, row.project_id)) for row in rows]
+            rows = await grant_lists.grants_of_engine(connection, holders, limit=_MAX_GRANTS)
+        grants = [(grant_lists.grant_of(row), ObjectKey(ObjectType.PROJECT, row.project_id)) for row in rows]
         user = Actor.user(subject.user_id, groups=subject.groups, project=subject.project_id)
         known = permit.resolution
         if not all(grant.limits is not None and grant.limits.unlimited for grant, _ in grants):

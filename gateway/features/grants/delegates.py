@@ -15,8 +15,8 @@ from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.nouns.relations import Can
 from gateway.access.operations.users import ListOwnDelegates
 from gateway.access.tuples import PrincipalType
-from gateway.db.grants import delegations
-from gateway.db.grants.delegations import NamedDelegateRow
+from gateway.db.grants import grant_lists
+from gateway.db.grants.grant_lists import NamedDelegateRow
 from gateway.features.kit import UseCases
 
 #: Maximum rows of one read.
@@ -56,7 +56,7 @@ class Delegates(UseCases):
         found: list[_Included] = []
         while len(found) < page.limit:
             async with self._database.read() as connection:
-                rows = await delegations.all_grants(connection, project_id=permit.actor.within, after=after, limit=most)
+                rows = await grant_lists.all_grants(connection, project_id=permit.actor.within, after=after, limit=most)
             found += await self._shown(permit, rows)
             if len(rows) < most:
                 break
@@ -74,7 +74,7 @@ class Delegates(UseCases):
         named = [
             _Included(row, limits)
             for row in rows
-            if (limits := delegations.grant_of(row).limits_for(user, roles)) is not None
+            if (limits := grant_lists.grant_of(row).limits_for(user, roles)) is not None
         ]
         places = list(dict.fromkeys(each.on for each in named))
         answers = await self._door.visible(permit, Can.INCLUDE_IN_LIST, places)

@@ -44,7 +44,7 @@ from gateway.access.principals import actor_of, own_principal, principal_answer
 from gateway.access.tuples import PrincipalType
 from gateway.db.engine.database import Connection
 from gateway.db.engine.object_locations import ObjectLocation, object_locations
-from gateway.db.grants import columns, grants
+from gateway.db.grants import grant_lists, grants
 from gateway.db.grants.grant_ends import GrantRow
 from gateway.db.grants.grants import HistoryRow
 from gateway.db.tables.excerpts import excerpts_of
@@ -77,7 +77,7 @@ class GrantLists(UseCases):
         operation = permit.operation
         page = self._page_of(operation, UUID)
         async with self._database.read() as connection:
-            found = await columns.granted_on(
+            found = await grant_lists.granted_on(
                 connection,
                 operation.on.id,
                 of=operation.principal,

@@ -53,8 +53,8 @@ from gateway.db.engine.database import Connection, retry_serialization
 from gateway.db.grants import grants
 from gateway.db.policies import data_policy_bindings
 from gateway.db.principals import roles, users
-from gateway.db.principals.last_admin_guard import guard_last_admin
 from gateway.db.principals.role_nesting import administers_server, is_subject
+from gateway.db.principals.users import guard_last_admin
 from gateway.db.tables import namespaces, tables
 from gateway.db.tuples import grant_writes, outbox
 from gateway.db.tuples.desired_tuples import following

@@ -40,7 +40,7 @@ from gateway.access.operations.data_policy_bodies import (
     BoundName,
 )
 from gateway.access.results import Restricts
-from gateway.db.engine import policy_alert_rows, vacated_names
+from gateway.db.engine import policy_loss, vacated_names
 from gateway.db.engine.database import Connection
 from gateway.db.engine.policy_loss import Loss, losses_of
 from gateway.db.policies import data_policies, data_policy_bindings
@@ -204,7 +204,7 @@ class DataPolicyBindings(UseCases):
     async def alerts(self, permit: Permit[ListDataPolicyAlerts]) -> AlertList:
         """Return the tables to which the policy could not be applied as written, latest first."""
         async with self._database.read() as connection:
-            rows = await policy_alert_rows.alerts(connection, permit.operation.policy.policy_id)
+            rows = await policy_loss.alerts(connection, permit.operation.policy.policy_id)
         return AlertList(
             alerts=[
                 AlertAnswer(

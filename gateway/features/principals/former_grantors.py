@@ -22,7 +22,7 @@ from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.nouns.relations import Can
 from gateway.access.ports import Question, Relationships
 from gateway.db.engine.database import Database
-from gateway.db.grants.binding_grants import BindingGrant, binding_grants, warned_until
+from gateway.db.grants.grant_lists import BindingGrant, binding_grants, warned_until
 
 _log = structlog.get_logger("tasks.former_grantors")
 

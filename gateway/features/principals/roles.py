@@ -46,9 +46,9 @@ from gateway.access.operations.roles import (
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.db.engine.database import Connection
 from gateway.db.principals import role_nesting, roles, scim_groups
-from gateway.db.principals.last_admin_guard import guard_last_admin
 from gateway.db.principals.role_nesting import MAX_DEPTH, nesting
 from gateway.db.principals.roles import RoleRow
+from gateway.db.principals.users import guard_last_admin
 from gateway.db.tables import search
 from gateway.db.tuples.ownership import owner_of_new, record_deleted, record_new_in_project, record_principal_deleted
 from gateway.features.grants.role_guards import refuse_escalation, refuse_leaving

@@ -36,9 +36,9 @@ from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db.engine.database import Connection, retry_serialization
 from gateway.db.grants import grants
 from gateway.db.principals import roles, scim_groups, scim_users
-from gateway.db.principals.last_admin_guard import guard_last_admin
 from gateway.db.principals.role_nesting import administers_server, is_subject
 from gateway.db.principals.scim_groups import GroupMember, GroupRow
+from gateway.db.principals.users import guard_last_admin
 from gateway.db.tuples import outbox
 from gateway.db.tuples.outbox import Pending
 from gateway.db.tuples.ownership import record_deleted, record_principal_deleted

@@ -36,8 +36,8 @@ from gateway.access.operations.scim import (
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.db.engine.database import Connection
 from gateway.db.principals import scim_users, users
-from gateway.db.principals.last_admin_guard import guard_last_admin
 from gateway.db.principals.scim_users import ScimUserRow
+from gateway.db.principals.users import guard_last_admin
 from gateway.db.tuples import outbox, user_deletion_cleanup
 from gateway.db.tuples.outbox import Pending
 from gateway.db.tuples.ownership import record_suspended

@@ -41,9 +41,8 @@ from gateway.access.operations.users import (
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.db.engine.database import Connection
 from gateway.db.principals import role_nesting, roles, scim_users, users
-from gateway.db.principals.last_admin_guard import guard_last_admin
 from gateway.db.principals.roles import RoleRow
-from gateway.db.principals.users import UserRow
+from gateway.db.principals.users import UserRow, guard_last_admin
 from gateway.db.tables import search
 from gateway.db.tuples import user_deletion_cleanup
 from gateway.features.kit import UseCases

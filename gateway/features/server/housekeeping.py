@@ -25,7 +25,7 @@ from gateway.db.credentials.credentials import StorageCredentials
 from gateway.db.credentials.stored_secrets import UNUSED_MINUTES
 from gateway.db.engine import idempotency_claims, vacated_names
 from gateway.db.engine.database import Database
-from gateway.db.tables import pending_files, reports
+from gateway.db.tables import pending_files, statistics
 from gateway.db.warehouses import change_tickets
 from gateway.features.kit import admitted
 from gateway.iceberg.errors import CatalogError
@@ -101,7 +101,7 @@ class Housekeeping:
         """Delete expired rows, a limited number of each kind."""
         async with self._database.transaction() as connection:
             await idempotency_claims.sweep(connection, limit=_BATCH)
-            await reports.sweep(connection, older_than_days=KEPT_DAYS, limit=_BATCH)
+            await statistics.sweep(connection, older_than_days=KEPT_DAYS, limit=_BATCH)
             await change_tickets.sweep(connection, older_than_days=KEPT_DAYS, limit=_BATCH)
             await signing_keys.sweep(connection)
             await live_credentials.sweep(connection, older_than_minutes=_CREDENTIAL_MINUTES, limit=_BATCH)

@@ -20,7 +20,7 @@ from gateway.access.operations.tasks import ReopenBootstrap
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db.engine.database import Connection, Database
 from gateway.db.grants import grants
-from gateway.db.principals import last_admin_guard, users
+from gateway.db.principals import users
 from gateway.db.tasks.tasks import Queue
 from gateway.db.tuples import outbox
 from gateway.db.warehouses import projects, servers
@@ -139,6 +139,6 @@ async def reopen(*, database: Database, door: Door, user_id: str | None) -> bool
         admitted(door, TASK, str(uuid7()), ReopenBootstrap(user_id)) as permit,
         database.change(permit) as connection,
     ):
-        managed = await last_admin_guard.has_administrator(connection)
+        managed = await users.has_administrator(connection)
         await servers.reopen_bootstrap(connection, user_id)
     return managed

@@ -29,7 +29,7 @@ from gateway.access.operations.statistics import (
 )
 from gateway.access.operations.tables import ReportMetrics
 from gateway.db.engine.database import Database
-from gateway.db.tables import reports, statistics
+from gateway.db.tables import statistics
 from gateway.db.tables.statistics import CallCount, Counted
 from gateway.features.kit import UseCases
 from gateway.features.paging import packed, token_place, unpacked
@@ -216,7 +216,7 @@ class Reports(UseCases):
         if len(text) > MAX_BYTES:
             raise PayloadTooLarge(f"A metrics report must have at most {MAX_BYTES} bytes; this one has {len(text)}.")
         async with self._database.change(permit) as connection:
-            await reports.add(
+            await statistics.add_report(
                 connection,
                 warehouse_id=table.warehouse.id,
                 table_id=table.id,

@@ -18,7 +18,7 @@ from gateway.access.nouns.refs import ObjectType
 from gateway.access.nouns.resolved import ResolvedNamespace, ResolvedTable, ResolvedWarehouse
 from gateway.db.engine.database import Connection
 from gateway.db.resolver.resolver import reread_table
-from gateway.db.tables import former_columns, namespaces, pending_files, tables, tabular_writes
+from gateway.db.tables import former_names, namespaces, pending_files, tables, tabular_writes
 from gateway.db.tuples.outbox import Pending
 from gateway.features.metadata.metadata_files import Written, own_files
 from gateway.features.tables.commit_retry import CommitConflict
@@ -102,7 +102,7 @@ class TableChange:
 
         Raises CommitConflict if the table's version has changed since it was read.
         """
-        await former_columns.record_former_columns(connection, self.table.id, self.request.updates, outcome.metadata)
+        await former_names.record_former_columns(connection, self.table.id, self.request.updates, outcome.metadata)
         if not await tabular_writes.swap(
             connection,
             self.table.id,

@@ -12,7 +12,7 @@ from typing import Any
 from gateway.db.engine.database import Database
 from gateway.features.server.model_changes import Models, OpenFgaAddress
 from gateway.settings import Secret
-from gateway.settings.postgres_url import asyncpg_url
+from gateway.settings.postgres import asyncpg_url
 from lakegate.local.ready import Ready
 from tests.support.lakegate_command import run_lakegate
 

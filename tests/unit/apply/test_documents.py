@@ -12,9 +12,8 @@ import pytest
 
 from gateway.apply.document import schema
 from gateway.apply.kinds import KINDS, desired_state, read_all
-from gateway.apply.planner import plan
+from gateway.apply.planner import plan, plan_lines
 from gateway.apply.profiles import SecretMissing, read_credential
-from gateway.apply.rendering import plan_lines
 from gateway.apply.source import InvalidSource
 from gateway.apply.state import Address, Kind, State
 from tests.support.apply_documents import NOW
