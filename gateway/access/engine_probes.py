@@ -58,7 +58,7 @@ class EngineProbes(msgspec.Struct, frozen=True, kw_only=True):
     by_warehouse: Mapping[UUID, ProbeState] = MappingProxyType({})
 
     def trusts_on(self, table: ResolvedTable, now: datetime) -> bool:
-        """Return True if the probes permit that the engine reads restricted data of the table."""
+        """Return True if the probes allow the engine to read restricted data of the table."""
         return counts(self.by_warehouse.get(table.warehouse.id), now, required=self.required)
 
     def is_canary(self, table: ResolvedTable, now: datetime) -> bool:

@@ -23,7 +23,8 @@ class Known:
     No policy restricts or uses before the plan: `policies` without bindings, and new `mapping_tables`. `subjects` are
     the roles that are subjects of policies before or after it, with the roles that are their members. Row filters hide
     the rows with the values of the mapping tables `excluding`, so that more values show fewer rows. The plan gives the
-    roles `regrouped` the members of another group of an identity provider, and does not rename them.
+    roles `regrouped` the members of another group of an identity provider, and does not rename them. It assigns their
+    former groups to no new role.
     """
 
     policies: frozenset[Address]
@@ -70,7 +71,10 @@ def _known(desired: State, present: State) -> Known:
 
 
 def _regrouped(desired: State, present: State) -> frozenset[Address]:
-    """Return the roles of `Known.regrouped`. One whose group a new role gets must change before that is created."""
+    """Return the roles of `Known.regrouped`, without those whose former group is assigned to a new role.
+
+    Such a role must change before the new one is created.
+    """
     roles = desired.of_kind(Kind.ROLE)
     taken = [_source(each.fields) for each in roles if each.address not in present.resources]
     found = set()

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute the projections of all columns that a principal may not read, and the strictest of each column."""
+"""Compute the projections of all columns that a principal may not read.
+
+A projection is the replacement of a column's values (`ReadRestrictions` in the Iceberg REST specification). Several
+projections of one column are merged into the strictest.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +100,7 @@ class Columns(msgspec.Struct, frozen=True):
         return [field for field in found if one and field.name == name] or found
 
     def dropped(self, name: str) -> int | None:
-        """Return the field id of the dropped column that had this name, or None: the highest of several."""
+        """Return the field id of the dropped column that had this name: the highest id of several, None without one."""
         now = {field.id for field in self.current}
         had = [field.id for schema in self.schemas for field in schema if field.name == name and field.id not in now]
         return max(had, default=None)

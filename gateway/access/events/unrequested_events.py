@@ -92,7 +92,7 @@ class ModelData(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpiredGrant:
-    """A grant that expired, and the place of its object. `id` is that of the grant."""
+    """A grant that expired, and the project and warehouse of its object. `id` is the id of the grant."""
 
     id: UUID
     privilege: str

@@ -142,7 +142,10 @@ async def removed_below(connection: AsyncConnection) -> UUID | None:
 
 
 async def forget_members(connection: AsyncConnection, below: UUID) -> int:
-    """Delete up to 10,000 memberships of removed records, and return their number. The blocks remain."""
+    """Delete up to 10,000 rows that assign removed records with ids lower than `below` to blocks.
+
+    Returns the number of rows. The blocks remain.
+    """
     statement = text(
         f"""
         delete from audit_block_records where record_id in (

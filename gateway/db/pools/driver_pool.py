@@ -2,7 +2,7 @@
 """A pool of connections of the driver, without SQLAlchemy, for statements that need no transaction.
 
 SQLAlchemy's pool needs two greenlets for each statement. The pool of asyncpg sends a query for each release, to reset
-the session. Statements of this pool change no session state, so neither is needed.
+the session. This pool calls the driver directly, and its statements change no session state, so neither is needed.
 """
 
 from __future__ import annotations

@@ -45,7 +45,10 @@ _log = structlog.get_logger("governance.live_credentials")
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """The live credentials that concern revoked grants: their number, and the time by which all have expired."""
+    """The live credentials on an object, or below it, of the principals whose grants on it were revoked.
+
+    Their number, and the time by which all have expired.
+    """
 
     count: int
     until: datetime | None

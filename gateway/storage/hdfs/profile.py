@@ -107,7 +107,10 @@ class HdfsProfile(StoredProfile, frozen=True, kw_only=True, tag="hdfs"):
 
     @property
     def escapes_known(self) -> bool:
-        """False: Hadoop's shell and Ranger's policies read pattern characters in a path as wildcards."""
+        """Return False: paths with pattern characters are refused.
+
+        Hadoop's shell and Ranger's policies read such characters as wildcards.
+        """
         return False
 
     @property
