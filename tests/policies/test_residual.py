@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 import gateway.access.operations  # noqa: F401 - declares the operations
-from gateway.access.nouns import refs
 from gateway.access.nouns.cards import policy_operation_name
 from gateway.access.nouns.refs import ObjectType
 from gateway.access.nouns.relations import Can
@@ -109,8 +108,7 @@ def test_every_caller_is_asked_about_while_no_answer_lasts(opa_binary: Path, tmp
 def test_every_question_of_the_gateway_is_well_formed(residual_opa: Opa) -> None:
     """Malformed questions are denied by `gateway/questions.rego`, which the residual package does not cover."""
     names = {operation.name() for operation in (*OPERATIONS.values(), *UNROUTED.values())}
-    types = {each.type for each in vars(refs).values() if isinstance(getattr(each, "type", None), ObjectType)}
-    assert types == set(ObjectType) - {ObjectType.COLUMN}
+    types = set(ObjectType) - {ObjectType.COLUMN}
     names |= {policy_operation_name(type, relation) for type in types for relation in Can}
     questions = [{"operation": name, "resource": {"type": type.value}} for name in names for type in types]
     assert len(questions) > 1000
