@@ -154,16 +154,14 @@ class Credentials(UseCases):
         unrestricted = not permit.restricted(ref)
         refresh = refresh_endpoint(table.warehouse.id, table.identifier) if unrestricted else None
         offer = self._signing.for_table(table) if unrestricted else None
+        # Read before the location: without its package, the location of a provided store has an unknown scheme.
+        profile = table.warehouse.storage_profile
         target = _Target(table.warehouse, parse_location(table.location), load_level(permit), refresh, table.id)
         vended_result = await self._vend_or_sign(permit, target, offer, preferred=permit.operation.signing)
         # The audit record is committed first. If that fails, no credentials are sent.
         permit.pending_audit.add_details(**dict(vended_result.audit_details))
         await permit.pending_audit.commit(vended_result.issued)
-        return (
-            vended_result
-            if vended_result.config
-            else _location_only(table.warehouse.storage_profile, vended_result.reason)
-        )
+        return vended_result if vended_result.config else _location_only(profile, vended_result.reason)
 
     @staticmethod
     def without_credentials(warehouse: ResolvedWarehouse) -> VendResult:
