@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parse the request headers `X-Iceberg-Access-Delegation`, `X-Lakegate-Adopt` and `User-Agent`."""
+"""Compile the fields of an operation to readers of its request, by the markers of `gateway.access.request`.
+
+Each class is compiled once, when its endpoint is registered. The same markers describe the endpoint in the OpenAPI
+document, so the document contains exactly the inputs that are read.
+
+Parse the request headers `X-Iceberg-Access-Delegation`, `X-Lakegate-Adopt` and `User-Agent`.
+"""
 
 from __future__ import annotations
 

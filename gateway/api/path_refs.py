@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ids of principals in paths. They may contain slashes (`oidc~spiffe://cluster/job`) and backslashes (`oidc~D\\ann`).
+r"""Read references of the relationship model from the path of a request, and from the parameter `referenced-by`.
+
+Ids of principals in paths. They may contain slashes (`oidc~spiffe://cluster/job`) and backslashes (`oidc~D\ann`).
 
 The client encodes them as `%2F` and `%5C`. The router splits the decoded path, and names have neither. So each slash of
 such an id is U+001F, and each backslash U+001E, until the reference is read. No id contains these characters: subjects

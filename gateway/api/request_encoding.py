@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decode request bodies: gzip by `Content-Encoding`, and the forms of the OAuth endpoint."""
+"""Decode request bodies: gzip by `Content-Encoding`, and the forms of the OAuth endpoint.
+
+A body is inflated in small pieces, which count as the bytes of a plain body: for the size limit of the application and
+for the share of the caller. A bomb is therefore refused at the limit, and never inflated further.
+"""
 
 from __future__ import annotations
 

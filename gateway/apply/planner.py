@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute the changes that lead from the current state to the desired state. Pure: no request is sent."""
+"""Compute the changes that lead from the current state to the desired state. Pure: no request is sent.
+
+Print a plan as a diff: `+` creates, `~` changes with the values before and after, `-` removes.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 """The command ``lakegate changes``: list and show the changes that wait for approval, and decide about them.
 
 The commands call the gateway as the user who is logged in, so that the gateway decides and records who approved.
+
+The command ``lakegate contracts``, and the check of verifiers before `lakegate serve` starts worker processes.
 """
 
 from __future__ import annotations

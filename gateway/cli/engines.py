@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command ``lakegate engine``: probe engines that must enforce restrictions, and list the results."""
+"""The command ``lakegate engine``: probe engines that must enforce restrictions, and list the results.
+
+Create the canary of a probe, and have an engine read it: by a command, by Trino, or with `lakegate.reader`.
+"""
 
 from __future__ import annotations
 

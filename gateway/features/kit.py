@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hold what use cases are made of, the components and settings of the process, in one value."""
+"""Hold what use cases are made of, the components and settings of the process, in one value.
+
+Admission of the gateway's own tasks by the door.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decide while OpenFGA has not yet received the tuples of new objects, or a revocation."""
+"""Decide while OpenFGA has not yet received the tuples of new objects, or a revocation.
+
+A refused check about an object is sent again with the tuples of its pending creation as contextual tuples. The answers
+are not cached.
+
+A revocation removes the row of its grant before OpenFGA confirms that it removed the tuple. If OpenFGA answers checks
+and accepts no writes, it goes on allowing by that tuple. So for as long as a revocation that may concern the caller is
+pending, only that is allowed which follows from the rows as well.
+"""
 
 from __future__ import annotations
 

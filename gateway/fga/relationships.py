@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversion of tuples that OpenFGA stores to the relationships that the gateway records. Pure.
+"""The implementation of the door's port to OpenFGA: it converts actors and questions to checks of the model.
+
+Conversion of tuples that OpenFGA stores to the relationships that the gateway records. Pure.
 
 Every client with OpenFGA's API key can write any tuple that the model allows. So tuples are parsed strictly: a tuple in
 another form than the gateway writes is not one of its own.

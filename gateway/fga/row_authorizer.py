@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Evaluate the relationship model in this process, over given tuples. Pure.
+"""An authorizer that evaluates the relationship model over the rows of PostgreSQL, without OpenFGA's tuples.
+
+It refuses what OpenFGA allows by a tuple that no row requires: one that a client with OpenFGA's API key wrote, or one
+whose deletion is not delivered yet. It uses the same model as OpenFGA.
+
+Evaluate the relationship model in this process, over given tuples. Pure.
 
 The result equals a check of OpenFGA for the same model and tuples: `tests/integration/test_decision_differential.py`
 compares both with random tuples.

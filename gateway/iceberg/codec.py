@@ -1,5 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON codec: bounded integers, and decoding errors that name the JSON path in the spelling of the request."""
+"""JSON codec: bounded integers, and decoding errors that name the JSON path in the spelling of the request.
+
+Parts of a metadata document that are read with types and written back as their original text.
+
+A commit changes a few parts of a document that may hold thousands of snapshots and schemas. A `Part` is a typed view of
+one JSON object. It keeps the text, so unknown members survive. `Parts` is a JSON array of such objects. It is parsed on
+first access, and an append only concatenates text. Text from clients and foreign files must pass through
+`canonical` first.
+"""
 
 from __future__ import annotations
 

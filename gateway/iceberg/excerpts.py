@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Extract parts of table metadata: for decisions, for loads with `snapshots=refs`, and without figures of the rows."""
+"""Extract parts of table metadata: for decisions, for loads with `snapshots=refs`, and without figures of the rows.
+
+A document may have 64 MiB, most of it snapshots. Decisions need only the schemas of a table and the properties of a
+view. This part is stored in columns of its own, so that no decision reads the document.
+"""
 
 from __future__ import annotations
 

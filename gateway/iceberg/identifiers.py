@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of namespaces, tables and views: parsing, the case-insensitive key, and the rules for new names."""
+"""Names of namespaces, tables and views: parsing, the case-insensitive key, and the rules for new names.
+
+Patterns for the full names of tables: the levels of the namespace and the name, each with wildcards.
+"""
 
 from __future__ import annotations
 

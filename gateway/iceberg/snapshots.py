@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times of commits. They keep a table readable and writable for all clients, whatever the clock of one writer shows.
+"""Snapshots, branches and tags, statistics files, encryption keys and log entries of a table.
+
+Times of commits. They keep a table readable and writable for all clients, whatever the clock of one writer shows.
 
 Readers refuse a document whose logs go back by more than a minute, or whose `last-updated-ms` lies more than a minute
 before the last entry of a log. Java clients also check the document that they are about to commit, with their own clock

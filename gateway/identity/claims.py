@@ -7,6 +7,11 @@ token before verification.
 Identifying claims (subject, groups, actor) are read strictly: an invalid character rejects the token, because two
 spellings of one identity would be two identities. Descriptive claims (name, email, kind) are read leniently: an invalid
 value is cleaned or left out. No decision depends on them.
+
+Claims of a verified token that row filters may use. The settings of the token's provider name their paths.
+
+A claim is kept completely or not at all: with a part of its values, a filter could show more rows. A claim that is not
+kept has no value, and every test with it is false.
 """
 
 from __future__ import annotations

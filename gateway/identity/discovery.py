@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GET of a JSON document from the configured identity provider, with limits on time and size."""
+"""Reads the metadata document of a configured provider (OpenID Connect Discovery 1.0, RFC 8414).
+
+Authlib builds the addresses of the documents and validates the issuer. This module validates the endpoints, more
+strictly than Authlib: an https provider must not name a plain http address, not even a loopback address.
+
+GET of a JSON document from the configured identity provider, with limits on time and size.
+"""
 
 from __future__ import annotations
 

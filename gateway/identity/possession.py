@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The proof of possession of bound tokens: a client certificate (RFC 8705), from the header of a proxy."""
+"""The proof of possession of bound tokens: a client certificate (RFC 8705), from the header of a proxy.
+
+The proof belongs to the request, not to the token. So it is checked for each request, after the verification of the
+token, which can come from a cache.
+
+The proxy verifies that the client has the private key. The gateway only reads which certificate it was.
+"""
 
 from __future__ import annotations
 

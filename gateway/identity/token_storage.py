@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exclusive file lock between processes: an advisory lock of the operating system, released when its process ends."""
+"""Storage of a login's tokens between commands.
+
+The tokens are in the keyring of the operating system, or in a file that only its owner can read if there is no usable
+keyring.
+
+Exclusive file lock between processes: an advisory lock of the operating system, released when its process ends.
+"""
 
 from __future__ import annotations
 

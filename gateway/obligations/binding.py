@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bind data policies to one table and one principal: names and tags become field ids, attributes become values."""
+"""Bind data policies to one table and one principal: names and tags become field ids, attributes become values.
+
+Pure. What cannot be bound gives a stricter result and a problem: a filter that holds for no row, or a mask that reveals
+nothing. If the protocol cannot express even that, `RestrictionNotExpressible` is raised and reading must be refused.
+"""
 
 from __future__ import annotations
 

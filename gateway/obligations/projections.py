@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute the projections of all columns that a principal may not read.
+"""Compute the projections of all columns that a principal may not read, and the strictest of each column.
 
-A projection is the replacement of a column's values (`ReadRestrictions` in the Iceberg REST specification). Several
-projections of one column are merged into the strictest.
+The protocol allows one projection for a column, and a reader that receives two must fail. The merge does not depend on
+the order of the projections.
+
+Columns are identified by their field id, which a rename keeps and which is never reused. A column that is dropped and
+added again is a different column. Every column without a grant is withheld, in every schema of the table: a reader may
+read files of each schema.
 """
 
 from __future__ import annotations

@@ -1,5 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cache answers of the policies, and the callers about which no guardrail can speak."""
+"""Cache answers of the policies, and the callers about which no guardrail can speak.
+
+Questions of a caller about which no guardrail can speak are allowed without asking OPA.
+
+An answer without `valid_until` is not cached. The cache key is the whole input without the time and the request id. A
+cached answer is used only while OPA has the same revision of policies and policy data. The revision is read twice a
+second, so a cached answer is used for at most one second after a change. While the revision cannot be read, no cached
+answer is used.
+
+A caller that returns is evaluated partially once (`residual`), in the background. While that runs, and unless it proves
+silence, its questions are sent as before. A proof is valid for exactly this caller, with all of its roles, and for this
+revision of policies and policy data. It ends with the revision, and after a time in any case.
+
+A proof names the policy data, and with bundles the rules, that OPA evaluated. Without bundles, only the reads of the
+revision before and after it name the rules. Behind a load balancer these reads may reach another server, so that such a
+proof is valid for a shorter time.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bodies of OPA's responses. Every field that limits an allow is required and must not be null.
+"""Query OPA for decisions and reject incomplete or malformed answers.
+
+The bodies of OPA's responses. Every field that limits an allow is required and must not be null.
 
 A field that is missing, unknown or of another type invalidates the whole response: a lost obligation must not be read
 as the absence of obligations.

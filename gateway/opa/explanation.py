@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decide from OPA's explanation of a partial evaluation whether its result can be trusted.
 
-Partial evaluation is not a proof by itself. It differs from a decision in these ways, and a decision is what counts:
+Partial evaluation is no proof by itself. It differs from a decision in these ways, and a decision is what counts:
 
 - It treats an error of a built-in function as false. The explanation has such a failure only as a failed expression. A
   failure of a function that may raise an error is therefore not accepted. Rules of the package `gateway.residual`
@@ -16,6 +16,14 @@ evaluated correctly. A form that is not listed here is not accepted.
 
 One difference is accepted: an error of a built-in function or an object comprehension that depends on the question, in
 a rule that cannot apply to the caller for another reason. A decision with this error fails, although nothing is denied.
+
+Read OPA's partial evaluation of the guardrails for one caller (`policies/gateway/residual.rego`).
+
+The caller is known, the circumstances and the questions are unknown. If nothing but the first member of `speaks` is
+left, no guardrail can deny a question of this caller or add an obligation. A response that is not exactly of this form
+proves nothing.
+
+Partial evaluation alone is no proof. The gateway therefore reads how OPA got there, too.
 """
 
 from __future__ import annotations

@@ -3,7 +3,14 @@
 
 A policy repository adds guardrails, a package `lakegate.changes`, tests, and policy data. It replaces no rule of the
 package. A directory that contains `gateway/main.rego` is a complete set of policies. It is accepted only on request,
-and never replaces `system.authz`, the rules about the callers of OPA. It checks the rules of both.
+and never replaces `system.authz`, the rules about the callers of OPA. :mod:`gateway.opa.additions` checks the rules of
+both.
+
+List the built-in functions and the documents below `data` that the rules of a policy repository may use.
+
+OPA's environment contains its tokens, and `data.system.authz` reads them. The message of a denial reaches the caller,
+and a function such as `http.send` sends what it is given. Rego cannot make a rule private, so each file is checked
+by its syntax tree, whatever its folder. Files that equal those of the package are not checked.
 """
 
 from __future__ import annotations

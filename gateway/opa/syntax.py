@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parse Rego with OPA itself, and follow the fields of the policy input through it. No rule is evaluated."""
+"""Parse Rego with OPA itself, and follow the fields of the policy input through it. No rule is evaluated.
+
+The analysis ignores the order of expressions. A variable that holds two different fields in one rule is not followed.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Validation of attribute values. Identifying text is checked strictly, descriptive text is cleaned."""
+"""Parsing of request bodies, with limits on their size. Letter case of names is ignored (RFC 7643, section 2.1).
+
+Validation of attribute values. Identifying text is checked strictly, descriptive text is cleaned.
+"""
 
 from __future__ import annotations
 

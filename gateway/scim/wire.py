@@ -3,6 +3,8 @@
 
 Unknown attributes of requests are ignored (`reading.py`), because providers send every attribute that their
 configuration maps. Responses omit attributes that are UNSET.
+
+Selection of the attributes of a response: `attributes` and `excludedAttributes` (RFC 7644, section 3.9).
 """
 
 from __future__ import annotations

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Interfaces of storage credentials and of remote signing. The `repr` of a credential shows no secret."""
+"""Interfaces of storage credentials and of remote signing. The `repr` of a credential shows no secret.
+
+A provider reads the request (`gateway/storage/<provider>/signed_request.py`), which tells what it does to which keys.
+Only a request that was read completely is signed: everything that a provider does not know is refused.
+"""
 
 import hashlib
 from collections.abc import Mapping

@@ -1,5 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of the hosts and addresses in storage profiles, and the addresses of stores that the operator sets."""
+"""Checks of the hosts and addresses in storage profiles, and the addresses of stores that the operator sets.
+
+The gateway connects to the endpoints of a profile with credentials. Without these checks, the author of a profile could
+make the gateway connect to addresses that the author cannot reach. No setting allows these addresses:
+
+- link-local addresses (metadata services of clouds and containers) and site-local addresses,
+- metadata services with other addresses or names,
+- unspecified, multicast and reserved addresses,
+- notations of an IPv4 address that resolvers accept and readers do not recognise.
+
+Loopback, private and unique local addresses are refused unless the operator lists their network. The addresses of a
+host name are checked when it is resolved: the code that connects (`storage/connector.py`) calls `refuse_address`.
+
+They are settings of the operator and no part of a storage profile, so the networks that profiles may name do not limit
+them. Plain HTTP is allowed on loopback only: everywhere else it would send tokens and files unencrypted.
+"""
 
 from __future__ import annotations
 

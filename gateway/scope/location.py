@@ -1,5 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Locations in a store, and layouts of default locations. A credential can be confined to every `Location`."""
+"""Locations in a store, and layouts of default locations. A credential can be confined to every `Location`.
+
+A `Location` has at least one path segment, so it is never a whole store. The root of a store is a `BaseLocation`, which
+no policy builder accepts. Locations are compared by segments and not as text, so `t1` does not contain `t10`.
+
+Rules of one provider alone, such as the form of an authority, are in the `Scheme` of that provider.
+
+Two rules are stricter than those of the stores. They refuse characters that clients and stores interpret differently.
+If a check and the store interpret a key differently, a credential can reach files outside of its scope.
+
+- `?` and `#`: Iceberg's Java client cuts a key at them.
+- whitespace, control and format characters of all of Unicode.
+
+Every layout puts the UUID of the table or view into the path. With a name alone, a new table would get the folder of an
+older one of that name. Credentials of one table would then reach the files of the other.
+"""
 
 import unicodedata
 from collections.abc import Callable

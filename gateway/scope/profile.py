@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interface of storage profiles, and the operator's rules for profiles and credentials."""
+"""The interface of storage profiles, and the operator's rules for profiles and credentials.
+
+The profiles of the providers are in `gateway/storage/<provider>/profile.py`. `gateway/storage/registry.py` reads them.
+"""
 
 import re
 from collections.abc import Callable, Mapping, Sequence

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parsing of PostgreSQL URLs: local hosts, TLS parameters, and the form for SQLAlchemy.
+"""Settings of PostgreSQL: connections, TLS, and the keys that encrypt stored credentials.
+
+`gateway/settings/__init__.py` reads them.
+
+Parsing of PostgreSQL URLs: local hosts, TLS parameters, and the form for SQLAlchemy.
 
 No I/O. The settings that hold such URLs are in `gateway/settings/`.
 """

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings from a directory of files: one file for each setting, as Kubernetes and Compose mount secrets.
+"""Read the environment of the process. No other module reads it.
+
+Beside the settings, these are variables of other programs: Kubernetes, OpenSSL, Java, Hadoop and the Prometheus client.
+
+Settings from a directory of files: one file for each setting, as Kubernetes and Compose mount secrets.
 
 A file `PG_ENCRYPTION_KEY` in the directory that `LAKEGATE__SETTINGS_DIRECTORY` names is the setting
 `LAKEGATE__PG_ENCRYPTION_KEY`. A process that lists the environment of another one does not see its value. White space

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of stores that storage profiles cannot name: private endpoints, emulators and further hosts."""
+"""Settings for the stores of warehouses and of their credentials.
+
+Settings of stores that storage profiles cannot name: private endpoints, emulators and further hosts.
+"""
 
 from __future__ import annotations
 

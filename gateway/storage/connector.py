@@ -11,6 +11,7 @@ and port, and is refused for any other.
 
 The proxy listens on a loopback port, in a thread with its own event loop. Its proxy URLs contain a keyed digest, so
 that other processes on the machine cannot use it.
+DNS lookups have a thread pool of their own: a slow name server delays connections to its own names only.
 """
 
 from __future__ import annotations

@@ -4,8 +4,14 @@
 Only this module names providers. It does no I/O and imports no client of a store: a subprocess with little memory
 validates metadata files with it (`examine.py`). A provider imports its client when it is opened.
 
-Providers of other packages are looked up by the `type` of profiles (`provided.py`), so those that no warehouse uses are
-never imported.
+Providers of other packages are looked up by the `type` of profiles, so those that no warehouse uses are never imported.
+
+Storage providers of installed packages: entry points of the group `lakegate.storage`.
+
+An entry point refers to a function without parameters that returns a `gateway.storage.provider.Provider`. The name of
+the entry point is the `type` of its profiles and credentials, and the only name of its scheme of locations. A package
+is imported only if the operator enabled it, or if the profile of a stored warehouse is of its type. A location, which
+clients write, imports nothing.
 """
 
 from __future__ import annotations

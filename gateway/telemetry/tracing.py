@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spans of HTTP calls to OpenFGA and OPA, recorded by hooks of aiohttp. The calls carry `traceparent`."""
+"""Traces of requests and background tasks, sent to an OpenTelemetry collector by OTLP over HTTP.
+
+The sampling is decided once, at the beginning of a request. A request that is not recorded creates no spans. Attributes
+contain ids, counts and names of operations, never tokens, bodies, queries or locations.
+
+Spans of HTTP calls to OpenFGA and OPA, recorded by hooks of aiohttp. The calls carry `traceparent`.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Session names: the store's logs contain the principal of a vended credential.
+"""Vend a credential for one table's prefix, after location and authorization are settled.
+
+The caller has the decision. The location is checked again against the *current* base of the warehouse, so that a table
+outside of a narrowed warehouse gets no credentials. Policy and lifetime are settled before the call of the store.
+
+Session names: the store's logs contain the principal of a vended credential.
 
 A name has a readable part and a digest. Principals with the same readable part have different digests. An auditor can
 compute the name of a known principal and search for it.
+
+Errors of credential vending.
 """
 
 import hashlib

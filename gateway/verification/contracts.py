@@ -3,6 +3,11 @@
 
 Each file `*.json` is one contract. A table is named by its warehouse, namespace and name, or by its id. Letter case of
 names does not count, as in the catalog.
+
+Judge changes of tables by their data contracts: the built-in verifier `contract`.
+
+The contracts are read again when a file changes. If one is invalid then, the old contracts stay in force, and `check`
+reports the problem.
 """
 
 from __future__ import annotations

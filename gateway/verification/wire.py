@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The question that webhooks and OPA receive, its transport, and the strict reading of the response."""
+"""The question that webhooks and OPA receive, its transport, and the strict reading of the answer."""
 
 from __future__ import annotations
 

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conformance kit for storage providers: the rules of files (`gateway.storage.provider.FileClient`)."""
+"""Conformance kit for storage providers (`gateway.storage.provider.Provider`): subject, profiles and locations.
+
+The kit works in a new folder of one warehouse and removes it. Give it a warehouse of its own: the proof of vended
+credentials also tries to leave the folder. Further rules are those of files (`gateway.storage.provider.FileClient`).
+"""
 
 from __future__ import annotations
 

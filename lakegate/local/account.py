@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lock of a data directory: one stack at a time. The supervisor also holds it, until the last child has ended."""
+"""The operating-system account of PostgreSQL, and directories that this account can reach.
+
+PostgreSQL refuses to run as root. A stack that root starts runs it as ``nobody``. That account often cannot enter
+root's home directory or checkout. Programs and data that it cannot reach are therefore put below :data:`_SHARED`. A
+stack that another user starts does none of this.
+
+The lock of a data directory: one stack at a time. The supervisor also holds it, until the last child has ended.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OPA with the shipped policies, and OpenFGA on PostgreSQL, as children of the stack."""
+"""OPA with the shipped policies, and OpenFGA on PostgreSQL, as children of the stack.
+
+``policies/system/authz.rego`` compares the bearer token with two values of OPA's own environment: the gateway's, which
+may only query decisions, and the operator's, which may change policy data.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Build the tools that are written in Go, once, from pinned module versions."""
+"""Install the missing tools of the embedded stack: the work of ``lakegate setup``, which ``lakegate up`` does as well.
+
+A second run checks a few files and changes nothing. Packages and archives are fetched while the tools in Go are built.
+A step that fails raises an error with the fault and the remedy. The other steps finish, so that the next run continues.
+An incomplete result is removed.
+
+Build the tools that are written in Go, once, from pinned module versions.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ready file: addresses and secrets with which another program can use a running stack. Its mode is 0600."""
+"""The ready file: addresses and secrets with which another program can use a running stack. Its mode is 0600.
+
+The generated secrets of one stack, in a file of its data directory that only its owner can read.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Define Iceberg types as they are in schema JSON.
+"""Check values in the single-value JSON form (Iceberg table specification, appendix D), and convert literals.
+
+The literals of row filters have one form of each type, which all compilers and readers use: the single-value form with
+these choices. Temporal values have all six or nine digits of a second, `+00:00` for UTC, and a year of four digits.
+UUIDs are lower case, and binary values are upper case. Decimals have the scale of the column. Negative zero is zero. A
+float has single precision.
+
+Define Iceberg types as they are in schema JSON.
 
 Primitive types are strings (`"long"`, `"decimal(9,2)"`), nested types are structs. Source: Iceberg table specification,
 "Schemas and Data Types" and appendix C, including format version 3.

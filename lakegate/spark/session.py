@@ -9,6 +9,12 @@ Sessions of different principals share no catalog client. Each one is a `newSess
 table cache and HTTP client, so a token is used only by its session.
 
 The object store is not configured: the catalog returns endpoint, region and keys with each table.
+
+SQL for several principals in one engine. Each request and each answer is one line of JSON.
+
+Each request has its own token and gets a new session for its one statement. The catalog therefore decides anew about
+each statement, and a grant or revocation is visible without the start of another engine. Tokens are passed through the
+pipe, never on a command line.
 """
 
 import shutil

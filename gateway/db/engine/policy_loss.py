@@ -3,6 +3,8 @@
 
 A rename, drop or move leaves a name, and a later change gives the name to another object. Triggers record what the
 former object had (`gateway.db.engine.vacated_names`). The transaction of the later change compares before it commits.
+
+Statements on the alerts of data policies.
 """
 
 from __future__ import annotations

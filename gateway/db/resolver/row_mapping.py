@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convert rows of the resolver's statements into objects, and compute the containers of absent objects."""
+"""Convert rows of the resolver's statements into objects, and compute the containers of absent objects.
+
+Checks of an absent object use as deep a path in the hierarchy as checks of an invisible one, so that both take the same
+time.
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,11 @@
 The column `metadata_excerpt` holds the excerpt of the document at `metadata_excerpt_of`. A gateway of an earlier
 version changes `metadata_location` without writing these two columns. They then differ, and the excerpt is computed
 from the document, which is read for this one table after the decision about its name.
+
+Fill the excerpts of tables that an earlier version wrote.
+
+It runs in every `lakegate migrate`, after the migrations. Each batch is limited in rows and bytes and commits by
+itself. So gateways continue to serve, and the next run continues an interrupted one.
 """
 
 from __future__ import annotations

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on what changes leave: former names of rows, and columns that commits remove from the document."""
+"""Statements on what changes leave: former names of rows, and columns that commits remove from the document.
+
+Data policies cover every column that has or ever had one of their names. Without these rows a writer could rename a
+column and remove the old schema, and the policy would not cover the column any more.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tuples of the life of an object: the edge to its parent, its creator's ownership, and `traverse` on its
 containers.
+
+Record the ownership of a new object and enqueue its tuples, in one statement of the transaction that inserts it.
+
+The owner needs `traverse` on every container above. These tuples exist already if the owner has a permanent grant on
+another object in the same namespace and no delivery of them is pending. The statement locks that grant, that object
+and, before, the namespace until the commit. So no concurrent transaction can end the reason for `traverse` without
+finding the new grant as a reason, and no delivery in the meantime finds the tuples undesired. They are not enqueued.
+
+Then only the edge to the parent and the ownership are left. Their keys contain the id of the new object. No other
+transaction knows this id before the commit, so no earlier write of these tuples can exist, and the rows require both
+without an expiry. So the outbox rows are inserted with the record of a write (`sent_at`). The request writes the tuples
+right after the commit, without an advisory lock and without a read of the desired tuples (`new_tuple_delivery`). A
+later transaction that ends such a grant enqueues the same key. Its delivery finds the record, and is not confirmed
+before that write has its outcome: the rule for every write in flight (`delivery`).
+
+Otherwise all keys are enqueued and delivered like those of any change.
 """
 
 from __future__ import annotations

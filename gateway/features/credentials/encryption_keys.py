@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rotate the encryption key of stored credentials, and revoke the keys that sign the gateway's own tokens."""
+"""Rotate the encryption key of stored credentials, and revoke the keys that sign the gateway's own tokens.
+
+Move storage credentials into another secret store while gateways serve: `lakegate secrets move`.
+
+A moved credential gets a new id, as a replaced one does. Requests in flight use the old one, which is deleted ten
+minutes later. So the move can be interrupted and repeated at any point.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drop tables and views: permanently, or as a soft deletion that can be undone for a while."""
+"""Drop tables and views: permanently, or as a soft deletion that can be undone for a while.
+
+Use cases of drop protection.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prevent privilege escalation through roles, and keep restricted principals in the roles that restrict them."""
+"""Prevent privilege escalation through roles, and keep restricted principals in the roles that restrict them.
+
+Refuse grants that would nest roles in a cycle or too deeply, or add members that another provider manages.
+"""
 
 from __future__ import annotations
 

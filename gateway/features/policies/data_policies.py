@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The columns that a data policy names, and the field ids that its bindings to tables record for them."""
+"""Use cases of data policies: create, list, change and delete them, and list their versions.
+
+The columns that a data policy names, and the field ids that its bindings to tables record for them.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute the effect of one data policy on the tables that it covers, and of a change on its caller."""
+"""Return the data policies of a table with their effect on a principal, and its restrictions on a table.
+
+Compute the effect of one data policy on the tables that it covers, and of a change on its caller.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Detect a change of the active relationship model, in every process."""
+"""Change the relationship model of a running system: `lakegate model push | migrate | rollback`.
+
+A new model is written without replacing the active one. The tuples that it needs are written while the old model stays
+active. Then both models can be compared by the same checks, and one row in PostgreSQL activates the new one. Every
+process reads that row at least every `NOTICED_WITHIN` seconds.
+
+Detect a change of the active relationship model, in every process.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Return the tags of tables and views as `labels` (REST specification, `LoadTableResult` and `LoadViewResult`)."""
+"""Compute the ETag inputs of load and create answers, and what a load shows to its caller.
+
+Return the tags of tables and views as `labels` (REST specification, `LoadTableResult` and `LoadViewResult`).
+"""
 
 from __future__ import annotations
 

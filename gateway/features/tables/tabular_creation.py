@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The components that the use cases of tables and of generic tables share."""
+"""Creation of tables, views and generic tables: name, location, and the transaction of the insert.
+
+The components that the use cases of tables and of generic tables share.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules of tag definitions and values. Pure; a violation raises the error of the response."""
+"""Use cases of tag definitions: the vocabulary of a project. Attachments to objects are in `tag_attachments.py`.
+
+Rules of tag definitions and values. Pure; a violation raises the error of the response.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delete ended tasks and their attempt logs after a retention time: a recurring task of each project."""
+"""Run tasks of each queue concurrently, renew their leases, retry failures, and stop on request.
+
+Delete ended tasks and their attempt logs after a retention time: a recurring task of each project.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Background loops: deliver the outbox, record expired grants, and complete deletions of users."""
+"""Watch OpenFGA's change feed, so that direct changes there are detected within a second.
+
+One process at a time holds the watch, by a lease in a database row. If it dies, another process takes over after the
+lease expires. Each read starts a few seconds before the newest change seen, because OpenFGA numbers a change when its
+write begins and shows it when the write ends. The overlap also detects an emptied or restored store: then the newest
+change is missing, and a full comparison runs.
+
+Background loops: deliver the outbox, record expired grants, and complete deletions of users.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ownership of views: a user can only lend its own rights through a view. Pure.
+"""Use cases of views: list, create, load, drop. Commits are in `view_commits.py`, registration in `registrations.py`.
+
+Views and tables share their names and the warehouse's store. A view's only files are its metadata files.
+
+Ownership of views: a user can only lend its own rights through a view. Pure.
 
 Engines store a view's owner in a property, and read the tables behind the view with the owner's rights, for every
 reader of the view. So the property is a grant of that user's rights. Two rules restrict changes of the property and of

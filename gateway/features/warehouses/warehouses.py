@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Common parts of warehouse use cases: the wire form, format versions and the `managed-by` check."""
+"""Use cases to create, validate, list and read warehouses.
+
+Common parts of warehouse use cases: the wire form, format versions and the `managed-by` check.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients of Google Cloud Storage, made from profiles and cached."""
+"""Clients of Google Cloud Storage, made from profiles and cached.
+
+The underlying library reads the process environment first, and arguments override it. So every option that could
+redirect a request or change its identity is always given.
+"""
 
 from __future__ import annotations
 

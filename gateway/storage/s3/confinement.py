@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stores of the S3 family, their differences, and how each confines credentials."""
+"""The stores of the S3 family, their differences, and how each confines credentials.
+
+A profile has no field for its store: the endpoint shows it. AWS's own endpoint is that of a profile without one.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Locations in S3 and compatible stores: `s3://bucket/key`."""
+"""S3 storage profiles: the location of a warehouse's files and the settings of its credentials.
+
+Unknown fields are refused: ignoring a misspelled `key-prefix` would put a warehouse at the root of its bucket.
+
+Locations in S3 and compatible stores: `s3://bucket/key`.
+"""
 
 import re
 from enum import StrEnum

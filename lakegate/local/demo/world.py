@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Callers of the public HTTP API: users and programs, each with its own token."""
+"""Shared state and requests of the trials: callers, names of tables, and the Spark engine.
+
+Callers of the public HTTP API: users and programs, each with its own token.
+"""
 
 from __future__ import annotations
 

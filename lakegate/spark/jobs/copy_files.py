@@ -4,6 +4,8 @@
 Readers of a copy have keys for the whole location of the copy, and can list it. So a file that no snapshot contains is
 readable too. The files of outdated snapshots are deleted first and the snapshots last: a run that is killed in between
 leaves snapshots by which the next run finds the remaining files. Files of killed writes are found by listing.
+
+The records of a governed copy in its properties and snapshots, and the decisions that follow from them. Pure.
 """
 
 from __future__ import annotations
