@@ -25,7 +25,7 @@ from tests.support.runs.kept_logs import FAILURES
 from tests.support.runs.retries import BUDGET, RETRIES
 
 # Imported modules and tests live as long as the process. Without the garbage collector, pytest finds the tests in a
-# third of the time. `pytest_collection_finish` enables it.
+# third of the time. `pytest_runtestloop` enables it, also in the process that only distributes the tests.
 gc.disable()
 
 seeds.register_profiles()
@@ -106,8 +106,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         _refuse_shared_ids(item.nodeid for item in items)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
     """Enable the garbage collector, which from now on skips the modules and tests that exist."""
     gc.freeze()
     gc.enable()

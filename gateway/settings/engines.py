@@ -2,6 +2,8 @@
 """Settings of the engines that are trusted with definer views, of logins, and of reading through views.
 
 `gateway/settings/__init__.py` reads them.
+
+Settings of the probes of engines (``LAKEGATE__ENGINE_PROBES__…``).
 """
 
 from __future__ import annotations
@@ -41,7 +43,22 @@ REMOVED: Final[Mapping[str, str]] = MappingProxyType(
             "the audience of a user's token does not identify an engine, because the user can send the token from "
             "any client. Remove the variable, set SUBJECTS of the same engine to the engine's own subject, and "
             "configure the engine to exchange its users' tokens (docs/token-exchange.md)"
-        )
+        ),
+        **dict.fromkeys(
+            (
+                "LAKEGATE__AUDIT__BUFFER_SIZE",
+                "LAKEGATE__AUDIT__FLUSH_INTERVAL",
+                "LAKEGATE__CANARY__TIMEOUT",
+                "LAKEGATE__EVENTS__POLL_INTERVAL",
+                "LAKEGATE__IDEMPOTENCY__GRACE_PERIOD",
+                "LAKEGATE__LIMITS__PROPERTIES",
+                "LAKEGATE__LIMITS__STRUCTURES",
+                "LAKEGATE__MEMORY__ALLOWS",
+                "LAKEGATE__MEMORY__POLICY_ANSWERS",
+                "LAKEGATE__MEMORY__TOKENS",
+            ),
+            "the value is fixed, and equals the former default. Remove the variable",
+        ),
     }
 )
 

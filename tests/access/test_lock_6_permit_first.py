@@ -17,7 +17,7 @@ import gateway.api
 import gateway.features
 from gateway.access.door.permit import Permit
 from gateway.access.operation import Operation
-from tests.support.door.use_cases import EXEMPT, offered
+from tests.support.door.use_cases import BACKGROUND, EXEMPT, offered
 
 
 def _permit_first(function: Callable[..., Any], *, method: bool) -> bool:
@@ -94,6 +94,12 @@ def _routes() -> Iterator[Path]:
 def _reachable() -> set[str]:
     """Return the classes that routes name in `serve`, `replay_by` and `ctx.use`."""
     return set().union(*(_named_ways(path.read_text())[0] for path in _routes()))
+
+
+def test_each_module_of_background_work_exists() -> None:
+    """A name without a module would exempt one that is added later."""
+    features = Path(gateway.features.__path__[0])
+    assert [name for name in BACKGROUND if not (features / f"{name.replace('.', '/')}.py").is_file()] == []
 
 
 def test_handlers_reach_a_use_case_only_by_naming_its_class() -> None:

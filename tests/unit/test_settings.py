@@ -377,6 +377,13 @@ def test_trusting_an_engine_by_audience_is_refused_with_a_remedy(value: str) -> 
         settings.load(_SERVING | {name.replace("AUDIENCES", "AUDIENCE"): "trino"})
 
 
+def test_setting_with_a_fixed_value_is_refused_without_the_hint_of_a_similar_name() -> None:
+    """The nearest name of `TOKENS` is a time, in which its number would be wrong."""
+    with pytest.raises(SettingsError, match="^LAKEGATE__MEMORY__TOKENS was removed: .*Remove the variable") as refused:
+        settings.load(_SERVING | {"LAKEGATE__MEMORY__TOKENS": "10000"})
+    assert "did you mean" not in str(refused.value)
+
+
 def test_two_providers_of_one_issuer_are_distinguished_by_audience() -> None:
     same = {"LAKEGATE__OPENID_PROVIDERS__CORP_AD__URI": "https://issuer.example"}
     apart = {"LAKEGATE__OPENID_PROVIDERS__CORP_AD__AUDIENCE": "robots"}

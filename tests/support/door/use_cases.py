@@ -86,12 +86,12 @@ EXEMPT = {
 BACKGROUND = frozenset(
     {
         *("audit.audit_chain", "audit.audit_export", "audit.audit_retention"),
-        *("credentials.encryption_keys", "credentials.scope_canary", "credentials.secret_moves"),
+        *("credentials.encryption_keys", "credentials.scope_canary"),
         *("deletion.purge", "engines.probe_expiry", "events.event_delivery"),
         *("principals.former_grantors", "principals.scim_tokens"),
-        *("server.housekeeping", "server.model_changes", "server.models"),
-        *("kit", "system_admission", "tasks.log_cleanup", "tasks.worker"),
-        *("tuples.drift", "tuples.drift_findings", "tuples.outbox", "tuples.reconcile", "tuples.watch"),
+        *("server.housekeeping", "server.model_changes"),
+        *("kit", "tasks.worker"),
+        *("tuples.drift", "tuples.drift_findings", "tuples.reconcile", "tuples.watch"),
     }
 )
 REACH = {Kit, Database, TupleDelivery, Door, Files, StorageClients, Vendor, StorageCredentials}
