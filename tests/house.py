@@ -45,7 +45,6 @@ SMALL: Mapping[str, str] = {
     "gateway/storage/proof_keys.py": "keys of proofs, which no builder may use",
     "gateway/storage/s3/r2/scope.py": "a builder, with which its proof shares no code",
     "gateway/offloading.py": "the only place that moves work to a thread",
-    "gateway/db/engine/object_locations.py": "statements that several lists share",
     "gateway/access/results.py": "use cases and the answers of routes share it",
     "gateway/obligations/guardrails.py": "generated from all kinds, which import the policies of guardrails",
     "lakegate/local/pg_ready.py": "a program of its own, run by a child process",

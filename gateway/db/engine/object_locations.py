@@ -10,6 +10,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.nouns.refs import ObjectKey
+from gateway.db.schema.objects import IN_PROJECTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,31 @@ class ObjectLocation:
 
     project_id: str | None = None
     warehouse_id: str | None = None
+
+
+def joined_locations(type: str, id: str) -> str:
+    """Return the SQL that joins the row of an object, and its warehouse as `w`, to columns with its type and id.
+
+    Namespaces are `n`, and tables with the views and columns among them `t`.
+    """
+    in_projects = " ".join(
+        f"left join {table.name} on {table.name}.id = case {type} when '{each.value}' then {id}::uuid end"
+        for each, table in IN_PROJECTS.items()
+    )
+    return f"""
+    {in_projects}
+    left join tables t on t.id = case when {type} in ('table', 'view', 'generic_table') then {id}::uuid
+        when {type} = 'column' then split_part({id}, '.', 1)::uuid end
+    left join namespaces n on n.id = case {type} when 'namespace' then {id}::uuid end
+    left join warehouses w
+        on w.id = coalesce(t.warehouse_id, n.warehouse_id, case {type} when 'warehouse' then {id}::uuid end)
+    """
+
+
+def project_of(type: str, id: str) -> str:
+    """Return the SQL of the project of an object, of the joins with the same columns; null for servers and users."""
+    in_projects = ", ".join(f"{table.name}.project_id" for table in IN_PROJECTS.values())
+    return f"coalesce(w.project_id, {in_projects}, case {type} when 'project' then {id} end)"
 
 
 async def object_locations(
@@ -31,18 +57,9 @@ async def object_locations(
 
 
 _OBJECT_LOCATIONS = text(
-    """
-    select a.ord, w.id::text as warehouse_id,
-        coalesce(w.project_id, r.project_id, d.project_id, p.project_id,
-            case a.type when 'project' then a.id end) as project_id
+    f"""
+    select a.ord, w.id::text as warehouse_id, {project_of("a.type", "a.id")} as project_id
     from unnest(cast(:types as text[]), cast(:ids as text[])) with ordinality as a(type, id, ord)
-    left join roles r on r.id = case a.type when 'role' then a.id::uuid end
-    left join tags d on d.id = case a.type when 'tag' then a.id::uuid end
-    left join data_policies p on p.id = case a.type when 'data_policy' then a.id::uuid end
-    left join tables t on t.id = case when a.type in ('table', 'view', 'generic_table') then a.id::uuid
-        when a.type = 'column' then split_part(a.id, '.', 1)::uuid end
-    left join namespaces n on n.id = case a.type when 'namespace' then a.id::uuid end
-    left join warehouses w
-        on w.id = coalesce(t.warehouse_id, n.warehouse_id, case a.type when 'warehouse' then a.id::uuid end)
-    """
+    {joined_locations("a.type", "a.id")}
+    """  # noqa: S608 - composed of names of the schema; every value is a bound parameter
 )

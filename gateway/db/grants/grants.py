@@ -22,10 +22,11 @@ from uuid_utils.compat import uuid7
 from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import ObjectKey, ObjectType, table_of
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
+from gateway.db.engine.object_locations import joined_locations, project_of
 from gateway.db.grants.grant_ends import Ended, GrantRow, LiveOrExpired, end
 from gateway.db.pools.rows import columns_for, columns_of, fetch_all, fetch_optional
 from gateway.db.schema.grants import grant_history, grants
-from gateway.db.schema.objects import IN_PROJECTS, TABLES
+from gateway.db.schema.objects import TABLES
 from gateway.db.schema.tables import tables
 from gateway.db.schema.warehouses import projects
 
@@ -281,27 +282,15 @@ _HELD = text(
 )
 
 
-_IN_PROJECTS = " ".join(
-    f"left join {table.name} on {table.name}.id = case g.object_type when '{type.value}' then g.object_id::uuid end"
-    for type, table in IN_PROJECTS.items()
-)
-_PROJECT_IDS = ", ".join(f"{table.name}.project_id" for table in IN_PROJECTS.values())
 _OF_PRINCIPAL = text(
     f"""
     select {columns_of(GrantRow, "g")} from grants g
-    {_IN_PROJECTS}
-    left join tables t
-        on t.id = case when g.object_type in ('table', 'view', 'generic_table') then g.object_id::uuid
-            when g.object_type = 'column' then split_part(g.object_id, '.', 1)::uuid end
-    left join namespaces n on n.id = case g.object_type when 'namespace' then g.object_id::uuid end
-    left join warehouses w on w.id = coalesce(
-        t.warehouse_id, n.warehouse_id, case g.object_type when 'warehouse' then g.object_id::uuid end)
+    {joined_locations("g.object_type", "g.object_id")}
     where g.principal_type = :principal_type and g.principal_id = :principal_id
         and (cast(:after as uuid) is null or g.id > cast(:after as uuid))
         and (g.expires_at is null or g.expires_at > clock_timestamp())
         and case g.object_type when 'server' then true
-            when 'project' then g.object_id = :project_id
-            else coalesce(w.project_id, {_PROJECT_IDS}) = :project_id end
+            else {project_of("g.object_type", "g.object_id")} = :project_id end
     order by g.id limit :limit
     """  # noqa: S608 - composed of names of the schema; every value is a bound parameter
 )

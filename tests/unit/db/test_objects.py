@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from gateway.access.nouns.refs import ObjectType
+from gateway.db.engine import object_locations
 from gateway.db.grants import grants
 from gateway.db.schema.objects import IN_PROJECTS, TABLES
 from gateway.db.tuples import desired_tuples, held_tuples
@@ -24,7 +25,9 @@ def test_statements_on_edges_and_grants_contain_every_type_in_projects() -> None
     for type, table in IN_PROJECTS.items():
         assert f"when '{type.value}' then a.relation = 'project'" in desired_tuples._EDGES
         assert f"select '{type.value}' as type, id::text, project_id from {table.name}" in str(held_tuples._OF_PROJECTS)
-        assert f"{table.name}.project_id" in str(grants._OF_PRINCIPAL)
+        for statement in (grants._OF_PRINCIPAL, object_locations._OBJECT_LOCATIONS):
+            assert f"left join {table.name} on {table.name}.id = case" in str(statement)
+            assert f"{table.name}.project_id" in str(statement)
         assert f"'{type.value}' as object_type" in str(drift._STATEMENTS[table.name])
 
 
