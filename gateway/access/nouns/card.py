@@ -101,6 +101,11 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
         """The type in paths and in request and response bodies: `data-policy`, `tag-definition`."""
         return self.body_name or self.type.value.replace("_", "-")
 
+    @property
+    def id_members(self) -> tuple[str, ...]:
+        """The members of a grant's `resource` with its id. A type with another name in bodies has both names."""
+        return tuple(dict.fromkeys(f"{name.replace('-', '_')}_id" for name in (self.type.value, self.in_bodies)))
+
     def absent(self, name: str) -> CatalogError:
         """Return the one response for an absent object and for one that the caller may not see. `name` is as in the
         request.

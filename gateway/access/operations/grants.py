@@ -19,6 +19,7 @@ from gateway.access.bodies import Answer, StrictRequest, UserId
 from gateway.access.delegate_grants import ActsFor, limits_text
 from gateway.access.demand import Demand, Facts
 from gateway.access.events.change_event import ChangeEvent, EventDeclaration
+from gateway.access.nouns.card import ResolvedInProject
 from gateway.access.nouns.cards import CARDS
 from gateway.access.nouns.families import (
     DEFAULT_PROJECT,
@@ -217,6 +218,17 @@ class GrantedTo(Answer, frozen=True, omit_defaults=True):
     role: UUID | None = None
 
 
+def _with_ids(base: type[Answer]) -> type[msgspec.Struct]:
+    """Return `base` with the ids of the object types that are in a project directly, as optional members."""
+    in_projects = [CARDS[type] for type in ObjectType if issubclass(CARDS[type].row, ResolvedInProject)]
+    members = [(name, str | None, None) for card in in_projects for name in card.id_members]
+    described = {"__doc__": base.__doc__}
+    return msgspec.defstruct(
+        base.__name__, members, bases=(base,), namespace=described, module=base.__module__, kw_only=True
+    )
+
+
+@_with_ids
 class GrantedOn(Answer, frozen=True, omit_defaults=True):
     """The object of the grant: its type, and its ids as used in paths. A column is identified by its table and its
     `field-id`. `column` is its name. If it is `dropped`, this is its last name, and the grant has no effect. `tag-id`
@@ -234,10 +246,6 @@ class GrantedOn(Answer, frozen=True, omit_defaults=True):
     column: str | None = None
     field_id: int | None = None
     dropped: bool = False
-    role_id: str | None = None
-    tag_id: str | None = None
-    tag_definition_id: str | None = None
-    data_policy_id: str | None = None
 
 
 class Grant(Answer, frozen=True, omit_defaults=True):

@@ -232,17 +232,11 @@ def _resource(key: ObjectKey, where: _Where) -> GrantedOn:
             field_id=field_of(key),
             dropped=not there,
         )
-    own: dict[str, Any] = (
-        {} if key.type in (ObjectType.PROJECT, ObjectType.WAREHOUSE) else {f"{key.type.value}_id": key.id}
-    )
-    if key.type is ObjectType.TAG:
-        own["tag_definition_id"] = key.id
-    return GrantedOn(
-        type=CARDS[key.type].in_bodies,
-        project_id=object_location.project_id,
-        warehouse_id=object_location.warehouse_id,
-        **own,
-    )
+    card = CARDS[key.type]
+    # A project and a warehouse have their id from their location.
+    own: dict[str, Any] = dict.fromkeys(card.id_members, key.id)
+    own |= {"project_id": object_location.project_id, "warehouse_id": object_location.warehouse_id}
+    return GrantedOn(type=card.in_bodies, **own)
 
 
 def _row(permit: Permit[Operation], ref: Ref) -> Resolved:

@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from gateway.access.nouns.card import Card, Resolved
+from gateway.access.nouns.card import Card, Resolved, ResolvedInProject
 from gateway.access.nouns.cards import CARDS, IN_A_WAREHOUSE, LEVELS, OUTSIDE, policy_operation_name
 from gateway.access.nouns.data_policy import DataPolicyRef
 from gateway.access.nouns.privileges import Privilege
@@ -17,6 +17,7 @@ from gateway.access.nouns.refs import ObjectType, Ref
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.role import RoleRef
 from gateway.access.nouns.tag import TagNameRef, TagRef
+from gateway.access.operations.grants import GrantedOn
 from gateway.api.path_refs import REFS, read_path
 from gateway.db.resolver.resolver_statements import STATEMENTS, lookup_of
 from gateway.iceberg.errors import BadRequestException
@@ -102,6 +103,21 @@ def test_a_row_without_a_project_of_its_own_is_refused() -> None:
 
     with pytest.raises(NotImplementedError):
         _ = Unplaced(id=ID).in_project
+
+
+def test_lists_of_grants_have_the_id_of_an_object_of_every_type() -> None:
+    members = GrantedOn.__struct_fields__
+    for type, card in CARDS.items():
+        if card.privileges and type is not ObjectType.COLUMN:
+            assert set(card.id_members) <= set(members), type
+
+
+def test_ids_of_types_in_projects_are_the_last_members_of_the_object_of_a_grant() -> None:
+    names = [
+        each for type in ObjectType if issubclass(CARDS[type].row, ResolvedInProject) for each in CARDS[type].id_members
+    ]
+    assert list(GrantedOn.__struct_fields__[-len(names) :]) == names
+    assert {"role_id", "tag_id", "tag_definition_id", "data_policy_id"} <= set(names)
 
 
 def test_every_privilege_has_texts_for_administrators() -> None:
