@@ -66,6 +66,8 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     - `privileges`: those that can be granted.
     - `policy_operations`: names of operations for policies that do not follow from the action and the type.
     - `body_name`: the type in request and response bodies, if it is not the type with hyphens.
+    - `own`: True for a type that the reference system does not have. Its clients do not know the actions that are
+      named after the type, such as its creation, so lists of catalog actions omit these.
     """
 
     type: ObjectType
@@ -82,6 +84,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     privileges: tuple[Privilege, ...] = ()
     policy_operations: Mapping[Can, str] = {}
     body_name: str = ""
+    own: bool = False
 
     @property
     def words(self) -> str:

@@ -54,4 +54,5 @@ CARD = Card(
         Can.RELEASE: "release_data_policy_column",
         Can.SKIP_POLICY: "load_table",
     },
+    own=True,
 )

@@ -140,6 +140,7 @@ COLUMN = Card(
     not_found=NoSuchTableException,
     forbidden=TableActionForbidden,
     privileges=(Privilege.SELECT,),
+    own=True,
 )
 
 VIEW = Card(

@@ -10,7 +10,7 @@ from gateway.access.actor import Actor
 from gateway.access.decisions.hypothetical_evaluation import HypotheticalCheck
 from gateway.access.door.permit import Permit
 from gateway.access.nouns.authz_errors import not_found
-from gateway.access.nouns.cards import ACTIONS
+from gateway.access.nouns.cards import ACTIONS, CARDS
 from gateway.access.nouns.refs import TABULARS, ObjectType, Ref
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.server import ServerRef
@@ -43,22 +43,21 @@ _OWN = frozenset(
     {
         Can.ADOPT_FILES,
         Can.APPROVE_CHANGES,
-        Can.BIND_DATA_POLICY,
-        Can.CREATE_DATA_POLICY,
         Can.DELEGATE,
         Can.ENFORCE,
         Can.INSPECT,
         Can.LIST_ALL_PROJECTS,
-        Can.LIST_DATA_POLICIES,
         Can.MANAGE_EVENTS,
         Can.MANAGE_MAPPING_TABLES,
-        Can.READ_COLUMNS,
         Can.READ_EVENTS,
         Can.READ_POLICIES,
         Can.SYNCHRONIZE_IDENTITIES,
         Can.UNREGISTER,
     }
 )
+
+#: Endings of actions on object types that the reference system does not have: `create_data_policy`, `read_columns`.
+_OWN_TYPES = tuple(f"_{name}" for type, card in CARDS.items() if card.own for name in (type.value, type.plural))
 
 #: Actions that the reference system has on other types only, here on namespaces.
 _OWN_OF_TYPE: Mapping[ObjectType, frozenset[Can]] = {type: frozenset({Can.MOVE}) for type in TABULARS}
@@ -138,7 +137,9 @@ def catalog_actions_of(type: ObjectType) -> frozenset[Can]:
     """Return the actions of this type that exist in the reference system too."""
     own = _OWN | _OWN_OF_TYPE.get(type, frozenset())
     return frozenset(
-        each for each in ACTIONS[type] if not _is_listed_action(each, authorizer_only=True) and each not in own
+        each
+        for each in ACTIONS[type]
+        if not (_is_listed_action(each, authorizer_only=True) or each in own or each.value.endswith(_OWN_TYPES))
     )
 
 
