@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compile `fga_model/` into two generated files: `model.json`, and `actions.txt` for `gateway.access.nouns.cards`.
 
-Run `python -m gateway.fga.compile` or `make model` after editing a `.fga` file. This needs the `fga` command, which
+`model.json` also has the version of the model, from the last row of `VERSIONS.md`. Run `python -m gateway.fga.compile`
+or `make model` after editing one of these files. This needs the `fga` command, which
 `make setup` installs.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +20,7 @@ from gateway.fga.compiled import actions_of
 
 _ROOT = Path(__file__).resolve().parents[2]
 SOURCE = _ROOT / "fga_model" / "fga.mod"
+VERSIONS = SOURCE.with_name("VERSIONS.md")
 MODEL_FILE = Path(__file__).with_name("model.json")
 ACTIONS_FILE = _ROOT / "gateway" / "access" / "nouns" / "actions.txt"
 
@@ -43,7 +46,7 @@ def fga_command() -> str:
 
 
 def compile_model() -> tuple[str, str]:
-    """Return (text of `model.json`, text of `actions.txt`) for the current `.fga` files.
+    """Return (text of `model.json`, text of `actions.txt`) for the current `.fga` files and versions.
 
     Raises FileNotFoundError without the `fga` command, subprocess.TimeoutExpired after 60 seconds, and
     subprocess.CalledProcessError if the model is invalid; `fga` writes its message to standard error.
@@ -60,6 +63,7 @@ def compile_model() -> tuple[str, str]:
         for type_name, actions in sorted(actions_of(model).items())
         for action in sorted(actions)
     ]
+    model["version"] = re.findall(r"^\| (\d+\.\d+) \|", VERSIONS.read_text(encoding="utf-8"), re.MULTILINE)[-1]
     return json.dumps(model, indent=1, sort_keys=True) + "\n", "\n".join(lines) + "\n"
 
 

@@ -9,14 +9,21 @@ from collections.abc import Mapping, Set
 from importlib import resources
 from typing import Any
 
-#: The version of the compiled model: the last row of `fga_model/VERSIONS.md`, which also contains its `content_hash`.
-MODEL_VERSION = "1.10"
-
 _DERIVED = frozenset({"traverse", "read_columns"})
 
 
 def compiled_model() -> dict[str, Any]:
     """Return the compiled model: schema version, type definitions and conditions in OpenFGA's JSON form."""
+    return {key: value for key, value in _file().items() if key != "version"}
+
+
+def model_version() -> str:
+    """Return the version of the compiled model: the last row of `fga_model/VERSIONS.md`, with its `content_hash`."""
+    version: str = _file()["version"]
+    return version
+
+
+def _file() -> dict[str, Any]:
     text = resources.files("gateway.fga").joinpath("model.json").read_text(encoding="utf-8")
     model: dict[str, Any] = json.loads(text)
     return model

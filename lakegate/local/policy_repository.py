@@ -17,7 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from gateway.fga.compile import FGA_VERSION
-from gateway.fga.compiled import MODEL_VERSION
+from gateway.fga.compiled import model_version
 from gateway.opa.bundle import json_of
 from gateway.opa.policy_files import PolicySource, policy_directory, policy_files
 from gateway.opa.syntax import InvalidPolicies
@@ -176,7 +176,7 @@ def create_model(directory: Path) -> list[Path]:
     for name, template in ((f"{_MODEL}/README.md", "README.md"), (_MODEL_WORKFLOW, "workflow.yaml")):
         text = (_MODEL_TEMPLATES / template).read_text(encoding="utf-8")
         pinned = text.replace("==LAKEGATE_VERSION", _pin()).replace("FGA_VERSION", FGA_VERSION)
-        texts[name] = pinned.replace("MODEL_VERSION", MODEL_VERSION)
+        texts[name] = pinned.replace("MODEL_VERSION", model_version())
     present = [directory / name for name in (_MODEL, _MODEL_WORKFLOW) if (directory / name).exists()]
     if present:
         raise StackError(f"{present[0]} already exists; name a directory without a model.")

@@ -27,7 +27,7 @@ from gateway.db.engine.event_outbox import EventOutbox
 from gateway.db.warehouses import models as rows
 from gateway.db.warehouses.models import SwitchedMeanwhile
 from gateway.features.server.model_changes import Models, NoSuchModel, OpenFgaAddress, TuplesNotWritten, TupleStep
-from gateway.fga.compiled import MODEL_VERSION, compiled_model, content_hash
+from gateway.fga.compiled import compiled_model, content_hash, model_version
 from gateway.fga.model import ModelNotReady, push_model
 from gateway.settings import Secret
 from gateway.settings.postgres import asyncpg_url
@@ -429,4 +429,4 @@ def test_a_recorded_model_and_each_switch_are_announced(stack: Ready, ours: str)
 
 def test_the_model_of_this_version_is_recorded_with_its_hash(world: World, ours: str) -> None:
     [row] = world.sql("select * from relationship_models where model_id = $1", ours)
-    assert (row["version"], row["content_hash"]) == (MODEL_VERSION, content_hash(compiled_model()))
+    assert (row["version"], row["content_hash"]) == (model_version(), content_hash(compiled_model()))

@@ -6,14 +6,13 @@ The tests use the shared stack. Where the differences must last, the drift watch
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from importlib import resources
 from uuid import uuid4
 
 import pytest
 
+from gateway.fga.compiled import compiled_model
 from tests.support.rows.relations import FOREVER, Relations, Tuple, soon
 from tests.support.stack.world import World
 
@@ -297,7 +296,7 @@ def test_expired_grants_are_removed_and_are_no_drift(world: World, relations: Re
 @pytest.mark.usefixtures("unwatched")
 def test_types_of_another_model_are_reported_and_kept(world: World, relations: Relations) -> None:
     """The migration of a newer version writes such tuples while this version still serves."""
-    model = json.loads(resources.files("gateway.fga").joinpath("model.json").read_text())
+    model = compiled_model()
     extra = {
         "type": "glossary",
         "relations": {"reader": {"this": {}}},

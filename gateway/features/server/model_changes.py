@@ -33,7 +33,7 @@ from gateway.db.warehouses import models
 from gateway.db.warehouses.models import ActiveModel, RecordedModel, read_active_model
 from gateway.features.principals.former_grantors import FormerGrant, former_grants
 from gateway.fga.client import FgaClient
-from gateway.fga.compiled import MODEL_VERSION, compiled_model, content_hash, missing_from
+from gateway.fga.compiled import compiled_model, content_hash, missing_from, model_version
 from gateway.fga.model import ModelNotReady, push_model, read_model, require_relations
 from gateway.fga.relationships import FgaRelationships, to_wire
 
@@ -201,7 +201,7 @@ class Models:
         pushed = await push_model(at.endpoint, at.api_key, at.store_name, compiled=own, ca_bundle=at.ca_bundle)
         async with self._database.transaction() as connection:
             data = ModelData(
-                version=MODEL_VERSION if own is None else MODEL_VERSION + OWN,
+                version=model_version() if own is None else model_version() + OWN,
                 store_id=pushed.store_id,
                 content_hash=content_hash(own or compiled_model()),
             )
