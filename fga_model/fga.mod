@@ -13,3 +13,4 @@ contents:
   - generic_table.fga
   - tag.fga
   - data_policy.fga
+  - notice.fga

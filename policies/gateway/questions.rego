@@ -23,6 +23,7 @@ _known_types := {
 	"role",
 	"data_policy",
 	"tag",
+	"notice",
 }
 
 # METADATA

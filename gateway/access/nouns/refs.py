@@ -30,6 +30,7 @@ class ObjectType(StrEnum):
     ROLE = "role"
     TAG = "tag"
     DATA_POLICY = "data_policy"
+    NOTICE = "notice"
 
     @property
     def plural(self) -> str:
