@@ -13,4 +13,3 @@ contents:
   - generic_table.fga
   - tag.fga
   - data_policy.fga
-  - notice.fga

@@ -203,7 +203,6 @@ def test_grantable_relations_equal_those_of_the_reference_model(model: Model) ->
         "role": {"assignee", "ownership"},
         "tag": {"ownership", "apply", "remove"},
         "data_policy": {"ownership", "subject", "exempt"},
-        "notice": {"ownership"},
     }
 
 
@@ -324,7 +323,7 @@ def _before_1_9(model: Model) -> Model:
 
 def _before_1_10(model: Model) -> Model:
     """Return the model in which grant managers hand out what is meant to bind owners, and `apply` detaches tags."""
-    former = _without(_before_1_11(model), {"secures", "remove", "removes", "can_grant_remove"})
+    former = _without(model, {"secures", "remove", "removes", "can_grant_remove"})
     types = {each["type"]: each.get("relations", {}) for each in former["type_definitions"]}
     types["project"]["secures"] = next(
         each["relations"]["secures"] for each in model["type_definitions"] if each["type"] == "project"
@@ -344,20 +343,6 @@ def _before_1_10(model: Model) -> Model:
     types["tag"]["can_remove"] = _computed("applies")
     types["tag"]["can_read"] = _union(_computed("applies"), _from("project", "can_list_tags"))
     return former
-
-
-def test_version_1_11_only_adds_to_version_1_10(fga_model: Path, model: Model) -> None:
-    """Without the additions the model has the recorded hash of version 1.10."""
-    assert _recorded(fga_model, "1.10") == f"`{content_hash(_before_1_11(model))[:12]}`"
-
-
-def _before_1_11(model: Model) -> Model:
-    """Return the model without notices."""
-    former = _without(model, {"can_create_notice"})
-    return {
-        **former,
-        "type_definitions": [each for each in former["type_definitions"] if each["type"] != "notice"],
-    }
 
 
 def _computed(relation: str) -> dict[str, object]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Final
 
-from gateway.access.nouns import data_policy, notice, project, role, server, tag, warehouse
+from gateway.access.nouns import data_policy, project, role, server, tag, warehouse
 from gateway.access.nouns.card import Card
 from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import ObjectType
@@ -27,7 +27,6 @@ CARDS: Final[Mapping[ObjectType, Card]] = {
         role.CARD,
         data_policy.CARD,
         tag.CARD,
-        notice.CARD,
         server.USER,
     )
 }

@@ -30,7 +30,6 @@ class ObjectType(StrEnum):
     ROLE = "role"
     TAG = "tag"
     DATA_POLICY = "data_policy"
-    NOTICE = "notice"
 
     @property
     def plural(self) -> str:

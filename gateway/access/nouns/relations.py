@@ -31,7 +31,6 @@ class Can(StrEnum):
     CREATE_DATA_POLICY = "can_create_data_policy"
     CREATE_GENERIC_TABLE = "can_create_generic_table"
     CREATE_NAMESPACE = "can_create_namespace"
-    CREATE_NOTICE = "can_create_notice"
     CREATE_PROJECT = "can_create_project"
     CREATE_ROLE = "can_create_role"
     CREATE_TABLE = "can_create_table"

@@ -50,19 +50,6 @@ projects = Table(
 )
 
 
-notices = Table(
-    "notices",
-    metadata,
-    Column("id", UUID(as_uuid=True), primary_key=True),
-    Column("project_id", Text, ForeignKey("projects.id", ondelete="CASCADE"), nullable=False),
-    Column("name", Text, nullable=False),
-    Column("name_key", Text, nullable=False),
-    Column("text", Text, nullable=False),
-    now("created_at"),
-    UniqueConstraint("project_id", "name_key"),
-)
-
-
 warehouses = Table(
     "warehouses",
     metadata,

@@ -35,7 +35,6 @@ from gateway.access.operations import (
     live_credentials,
     mapping_tables,
     namespaces,
-    notices,
     projects,
     registrations,
     roles,
@@ -72,7 +71,6 @@ from gateway.access.operations.engine_probes import CreateEngineProbeRequest, En
 from gateway.access.operations.events import ReplayEventsRequest, RetryDeadLettersRequest
 from gateway.access.operations.grants import Assignment
 from gateway.access.operations.mapping_tables import ChangeEntriesRequest, CreateMappingTableRequest
-from gateway.access.operations.notices import CreateNoticeRequest
 from gateway.access.operations.roles import CreateRoleRequest, RoleSourceRequest, UpdateRoleRequest
 from gateway.access.operations.server import BootstrapRequest
 from gateway.access.operations.tags import CreateTagRequest, UpdateTagRequest
@@ -722,7 +720,6 @@ _HELD_ON: Sequence[tuple[str, Ref, Mapping[str, str]]] = (
     ),
     ("Role", world.ROLE, {"role_id": str(world.ROLE_ID)}),
     ("DataPolicy", world.DATA_POLICY, {"policy_id": str(world.DATA_POLICY_ID)}),
-    ("Notice", world.NOTICE, {"notice_id": str(world.NOTICE_ID)}),
 )
 
 #: Tags carry grants, but there are no questions about the rights on them.
@@ -789,19 +786,6 @@ def _tags() -> list[Example]:
         Example("tags of column", tag_attachments.ListTagsOfColumn(table, "amount"), of),
         Example("column tags", tag_attachments.ListColumnTags(table), whole),
         Example("tag suggestions", tag_attachments.ListTagSuggestions(table), whole),
-    ]
-
-
-def _notices() -> list[Example]:
-    path = {"notice_id": str(world.NOTICE_ID)}
-    new = {"name": "freeze", "text": "No writes on Friday."}
-    return [
-        Example(
-            "create notice", notices.CreateNotice(world.PROJECT, decode(_body(new), CreateNoticeRequest)), body=new
-        ),
-        Example("list notices", notices.ListNotices(world.PROJECT)),
-        Example("get", notices.GetNotice(world.NOTICE), path),
-        Example("delete", notices.DeleteNotice(world.NOTICE), path),
     ]
 
 
@@ -1129,7 +1113,6 @@ EXAMPLES: Sequence[Example] = (
     *_data_policies(),
     *_mapping_tables(),
     *_tags(),
-    *_notices(),
     *_scim(),
     *_grants(),
     *_column_grants(),

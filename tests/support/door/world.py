@@ -25,7 +25,6 @@ from gateway.access.door.request_context import RequestContext
 from gateway.access.engine_probes import EngineProbes
 from gateway.access.nouns.card import Resolved
 from gateway.access.nouns.data_policy import DataPolicyRef, ResolvedDataPolicy
-from gateway.access.nouns.notice import NoticeRef, ResolvedNotice
 from gateway.access.nouns.project import ProjectRef, ResolvedProject
 from gateway.access.nouns.refs import (
     GenericTable,
@@ -70,7 +69,6 @@ FIELD_ID = 2
 DATA_POLICY_ID = UUID("00000000-0000-4000-8000-000000000010")
 GENERIC_TABLE_ID = UUID("00000000-0000-4000-8000-000000000009")
 TAG_ID = UUID("00000000-0000-4000-8000-00000000000a")
-NOTICE_ID = UUID("00000000-0000-4000-8000-00000000000b")
 ALICE = Actor.user("oidc~alice", name="Alice")
 BOB_ID = "oidc~bob"
 
@@ -92,7 +90,6 @@ ROLE = RoleRef(ROLE_ID)
 DATA_POLICY = DataPolicyRef(DATA_POLICY_ID)
 TAG = TagRef(TAG_ID)
 TAG_BY_NAME = TagNameRef(WAREHOUSE_ID, "pii")
-NOTICE = NoticeRef(NOTICE_ID)
 BOB = UserRef(BOB_ID)
 
 server_row = ResolvedServer(id=SERVER_ID, bootstrapped=True)
@@ -137,7 +134,6 @@ generic_table_row = ResolvedGenericTable(
 role_row = ResolvedRole(id=ROLE_ID, project_id=PROJECT_ID, name="analysts")
 data_policy_row = ResolvedDataPolicy(id=DATA_POLICY_ID, project_id=PROJECT_ID, name="mask e-mail")
 tag_row = ResolvedTag(id=TAG_ID, project_id=PROJECT_ID, name="pii")
-notice_row = ResolvedNotice(id=NOTICE_ID, project_id=PROJECT_ID, name="freeze")
 bob_row = ResolvedUser(
     id=BOB_ID, name="Bob", email=None, user_type="human", created_at=NOW, updated_at=None, last_updated_with="test"
 )
@@ -167,7 +163,6 @@ ROWS: dict[Ref, Resolved] = {
     DATA_POLICY: data_policy_row,
     TAG: tag_row,
     TAG_BY_NAME: tag_row,
-    NOTICE: notice_row,
     BOB: bob_row,
     UserRef(ALICE.id): alice_row,
 }
@@ -184,7 +179,6 @@ TARGETS: dict[ObjectType, Resolved] = {
     ObjectType.ROLE: role_row,
     ObjectType.DATA_POLICY: data_policy_row,
     ObjectType.TAG: tag_row,
-    ObjectType.NOTICE: notice_row,
     ObjectType.USER: bob_row,
 }
 

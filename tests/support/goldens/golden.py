@@ -46,7 +46,6 @@ LEVELS: Sequence[tuple[str, ObjectKey]] = (
     ("generic table", world.generic_table_row.key),
     ("role", world.role_row.key),
     ("tag", world.tag_row.key),
-    ("notice", world.notice_row.key),
 )
 
 _PATH = (world.project_row.key, world.warehouse_row.key, world.outer_row.key, world.inner_row.key)
@@ -69,7 +68,6 @@ HIERARCHY: Sequence[TupleKey] = (
     TupleKey(world.outer_row.key, "parent", world.inner_row.key),
     TupleKey(world.project_row.key, "project", world.role_row.key),
     TupleKey(world.project_row.key, "project", world.tag_row.key),
-    TupleKey(world.project_row.key, "project", world.notice_row.key),
     TupleKey(world.inner_row.key, "parent", world.table_row.key),
     TupleKey(world.inner_row.key, "parent", world.view_row.key),
     TupleKey(world.inner_row.key, "parent", world.generic_table_row.key),

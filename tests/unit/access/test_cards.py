@@ -37,7 +37,6 @@ REFERENCES: list[Ref] = [
     world.DATA_POLICY,
     world.TAG,
     world.TAG_BY_NAME,
-    world.NOTICE,
     world.BOB,
 ]
 

@@ -16,8 +16,8 @@ def test_every_object_type_has_a_table_with_ids() -> None:
     assert all("id" in table.c for table in TABLES.values())
 
 
-def test_objects_directly_in_projects_are_roles_data_policies_tags_and_notices() -> None:
-    assert set(IN_PROJECTS) == {ObjectType.ROLE, ObjectType.DATA_POLICY, ObjectType.TAG, ObjectType.NOTICE}
+def test_objects_directly_in_projects_are_roles_data_policies_and_tags() -> None:
+    assert set(IN_PROJECTS) == {ObjectType.ROLE, ObjectType.DATA_POLICY, ObjectType.TAG}
     assert all("project_id" in table.c for table in IN_PROJECTS.values())
 
 

@@ -23,7 +23,6 @@ _known_types := {
 	"role",
 	"data_policy",
 	"tag",
-	"notice",
 }
 
 # METADATA
