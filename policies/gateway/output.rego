@@ -76,6 +76,7 @@ schema := {
 								"minimum": 0,
 								"type": "integer",
 							},
+							"no_signing": {"type": "boolean"},
 							"no_vending": {"type": "boolean"},
 							"row_filters": {
 								"items": {
