@@ -18,7 +18,6 @@ from gateway.obligations.kinds import (
     ColumnMasks,
     CredentialLife,
     HiddenOperations,
-    NoSigning,
     NoVending,
     Obligation,
     ReadableColumns,
@@ -69,8 +68,6 @@ def _unenforced(obligation: Obligation, enforcement_point: EnforcementPoint) -> 
             return "a policy masks its columns, and no component enforces the masks for this request"
         case NoVending():
             return "a policy forbids vending" if enforcement_point is EnforcementPoint.SIGN else None
-        case NoSigning():
-            return "a policy forbids signing" if enforcement_point is EnforcementPoint.SIGN else None
         case ReadableColumns():
             # At the other places an engine applies the projections. The door has verified that it is an enforcer.
             return "not all of it may be read" if enforcement_point in _NEVER_IN_PART else None
@@ -127,8 +124,8 @@ def _vending(obligation: Obligation) -> Callable[[VendingTerms], VendingTerms]:
             return lambda terms: replace(terms, whole=False, appends=False)
         case TableRestrictions(append=append):
             return lambda terms: replace(terms, whole=False, appends=terms.appends and append)
-        case RowFilters() | ColumnMasks() | HiddenOperations() | NoSigning():
-            # `refusal` covers the first two, and the others do not concern credentials.
+        case RowFilters() | ColumnMasks() | HiddenOperations():
+            # `refusal` covers the first two, and the third does not concern credentials.
             return lambda terms: terms
         case _:
             assert_never(obligation)
@@ -153,15 +150,7 @@ def restrictions_on(obligations: Obligations, table: str) -> TableRestrictions |
                 columns = one if one.table == table else columns
             case TableRestrictions():
                 policies = one if one.table == table else policies
-            case (
-                CredentialLife()
-                | NoVending()
-                | AppendOnly()
-                | NoSigning()
-                | HiddenOperations()
-                | RowFilters()
-                | ColumnMasks()
-            ):
+            case CredentialLife() | NoVending() | AppendOnly() | HiddenOperations() | RowFilters() | ColumnMasks():
                 pass  # they do not change the response; `unenforced` refuses the last two
             case _:
                 assert_never(one)
@@ -182,7 +171,6 @@ def hidden_operations(obligations: Obligations) -> frozenset[str]:
                 CredentialLife()
                 | NoVending()
                 | AppendOnly()
-                | NoSigning()
                 | ReadableColumns()
                 | TableRestrictions()
                 | RowFilters()

@@ -116,26 +116,6 @@ class AppendOnly(Kind):
 
 
 @dataclass(frozen=True, slots=True)
-class NoSigning(Kind):
-    """A ban on signatures of requests to storage. Vended credentials stay possible."""
-
-    rego: ClassVar[tuple[str, Any] | None] = ("no_signing", bool)
-
-    @classmethod
-    def stated(cls, value: Any) -> Self | None:
-        return cls() if value else None
-
-    def strictest(self, other: Self) -> Self:
-        return self
-
-    def audited(self) -> dict[str, int | bool]:
-        return {"no_signing": True}
-
-    def identity(self) -> tuple[Any, ...]:
-        return ()
-
-
-@dataclass(frozen=True, slots=True)
 class _Texts(Kind):
     """Mixin for kinds that are a set of texts. They merge to their union."""
 
@@ -294,7 +274,6 @@ Obligation = (
     CredentialLife
     | NoVending
     | AppendOnly
-    | NoSigning
     | HiddenOperations
     | RowFilters
     | ColumnMasks
@@ -306,7 +285,6 @@ KINDS: Final[tuple[type[Obligation], ...]] = (
     CredentialLife,
     NoVending,
     AppendOnly,
-    NoSigning,
     HiddenOperations,
     RowFilters,
     ColumnMasks,

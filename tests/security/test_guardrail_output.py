@@ -101,17 +101,6 @@ def test_a_valid_guardrail_allows_with_its_obligation(fixture_gateway: PolicyGat
     assert not bound.json().get("storage-credentials")
 
 
-def test_a_guardrail_that_forbids_signing_refuses_signatures_and_leaves_credentials(
-    world: World, fixture_gateway: PolicyGateway, table: Table
-) -> None:
-    sign = {"region": world.ready.s3.region, "method": "GET", "uri": "x", "headers": {}}
-    with fixture_gateway.guarded(_OBLIGATIONS.replace("ENTRY", '{"no_signing": true}')):
-        vended = send_until_decided(lambda: fixture_gateway.admin.get(f"{table.path}/credentials"))
-        signed = fixture_gateway.admin.post(f"{table.path}/sign", sign)
-    assert (vended.status_code, signed.status_code) == (200, 403), (vended.text, signed.text)
-    assert vended.json()["storage-credentials"]
-
-
 _OF_TABLES = (
     "obligations[index] contains {ENTRY} if {\n\tsome index, question in input.questions\n"
     '\tquestion.resource.type in {"table", "view"}\n}\n'

@@ -24,7 +24,7 @@ from gateway.features.credentials.credential_terms import creation_level, load_l
 from gateway.features.kit import Kit, UseCases
 from gateway.iceberg.errors import CatalogError, ForbiddenException
 from gateway.iceberg.wire import RemoteSignRequest, RemoteSignResult
-from gateway.obligations.application import EnforcementPoint, unenforced, vending_terms
+from gateway.obligations.application import vending_terms
 from gateway.offloading import offload
 from gateway.scope.credential import AccessLevel, ReadRequest, SignedAction, UnsignedRequest
 from gateway.scope.location import Location
@@ -166,14 +166,11 @@ def _level(permit: _Permit, vend: _Vend) -> AccessLevel:
     Raises SigningForbidden if the caller may have none, or may not read the whole table.
     """
     own = vending_terms(permit.obligations)
-    for obligations in (permit.obligations, vend.obligations):
-        terms = vending_terms(obligations)
+    for terms in (own, vending_terms(vend.obligations)):
         if terms.refusal is not None:
             raise SigningForbidden(f"No request is signed: {terms.refusal}")
         if not terms.whole:
             raise SigningForbidden("No request is signed: not all of this table may be read")
-        if reason := unenforced(obligations, EnforcementPoint.SIGN):
-            raise SigningForbidden(f"No request is signed: {reason}")
     level = creation_level(vend) if isinstance(vend.operation, VendCreationCredentials) else load_level(vend)
     if level is AccessLevel.READ_WRITE_DELETE and not own.may_delete:
         return AccessLevel.READ_WRITE

@@ -89,7 +89,7 @@ _keepable("max_credential_seconds", value) if {
 # METADATA
 # description: A boolean obligation.
 _keepable(name, value) if {
-	name in {"no_vending", "append_only", "no_signing"}
+	name in {"no_vending", "append_only"}
 	is_boolean(value)
 }
 

@@ -176,7 +176,6 @@ test_rules_that_can_be_read_deny_nothing if {
 	readable([])
 	readable([{"ask": short}])
 	readable([{"warehouse": "w", "namespace": ["a", "b*"], "table": "t", "ask": {"no_vending": true, "append_only": false}}])
-	readable([{"ask": {"no_signing": true}}])
 	readable([{"ask": {"max_credential_seconds": 0}}])
 	readable([{"ids": [table_id, other_id], "ask": short}])
 }

@@ -25,7 +25,6 @@ from gateway.obligations.kinds import (
     ColumnMasks,
     CredentialLife,
     HiddenOperations,
-    NoSigning,
     NoVending,
     Obligation,
     ReadableColumns,
@@ -44,7 +43,6 @@ _BY_KIND: dict[type[Any], st.SearchStrategy[Any]] = {
     CredentialLife: st.builds(CredentialLife, st.integers(0, 4)),
     NoVending: st.just(NoVending()),
     AppendOnly: st.just(AppendOnly()),
-    NoSigning: st.just(NoSigning()),
     HiddenOperations: st.builds(HiddenOperations, _WORDS),
     RowFilters: st.builds(RowFilters, _WORDS),
     ColumnMasks: st.builds(ColumnMasks, _WORDS),
@@ -133,7 +131,6 @@ _NEVER_IN_PART = frozenset(
         (CredentialLife(900), _NOWHERE),
         (NoVending(), {EnforcementPoint.SIGN}),
         (AppendOnly(), _NOWHERE),
-        (NoSigning(), {EnforcementPoint.SIGN}),
         (HiddenOperations(frozenset({"drop_table"})), _NOWHERE),
         (RowFilters(frozenset({"region = 'EU'"})), _EVERYWHERE),
         (ColumnMasks(frozenset({"email: sha-256-global"})), _EVERYWHERE),
@@ -157,7 +154,6 @@ def test_an_unenforceable_obligation_is_refused_where_it_cannot_be_applied(
 def test_credentials_apply_every_obligation() -> None:
     terms = vending_terms(Obligations.of(CredentialLife(900), AppendOnly(), _COLUMNS))
     assert (terms.seconds, terms.may_delete, terms.whole, terms.refusal) == (900, False, False, None)
-    assert vending_terms(Obligations.of(NoSigning())) == vending_terms(Obligations())
     assert vending_terms(Obligations.of(NoVending())).refusal == "a policy forbids vending"
     assert "filters its rows" in str(vending_terms(Obligations.of(RowFilters(frozenset({"x"})))).refusal)
 
@@ -194,7 +190,6 @@ def test_the_audit_records_counts_and_no_data() -> None:
     both = Obligations.of(
         CredentialLife(900),
         NoVending(),
-        NoSigning(),
         RowFilters(frozenset({"region = 'EU'", "secret = 1"})),
         _COLUMNS,
         ReadableColumns("t2", frozenset({1, 2}), (), "m1"),
@@ -202,7 +197,6 @@ def test_the_audit_records_counts_and_no_data() -> None:
     assert both.audited() == {
         "max_credential_seconds": 900,
         "no_vending": True,
-        "no_signing": True,
         "row_filters": 2,
         "readable_columns": 3,
     }

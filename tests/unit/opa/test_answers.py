@@ -8,15 +8,7 @@ import pytest
 
 from gateway.access.decisions.policy import PolicyAnswer, PolicyAnswers
 from gateway.obligations.guardrails import StatedObligations, understood
-from gateway.obligations.kinds import (
-    AppendOnly,
-    ColumnMasks,
-    CredentialLife,
-    HiddenOperations,
-    NoSigning,
-    NoVending,
-    RowFilters,
-)
+from gateway.obligations.kinds import AppendOnly, ColumnMasks, CredentialLife, HiddenOperations, NoVending, RowFilters
 from gateway.obligations.merging import Obligations
 from gateway.opa.decider import WireAnswer, WireAnswers
 
@@ -33,7 +25,6 @@ def test_every_guardrail_obligation_reaches_the_door() -> None:
         "max_credential_seconds": 0,
         "no_vending": True,
         "append_only": True,
-        "no_signing": True,
         "hide_operations": ["a"],
         "row_filters": [{"value": "EU", "operator": "eq", "column": {"name": "region"}, "type": "compare"}],
         "column_masks": ["email: sha-256-global", {"column": "a: b", "action": "mask-alphanum"}],
@@ -44,7 +35,6 @@ def test_every_guardrail_obligation_reaches_the_door() -> None:
         CredentialLife(0),
         NoVending(),
         AppendOnly(),
-        NoSigning(),
         HiddenOperations(frozenset({"a"})),
         RowFilters(frozenset({'{"type":"compare","operator":"eq","column":{"name":"region"},"value":"EU"}'})),
         ColumnMasks(frozenset({"email: sha-256-global", "a: b: mask-alphanum"})),
@@ -52,9 +42,7 @@ def test_every_guardrail_obligation_reaches_the_door() -> None:
     assert understood(StatedObligations()) == Obligations()
 
 
-@pytest.mark.parametrize(
-    "given", [{"no_vending": False}, {"no_signing": False}, {"hide_operations": []}, {"row_filters": []}]
-)
+@pytest.mark.parametrize("given", [{"no_vending": False}, {"hide_operations": []}, {"row_filters": []}])
 def test_an_empty_obligation_is_dropped(given: dict[str, object]) -> None:
     assert understood(msgspec.convert(given, StatedObligations)) == Obligations()
 

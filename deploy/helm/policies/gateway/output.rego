@@ -76,7 +76,6 @@ schema := {
 								"minimum": 0,
 								"type": "integer",
 							},
-							"no_signing": {"type": "boolean"},
 							"no_vending": {"type": "boolean"},
 							"row_filters": {
 								"items": {
