@@ -121,7 +121,7 @@ class SignWithoutCredentials(CatalogError, code=412):
 
 
 class SignedAction(StrEnum):
-    """What a request does to the files of a table."""
+    """State what a request does to the files of a table."""
 
     READ = "read"
     WRITE = "write"

@@ -30,7 +30,7 @@ class Resolved(msgspec.Struct, frozen=True, kw_only=True):
     def in_project(self) -> str | None:
         """The id of the project that the object is or is in; None for users and the server."""
         # Without a project, a new type would be visible to tokens of every project.
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} must state in which project its objects are, or that they are in none")
 
 
 class ResolvedInProject(Resolved, frozen=True, kw_only=True):

@@ -24,7 +24,7 @@ _TABLES = {ObjectType.NAMESPACE: namespaces, **dict.fromkeys(TABULARS, tables)}
 
 
 class Protection(NamedTuple):
-    """Whether an object is protected, and the time of its last change."""
+    """State whether an object is protected, and the time of its last change."""
 
     protected: bool
     updated_at: datetime | None

@@ -63,7 +63,7 @@ class Cancellation(StrEnum):
 
 
 class Payload(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a task needs to know besides its entity. It is stored as JSON; most tasks need nothing."""
+    """Hold what a task needs to know besides its entity. It is stored as JSON; most tasks need nothing."""
 
 
 class Files(StrEnum):

@@ -23,7 +23,7 @@ _FRAGMENT: Final = 10
 
 
 class LastProbe(msgspec.Struct, frozen=True):
-    """What is stored of every probe, also after its end."""
+    """Hold what is stored of every probe, even after its end."""
 
     id: UUID
 

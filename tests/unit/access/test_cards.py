@@ -101,7 +101,7 @@ def test_a_row_without_a_project_of_its_own_is_refused() -> None:
     class Unplaced(Resolved, frozen=True, kw_only=True):
         pass
 
-    with pytest.raises(NotImplementedError):
+    with pytest.raises(TypeError, match="Unplaced must state in which project"):
         _ = Unplaced(id=ID).in_project
 
 
