@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Import all routes: the modules of the folders of nouns whose names end in `routes`."""
+"""Import every module whose name ends in `routes` below `gateway/features/`, which registers its routes."""
 
 from __future__ import annotations
 

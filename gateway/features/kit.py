@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hold what use cases are made of, the components and settings of the process, in one value.
+"""Hold the components and settings of the process that all use cases share.
 
-Admission of the gateway's own tasks by the door.
+Get permits for the gateway's own tasks.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Kit:
 
 
 class UseCases:
-    """Base of the classes with use cases, and of what such classes share."""
+    """Base of all classes with use cases: holds the components that such classes share."""
 
     def __init__(self, kit: Kit) -> None:
         self._database = kit.database
@@ -116,7 +116,7 @@ class UseCases:
         self._page_size = kit.page_size
 
     def _page_of(self, request: Paged, read: Callable[[str], Place], *, most: int | None = None) -> Page[Place]:
-        """Return the page that a request selects; `read` reads its token. `most` replaces the largest size of pages.
+        """Return the page that a request selects. `read` parses its page token. `most` replaces the maximum page size.
 
         Raises InvalidPaginationToken.
         """
@@ -125,7 +125,9 @@ class UseCases:
 
 
 def instances_of(kit: Kit) -> Callable[[type[Any]], Any]:
-    """Return the function that returns the only instance of each class with use cases, made at its first use."""
+    """Return a function from a class with use cases to the only instance of that class, which is created at its first
+    use.
+    """
     made: dict[type[Any], Any] = {}
 
     def instance(kind: type[Any]) -> Any:
@@ -143,7 +145,7 @@ Op = TypeVar("Op", bound=Operation)
 @asynccontextmanager
 async def admitted(door: Door, task: str, run: str, operation: Op) -> AsyncIterator[Permit[Op]]:
     """Yield the permit for `operation` of the system task `task`; `run` identifies the run. An exception in the block
-    is recorded in the audit.
+    is recorded in the audit log.
 
     Raises the error of a policy refusal and the errors of outages.
     """

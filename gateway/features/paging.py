@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of lists: their tokens, the page that a request selects, and pages that hold only what the caller can see."""
+"""Pages of lists: page tokens, the page that a request selects, and pages that contain only what the caller can see."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FETCH_OF_ALL = 10_000
 
 
 class Paged(Protocol):
-    """The request of one page of a list."""
+    """The paging parameters of a list request."""
 
     @property
     def page_token(self) -> str | None: ...
@@ -33,34 +33,38 @@ class Paged(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[Place]):
-    """The page of at most `size` rows that begins after a place, None for the first one."""
+    """A page of at most `size` rows. It begins after the row at the place `after`, or with the first row if that is
+    None.
+    """
 
     after: Place | None
     size: int
 
     @property
     def limit(self) -> int:
-        """Return the number of rows to read: one more than the page has shows that another page follows."""
+        """Return the number of rows to read: the page size plus one, since a further row shows that another page
+        follows.
+        """
         return self.size + 1
 
     def rows(self, found: Sequence[Row]) -> Sequence[Row]:
-        """Return the rows of the page, of `limit` rows that were read."""
+        """Return the rows of the page: `found` without the row that only shows that another page follows."""
         return found[: self.size]
 
     def next_token(self, found: Sequence[Row], place: Callable[[Row], object]) -> str | None:
-        """Return the token of the next page, which is the place of this page's last row as text. None if this page is
-        the last one.
+        """Return the token of the next page, or None if this page is the last one. The token is the place of the last
+        row of this page, as text.
         """
         return str(place(found[self.size - 1])) if len(found) > self.size else None
 
 
 def place_of(token: str | None, read: Callable[[str], Place]) -> Place | None:
-    """Return the place that `read` finds in a page token, None without a token. Raises InvalidPaginationToken."""
+    """Return the place in a page token, parsed by `read`; None without a token. Raises InvalidPaginationToken."""
     return token_place(token, read) if token else None
 
 
 def token_place(token: str, read: Callable[[str], Place]) -> Place:
-    """Return the place that `read` finds in a page token. Raises InvalidPaginationToken, also for an empty token."""
+    """Return the place in a page token, parsed by `read`. Raises InvalidPaginationToken, even if the token is empty."""
     try:
         return read(token)
     except (ValueError, OverflowError, OSError, msgspec.MsgspecError):
@@ -71,7 +75,7 @@ def token_place(token: str, read: Callable[[str], Place]) -> Place:
 
 
 def number(most_digits: int) -> Callable[[str], int]:
-    """Return the reader of tokens that are a whole number of at most `most_digits` digits."""
+    """Return a parser of page tokens that consist of a whole number of at most `most_digits` digits."""
 
     def read(token: str) -> int:
         if not (token.isascii() and token.isdigit() and len(token) <= most_digits):
@@ -82,7 +86,7 @@ def number(most_digits: int) -> Callable[[str], int]:
 
 
 def principal(token: str) -> tuple[str, str]:
-    """Read the (type, id) of a principal."""
+    """Parse a page token into the (type, id) of a principal."""
     type, colon, id = token.partition(":")
     if not colon:
         raise ValueError(token)
@@ -90,7 +94,7 @@ def principal(token: str) -> tuple[str, str]:
 
 
 def named(token: str) -> tuple[str, UUID]:
-    """Read the (folded name, id) of a packed token."""
+    """Parse a packed page token into (folded name, id)."""
     key, id = unpacked(token, tuple[str, UUID])
     if "\x00" in key:
         raise ValueError("PostgreSQL accepts no NUL in a text")
@@ -98,12 +102,12 @@ def named(token: str) -> tuple[str, UUID]:
 
 
 def packed(place: Any) -> str:
-    """Return the token that `unpacked` reads."""
+    """Encode a place as a page token, which `unpacked` decodes."""
     return base64.urlsafe_b64encode(msgspec.msgpack.encode(place)).decode().rstrip("=")
 
 
 def unpacked(token: str, type: type[Place]) -> Place:
-    """Return the place in a token of `packed`."""
+    """Decode the place in a page token that `packed` has encoded."""
     return msgspec.msgpack.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)), type=type)
 
 
@@ -116,12 +120,12 @@ async def visible_page(
     page_size: int | None,
     later_reads: int | None = None,
 ) -> tuple[list[Row], str | None]:
-    """Return (rows of one page, token of the next page or None at the end of the list): complete for the caller, or an
-    error (invariant 8).
+    """Return (rows of one page, token of the next page or None at the end of the list). The page has all rows that the
+    caller can see; if that cannot be decided, raise an error (invariant 8).
 
     Without a size, all rows are returned (REST specification, "Pagination"). With a size, rows are read until the page
-    is full of visible rows or no row is left. So the length of a page reveals nothing about hidden rows.
-    `later_reads` is the number of rows of all reads but the first one, which by default is the same for all.
+    is full of visible rows or no row is left. So the length of a page reveals nothing about hidden rows. `later_reads`
+    is the number of rows to read after the first read, by default as many as the first.
     """
     if page_size is None:
         return await _everything(fetch, is_visible, place, after), None

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes that verifiers approve: their description, their tickets, and decisions about them."""
+"""Approval of changes by verifiers and approvers: descriptions of changes, tickets, and decisions about tickets."""

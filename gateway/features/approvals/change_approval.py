@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Query the verifiers about a change after its permit, before files are written or rows are changed.
+"""Query the verifiers about a change: after its permit, and before files are written or rows are changed.
 
 No database transaction, lock or place in the commit queue is held while verifiers are queried. A change that needs
 approval gets a ticket. The transaction of the approved change marks its ticket as used.
@@ -63,9 +63,10 @@ class ChangePending(CommitFailedException, type="ChangePending"):
 
 
 class ChangePendingForbidden(ForbiddenException, type="ChangePending"):
-    """As ChangePending, for requests whose 409 has another meaning: the name is taken, or the namespace is not empty.
+    """The change waits for approval, and clients would misread the 409 of ChangePending: as a taken name, or as a
+    namespace that is not empty.
 
-    A client would hide it: `CREATE TABLE IF NOT EXISTS` succeeds with a 409.
+    For example, `CREATE TABLE IF NOT EXISTS` succeeds with a 409.
     """
 
 
@@ -74,12 +75,14 @@ class VerifierUnavailable(ServiceUnavailableException, type="VerifierUnavailable
 
 
 class VerifierUnavailableBeforeChange(TooManyRequests, type="VerifierUnavailable"):
-    """As VerifierUnavailable, for catalog mutations: clients read 5xx there as "state unknown"."""
+    """A verifier that fails closed gave no verdict on a catalog mutation. The status is 429: clients read 5xx as "state
+    unknown".
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """The approved tickets that the transaction of the change has to use; none if the verifiers approved it."""
+    """The approved tickets that the transaction of the change must mark as used; empty if no ticket was needed."""
 
     tickets: tuple[UUID, ...] = ()
 
@@ -100,8 +103,8 @@ UNCONDITIONAL: Final = Approval()
 class ChangeApproval(UseCases):
     """The approval of changes by the verifiers of this gateway and by approvers.
 
-    Without a `panel` every change is approved immediately. A ticket is pending for `lifetime` seconds, and an approval
-    or a rejection holds for as long.
+    Without a `panel` every change is approved immediately. A ticket is pending for `lifetime` seconds. Its approval or
+    rejection is valid for as long.
     """
 
     def __init__(self, kit: Kit) -> None:
@@ -110,8 +113,8 @@ class ChangeApproval(UseCases):
         self._lifetime = kit.ticket_lifetime
 
     def concerns(self, kind: ChangeKind, *types: ObjectType, updates: frozenset[str] = frozenset()) -> bool:
-        """Return True if verifiers evaluate such changes of one of these object types. `updates` are the actions of a
-        commit: rules that none of them can break do not count.
+        """Return True if a verifier evaluates changes of this kind on one of these object types. `updates` are the
+        actions of a commit: a verifier whose rules they cannot break is not counted.
         """
         return self._panel is not None and any(self._panel.concerns(kind, type.value, updates) for type in types)
 
@@ -153,8 +156,8 @@ class ChangeApproval(UseCases):
         updates: Sequence[object] = (),
         location: str | None = None,
     ) -> Approval:
-        """Return the approval of a new table or view, whose first metadata is `document`. `location` is the one that
-        the request chose. Raises as `require`.
+        """Return the approval of a new table or view, whose first metadata is `document`. `location` is the location in
+        the request, None for the default. Raises as `require`.
         """
         if not self.concerns(ChangeKind.CREATE, type):
             return UNCONDITIONAL
@@ -173,10 +176,11 @@ class ChangeApproval(UseCases):
         replaced: ResolvedTable | None = None,
         documents: Documents,
     ) -> Approval:
-        """Return the approval of a registration. Another file or content is another change. Raises as `require`.
+        """Return the approval of a registration. The approval of one file or content is not valid for another. Raises
+        as `require`.
 
-        A `replaced` table is dropped, and its metadata is replaced by that of the file: the verifiers evaluate both
-        too.
+        If the registration overwrites the table `replaced`, the verifiers also evaluate its drop and the change of its
+        metadata.
         """
         if not self.concerns(ChangeKind.CREATE, type) and replaced is None:
             return UNCONDITIONAL
@@ -205,8 +209,8 @@ class ChangeApproval(UseCases):
     ) -> tuple[Approval, Mapping[UUID, Document] | None]:
         """Return (approval of the restoration of dropped objects, evaluated documents by the id of the object).
 
-        The documents are None if no verifier is concerned. Objects that are not dropped need no approval. Raises as
-        `require`.
+        The documents are None if no verifier evaluates restorations. Objects that are not dropped need no approval.
+        Raises as `require`.
         """
         if not self.concerns(ChangeKind.RESTORE, *{row.key.type for row in rows}):
             return UNCONDITIONAL, None
@@ -219,8 +223,8 @@ class ChangeApproval(UseCases):
     async def of_warehouse(
         self, permit: Permit[DeleteWarehouse] | Permit[RenameWarehouse], row: ResolvedWarehouse
     ) -> Callable[[Connection], Awaitable[None]]:
-        """Return the function that uses the approval of the deletion or the rename of a warehouse. Raises as
-        `require`.
+        """Get the approval of a warehouse's deletion or rename. Return the function that marks its tickets as used.
+        Raises as `require`.
         """
         operation = permit.operation
         if isinstance(operation, RenameWarehouse):
@@ -230,7 +234,7 @@ class ChangeApproval(UseCases):
         return (await self.require(permit, [proposal])).use
 
     async def of_drop(self, permit: ChangingPermit, row: Tabular, documents: Documents) -> Approval:
-        """Return the approval of a drop. Raises as `require`. A row that is gone needs none: its drop fails."""
+        """Return the approval of a drop. A row that is gone needs no approval: its drop fails. Raises as `require`."""
         if not self.concerns(ChangeKind.DROP, row.key.type):
             return UNCONDITIONAL
         document = await documents.read(row)
@@ -241,7 +245,9 @@ class ChangeApproval(UseCases):
     async def of_rename(
         self, permit: ChangingPermit, row: Tabular, to: ResolvedNamespace, name: str, documents: Documents
     ) -> Approval:
-        """Return the approval of a rename to `name` in the namespace `to`: of approvers of both if that is another."""
+        """Return the approval of a rename to `name` in the namespace `to`. A move to another namespace needs its
+        approvers too.
+        """
         if not self.concerns(ChangeKind.RENAME, row.key.type):
             return UNCONDITIONAL
         document = await documents.read(row)
@@ -274,8 +280,8 @@ class ChangeApproval(UseCases):
         destination: tuple[str, ...] | None = None,
         into: ObjectKey | None = None,
     ) -> Approval:
-        """Return the approval of a change of an existing namespace. `into` is the new container of a moved one. Raises
-        as `require`.
+        """Return the approval of a change of an existing namespace. `into` is the new container if the namespace is
+        moved. Raises as `require`.
         """
         if not self.concerns(kind, ObjectType.NAMESPACE):
             return UNCONDITIONAL
@@ -288,7 +294,8 @@ class ChangeApproval(UseCases):
     async def of_move(
         self, permit: Permit[MoveNamespace], row: ResolvedNamespace, parent: ResolvedNamespace | None, to: Namespace
     ) -> Callable[[Connection], Awaitable[None]]:
-        """Return the function that uses the approval of a namespace's move below `parent`, None for the warehouse.
+        """Get the approval to move a namespace below `parent` (None: the warehouse). Return the function that marks its
+        tickets as used.
 
         Raises as `require`.
         """
@@ -300,7 +307,7 @@ class ChangeApproval(UseCases):
     async def _ticket(
         self, permit: ChangingPermit, panel: Panel, proposal: Proposal, on: ObjectKey, reasons: Sequence[str]
     ) -> ChangeTicket:
-        """Return the open ticket of the change for the approvers of `on`, a new one if there is none."""
+        """Return the open ticket of the change for the approvers of `on`. Open a new ticket if there is none."""
         change = proposal.change
         size = sum(len(document) for document in (change.before, change.after) if document is not None)
         normalised = await offload(lambda: normalised_change(change), size=size)
@@ -354,7 +361,7 @@ def _refuse_rejected(permit: ChangingPermit, judged: Sequence[tuple[Proposal, Ju
 
 
 def _refuse_undecided(opened: Sequence[tuple[Proposal, ChangeTicket]]) -> None:
-    """Raise the error for tickets that are not approved."""
+    """Raise ChangeRejected if a ticket was rejected, or ChangePending or ChangePendingForbidden if one waits."""
     for each, ticket in opened:
         if ticket.status is TicketStatus.REJECTED:
             comment = "" if ticket.comment is None else f": {ticket.comment}"
@@ -378,7 +385,7 @@ def _pending(waiting: Sequence[tuple[Proposal, ChangeTicket]]) -> CatalogError:
 
 
 def _means_another(change: ProposedChange) -> bool:
-    """Return True if clients read 409 as a taken name, or as a container that is not empty."""
+    """Return True if clients read the 409 of this change as a taken name, or as a container that is not empty."""
     if change.kind is ChangeKind.DROP:
         return change.object_type in (ObjectType.NAMESPACE.value, ObjectType.WAREHOUSE.value)
     return change.kind in (ChangeKind.CREATE, ChangeKind.RENAME, ChangeKind.RESTORE)

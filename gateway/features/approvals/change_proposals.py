@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Describe changes for the verifiers, from permits and the rows behind them."""
+"""Describe changes for the verifiers, from the permit and the rows of the changed objects."""
 
 from __future__ import annotations
 
@@ -80,9 +80,10 @@ ChangingPermit: TypeAlias = Permit[
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A proposed change, and the object that its ticket is about: for a creation, the container.
+    """A proposed change, and the object `on` that its ticket is about: the changed object, or the container of a new
+    one.
 
-    `into` is the new container of a moved object. A pending move has a ticket about it too, for its own approvers.
+    `into` is the new container of a moved object. A second ticket is about it, for the approvers of that container.
     """
 
     change: ProposedChange
@@ -119,7 +120,9 @@ def of_object(
     destination: tuple[str, ...] | None = None,
     into: ObjectKey | None = None,
 ) -> Proposal:
-    """Return the proposal of a change of an existing object. `updates` are structs of the protocol, or mappings."""
+    """Return the proposal of a change of an existing object. `updates` are structs of the REST protocol, or
+    mappings.
+    """
     warehouse, levels, name = _place_of(row)
     change = _proposed(permit, kind, row.key.type, warehouse, levels, name)
     return Proposal(
@@ -149,8 +152,8 @@ def of_new(
     properties: Mapping[str, str] | None = None,
     location: str | None = None,
 ) -> Proposal:
-    """Return the proposal of a creation in `container`. `levels` are those of the namespace of the new object; a new
-    namespace has no `name`. `location` is the one that the request chose, None for the default.
+    """Return the proposal of a creation in `container`. `levels` are those of the namespace of the new object. `name`
+    is None for a new namespace. `location` is the location in the request, None for the default.
     """
     warehouse = container if isinstance(container, ResolvedWarehouse) else container.warehouse
     change = _proposed(permit, ChangeKind.CREATE, type, warehouse, levels, name)
@@ -166,7 +169,7 @@ def of_new(
 
 
 def creation_update(permit: Permit[CreateGenericTable | AdoptGenericTable]) -> Mapping[str, object]:
-    """Return what a request contains about a new generic table. Its document alone has neither format nor location."""
+    """Return the parts of a request for a new generic table that its document lacks: the format and the location."""
     request = permit.operation.request
     return {
         "action": "create-generic-table",
@@ -179,14 +182,16 @@ def creation_update(permit: Permit[CreateGenericTable | AdoptGenericTable]) -> M
 
 
 def _chosen(location: str | None) -> tuple[Mapping[str, object], ...]:
-    """Return the update that tells a creation at a chosen location from one at the default of each run."""
+    """Return the update for a location in the request, so that the approval is not valid for another one. None: no
+    update.
+    """
     return () if location is None else ({"action": "choose-location", "location": location},)
 
 
 def drop_updates(permit: ChangingPermit) -> tuple[Mapping[str, object], ...]:
-    """Return the update that tells a drop from others of the same object: with or without its files, `force` and so on.
+    """Return the update that describes how an object is dropped: with or without its files, with `force` and so on.
 
-    Without it, the approval of a drop that can be undone would also be one of a permanent deletion.
+    Without it, the approval of a drop that can be undone would be valid for a permanent deletion too.
     """
     match permit.operation:
         case UnregisterTable():
@@ -198,7 +203,7 @@ def drop_updates(permit: ChangingPermit) -> tuple[Mapping[str, object], ...]:
 
 
 def _place_of(row: Changed) -> tuple[ResolvedWarehouse, tuple[str, ...], str | None]:
-    """Return the warehouse of an object, the levels of its namespace, and its name: None for a namespace."""
+    """Return (warehouse of an object, levels of its namespace, its name). The name is None for a namespace."""
     match row:
         case ResolvedWarehouse():
             return row, (), row.name
@@ -230,5 +235,5 @@ def _proposed(
 
 
 def _plain(updates: Sequence[object]) -> tuple[Mapping[str, Any], ...]:
-    """Return the updates as JSON values, with the member names of the protocol."""
+    """Return the updates as JSON values, with the field names of the REST protocol."""
     return tuple(msgspec.json.decode(msgspec.json.encode(update)) for update in updates)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""List, read and decide about the tickets of changes that wait for approval."""
+"""List and read the tickets of changes that wait for approval, and approve or reject them."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ _MOST_READ: Final = 2000
 
 
 class ChangeTickets(UseCases):
-    """The tickets of a warehouse. `lifetime` is the time in seconds for which a decision holds."""
+    """The tickets of a warehouse. `lifetime` is the time in seconds for which an approval or a rejection is valid."""
 
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
         self._lifetime = kit.ticket_lifetime
 
     async def list(self, permit: Permit[ListChangeTickets]) -> ChangeTicketList:
-        """Return the caller's own tickets, and those on whose object the caller is an approver.
+        """Return the caller's own tickets, and the tickets on objects of which the caller is an approver.
 
         The rows behind the tickets are read after the decision. They may be large.
         """
@@ -75,13 +75,13 @@ class ChangeTickets(UseCases):
     async def _listed(
         self, permit: Permit[ListChangeTickets], kept: Sequence[UUID], after: UUID | None
     ) -> ChangeTicketList:
-        """Return the page of these tickets. `after` is the token of the next page, None for the last one."""
+        """Return a page of the tickets in `kept`. `after` is the token of the next page, None for the last page."""
         async with self._database.read() as connection:
             rows = await change_tickets.summaries(connection, kept, status=permit.operation.status)
         return ChangeTicketList(change_tickets=list(rows), next_page_token=None if after is None else str(after))
 
     async def find(self, permit: Permit[FindChangeTicket]) -> GetChangeTicket:
-        """Return the operation that reads the ticket, for the door to decide. Raises TicketNotFound."""
+        """Find the ticket. Return the operation that reads it, which the door decides next. Raises TicketNotFound."""
         operation = permit.operation
         return GetChangeTicket(operation.warehouse, await self._found(operation))
 
@@ -94,17 +94,21 @@ class ChangeTickets(UseCases):
         return await self._current(operation.warehouse.warehouse_id, found.id)
 
     async def find_to_approve(self, permit: Permit[FindChangeToApprove]) -> ApproveChange:
-        """Return the operation that approves the ticket, for the door to decide. Raises TicketNotFound."""
+        """Find the ticket. Return the operation that approves it, which the door decides next. Raises
+        TicketNotFound.
+        """
         operation = permit.operation
         return ApproveChange(operation.warehouse, await self._found(operation), operation.request)
 
     async def find_to_reject(self, permit: Permit[FindChangeToReject]) -> RejectChange:
-        """Return the operation that rejects the ticket, for the door to decide. Raises TicketNotFound."""
+        """Find the ticket. Return the operation that rejects it, which the door decides next. Raises TicketNotFound."""
         operation = permit.operation
         return RejectChange(operation.warehouse, await self._found(operation), operation.request)
 
     async def approve(self, permit: Permit[ApproveChange]) -> None:
-        """Approve the change. Raises OwnChangeForbidden for the requester, TicketNotPending and TicketNotFound."""
+        """Approve the change. Raises OwnChangeForbidden if the caller requested it, TicketNotPending and
+        TicketNotFound.
+        """
         await self._decide(permit, TicketStatus.APPROVED)
 
     async def reject(self, permit: Permit[RejectChange]) -> None:

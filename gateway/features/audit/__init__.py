@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The chain over audit records, its export, and the retention of the records."""
+"""The chain of digests over audit records, its export, and the removal of old records."""

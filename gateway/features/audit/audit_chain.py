@@ -2,7 +2,8 @@
 """Seal audit records into a chain of blocks, verify and export the chain: `lakegate audit`.
 
 Records are written by many processes at the same time, so they cannot be chained when they are written. One process at
-a time seals the records that are committed and unsealed. A killed sealer leaves nothing: a block is one transaction.
+a time seals the records that are committed and unsealed. Each block is written in one transaction, so a killed sealer
+leaves no partial block.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class Exported:
 
 
 class RecordsGone(Exception):
-    """Records of a sealed block do not exist any more. `lakegate audit verify` names the first such block."""
+    """A sealed block has lost records. `lakegate audit verify` names the first such block."""
 
 
 class AuditSealer:
@@ -82,7 +83,7 @@ class AuditSealer:
         self._whole_at = -_WHOLE_SECONDS
 
     async def run(self) -> None:
-        """Seal until the process ends."""
+        """Seal records until the process ends."""
         while True:
             await asyncio.sleep(self._every * random.uniform(0.5, 1.5))  # noqa: S311 - jitter, not a secret
             try:
@@ -94,7 +95,7 @@ class AuditSealer:
                 _log.exception("audit.sealing_failed")
 
     async def seal_all(self) -> int:
-        """Seal all records that are due, in blocks. Return the number of new blocks. Raises the database's errors."""
+        """Seal all unsealed records, in blocks. Return the number of new blocks. Raises the database's errors."""
         began = time.monotonic()
         added = await self._seal_since(_RECENT)
         if began - self._whole_at >= _WHOLE_SECONDS:
@@ -105,8 +106,8 @@ class AuditSealer:
     async def _seal_since(self, period: timedelta | None) -> int:
         """Seal the records of the last `period`, or of the whole log, in blocks. Return the number of new blocks.
 
-        Each search begins where the one before found its oldest record. Otherwise the first run on a large log would
-        read all sealed records again for each block.
+        Each search starts at the time of the oldest record that the previous search found. Otherwise the first run on a
+        large log would read all sealed records again for each block.
         """
         added = 0
         since: datetime | None = None
@@ -120,7 +121,7 @@ class AuditSealer:
     async def _seal_block(self, since: datetime | None, period: timedelta | None) -> tuple[Block, datetime] | None:
         """Seal the oldest unsealed records. Return (the block, the time of the oldest record in the search).
 
-        Return None if there are none, or another process seals. `period` is the first search, without `since`.
+        Return None if no record is unsealed, or another process seals. Without `since`, the last `period` is searched.
         """
         async with self._database.transaction() as connection:
             if not await audit_blocks.lock_chain(connection):
@@ -138,7 +139,7 @@ class AuditSealer:
 
 
 def _of_one_month(records: Sequence[SealedRecord]) -> list[SealedRecord]:
-    """Return the records of the first one's month: retention removes months, and should not divide a block."""
+    """Return the records of the first record's month. Retention removes whole months, and must not divide a block."""
     month = month_of_id(records[0].id)
     return [record for record in records if month_of_id(record.id) == month]
 
@@ -146,7 +147,8 @@ def _of_one_month(records: Sequence[SealedRecord]) -> list[SealedRecord]:
 async def verify(database: Database, *, key: bytes | None, anchor: Anchor | None = None) -> Verified:
     """Recompute the digests of all blocks, in order, up to the first fault.
 
-    With an `anchor`, a chain without its block has a fault too: it was cut or rewritten. Raises DatabaseUnavailable.
+    With an `anchor`, a chain that lacks the anchor's block has a fault: it was cut or rewritten. Raises
+    DatabaseUnavailable.
     """
     async with database.read() as connection:
         below = await audit_partitions.removed_below(connection)
@@ -180,8 +182,8 @@ async def verify(database: Database, *, key: bytes | None, anchor: Anchor | None
 async def export(database: Database, path: Path, *, after: int = 0) -> Exported:
     """Write the blocks with a number above `after`, and their records, to a new file of JSON lines.
 
-    The file must not exist: an interrupted export is repeated. Raises RecordsGone for a block without all of its
-    records, OSError, and DatabaseUnavailable.
+    The file must not exist: an interrupted export starts again. Raises RecordsGone if a block lacks records, OSError,
+    and DatabaseUnavailable.
     """
     last, records = after, 0
     with path.open("xb") as file:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Export sealed audit records continuously, at least once and in the order of their blocks.
 
-The position is stored after a block was accepted. A process that is killed in between sends the block again: receivers
-recognize a duplicate by the id of the record. Nothing waits for the export: while the receiver is down, the position
-stays, and retention removes no record that was not exported.
+The position is stored after the receiver accepted a block. If the process is killed before that, the block is sent
+again: receivers recognize a duplicate by the id of the record. Requests do not wait for the export. While the receiver
+is down, the position stays, and retention removes no record that was not exported.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _LONGEST_PAUSE: Final = 60.0
 
 
 class ExportObserver(Protocol):
-    """Receiver of the backlog, for metrics."""
+    """Receiver of the number and age of records that wait for an export, for metrics."""
 
     def export_counted(self, export: str, records: int, oldest_seconds: float) -> None:
-        """Set the number of records that wait for an export, and the age of their oldest block in seconds."""
+        """Set the number of records that wait for an export, and the age of the oldest block that waits, in seconds."""
         ...
 
 
 class AuditExport:
-    """The export of one process; one process at a time sends.
+    """The audit export of one process. Only one process at a time sends.
 
     `send` sends the body of a request and returns the response, or raises CollectorUnavailable or CollectorRefused.
     `every` is the mean interval in seconds between two searches for new blocks.
@@ -87,18 +87,20 @@ class AuditExport:
                 self._failed, failures = None, 0
 
     async def check(self) -> None:
-        """Raise the error of the last attempt, for the health endpoint."""
+        """Raise CollectorUnavailable if the last attempt to export failed. The health endpoint calls it."""
         if self._failed is not None:
             raise CollectorUnavailable(str(self._failed))
 
     async def count_backlog(self) -> None:
-        """Report the records that wait. Raises the errors of the database."""
+        """Report the number and age of the records that wait for an export. Raises the errors of the database."""
         if self._observer is not None:
             async with self._database.read() as connection:
                 self._observer.export_counted(OTLP, *await audit_blocks.export_backlog(connection, OTLP))
 
     async def export_all(self) -> int:
-        """Send all blocks that wait, and return their number. Raises the errors of `send` and of the database."""
+        """Send all blocks that wait. Return the number of sent blocks. Raises the errors of `send` and of the
+        database.
+        """
         sent = 0
         try:
             while await self._export_next():

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep the partitions of the audit log: create those of the next months, and remove those that are too old.
+"""Maintain the partitions of the audit log: create those of the next months, and remove those that are too old.
 
-A record is removed only with its whole partition. A partition stays while it has a record that is younger than the
-retention, that is not sealed although records are sealed, or that was not sent although records are exported.
+A record is removed only with its whole partition. A partition stays while one of its records is younger than the
+retention. If records are sealed or exported, it also stays while one is not sealed or not exported.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ _RETRY_SECONDS: Final = 60.0
 class Retention:
     """The rules of removal. `keep` is None if records are kept for ever.
 
-    With `sealed`, records without a block stay. `export` is the name of the export that must have sent the records.
+    If `sealed` is set, unsealed records are kept. `export` is the name of the export that must have sent the records,
+    None if records are not exported.
     """
 
     keep: timedelta | None = None
@@ -42,14 +43,14 @@ class Retention:
 
 
 class AuditPartitions:
-    """Keeps the partitions, in one process at a time. The statements may read a whole partition."""
+    """Creates and removes partitions, in one process at a time. Its statements may read a whole partition."""
 
     def __init__(self, database: Database, rules: Retention) -> None:
         self._database = database
         self._rules = rules
 
     async def run(self) -> None:
-        """Keep the partitions until the process ends."""
+        """Maintain the partitions until the process ends."""
         wait = random.uniform(0, _FIRST_SECONDS)  # noqa: S311 - jitter, not a secret
         while True:
             await asyncio.sleep(wait)
@@ -64,7 +65,7 @@ class AuditPartitions:
                 _log.exception("audit.partitions_failed")
 
     async def maintain(self) -> None:
-        """Create the partitions that are due, and remove those that are too old. Raises PartitionBusy."""
+        """Create the partitions that are missing, and remove those that are too old. Raises PartitionBusy."""
         while await self._create_next():
             pass
         if self._rules.keep is not None:
@@ -73,7 +74,7 @@ class AuditPartitions:
         await self._forget_members()
 
     async def _create_next(self) -> bool:
-        """Create one missing partition. Return False if there is none, or another process creates it."""
+        """Create one missing partition. Return False if none is missing, or another process creates it."""
         async with self._database.transaction() as connection, audit_partitions.exclusive(connection) as alone:
             if not alone:
                 return False
@@ -90,7 +91,7 @@ class AuditPartitions:
         return True
 
     async def _remove_oldest(self, keep: timedelta) -> bool:
-        """Remove the oldest partition if all its records may be removed. Return False if it stays."""
+        """Remove the oldest partition if all its records may be removed. Return False if it is kept."""
         async with self._database.transaction() as connection, audit_partitions.exclusive(connection) as alone:
             existing = await audit_partitions.partitions(connection)
             until = await audit_blocks.now(connection) - keep
@@ -108,7 +109,7 @@ class AuditPartitions:
         return True
 
     async def _reason_to_stay(self, connection: Connection, partition: Partition, until: datetime) -> str | None:
-        """Return why a partition must stay; None if all of its records may be removed."""
+        """Return the reason why a partition must be kept; None if all of its records may be removed."""
         if await audit_partitions.has_records_since(connection, partition, until):
             return "it has a record that is younger than the retention"
         if self._rules.sealed and await audit_partitions.has_unsealed(connection, partition):
@@ -120,7 +121,7 @@ class AuditPartitions:
         return None
 
     async def _forget_members(self) -> None:
-        """Delete the memberships of removed records, in short transactions."""
+        """Delete the rows that assign removed records to blocks, in short transactions."""
         async with self._database.read() as connection:
             below = await audit_partitions.removed_below(connection)
         while below is not None:
@@ -130,7 +131,7 @@ class AuditPartitions:
 
 
 def _covers(partition: Partition, time: datetime) -> bool:
-    """Return True if records of this time belong to the partition."""
+    """Return True if records of `time` belong to the partition."""
     end = time_of(partition.end)
     first = None if partition.first is None else time_of(partition.first)
     return (first is None or first <= time) and (end is None or time < end)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Containers of namespaces and tables as objects of the relationship model."""
+"""Return the containers of namespaces and tables as objects of the OpenFGA model."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from gateway.db.tuples.desired_tuples import path_above
 
 
 def above_table(namespace: ResolvedNamespace) -> list[ObjectKey]:
-    """Return the containers of a table in this namespace, from the project down."""
+    """Return the containers of a table in `namespace`, from the project down."""
     return [*above_namespace(namespace), namespace.key]
 
 
 def above_namespace(namespace: ResolvedNamespace) -> list[ObjectKey]:
-    """Return the containers of this namespace, from the project down."""
+    """Return the containers of `namespace`, from the project down."""
     warehouse = namespace.warehouse
     return path_above(warehouse.project_id, str(warehouse.id), [str(id) for id in namespace.ancestors])
 
 
 def parent_of(namespace: ResolvedNamespace) -> ObjectKey:
-    """Return the parent of this namespace: another namespace or the warehouse."""
+    """Return the parent of `namespace`: another namespace or the warehouse."""
     if namespace.ancestors:
         return ObjectKey(ObjectType.NAMESPACE, str(namespace.ancestors[-1]))
     return namespace.warehouse.key

@@ -2,7 +2,8 @@
 """Lists of the contents of a namespace or a warehouse that the caller can see.
 
 A caller that sees everything gets every row without further checks. Otherwise the rows with a grant for the caller are
-read, and OpenFGA checks each of them. If the model makes rows visible in other ways too, all rows are read and checked.
+read, and OpenFGA checks each of them. If the model also makes rows visible without a grant, all rows are read and
+checked.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _Namespace: TypeAlias = ListedNamespace | NamespaceCandidate
 
 
 class Lists(UseCases):
-    """Reads pages for the use cases."""
+    """Reads the pages that list tables, views and namespaces."""
 
     async def tabulars(
         self,
@@ -47,7 +48,7 @@ class Lists(UseCases):
         type: ObjectType,
         namespace: ResolvedNamespace,
     ) -> tuple[list[_Tabular], str | None]:
-        """Return (the namespace's tables or views; token of the next page or None).
+        """Return (tables or views in the namespace, token of the next page or None).
 
         Raises the error of an outage of the decision engine.
         """
@@ -80,7 +81,7 @@ class Lists(UseCases):
         )
 
     async def answer(self, permit: Permit[ListTables] | Permit[ListViews], type: ObjectType) -> ListTablesResponse:
-        """Return a page of `tabulars` in the REST format of tables and views."""
+        """Return the page that `tabulars` reads, in the REST format of lists of tables and views."""
         operation = permit.operation
         namespace = permit.namespace(operation.namespace)
         if (names := await self._all_names(permit, type, namespace)) is not None:
@@ -97,7 +98,9 @@ class Lists(UseCases):
     async def _all_names(
         self, permit: Permit[ListTables] | Permit[ListViews], type: ObjectType, namespace: ResolvedNamespace
     ) -> Sequence[str] | None:
-        """Return all names for a caller that sees everything and requests names alone; None if rows are needed."""
+        """Return all names if the caller sees everything and requests only names. Return None if the rows are
+        needed.
+        """
         operation = permit.operation
         paged = operation.page_size is not None or operation.page_token
         if paged or operation.return_uuids or operation.return_protection_status:
@@ -115,7 +118,7 @@ class Lists(UseCases):
         parent: NamespaceRef | WarehouseRef,
         within: ResolvedNamespace | None,
     ) -> tuple[list[_Namespace], str | None]:
-        """Return (direct children of the warehouse or of the namespace `within` it, token of the next page or None).
+        """Return (namespaces directly in the warehouse or in the namespace `within`, token of the next page or None).
 
         Raises the error of an outage of the decision engine.
         """

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of the canary: return the stored verdict on a warehouse's store, and run the canary now."""
+"""Use cases of the canary, which tests that credentials stay in their scope: read the stored verdict, and run it
+now.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,8 @@ _SHARE: Final = 8 / 15
 class CredentialScope(UseCases):
     """Return and renew the verdict of the canary on a warehouse's store.
 
-    `request_seconds` is the request timeout; a run with its cleanup ends before it. `keep` is the time for which a
-    proof counts although later runs are inconclusive.
+    `request_seconds` is the request timeout; a run and its cleanup end before it. `keep` is the time for which a
+    conclusive verdict stays valid while later runs are inconclusive.
     """
 
     def __init__(self, kit: Kit) -> None:
@@ -42,7 +44,7 @@ class CredentialScope(UseCases):
         self._keep = kit.canary_keep
 
     async def report(self, permit: Permit[GetScopeReport]) -> ScopeReportAnswer:
-        """Return the verdict for the current storage profile, and the result of the last run."""
+        """Return the verdict on the current storage profile, and the result of the last run."""
         return await self._answer(permit.operation.warehouse)
 
     async def run(self, permit: Permit[RunScopeCanary]) -> ScopeReportAnswer:
@@ -100,7 +102,7 @@ class CredentialScope(UseCases):
 async def record_scope(
     connection: Connection, warehouse_id: UUID, tried: ValidationReport, *, profile_version: int
 ) -> None:
-    """Store the proof that a validation of this profile version made. Nothing is stored if it made none."""
+    """Store the canary's result of a validation of this profile version, if the validation has one."""
     if tried.scope is not None:
         await scope_verdicts.record(
             connection,

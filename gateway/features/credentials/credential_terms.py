@@ -35,8 +35,8 @@ def creation_level(
 
 
 def level_of(may_write: bool, terms: VendingTerms) -> AccessLevel:
-    """Return the access level: without `may_write` read-only, else read, write and delete, unless an obligation forbids
-    deletion.
+    """Return the access level. Without `may_write` it is read-only. Otherwise it is read, write and delete, unless an
+    obligation forbids deletion.
     """
     if not may_write:
         return AccessLevel.READ
@@ -49,7 +49,7 @@ def refresh_endpoint(
     """Return the endpoint from which a client refreshes credentials.
 
     For a table it is relative to the catalog's URI, as Iceberg clients expect. For a generic table it is relative to
-    the root of this server. That of a staged table, whose id is `staged`, works before and after the commit.
+    the root of this server. If `staged` is the id of a staged table, the endpoint works before and after its commit.
     """
     namespace, name = quote(SEPARATOR.join(identifier.namespace.levels), safe=""), quote(identifier.name, safe="")
     top, kind = ("/lakekeeper/v1", "generic-tables") if generic else ("v1", "tables")

@@ -67,7 +67,7 @@ class NoCredentialsVended(ForbiddenException):
 class VendResult:
     """The configuration and credentials in the response of a load or create. Both are empty if nothing may be vended.
 
-    `signing` is set if the client has its requests signed instead of credentials.
+    `signing` is set if the gateway signs the client's requests instead of giving it credentials.
     """
 
     config: dict[str, str]
@@ -83,7 +83,7 @@ class VendResult:
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """The location that credentials reach. `refresh` is the endpoint at which a client gets further ones, if any."""
+    """The location that the credentials reach. `refresh` is the endpoint at which the client refreshes them, if any."""
 
     warehouse: ResolvedWarehouse
     location: Location
@@ -103,10 +103,10 @@ class Credentials(UseCases):
         self._signing = SigningOffers(kit.signer, base_uri=kit.base_uri)
 
     async def vend(self, permit: Permit[VendCredentials]) -> LoadCredentialsResponse:
-        """Return new credentials of a table that was loaded before.
+        """Return new credentials for a table that the client has already loaded.
 
         Raises NoCredentialsVended (403) if the warehouse or a policy allows none, and for a caller that may read the
-        table only in part. This answer has no member for restrictions (Iceberg REST). An engine would use the new
+        table only in part. In Iceberg REST this response has no member for restrictions. An engine would use the new
         credentials under the restrictions of an earlier load, which may be weaker.
         """
         if permit.restricted(permit.operation.table):
@@ -117,8 +117,8 @@ class Credentials(UseCases):
         return _require_credentials(await self.for_load(permit))
 
     async def vend_staged(self, permit: Permit[VendStagedCredentials]) -> LoadCredentialsResponse | None:
-        """Return new credentials of a table that the caller has staged; None if the caller has not staged it under this
-        name in this namespace, or has created it since.
+        """Return new credentials for a table that the caller has staged. Return None if the caller has not staged it
+        under this name in this namespace, or has created it since.
 
         Raises NoCredentialsVended (403) if the warehouse or a policy allows none.
         """
@@ -148,7 +148,7 @@ class Credentials(UseCases):
         return _require_credentials(vended_result)
 
     async def for_load(self, permit: Permit[VendCredentials]) -> VendResult:
-        """Return the credentials for a load. The result has none if none may be vended; no error is raised for that."""
+        """Return the credentials for a load. If none may be vended, the result has none and no error is raised."""
         ref = permit.operation.table
         table = permit.table(ref)
         unrestricted = not permit.restricted(ref)
@@ -175,8 +175,8 @@ class Credentials(UseCases):
         table_location: str,
         table_id: UUID,
     ) -> VendResult:
-        """Return the creator's credentials for a table that was just created or staged, with an audit record of their
-        own. Only requests to Iceberg tables can be signed.
+        """Return the creator's credentials for a table that was just created or staged. They have an audit record of
+        their own. Only requests to Iceberg tables can be signed.
 
         The table exists already, so a failure must not cause an error: clients would conclude that nothing was created.
         The response then has no credentials; the next load returns them, or the reason for the failure.
@@ -235,7 +235,7 @@ class Credentials(UseCases):
     async def _vend_or_sign(
         self, permit: Vending, target: _Target, offer: dict[str, str] | None, *, preferred: bool
     ) -> VendResult:
-        """Return credentials. Return `offer`, if there is one, to a client that prefers it, and if no credentials are
+        """Return credentials. Return `offer` (remote signing) instead if the client prefers it or no credentials are
         possible.
 
         A policy that forbids credentials forbids signatures too, and so does the canary's verdict.
@@ -322,8 +322,8 @@ class Credentials(UseCases):
         profile: StorageProfile,
         resolution: Resolution,
     ) -> tuple[int, datetime | None]:
-        """Return (lifetime of a credential in seconds, first expiry of the grants behind it, None if none expires
-        within the lifetime).
+        """Return (lifetime of a credential in seconds, first expiry of the caller's grants, None if none expires within
+        the lifetime).
 
         The lifetime is the minimum of the limits of warehouse, policies and grants.
         """
@@ -343,10 +343,10 @@ class Credentials(UseCases):
 
 
 def require_vendable(profile: StorageProfile, location: Location) -> None:
-    """Raise PolicyTooLarge or InvalidLocation for a location for which no credential can be minted.
+    """Raise PolicyTooLarge or InvalidLocation if no credential can be minted for the location.
 
-    Checked for every new table before anything is written, even if the caller requests no credentials: later the table
-    would exist, and no client could read it. The check uses the highest access level, whose policy is the longest.
+    The check precedes every write for a new table, even if the caller requests no credentials. Otherwise a table would
+    exist that no client can read. The check uses the highest access level, whose policy is the longest.
     """
     downscoping = profile.downscoping
     if isinstance(downscoping, Downscoping):

@@ -35,7 +35,7 @@ _SHOWN: Final = 5
 
 
 class NotAllReadable(Exception):
-    """Some stored credentials cannot be decrypted with any of the keys. Nothing was changed."""
+    """Some stored credentials cannot be decrypted with any of the configured keys. Nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class RotationResult:
 
 
 class KeyRotation:
-    """A rotation. `sealer` encrypts with the first key and decrypts with each."""
+    """A rotation of the encryption key. `sealer` encrypts with the first key and decrypts with each configured key."""
 
     def __init__(self, *, database: Database, door: Door, sealer: Sealer, batch: int = BATCH) -> None:
         self._database = database
@@ -68,7 +68,7 @@ class KeyRotation:
         self._batch = batch
 
     async def run(self, *, seal: bool) -> RotationResult:
-        """Check all credentials. With `seal`, re-encrypt those that need it.
+        """Check all stored credentials. With `seal`, re-encrypt those that need it.
 
         Raises NotAllReadable before anything is changed, the door's refusals, and the errors of outages.
         """
@@ -152,9 +152,9 @@ MOVES_TASK: Final = "move_secrets"
 
 @dataclass(frozen=True, slots=True)
 class MoveResult:
-    """The numbers of credentials that were moved, and of those that are left in another store than `to`.
+    """The result of a move: the numbers of moved credentials, and of credentials in stores other than `to`.
 
-    `unreadable` is the number of those among them that their store does not have, or that no key decrypts.
+    `unreadable` is the number of credentials in other stores that their store lacks or that no key decrypts.
     """
 
     to: str

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run the canary on the store of each warehouse periodically, and for `lakegate verify-scope`.
+"""Run the canary, which tests the scope of vended credentials, on the store of each warehouse: periodically, and for
+`lakegate verify-scope`.
 
 Every process looks for due warehouses. A claim in the warehouse's row lets one process run each of them, and a process
 runs one at a time. If it ends during a run, the warehouse is due again after the retry time.
@@ -50,14 +51,16 @@ class NoSuchWarehouse(Exception):
 
 
 class ScopeObserver(Protocol):
-    """Receives verdicts and attempts, for metrics."""
+    """Receiver of the verdicts and attempts, for metrics."""
 
     def scope_counted(self, by_verdict: dict[str, int], oldest: float) -> None:
-        """Record the active warehouses by verdict, and the time of the oldest verdict (seconds since 1970; 0: none)."""
+        """Record the number of active warehouses by verdict, and the time of the oldest verdict (seconds since 1970; 0:
+        none).
+        """
         ...
 
     def scope_tried(self, *, refused: int, reached: int, unclear: int) -> None:
-        """Record the attempts of one run by result."""
+        """Record the number of attempts of one run by result."""
         ...
 
 
@@ -65,7 +68,7 @@ class ScopeCanary:
     """The canary of one process.
 
     `every` is the time between two runs for a warehouse, `retry` the time after an inconclusive one, `keep` the time
-    for which a proof counts although later runs are inconclusive. `seconds` is the time limit of a run.
+    for which a conclusive verdict stays valid while later runs are inconclusive. `seconds` is the time limit of a run.
     """
 
     def __init__(
@@ -107,7 +110,7 @@ class ScopeCanary:
                 _log.exception("canary.failed")
 
     async def run_next(self) -> bool:
-        """Run the canary for the warehouse that is due longest. Return False if none is due."""
+        """Run the canary for the warehouse that has been due for the longest time. Return False if none is due."""
         async with self._database.transaction() as connection:
             claimed = await scope_verdicts.claim_due(connection, every=self._every, retry=self._retry)
         if claimed is None:
@@ -131,7 +134,7 @@ class ScopeCanary:
         return await self._verify(claimed)
 
     async def count(self) -> Counts:
-        """Count the verdicts for the metrics."""
+        """Report the number of verdicts to the metrics, and return it."""
         async with self._database.read() as connection:
             counts = await scope_verdicts.count(connection)
         oldest = 0.0 if counts.oldest is None else counts.oldest.timestamp()
@@ -179,7 +182,9 @@ async def _warehouse_id(connection: Connection, given: str) -> UUID:
 
 
 async def require_no_escape(database: Database) -> None:
-    """Raise ScopeEscaped if the store of an active warehouse lets credentials leave their scope. For health."""
+    """Raise ScopeEscaped if the store of an active warehouse lets credentials leave their scope, for the health
+    endpoint.
+    """
     async with database.read() as connection:
         counts = await scope_verdicts.count(connection)
     number = counts.by_verdict.get(Verdict.ESCAPED, 0)

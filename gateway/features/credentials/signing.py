@@ -42,11 +42,11 @@ _AUDITED_KEYS: Final = 5
 
 
 class SigningForbidden(ForbiddenException):
-    """A policy, an obligation or the caller's access level does not allow the request to sign."""
+    """A policy, an obligation or the caller's access level forbids the signature of this request."""
 
 
 class Signing(UseCases):
-    """The use case of signing one request, and the properties that make a client request it."""
+    """Use case that signs one request, and the properties that make a client send its requests for signing."""
 
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
@@ -60,8 +60,8 @@ class Signing(UseCases):
         """Return the signed request.
 
         `vend` is the permit for the caller's credentials, None if they are refused: signatures allow no more than
-        credentials. The files of a dropped table are read and deleted by the user that dropped it, with the rights on
-        the table that it still has, and by no other. Raises SigningForbidden, RemoteSigningDisabled,
+        credentials. For a dropped table, only the user that dropped it can have requests signed: reads and deletions,
+        within the rights on the table that this user still has. Raises SigningForbidden, RemoteSigningDisabled,
         SignWithoutCredentials, and the errors of status 400 for requests that are not signed.
         """
         ref = permit.operation.table
@@ -74,8 +74,8 @@ class Signing(UseCases):
     async def sign_staged(
         self, permit: Permit[SignCreation], vend: Permit[VendCreationCredentials] | None
     ) -> RemoteSignResult | None:
-        """Return the signed request to the files of a staged table; None if the caller has not staged the table under
-        this name in this namespace, or has created it since.
+        """Return the signed request to a file of a staged table. Return None if the caller has not staged the table
+        under this name in this namespace, or has created it since.
 
         Raises the errors of `sign`.
         """
@@ -149,7 +149,7 @@ class Signing(UseCases):
 
 
 def unsigned(wanted: RemoteSignRequest) -> UnsignedRequest:
-    """Return the request to sign, as the provider reads it."""
+    """Return the request to sign in the form that the storage provider parses."""
     return UnsignedRequest(
         provider=wanted.provider,
         region=wanted.region,
@@ -161,7 +161,7 @@ def unsigned(wanted: RemoteSignRequest) -> UnsignedRequest:
 
 
 def _level(permit: _Permit, vend: _Vend) -> AccessLevel:
-    """Return the access level of the caller's credentials, under the obligations of both permits.
+    """Return the access level of the caller's credentials, limited by the obligations of both permits.
 
     Raises SigningForbidden if the caller may have none, or may not read the whole table.
     """
@@ -185,7 +185,7 @@ def _require(level: AccessLevel, action: SignedAction) -> None:
 
 
 def _audited(read: ReadRequest) -> dict[str, str]:
-    """Return the details of the audit record: what was signed, for which keys."""
+    """Return the details for the audit record: the kind of the signed request, and the keys of its objects."""
     return {
         "signed": read.action.value,
         "method": read.method,

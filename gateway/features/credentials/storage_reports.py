@@ -2,7 +2,7 @@
 """Validation reports for new or changed warehouses: result, duration and failure of each named check.
 
 Rules about rows and settings are checked first. The store is tested (`storage_validation.py`) only if they all pass, so
-that no probe is written into the location of another warehouse.
+that no test file is written into the location of another warehouse.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Rule = Callable[[], Awaitable[object]] | str
 
 
 class StorageValidator(UseCases):
-    """Decode profiles and credentials by the operator's rules, and test them on their store."""
+    """Decode storage profiles and credentials by the operator's rules, and test them on the object store."""
 
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
@@ -58,14 +58,14 @@ class StorageValidator(UseCases):
         self._skip = kit.skip_storage_validation
 
     def profile(self, raw: bytes) -> StorageProfile:
-        """Return the decoded profile of a request.
+        """Return the storage profile of a request, decoded from `raw`.
 
         Raises InvalidStorageProfile, StorageTypeNotSupported or InvalidLocation.
         """
         return decode_profile(raw, rules=self._rules)
 
     def credential(self, raw: bytes, profile: StorageProfile) -> Credential | None:
-        """Return the decoded credential for `profile`, or None if the request has none.
+        """Return the credential of a request, decoded from `raw` for `profile`; None if the request has none.
 
         Raise 400. The message contains no secret value.
         """
@@ -76,7 +76,7 @@ class StorageValidator(UseCases):
         return credential
 
     async def tried(self, profile: StorageProfile, credential: Credential | None) -> ValidationReport:
-        """Run every check on the store, or report all as skipped if validation is switched off."""
+        """Run every check on the store. If validation is switched off, report all checks as skipped."""
         if self._skip:
             return _skipped(_SWITCHED_OFF)
         return await validate_warehouse_storage(

@@ -7,7 +7,7 @@ An unclear response fails the check.
 Until an endpoint has proved to be a store, every failed check takes the same time and returns the same error. Otherwise
 authors of storage profiles could scan the operator's network for open hosts and ports.
 
-Check names are those of the reference system where it has the check.
+A check that Lakekeeper has too has the same name.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ _SHOWN: Final = 3
 
 
 class CheckStatus(StrEnum):
-    """Result of a check."""
+    """Result of one check."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -53,7 +53,7 @@ class CheckStatus(StrEnum):
 
 
 class ValidationReport(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
-    """All checks of a run. `valid` is True if none failed. `scope` is the canary's result if all its stages ran."""
+    """The checks of one run. `valid` is True if none failed. `scope` is the canary's result, if all its stages ran."""
 
     valid: bool
     checks: tuple[ValidationCheck, ...]
@@ -73,7 +73,7 @@ async def validate_warehouse_storage(
 
     Failures of the store become failed checks and raise nothing. Messages contain no part of the store's responses. The
     checks take at most `total_seconds`, and removal of the folder at most half of that in addition. The first contact
-    with an endpoint takes at most `patience_seconds`, and exactly that time if it fails.
+    with an endpoint takes at most `patience_seconds`. If it fails, it takes exactly that time.
     """
     probe = _Probe(profile, credential, clients, rules, patience_seconds)
     try:
@@ -90,7 +90,7 @@ async def validate_warehouse_storage(
 
 
 class _Probe:
-    """One run of the checks. A check that depends on a failed one is skipped with a reason."""
+    """One run of the checks. If a check fails, the checks that depend on it are skipped with a reason."""
 
     def __init__(
         self,
@@ -129,12 +129,12 @@ class _Probe:
         return None
 
     def proof(self) -> ScopeReport | None:
-        """Return the canary's result after a run without a failed check; None if the warehouse vends no credentials."""
+        """Return the canary's result. None if a check failed, or if the warehouse vends no credentials."""
         attempts = self._canary.attempts
         return ScopeReport(verdict=Verdict.PROVEN, attempts=attempts) if attempts else None
 
     async def clean_up(self, seconds: float) -> None:
-        """Remove every object of the probe with the gateway's own credential, within `seconds`."""
+        """Remove every object that the checks wrote, with the gateway's own credential, within `seconds`."""
         if not self._wrote:
             self.checks += skipped(("cleanup",), "nothing was written")
             return
@@ -145,7 +145,7 @@ class _Probe:
             self._fail("cleanup", "the storage did not answer in time")
 
     def note_timeout(self, seconds: float) -> None:
-        """Record the check that was running at the timeout as failed."""
+        """Record a failure of the check that was running when the timeout of `seconds` was reached."""
         self._fail(self._running or "storage", f"not finished within {seconds:g} seconds")
 
     def _fail(self, name: str, text: str) -> None:
@@ -155,7 +155,7 @@ class _Probe:
     # -- checks; each raises its failure -------------------------------------------------------------------------------
 
     async def _address(self) -> None:
-        """Check the address in the profile by the operator's rules, without a connection."""
+        """Check the address in the profile against the operator's rules, without a connection."""
         self._profile.check(self._rules)
 
     async def _own_read_write(self) -> None:
@@ -165,7 +165,7 @@ class _Probe:
             await self._canary.prepare()
 
     async def _refused(self, stage: Callable[[], Awaitable[list[Finding]]]) -> None:
-        """Run a stage of the canary. Raises StorageCheckFailed unless the store refused every attempt."""
+        """Run a stage of the canary. Raises StorageCheckFailed unless the store rejected every attempt."""
         before = len(self._canary.unclear)
         reached = await stage()
         if reached:
@@ -180,10 +180,9 @@ class _Probe:
     # -- helpers -------------------------------------------------------------------------------------------------------
 
     async def _first_contact(self, name: str, action: Callable[[], Awaitable[None]]) -> bool:
-        """Run a check on an endpoint that may not be a store.
+        """Run a check that connects to an endpoint which may not be an object store.
 
-        All failures have the same duration. Errors that could reveal the operator's network are replaced by one
-        message.
+        All failures have the same duration. Every error that could reveal the operator's network gets the same message.
         """
 
         async def guarded() -> None:
@@ -219,7 +218,9 @@ class _Probe:
 
 
 async def checked(name: str, action: Callable[[], Awaitable[object]]) -> ValidationCheck:
-    """Run an action and return its result: failed with the error that it raised, or passed."""
+    """Run `action` and return the result of the check `name`: passed, or failed with the CatalogError that was
+    raised.
+    """
     started = time.monotonic()
     failure: CheckError | None = None
     try:
@@ -263,14 +264,14 @@ def _not_enforced(reached: Sequence[Finding]) -> str:
 
 
 def _listed(findings: Sequence[Finding]) -> str:
-    """Return the first few different texts of findings."""
+    """Return the first few distinct texts of findings, and the number of further ones."""
     texts = list(dict.fromkeys(finding.text for finding in findings))
     more = f"; and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
     return "; ".join(texts[:_SHOWN]) + more
 
 
 def _is_stores_own(error: CatalogError) -> bool:
-    """Return whether the error reveals nothing about the network.
+    """Return True if the error reveals nothing about the network.
 
     Such an error can only come from a storage service, or was raised before any request was sent.
     """

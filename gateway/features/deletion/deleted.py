@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Soft-deleted tables and views: list them, undrop them, and delete them permanently after their time."""
+"""List soft-deleted tables and views, undrop them, and delete them permanently after the retention time."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ class DeletedTables(UseCases):
         )
 
     async def undrop(self, permit: Permit[UndropTabulars]) -> None:
-        """Undrop all targets with their names and grants. Targets that are not dropped remain unchanged, so that the
-        request can be repeated.
+        """Undrop all targets with their names and grants. Targets that are not dropped stay unchanged, so a request can
+        be repeated.
 
         Raises:
         - AlreadyExistsException (409): another object has taken the name of a target.
@@ -100,7 +100,7 @@ class DeletedTables(UseCases):
 
 
 def _require_judged(dropped: Sequence[KeptRow], judged: Mapping[UUID, Document] | None) -> None:
-    """Raise CommitFailedException if the verifiers evaluated another state of a dropped object.
+    """Raise CommitFailedException if a dropped object is not in the state that the verifiers evaluated.
 
     `judged` is None if no verifier evaluates restorations.
     """
@@ -123,7 +123,7 @@ async def _refuse_taken_names(connection: Connection, ids: list[UUID]) -> None:
 
 
 class SoftDeletion:
-    """Handler of `soft_deletion`. An object that was undropped or deleted meanwhile is skipped."""
+    """Handler of the task `soft_deletion`. An object that was undropped or deleted meanwhile is skipped."""
 
     def __init__(self, *, database: Database, door: Door, delivery: TupleDelivery) -> None:
         self._database = database

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drop tables and views: permanently, or as a soft deletion that can be undone for a while.
+"""Drop tables and views: permanently, or as a soft deletion that can be undone for a while. Set drop protection.
 
 Use cases of drop protection.
 """
@@ -40,9 +40,9 @@ from gateway.storage.registry import parse_location
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """The result of a drop: the keys of the tuples to deliver, the handling of the files, and the end of the retention.
+    """The result of a drop: the keys of the tuples to deliver, what happens to the files, and the end of the retention.
 
-    Without `kept_until` the object is deleted and cannot be restored.
+    If `kept_until` is None, the object was deleted permanently.
     """
 
     pending: list[Pending]
@@ -51,7 +51,7 @@ class Dropped:
 
     @property
     def note(self) -> str:
-        """Return the value of the header `X-Lakegate-Files`: what is deleted, and when."""
+        """Return the value of the header `X-Lakegate-Files`: which files are deleted, and when."""
         text = _NOTES[self.files]
         if self.kept_until is None:
             return text
@@ -83,11 +83,13 @@ async def drop_tabular(
 ) -> Dropped:
     """Drop a table or view in the transaction of `permit`.
 
-    `files` is the handling of its files. If the request does not contain it, the warehouse can keep them.
+    `files` is the handling of its files. If the request does not set it (`stated` is False), the warehouse's setting
+    can keep the files.
 
     If the warehouse has soft deletion, the row is marked as dropped. Lookups by name or id no longer find it, and its
     name is free. Location and grants are kept, and a task deletes it permanently when its time is over. `force` deletes
-    permanently immediately. `identifier` is the name in the request, for errors. `approval` is used up by the drop.
+    permanently immediately. `identifier` is the name in the request, for errors. The tickets of `approval` are marked
+    as used.
 
     Raises NoSuchTableException, NoSuchViewException or NoSuchGenericTableException if the object was dropped or moved
     meanwhile, ProtectedTabularDeletionWithoutForce, and DatabaseUnavailable while the task of an earlier drop is still

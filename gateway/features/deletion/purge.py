@@ -37,8 +37,8 @@ _RENEW_SECONDS: Final = 400.0
 
 
 class Purge:
-    """Handler of `tabular_purge`, for tables and views. While its task is active, no other object can use the location
-    (`tables.location_taken`).
+    """Handler of the task `tabular_purge`: deletes the files of a table or view. Until the task ends, no other object
+    can use the location (`tables.location_taken`).
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Purge:
         self._vendor = vendor
 
     async def __call__(self, task: Task) -> None:
-        """Delete page by page. An interrupted run is repeated."""
+        """Delete the files page by page. An interrupted run starts again."""
         operation = PurgeTable(WarehouseRef(task.warehouse_id), task.entity_id, task.payload(PurgedLocation).location)
         async with admitted(self._door, Queue.TABULAR_PURGE.value, str(task.id), operation) as permit:
             location = parse_location(operation.location)
@@ -100,7 +100,7 @@ class Purge:
     async def _credential(
         self, warehouse: ResolvedWarehouse, profile: StorageProfile, location: Location
     ) -> Credential:
-        """Return a credential for this location only, or the warehouse's own if the store has no sessions."""
+        """Return a credential that is limited to this location, or the warehouse's own if the store has no sessions."""
         own = await self._storage.of(warehouse)
         if own is None:
             raise StorageDenied(
@@ -119,9 +119,10 @@ class Purge:
 
 
 class ExpireStaged:
-    """Handler of `expire_staged_table`: deletes a row that is still staged, and schedules the purge of its location.
+    """Handler of the task `expire_staged_table`: deletes a row that is still staged, and schedules the purge of its
+    location.
 
-    For a table that was created meanwhile, the task does nothing.
+    If the table was created meanwhile, the task does nothing.
     """
 
     def __init__(self, *, database: Database, door: Door) -> None:

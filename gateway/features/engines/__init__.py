@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Engines that act for users: exchange of tokens, and probes of what they enforce."""
+"""Engines that act for users: the token exchange, and probes that test whether engines enforce restrictions."""

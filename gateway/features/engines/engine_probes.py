@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Probe engines: open a probe with random values, compare what the engine showed, and list the results.
+"""Probe engines: open a probe with random values, evaluate what the engine shows of them, and list the results.
 
-A probe passes only by what the gateway itself saw: it queries the engine at the address in its settings, and its
-register shows that it gave keys of the canary to the identity of the engine. The output that a principal posts is a
-self-test. A pass gives no trust, because the principal knows the values.
+A probe passes only by evidence that the gateway itself has collected. It queries the engine at the address in the
+gateway's settings, and the register of credentials shows that the engine received keys of the canary table. A principal
+can also post the engine's output as a self-test. If that passes, the engine gains no trust, because the principal knows
+the values.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ _SHARE: Final = 2 / 3
 class EngineProbes(UseCases):
     """Use cases of `/engine-probe`.
 
-    A passed probe counts for `valid_days`. `rules` define which engines need a passed probe to be trusted. `count`
+    A passed probe is valid for `valid_days`. `rules` define which engines need a passed probe to be trusted. `count`
     receives each verdict, for metrics. `request_seconds` is the request timeout.
     """
 
@@ -67,7 +68,7 @@ class EngineProbes(UseCases):
         self._seconds = kit.request_seconds * _SHARE
 
     async def list(self, permit: Permit[ListEngineProbes]) -> EngineProbeList:
-        """Return the engines that have a result, an open probe or a warning in the warehouse."""
+        """Return the engines of the warehouse that have a result, an open probe or a warning."""
         async with self._database.read() as connection:
             rows = await engine_probes.in_warehouse(connection, permit.operation.warehouse.warehouse_id)
         return EngineProbeList(engine_probes=[self._answer(row) for row in rows])
@@ -95,7 +96,7 @@ class EngineProbes(UseCases):
     async def repeat_create(self, permit: Permit[CreateEngineProbe]) -> EngineProbeChallenge:
         """Return the probe that an earlier request with the same idempotency key opened.
 
-        Raises EngineProbeNotOpen if the probe of this engine is finished, expired or of another principal.
+        Raises EngineProbeNotOpen if the probe of this engine is finished or expired, or another principal opened it.
         """
         engine, warehouse_id = permit.operation.request.engine, permit.operation.warehouse.warehouse_id
         async with self._database.read() as connection:
@@ -107,7 +108,7 @@ class EngineProbes(UseCases):
         return self._opened(permit, challenge)
 
     async def run(self, permit: Permit[RunEngineProbe]) -> EngineProbe:
-        """Read the canary through the engine, store the verdict, and return the new state of the engine.
+        """Read the canary table through the engine, store the verdict, and return the new state of the engine.
 
         Raises EngineProbeNotOpen, OwnProbeForbidden, EngineAddressUnknown, and EngineUnreachable.
         """
@@ -148,9 +149,9 @@ class EngineProbes(UseCases):
         return state
 
     async def _read(self, address: EngineAddress, challenge: Challenge) -> ProbeResult:
-        """Return the verdict on what the engine shows its test users.
+        """Return the verdict on the rows that the engine shows its test users.
 
-        The reads are in random order, so that the canary cannot be exchanged between them unnoticed. Raises
+        The reads are in random order. Otherwise the canary table could be replaced between them unnoticed. Raises
         EngineUnreachable.
         """
         order = [False, True] * _READS
@@ -173,9 +174,9 @@ class EngineProbes(UseCases):
         return judge_read(challenge.rows, outputs[False], outputs[True])
 
     async def record(self, permit: Permit[RecordEngineProbe]) -> EngineProbe:
-        """Evaluate a posted output of the engine, and return the state of the engine.
+        """Evaluate the output of the engine that the caller posted, and return the state of the engine.
 
-        A failure ends the trust. A pass changes nothing: the caller knows the values and is not the gateway. Raises
+        If the output fails, the trust ends. If it passes, nothing changes, because the caller knows the values. Raises
         EngineProbeNotOpen for a probe that is finished, replaced, expired or unknown, and OwnProbeForbidden for a
         caller that did not open it.
         """
@@ -201,7 +202,9 @@ class EngineProbes(UseCases):
         *,
         self_test: bool = False,
     ) -> EngineProbe:
-        """Store the result of a probe, and return the state of the engine. A passed self-test is not stored."""
+        """Store the result of a probe. Return the state of the engine. The result of a passed self-test is not
+        stored.
+        """
         probe_id, warehouse_id = permit.operation.probe_id, permit.operation.warehouse.warehouse_id
         verdict = PASSED if result.passed else FAILED
         permit.pending_audit.add_details(engine=engine, probe=str(probe_id), verdict=verdict, reason=result.reason)
@@ -221,7 +224,9 @@ class EngineProbes(UseCases):
         return next(self._answer(each) for each in rows if each.engine == engine)
 
     async def _settle(self, engine: str, warehouse_id: UUID, result: ProbeResult) -> None:
-        """Decide requests in progress again after a failure, and announce the verdict."""
+        """Announce the verdict. If the probe failed, change the warehouse's revision, so that running requests are
+        decided again.
+        """
         if not result.passed:
             # In a transaction of its own: the change itself is decided again if a revision changes before it commits.
             async with self._database.transaction() as connection:
@@ -231,7 +236,7 @@ class EngineProbes(UseCases):
         _announce(engine, warehouse_id, verdict, result.reason)
 
     async def repeat_record(self, permit: Permit[RecordEngineProbe] | Permit[RunEngineProbe]) -> EngineProbe:
-        """Return the state after an earlier request with the same idempotency key. Raises EngineProbeNotOpen."""
+        """Return the state of the engine for a repeated idempotency key. Raises EngineProbeNotOpen."""
         operation = permit.operation
         async with self._database.read() as connection:
             rows = await engine_probes.in_warehouse(connection, operation.warehouse.warehouse_id)
@@ -287,13 +292,13 @@ def _has_probe(row: ProbeRow, id: UUID) -> bool:
 
 
 def _challenge(row: ProbeRow) -> Challenge | None:
-    """Return the challenge in a row; None if the last probe is finished, which keeps only its id."""
+    """Return the challenge in a row; None if there is no unfinished probe. A finished probe keeps only its id."""
     finished = row.challenge is None or "table" not in row.challenge
     return None if finished else msgspec.convert(row.challenge, Challenge)
 
 
 def _open(row: ProbeRow | None) -> Challenge:
-    """Return the challenge of an open probe. Raises EngineProbeNotOpen."""
+    """Return the challenge of an open probe. Raises EngineProbeNotOpen if `row` has none or it is expired."""
     challenge = None if row is None else _challenge(row)
     if row is None or challenge is None or row.now >= challenge.expires_at:
         raise _not_open()
@@ -308,7 +313,7 @@ def _not_open() -> EngineProbeNotOpen:
 
 
 def _require_opener(caller: str, challenge: Challenge, engine: str) -> None:
-    """Raise OwnProbeForbidden for the engine itself, and for a caller that did not open the probe."""
+    """Raise OwnProbeForbidden if the caller is the engine itself, or did not open the probe."""
     _require_other(caller, engine)
     if challenge.created_by != caller:
         raise OwnProbeForbidden(
@@ -325,7 +330,7 @@ def _require_other(caller: str, engine: str) -> None:
 
 
 def _announce(engine: str, warehouse_id: UUID, verdict: str, reason: str) -> None:
-    """Log the result: a failure as an error, because the engine loses the trust of the warehouse immediately."""
+    """Log the verdict. A failure is logged as an error, because the warehouse stops trusting the engine immediately."""
     if verdict == FAILED:
         _log.error("engine_probe.failed", engine=engine, warehouse=str(warehouse_id), reason=reason)
     else:

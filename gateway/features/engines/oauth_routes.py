@@ -111,7 +111,7 @@ async def exchange_token(ctx: Ctx) -> Response[TokenAnswer]:
 
 
 async def _form(ctx: Ctx) -> TokenRequest:
-    """Return the request. Raises OAuthRefused for a malformed form."""
+    """Return the request as decoded from its form. Raises OAuthRefused if the form is malformed."""
     try:
         return await ctx.form(TokenRequest)
     except UnreadableForm as unreadable:
@@ -143,7 +143,8 @@ def _require_exchange(form: TokenRequest) -> None:
 
 
 async def _engine(ctx: Ctx, form: TokenRequest) -> VerifiedToken:
-    """Return the calling engine, from the Authorization header or `actor_token`; both must name the same one.
+    """Return the token of the calling engine, from the Authorization header or `actor_token`. Both must identify the
+    same engine.
 
     Raises OAuthUnauthenticated for a missing token or an invalid header. Raises OAuthRefused for an invalid
     `actor_token`, for two identities, and for a token that was issued by an exchange.
@@ -179,10 +180,10 @@ async def _engine(ctx: Ctx, form: TokenRequest) -> VerifiedToken:
 
 
 async def _subject(ctx: Ctx, form: TokenRequest, engine: VerifiedToken) -> tuple[Subject, bool]:
-    """Return (the user to act for, True if a token of the user proves it). Raises OAuthRefused.
+    """Return (the user to act for, True if the user's own token proves it). Raises OAuthRefused.
 
-    An unsigned name is accepted only as a `jwt`, as Trino sends it. As an `access_token`, Trino sends a credential that
-    its user chooses, so each user of the engine could name another user.
+    An unsigned token is accepted only with the type `jwt`, as Trino sends it. With the type `access_token`, Trino sends
+    a credential that its user chooses, so each user of the engine could claim to be another user.
     """
     token = form.subject_token
     named = _named(token, engine) if form.subject_token_type == _JWT else None
@@ -223,7 +224,7 @@ async def _subject(ctx: Ctx, form: TokenRequest, engine: VerifiedToken) -> tuple
 
 
 def _named(token: str, engine: VerifiedToken) -> Subject | None:
-    """Return the user that an unsigned JWT names (RFC 7519 section 6: `alg` none); None for another token.
+    """Return the user in an unsigned JWT (RFC 7519 section 6: `alg` none); None for any other token.
 
     The user belongs to the engine's identity provider. The JWT proves nothing: the engine is trusted to name the user.
     Raises OAuthRefused for a malformed JWT or subject.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The random values of a probe, and the verdict on the output of an engine. Pure, apart from random numbers."""
+"""Create the random values of a probe, and evaluate the output of an engine. Pure, apart from random numbers."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _FRAGMENT: Final = 10
 
 
 class LastProbe(msgspec.Struct, frozen=True):
-    """Hold what is stored of every probe, even after its end."""
+    """The part of a probe that stays stored after its end."""
 
     id: UUID
 
 
 class Challenge(LastProbe, frozen=True, kw_only=True, rename="kebab"):
-    """An open probe as it is stored. `table` is the name of the canary."""
+    """An open probe as it is stored. `table` is the name of its canary table."""
 
     table: str
     rows: tuple[CanaryRow, ...]
@@ -38,26 +38,27 @@ class Challenge(LastProbe, frozen=True, kw_only=True, rename="kebab"):
 
 
 class ProbeResult(msgspec.Struct, frozen=True):
-    """The verdict on an output, and its reason. The reason contains no value of the canary."""
+    """The verdict on an engine's output, and its reason. The reason contains no value of the canary table."""
 
     passed: bool
     reason: str
 
 
 def new_rows() -> tuple[CanaryRow, ...]:
-    """Return the rows of a canary. Every value is random, and no value can be derived from another one."""
+    """Return the rows of a canary table. All values are random and independent of each other."""
     return tuple(_row(kept=number < KEPT) for number in range(ROWS))
 
 
 def masked_as(value: str) -> str:
-    """Return what an engine must show of a value of the column `masked`: the action `show-last-4`."""
+    """Return the text that an engine must show for `value` in the column `masked` (action `show-last-4`)."""
     return "".join("n" if char.isdigit() else "x" for char in value[:-4]) + value[-4:]
 
 
 def judge(rows: tuple[CanaryRow, ...], output: str) -> ProbeResult:
-    """Return the verdict: all permitted values must be in the output, and no part of another one.
+    """Return the verdict on `output`. It must contain all permitted values, and no part of a hidden value.
 
-    An engine that shows nothing proves nothing. White space is ignored, because clients wrap long values.
+    An empty output fails: it does not show that the engine enforces restrictions. White space is ignored, because
+    clients wrap long values.
     """
     text = "".join(output.split()).casefold()
     if not text:
@@ -86,10 +87,11 @@ def judge(rows: tuple[CanaryRow, ...], output: str) -> ProbeResult:
 
 
 def judge_read(rows: tuple[CanaryRow, ...], outputs: Sequence[str], controls: Sequence[str]) -> ProbeResult:
-    """Return the verdict on the outputs for the test user and for the control user, who reads the whole table.
+    """Return the verdict on the outputs for the test user, and on those for the control user, who may read the whole
+    table.
 
-    The creator of the canary could have written only what the test user may see. Then an engine would pass that
-    enforces nothing. So the same table must show all original values to the control user.
+    The creator of the canary table could have written only values that the test user may see. Then an engine that
+    enforces nothing would pass. So the control user must see all original values in the same table.
     """
     for output in outputs:
         result = judge(rows, output)
@@ -114,7 +116,7 @@ def _row(*, kept: bool) -> CanaryRow:
 
 
 def _shows_any(text: str, values: list[str]) -> bool:
-    """Return True if a part of one of the values is in the text."""
+    """Return True if the text contains a long enough part of one of the values."""
     return _contains_any(text, {part for value in values for part in _fragments(value)})
 
 
@@ -123,7 +125,9 @@ def _fragments(value: str) -> list[str]:
 
 
 def _contains_any(text: str, fragments: set[str]) -> bool:
-    """Return True if one of the fragments is in the text. Every position is compared, whatever was found before."""
+    """Return True if the text contains one of the fragments. All positions are compared, even after a hit (constant
+    time).
+    """
     found = False
     for start in range(len(text) - _FRAGMENT + 1):
         found |= text[start : start + _FRAGMENT] in fragments
@@ -131,7 +135,7 @@ def _contains_any(text: str, fragments: set[str]) -> bool:
 
 
 def _contains(text: str, value: str) -> bool:
-    """Return True if the value is in the text. The duration does not depend on how many characters agree."""
+    """Return True if the text contains the value. The duration does not depend on the number of equal characters."""
     wanted, found = value.encode(), False
     for start in range(len(text) - len(value) + 1):
         found |= compare_digest(text[start : start + len(value)].encode(), wanted)

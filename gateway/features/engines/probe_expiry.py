@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Warn before the trust of engines ends for lack of another probe.
+"""Warn before the trust in an engine ends because it was not probed again.
 
-Every process reads the state, for its metrics, and logs each ending trust once a day.
+Every process reads the state for its metrics. It logs once a day each trust that is about to end.
 """
 
 from __future__ import annotations
@@ -32,12 +32,16 @@ class TrustObserver(Protocol):
     """Receives the state of the engines' trust, for metrics."""
 
     def trust_counted(self, by_standing: Mapping[Standing, int], next_end: float) -> None:
-        """Set the number of engines by standing, and the next end of trust in seconds since 1970, 0 without one."""
+        """Set the number of engines by standing, and the time at which the next trust ends (seconds since 1970; 0:
+        none).
+        """
         ...
 
 
 class ProbeExpiry:
-    """The warnings of one process. A passed probe counts for `valid_days`. `every` is the mean interval in seconds."""
+    """The warnings of one process. A passed probe is valid for `valid_days`. `every` is the mean interval in
+    seconds.
+    """
 
     def __init__(
         self, *, database: Database, observer: TrustObserver, valid_days: float, rules: ProbeRules, every: float = 60.0
@@ -62,7 +66,9 @@ class ProbeExpiry:
             await asyncio.sleep(self._every * random.uniform(0.5, 1.5))  # noqa: S311 - jitter, not a secret
 
     async def count(self) -> None:
-        """Count the engines for the metrics, and log those whose trust ends soon. Raises DatabaseUnavailable."""
+        """Report the number of engines to the metrics, and log those whose trust ends soon. Raises
+        DatabaseUnavailable.
+        """
         async with self._database.read() as connection:
             rows = await engine_probes.of_enforcers(connection)
         counted: Counter[Standing] = Counter()
@@ -83,7 +89,7 @@ class ProbeExpiry:
         self._observer.trust_counted(counted, min(ends).timestamp() if ends else 0.0)
 
     def _announce(self, at: tuple[str, UUID], end: datetime | None, now: datetime) -> datetime:
-        """Log an ending trust if that was not done within a day. Return the time of the last log event."""
+        """Log that a trust ends soon, unless this was logged within a day. Return the time of the last log event."""
         last = self._logged.get(at)
         if last is not None and now - last < _AGAIN:
             return last

@@ -27,11 +27,11 @@ _MAX_SCOPES: Final = 100
 
 
 class NotAnEngine(ForbiddenException):
-    """The caller has the delegation right on no object."""
+    """The caller has the right to act for users on no object."""
 
 
 class SubjectOutsideLimits(ForbiddenException):
-    """The limits of the engine's grants of `delegate` do not include the user, or the network of the request."""
+    """The caller's grants of `delegate` do not include this user, or not the network of the request."""
 
 
 class UnfitSubject(BadRequestException):
@@ -47,7 +47,8 @@ class TokenExchange(UseCases):
         self._tokens = kit.own_tokens
 
     async def exchange(self, permit: Permit[ExchangeToken]) -> IssuedToken:
-        """Issue a token with which the caller acts for the operation's subject. The audit record is committed first.
+        """Issue a token with which the caller acts for the subject of the operation. The audit record is committed
+        first.
 
         Raises NotAnEngine, SubjectOutsideLimits, UnfitSubject and the errors of outages.
         """
@@ -67,7 +68,7 @@ class TokenExchange(UseCases):
         return issued
 
     async def _issue(self, permit: Permit[ExchangeToken]) -> IssuedToken:
-        """Return the token. Claims that do not fit into it are left out, all of them. Raises UnfitSubject."""
+        """Issue the token. If the policy claims do not fit into it, all of them are left out. Raises UnfitSubject."""
         subject = permit.operation.subject
         for claims in dict.fromkeys((subject.policy_claims, ())):
             try:
@@ -93,9 +94,9 @@ class TokenExchange(UseCases):
         )
 
     async def _require_delegation(self, permit: Permit[ExchangeToken], subject: Subject) -> None:
-        """Raise NotAnEngine or SubjectOutsideLimits unless the engine may act for the subject somewhere.
+        """Raise NotAnEngine or SubjectOutsideLimits unless the engine may act for the subject on at least one object.
 
-        Each use of the token is decided again, for its warehouse. `access/decisions/delegation.py` has the rule.
+        Each use of the token is decided again for its warehouse, by the rule in `access/decisions/delegation.py`.
         """
         holders = holders_of(permit.actor, permit.resolution)
         async with self._database.read() as connection:

@@ -32,7 +32,7 @@ _CLOSE_SECONDS: Final = 5.0
 
 
 class EventObserver(Protocol):
-    """Receiver of the counts."""
+    """Receiver of the numbers of events, for metrics."""
 
     def events_delivered(self, sink: str, count: int) -> None:
         """Count delivered events."""
@@ -65,8 +65,8 @@ class Pace:
 class EventDelivery:
     """The delivery to one sink by one process.
 
-    `sessions` provides the connection that is held while the sink is called, by default `database`. The polls use
-    `database`, so a process that delivers nothing opens no connection of `sessions`.
+    A connection of `sessions` (by default `database`) is held while the sink is called. The search for waiting events
+    uses `database`, so a process that delivers nothing opens no connection of `sessions`.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class EventDelivery:
         return delivered
 
     async def _send(self, connection: Connection, found: Sequence[StoredEvent]) -> int | None:
-        """Send a batch and record the result. Return the number of delivered events, None if the sink failed."""
+        """Send a batch and record the result. Return the number of delivered events; None if the sink failed."""
         refused: EventRefused | None = None
         self._sending = True
         try:
@@ -180,7 +180,7 @@ class EventDelivery:
         self._observer.events_delivered(self._sink.name, len(stored))
 
     async def check(self) -> None:
-        """Raise SinkUnavailable while the sink fails, for `/health`. A sink that is in use is not called."""
+        """Raise SinkUnavailable if the last call of the sink failed, for `/health`. No request is sent to the sink."""
         if self._clock() < self._not_before:
             raise SinkUnavailable(self._reason)
         if not self._sending:
@@ -193,7 +193,7 @@ class EventDelivery:
         _log.warning("events.delivery_postponed", sink=self._sink.name, reason=reason, failures=self._failures)
 
     def _back_off(self) -> None:
-        """Set the time before which nothing is sent: exponential with jitter, on the monotonic clock."""
+        """Set the earliest time of the next call: exponential backoff with jitter, on the monotonic clock."""
         longest = min(self._pace.max_backoff, self._pace.min_backoff * 2 ** min(self._failures, 30))
         self._failures += 1
         self._not_before = self._clock() + longest * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, not a secret
@@ -208,10 +208,11 @@ class EventDelivery:
 
 
 class EventKeeping:
-    """Deletion of old events, and the counts of each sink. `sinks` are the configured ones.
+    """Deletion of old events, and the metrics of each sink. `sinks` are the configured sinks.
 
-    One worker process counts for its gateway, whose workers share their metrics. It holds the lock of `gateway`, a name
-    that only these workers have, on a connection of `sessions`. Neither work waits for the other or fails with it.
+    The workers of one gateway share their metrics, so one of them counts the events. It holds the advisory lock of
+    `gateway`, a name that only these workers have, on a connection of `sessions`. Counting and deletion run
+    independently: neither waits for the other or fails with it.
     """
 
     def __init__(
@@ -249,7 +250,7 @@ class EventKeeping:
             await self._pause()
 
     async def _pause(self, spent: float = 0.0) -> None:
-        """Wait until the next run, ten times as long as the last one took (`spent`, in seconds), or longer."""
+        """Wait until the next run: at least ten times as long as the last run took (`spent`, in seconds)."""
         jitter = random.uniform(0.5, 1.5)  # noqa: S311 - jitter, not a secret
         await asyncio.sleep(max(self._every * jitter, 10 * spent))
 
@@ -258,7 +259,7 @@ class EventKeeping:
             pass
 
     async def _count_while_first(self) -> None:
-        """Count until the connection is lost. Return immediately if another worker of this gateway counts."""
+        """Count events until the connection is lost. Return immediately if another worker of this gateway counts."""
         async with event_deliveries.locked_count(self._sessions, self._gateway) as connection:
             while connection is not None:
                 began = time.monotonic()
@@ -266,7 +267,7 @@ class EventKeeping:
                 await self._pause(time.monotonic() - began)
 
     async def count(self) -> None:
-        """Report the state of all sinks, also of those that are no longer configured. Raises DatabaseUnavailable."""
+        """Report the state of all sinks, including those that are no longer configured. Raises DatabaseUnavailable."""
         self._report(await event_deliveries.states(self._database))
 
     def _report(self, found: Sequence[SinkState]) -> None:
@@ -285,7 +286,7 @@ class EventKeeping:
 
 
 def _ends() -> bool:
-    """Return True if the current task is cancelled from outside."""
+    """Return True if the current task was cancelled from outside."""
     task = asyncio.current_task()
     return task is None or task.cancelling() > 0
 
@@ -298,7 +299,9 @@ def _event(stored: StoredEvent) -> Event:
 
 
 def _before(found: Sequence[StoredEvent], refused: EventRefused) -> Sequence[StoredEvent] | None:
-    """Return the events before the refused one, which the sink has stored; None if it is not in the batch."""
+    """Return the events of the batch before the refused one: the sink has stored them. None if the refused event is not
+    in the batch.
+    """
     for position, each in enumerate(found):
         if each.id == refused.event_id:
             return found[:position]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of event delivery for clients and for the command line: the sinks' state, dead letters, and replay."""
+"""Use cases of event delivery, for clients and the command line: state of the sinks, dead letters, and replay."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class EventDeliveries(UseCases):
         self._sinks = kit.sinks
 
     async def sinks(self, _: Permit[ListEventSinks]) -> EventSinkList:
-        """Return the configured sinks, and others with waiting events or dead letters."""
+        """Return the state of the configured sinks, and of other sinks with waiting events or dead letters."""
         found = {state.sink: state for state in await event_deliveries.states(self._database)}
         states = []
         for name in sorted({*self._sinks, *found}):
@@ -77,7 +77,9 @@ class EventDeliveries(UseCases):
         return EventDeadLetterList(dead_letters=shown, next_page_token=more)
 
     async def replay(self, permit: Permit[ReplayEvents]) -> None:
-        """Let stored events wait again. Raises EventSinkNotFound, and BadRequestException without a single start."""
+        """Deliver stored events again. Raises EventSinkNotFound, and BadRequestException unless the request has exactly
+        one start.
+        """
         request = permit.operation.request
         if (request.from_sequence is None) == (request.from_time is None):
             raise BadRequestException("Exactly one of from-sequence and from-time is required.")
@@ -86,7 +88,7 @@ class EventDeliveries(UseCases):
             await event_deliveries.replay(connection, names, sequence=request.from_sequence, time=request.from_time)
 
     async def retry(self, permit: Permit[RetryEventDeadLetters]) -> None:
-        """Let the dead letters of a sink wait again. Raises EventSinkNotFound."""
+        """Deliver the dead letters of a sink again. Raises EventSinkNotFound."""
         name = self._known(permit.operation.request.sink)
         async with self._database.change(permit) as connection:
             await event_deliveries.retry_dead_letters(connection, name)
@@ -99,7 +101,7 @@ class EventDeliveries(UseCases):
 
 
 def _position(token: str) -> tuple[int, str]:
-    """Return (sequence, sink) of the last dead letter on the page before. Raises InvalidPaginationToken."""
+    """Return (sequence, sink) of the last dead letter on the previous page. Raises InvalidPaginationToken."""
     sequence, _, sink = token.partition(".")
     if not (sequence.isascii() and sequence.isdigit() and len(sequence) < 19) or "\0" in sink:
         raise InvalidPaginationToken("The page token is not one of this list. Begin again without a token.")
@@ -112,7 +114,9 @@ TASK: Final = "event_commands"
 async def replay(
     database: Database, door: Door, sinks: Sequence[str], *, sequence: int | None, time: datetime | None
 ) -> int:
-    """Let all stored events from `sequence` or `time` on wait for the sinks again. Return the number of deliveries."""
+    """Schedule all stored events since `sequence` or `time` for delivery to the sinks again. Return the number of
+    deliveries.
+    """
     start = str(sequence) if time is None else time.isoformat()
     operation = ReplayEventsByCommand(sinks=tuple(sinks), start=start)
     async with (
@@ -125,7 +129,7 @@ async def replay(
 
 
 async def retry(database: Database, door: Door, sinks: Sequence[str]) -> int:
-    """Let all dead letters of the sinks wait again. Return their number."""
+    """Schedule all dead letters of the sinks for delivery again. Return their number."""
     async with (
         admitted(door, TASK, str(uuid7()), RetryDeadLettersByCommand(sinks=tuple(sinks))) as permit,
         database.change(permit) as connection,
@@ -136,7 +140,7 @@ async def retry(database: Database, door: Door, sinks: Sequence[str]) -> int:
 
 
 async def forget(database: Database, door: Door, sink: str) -> int:
-    """Delete the waiting rows and dead letters of a sink. Return their number."""
+    """Delete the waiting events and dead letters of a sink. Return their number."""
     async with (
         admitted(door, TASK, str(uuid7()), ForgetEventSink(sink)) as permit,
         database.change(permit) as connection,

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Grants, managed access, and answers about rights."""
+"""Grants, managed access, and checks of permissions."""

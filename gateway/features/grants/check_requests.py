@@ -48,7 +48,7 @@ MAX_PRINCIPALS = 100
 
 
 def parse_check(request: CheckRequest, *, caller: Actor, default_project_id: str | None) -> CheckPermission:
-    """Return the operation for a request body. Raise 400 that names the invalid part."""
+    """Return the operation for a request body. Raise 400 if the body is invalid; the message names the invalid part."""
     check = _check(request.operation, request.identity, None, caller, default_project_id)
     if check.or_on is not None:
         raise BadRequestException(
@@ -60,9 +60,10 @@ def parse_check(request: CheckRequest, *, caller: Actor, default_project_id: str
 def parse_batch(
     request: BatchCheckRequest, *, caller: Actor, default_project_id: str | None
 ) -> tuple[BatchCheck, list[bool]]:
-    """Return (operation of the checks with known actions, True for each of the request's checks that is among them).
+    """Return (the operation for the checks whose action is known, one flag per check of the request: True if its action
+    is known).
 
-    Raise 400 that names the invalid part, or TooManyChecks.
+    Raise 400 if the body is invalid; the message names the invalid part. Raises TooManyChecks.
     """
     if len(request.checks) > MAX_CHECKS:
         raise TooManyChecks(
@@ -81,7 +82,7 @@ def parse_batch(
 
 
 def add_unknown(answer: BatchCheckAnswer, checks: Sequence[CheckItem], is_known: Sequence[bool]) -> BatchCheckAnswer:
-    """Add the results of checks of unknown actions, which are not allowed, in the order of the request."""
+    """Insert the results of checks with unknown actions, in the order of the request. Such checks are not allowed."""
     results = iter(answer.results)
     return BatchCheckAnswer(
         results=[
@@ -92,7 +93,7 @@ def add_unknown(answer: BatchCheckAnswer, checks: Sequence[CheckItem], is_known:
 
 
 def _known_check(item: CheckItem, caller: Actor, default_project_id: str | None) -> Check | None:
-    """Return the check; None if this server does not have the action, as a client of another version may send it."""
+    """Return the check. Return None if this server does not have the action: the client may have another version."""
     try:
         return _check(item.operation, item.identity, item.id, caller, default_project_id)
     except UnknownAction:
@@ -141,7 +142,7 @@ def _check(
 
 
 def _flag(fields: dict[str, Any], kind: str, name: str) -> bool:
-    """Remove an optional boolean member and return it, False by default. Raise 400 for another type."""
+    """Remove an optional boolean field and return it; False if it is absent. Raise 400 for another type."""
     value = fields.pop(name, False)
     if not isinstance(value, bool):
         raise BadRequestException(f"`operation.{kind}.{name}` must be true or false.")
@@ -149,7 +150,7 @@ def _flag(fields: dict[str, Any], kind: str, name: str) -> bool:
 
 
 def _restrictions(fields: dict[str, Any], relation: Can) -> bool:
-    """Remove the member `restrictions` and return True if it is present. Raise 400 for an unknown form."""
+    """Remove the field `restrictions` and return True if it is present. Raise 400 for an unknown form."""
     if "restrictions" not in fields:
         return False
     if fields.pop("restrictions") != "trino" or relation is not Can.READ_COLUMNS:
@@ -160,7 +161,9 @@ def _restrictions(fields: dict[str, Any], relation: Can) -> bool:
 
 
 def _action(action: object) -> tuple[Can, Facts]:
-    """Return (relation, facts for policies) of an action: `"drop"` or `{"action": "drop", "purge": true}`."""
+    """Return (relation, facts for policies) of an action, which is a text or an object: `"drop"` or `{"action": "drop",
+    "purge": true}`.
+    """
     context: dict[str, Any] = {}
     if isinstance(action, dict):
         context = {key: value for key, value in action.items() if key != "action"}
@@ -186,7 +189,7 @@ _NAME_FACTS = {
 
 
 def _named(type: ObjectType, relation: Can, facts: Facts) -> Facts:
-    """Return the facts under the names that policies receive from the operations themselves."""
+    """Return the facts under the same names under which the real operations send them to policies."""
     name = _NAME_FACTS.get(relation)
     named = {name if key == "name" and name is not None else key: value for key, value in facts.items()}
     if "properties" in named:
@@ -195,7 +198,7 @@ def _named(type: ObjectType, relation: Can, facts: Facts) -> Facts:
 
 
 def _fact(key: str, value: object) -> Fact:
-    """Return a scalar, a list of strings, or the keys of a map: policies receive property names, not values."""
+    """Return the fact that policies receive: a scalar, a list of strings, or the keys of a map without its values."""
     if value is None or isinstance(value, (str, int, bool)):
         return value
     if isinstance(value, (list, dict)) and all(isinstance(each, str) for each in value):
@@ -262,7 +265,7 @@ def _text(value: object) -> str:
 
 
 def _tabular(fields: dict[str, Any], default: str | None) -> Ref:
-    """Return the table of this name. `_check` adds the view of the same name as the alternative."""
+    """Return the table with this name. `_check` adds the view with the same name as the alternative."""
     if "table-id" in fields:
         raise ValueError("a table or view must be given by its name")
     fields["table"] = fields.pop("name")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answer permission checks through the door that decides the real requests."""
+"""Answer permission checks by the same door that decides real requests."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ class Checks(UseCases):
     """Use cases of `POST /permissions/check` and `POST /action/batch-check`."""
 
     async def check(self, permit: Permit[CheckPermission]) -> CheckAnswer:
-        """Return whether OpenFGA and OPA would both allow the action. An object that does not exist is not allowed."""
+        """Return whether both OpenFGA and OPA would allow the action. For an object that does not exist the result is
+        no.
+        """
         check = permit.operation.check
         (allowed,) = await self._door.hypothetical_checks.evaluate(
             permit, [_hypothetical_check(check, permit.actor, permit.resolution)]
@@ -76,10 +78,10 @@ class Checks(UseCases):
         raises CannotInspectPermissions. An object that the caller cannot see is treated like one that does not exist:
         not allowed, or with `error-on-not-found` the same 404. The response does not reveal which of the two it is.
 
-        In a delegated batch, a caller with `inspector` or `delegate` gets answers about any principal, also on objects
-        that the caller cannot see. Checks outside these privileges are not allowed. If none of the checks is covered,
-        the batch raises CannotInspectPermissions, because the delegation is misconfigured. It raises the same error if
-        such a caller does not send `delegated`: the results would be no, whatever the principal may do.
+        In a delegated batch, a caller with `inspector` or `delegate` gets results about any principal, even on objects
+        that the caller cannot see. For checks that these privileges do not cover the result is no. If they cover no
+        check at all, the batch raises CannotInspectPermissions, because the delegation is misconfigured. It raises the
+        same error if such a caller does not send `delegated`: all results would be no, whatever the principal may do.
         """
         operation = permit.operation
         if operation.delegated and not _inspects_somewhere(permit):
@@ -122,9 +124,10 @@ class Checks(UseCases):
     async def _answers(
         self, permit: Permit[BatchCheck], hypothetical: Sequence[HypotheticalCheck], left: Sequence[int]
     ) -> tuple[dict[int, bool], dict[int, tuple[BoundPolicy, ...]]]:
-        """Return (answers, row filters and masks of guardrails that `_restricted` applies) by the indexes in `left`.
+        """Evaluate the checks with the indexes `left`. Return, by index, (results, row filters and masks of guardrails
+        that `_restricted` applies).
 
-        A check that does not concern data of a table is refused if a guardrail filters or masks.
+        If a guardrail has a row filter or mask, a check that does not concern data of a table is not allowed.
         """
         stated: dict[int, tuple[BoundPolicy, ...]] = {}
         some = [hypothetical[index] for index in left]
@@ -141,9 +144,9 @@ class Checks(UseCases):
         columns: Mapping[int, list[str]],
         guardrails: Mapping[int, tuple[BoundPolicy, ...]],
     ) -> dict[int, RestrictedAnswer]:
-        """Return the results, by index, of allowed checks about data of tables with data policies.
+        """Return the results of those allowed checks that concern data of tables with data policies, by index.
 
-        `columns` has the names of the readable columns of checks that column grants allow. A check is not allowed if
+        `columns` has the names of the readable columns, for checks that column grants allow. A check is not allowed if
         its result has expressions that the caller may not see.
         """
         about = {
@@ -164,11 +167,11 @@ class Checks(UseCases):
         expressed: Mapping[int, PolicyVerdict],
         guardrails: Mapping[int, tuple[BoundPolicy, ...]],
     ) -> set[int]:
-        """Return the indexes of the verdicts whose expressions the caller may not see.
+        """Return the indexes of the verdicts whose filter and mask expressions the caller may not see.
 
-        Literals of policies and mapped values of other principals can be confidential. An enforcer needs them: the
-        engine that acts for the caller, and an inspector that holds `enforcer` on the table, as the bridge of an
-        enforcing Trino does. Any other caller must be able to read all policies. Expressions of guardrails are for
+        Literals of policies and mapped values of other principals can be confidential. Enforcers need them: the engine
+        that acts for the caller, and an inspector that holds `enforcer` on the table (the bridge of a Trino that
+        enforces restrictions). Any other caller must be able to read all policies. Expressions of guardrails are for
         enforcers only.
         """
         left = {index: each for index, each in expressed.items() if not each.trusted}
@@ -194,13 +197,15 @@ class Checks(UseCases):
     async def _held(
         self, permit: Permit[CheckPermission] | Permit[BatchCheck], relation: Can, objects: Iterable[ObjectKey]
     ) -> frozenset[ObjectKey]:
-        """Return the objects on which the caller holds the relation."""
+        """Return those of `objects` on which the caller holds the relation."""
         keys = list(dict.fromkeys(objects))
         answers = await self._door.hypothetical_checks.related(permit, permit.actor, relation, keys)
         return frozenset(compress(keys, answers))
 
     async def _require_not_inspected(self, permit: Permit[BatchCheck], unanswered: Sequence[Check]) -> None:
-        """Raise CannotInspectPermissions if the caller could get a result to one of these checks as an inspector."""
+        """Raise CannotInspectPermissions if the caller is an inspector for one of the checks, and would need
+        `delegated` for a result.
+        """
         hubs = {hub_of(check.on) for check in unanswered if check.principal is not None}
         keys = [_key_of_hub(hub) for hub in hubs if hub is not None]
         if await self._held(permit, Can.INSPECT, keys):
@@ -210,7 +215,8 @@ class Checks(UseCases):
             )
 
     async def _columns(self, permit: Permit[BatchCheck], refused: Sequence[int]) -> dict[int, list[str]]:
-        """Return {index: readable column names} for refused checks of `can_read_columns` with some readable columns.
+        """Return {index: names of readable columns} for those refused checks of `can_read_columns` that have readable
+        columns.
 
         Names are in the order of the schema. Tables whose columns cannot be determined are left out, and so are checks
         without a readable column.
@@ -236,7 +242,9 @@ class Checks(UseCases):
     async def _invisible(
         self, permit: Permit[BatchCheck], hypothetical: Sequence[HypotheticalCheck], left: Sequence[int]
     ) -> frozenset[int]:
-        """Return the indexes of the caller's own checks on objects that the caller cannot see (`hidden_checks`)."""
+        """Return the indexes of the caller's own checks on objects that the caller cannot see
+        (`partial_checks.hidden`).
+        """
         checks = permit.operation.checks
         own = {at: (hypothetical[at].relation, hypothetical[at].on) for at in left if checks[at].principal is None}
         first = first_checks(own)
@@ -246,7 +254,9 @@ class Checks(UseCases):
     async def _ownerless(
         self, permit: Permit[CheckPermission] | Permit[BatchCheck], allowed: Sequence[Check]
     ) -> set[Ref]:
-        """Return the views of the allowed checks that need an owner and have none. Reads the view properties."""
+        """Return the views in the allowed checks that need an owner and have none. Reads the properties of the
+        views.
+        """
         unanswered = {check.on for check in allowed if check.runs_as_owner}
         ids = {ref: row.id for ref in unanswered if isinstance(row := permit.resolution.get(ref), ResolvedView)}
         owned = {
@@ -255,7 +265,7 @@ class Checks(UseCases):
         return {ref for ref in unanswered if ids.get(ref) not in owned}
 
     async def _seen_whole(self, permit: Permit[BatchCheck], answerable: Sequence[bool]) -> frozenset[int]:
-        """Return the indexes of checks in long lists that need no query of their own.
+        """Return the indexes of those checks that need no query of their own, because one query answers many of them.
 
         Their principal holds `can_list_everything` on the namespace, and the object exists. As for a real list, OPA
         receives one query about the list and none about its rows.
@@ -273,9 +283,9 @@ class Checks(UseCases):
 
     @staticmethod
     def _may_be_answered(permit: Permit[BatchCheck], check: Check) -> bool:
-        """Return whether the caller may get a result.
+        """Return whether the caller may get a result of the check.
 
-        Raises CannotInspectPermissions. Raise the 404 of an absent object if `error-on-not-found` is set.
+        Raises CannotInspectPermissions. If `error-on-not-found` is set, raises the 404 of an absent object.
         """
         if permit.operation.delegated and check.principal is not None:
             hub = hub_of(check.on)
@@ -302,10 +312,11 @@ class Checks(UseCases):
 
 
 def _hypothetical_check(check: Check, caller: Actor, resolution: Resolution) -> HypotheticalCheck:
-    """Build the hypothetical check on the first object that exists among those that the check may mean.
+    """Build the hypothetical check on the object of `check`. If the name can mean several objects, use the first that
+    exists.
 
-    If none exists, use the first. `can_read_columns` is checked as `can_read_data` first: a principal that reads the
-    whole table reads every column.
+    If none exists, use the first one. For `can_read_columns`, `can_read_data` is checked first: a principal that reads
+    the whole table reads every column.
     """
     on = _meant(check, resolution)
     relation = Can.READ_DATA if check.relation is Can.READ_COLUMNS else check.relation
@@ -313,7 +324,9 @@ def _hypothetical_check(check: Check, caller: Actor, resolution: Resolution) -> 
 
 
 def _is_inspected(operation: CheckPermission | BatchCheck, check: Check) -> bool:
-    """Return True if an engine checks one of its users: answers about other principals needed `can_inspect`."""
+    """Return True if an engine checks a right of one of its users. Results about other principals needed
+    `can_inspect`.
+    """
     return isinstance(operation, BatchCheck) and operation.delegated and check.principal is not None
 
 
@@ -332,9 +345,9 @@ def _about(check: Check, caller: Actor) -> Actor:
 
 
 def _names(excerpt: Excerpt, fields: frozenset[int]) -> list[str]:
-    """Return the names of these columns in the current schema.
+    """Return the names of the columns with the field ids `fields` in the current schema.
 
-    A name that another, unreadable column has or had in any schema is left out.
+    A name is left out if an unreadable column has or had it in any schema.
     """
     try:
         return columns_of(excerpt.text).readable_by_name(fields)
@@ -347,6 +360,6 @@ def _is_visible(permit: Permit[BatchCheck], check: Check) -> bool:
 
 
 def _inspects_somewhere(permit: Permit[BatchCheck]) -> bool:
-    """Return whether the caller holds `can_inspect` for at least one check, or no check is about another principal."""
+    """Return True if no check is about another principal, or the caller holds `can_inspect` for at least one check."""
     hubs = {hub_of(check.on) for check in permit.operation.checks if check.principal is not None}
     return not hubs or any(hub is not None and permit.holds(Can.INSPECT, hub) for hub in hubs)

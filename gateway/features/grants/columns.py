@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resolve the columns that grant requests name, and the columns shown in grant responses."""
+"""Find the columns that grant requests refer to, and the names of columns in grant responses."""
 
 from __future__ import annotations
 
@@ -29,9 +29,11 @@ _BY_ID: Final = re.compile(r"field-id:(0|[1-9][0-9]{0,9})", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class GrantObject:
-    """The object of the grants of an operation. Of a column, `column` is the current name, or the last one.
+    """The object of the grants of an operation. `column` is the current name of a column, or the last name of a dropped
+    column.
 
-    `namesakes` are other columns that have the name of the operation in another letter case, or had it earlier.
+    `namesakes` are other columns that also match the name in the request: in another letter case, or by an earlier
+    name.
     """
 
     key: ObjectKey
@@ -40,11 +42,12 @@ class GrantObject:
 
 
 async def object_of(connection: Connection, operation: Operation, row: Resolved, *, dropped: bool) -> GrantObject:
-    """Return the object of the operation's grants: the admitted object, or its column if the operation names one.
+    """Return the object whose grants the operation reads or changes: the admitted object, or the column in the
+    operation.
 
-    With `dropped`, a name that is not in the current schema may belong to a dropped column, and `field-id:<id>` names
-    any column. Both serve for reading and revoking; new grants need a current name. Raises ColumnNotFound, also if the
-    schemas of the table cannot be read, and 400 for a nested field, and for a field id without `dropped`.
+    With `dropped`, the name may belong to a dropped column, and `field-id:<id>` identifies any column. `dropped` is for
+    reading and revoking: new grants need a current name. Raises ColumnNotFound if there is no such column or the
+    schemas of the table cannot be read. Raise 400 for a nested field, and for a field id without `dropped`.
     """
     if not isinstance(operation, OfColumn) or not isinstance(row, ResolvedTable):
         return GrantObject(row.key)
@@ -75,7 +78,7 @@ def known_columns(excerpt: Excerpt) -> Columns:
 
 
 def field_named(columns: Columns, name: str, *, dropped: bool) -> int:
-    """Return the field id of the column with this name. Raise as `object_of` does."""
+    """Return the field id of the column with this name. Raises the errors of `object_of`."""
     if (by_id := _BY_ID.fullmatch(name)) is not None:
         # Policies receive the column name of a new grant, so a new grant must name the column.
         if not dropped:
@@ -97,10 +100,10 @@ def field_named(columns: Columns, name: str, *, dropped: bool) -> int:
 
 
 async def refuse_another_column(connection: Connection, on: GrantObject, entry: Assignment) -> None:
-    """Raise AmbiguousColumn if the grant to revoke is not on column `on` but on another column with that name.
+    """Raise AmbiguousColumn if the grant to revoke is not on the column `on`, but on another column with that name.
 
-    That column has the name in another letter case, or had it earlier. If the revocation on `on` is still pending, the
-    request is a retry for the named column and passes.
+    The other column has the name in another letter case, or had it earlier. If a revocation on `on` is still pending,
+    the request is taken as its retry, and no error is raised.
     """
     key = on.key
     holding = [other for other in on.namesakes if await grants.held_of(connection, other, [entry.key])]

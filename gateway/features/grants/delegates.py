@@ -25,7 +25,7 @@ _MOST_READ: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Included:
-    """A recorded grant that includes the caller, and its limits for the caller."""
+    """A recorded grant whose limits include the caller, and these limits."""
 
     row: NamedDelegateRow
     limits: ActsFor
@@ -37,7 +37,7 @@ class _Included:
 
     @property
     def scopes(self) -> tuple[ObjectKey, ...]:
-        """The objects of which an administrator is excluded: that of the grant, and its project."""
+        """The objects whose administrators the grant can exclude: its own object, and the project of that."""
         return tuple(dict.fromkeys((self.on, ObjectKey(ObjectType.PROJECT, self.row.project_id))))
 
 
@@ -45,10 +45,10 @@ class Delegates(UseCases):
     """Use case of `GET /whoami/delegates`."""
 
     async def of_caller(self, permit: Permit[ListOwnDelegates]) -> OwnDelegates:
-        """Return the live grants that include the caller, on projects and warehouses that the caller sees.
+        """Return the live grants that include the caller, on projects and warehouses that the caller can see.
 
-        Further rows are read until the page is full. So neither the length of a page nor its token discloses a grant
-        that the caller does not see. Raises DecisionUnavailable during an outage.
+        Rows are read until the page is full. So neither the length of a page nor its token reveals a grant that the
+        caller cannot see. Raises DecisionUnavailable during an outage.
         """
         operation = permit.operation
         page = self._page_of(operation, UUID)
@@ -69,7 +69,9 @@ class Delegates(UseCases):
         )
 
     async def _shown(self, permit: Permit[ListOwnDelegates], rows: Sequence[NamedDelegateRow]) -> list[_Included]:
-        """Return the grants that include the caller, are on visible objects, and do not exclude an administrator."""
+        """Return the grants that include the caller and are on visible objects. A grant that excludes administrators is
+        left out if the caller is one.
+        """
         user, roles = permit.actor.id, permit.resolution.caller_roles
         named = [
             _Included(row, limits)
@@ -84,12 +86,12 @@ class Delegates(UseCases):
         return [each for each in seen if each.limits.administrators or administered.isdisjoint(each.scopes)]
 
     async def _administered(self, permit: Permit[ListOwnDelegates], seen: Sequence[_Included]) -> set[ObjectKey]:
-        """Return the objects of which the user is an administrator. An assumed role does not hide this right."""
+        """Return the objects of which the user is an administrator, even if the caller currently acts as a role."""
         scopes = dict.fromkeys(key for each in seen if not each.limits.administrators for key in each.scopes)
         return await self._door.hypothetical_checks.administered(permit, without_role(permit.actor), list(scopes))
 
     async def _readable_roles(self, permit: Permit[ListOwnDelegates], page: Sequence[_Included]) -> set[str]:
-        """Return the ids of the holding roles whose names the caller may read."""
+        """Return the ids of those roles that hold the grants of `page`, and whose names the caller may read."""
         ids = {each.row.principal_id: None for each in page if each.row.principal_type == PrincipalType.ROLE}
         keys = [ObjectKey(ObjectType.ROLE, id) for id in ids]
         answers = await self._door.visible(permit, Can.READ_METADATA, keys)

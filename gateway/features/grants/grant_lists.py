@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of grants: on an object, of a principal, ended grants, and privileges that the caller may grant."""
+"""Lists of grants: on an object, of a principal, ended grants, and the privileges that the caller may grant."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class GrantLists(UseCases):
     """Pages of grants with grantor, times, reason and expiry."""
 
     async def on_object(self, permit: Permit[ListGrants | ListColumnGrants]) -> GrantList:
-        """Return the live grants on one object, oldest first; one entry per grantor."""
+        """Return the live grants on one object, oldest first. Equal grants of several grantors are separate entries."""
         operation = permit.operation
         row = _row(permit, operation.on)
         page = self._page_of(operation, UUID)
@@ -73,7 +73,9 @@ class GrantLists(UseCases):
         return _grant_list(found, where, page)
 
     async def on_columns(self, permit: Permit[ListTableColumnGrants]) -> GrantList:
-        """Return the live grants on all columns of a table, oldest first; one entry per grantor."""
+        """Return the live grants on all columns of a table, oldest first. Equal grants of several grantors are separate
+        entries.
+        """
         operation = permit.operation
         page = self._page_of(operation, UUID)
         async with self._database.read() as connection:
@@ -109,7 +111,7 @@ class GrantLists(UseCases):
         return _grant_list(found, where, page, servers=servers)
 
     async def history(self, permit: Permit[ListGrantHistory | ListColumnGrantHistory]) -> GrantHistory:
-        """Return the ended grants on one object, latest end first."""
+        """Return the ended grants on one object, most recent end first."""
         operation = permit.operation
         row = _row(permit, operation.on)
         page = self._page_of(operation, number(18))
@@ -149,7 +151,7 @@ class GrantLists(UseCases):
         )
 
     async def grantable(self, permit: Permit[ListPrivileges]) -> GrantablePrivileges:
-        """Return the privileges that exist for the object type, and whether the principal may grant each."""
+        """Return the privileges of the object type, each with whether the principal may grant it."""
         operation = permit.operation
         on = operation.on
         actor = permit.actor if operation.principal is None else actor_of(operation.principal)
@@ -166,7 +168,7 @@ class GrantLists(UseCases):
 
 @dataclass(frozen=True, slots=True)
 class _Where:
-    """Locations of objects, and the names of the columns among them."""
+    """The containers of the objects in a list of grants, and the names of the columns among these objects."""
 
     object_locations: Mapping[ObjectKey, ObjectLocation]
     columns: Mapping[ObjectKey, tuple[str | None, bool]]
@@ -210,7 +212,9 @@ def _grant_list(rows: Sequence[GrantRow], where: _Where, page: Page[UUID], *, se
 
 
 def limits_of_row(row: GrantRow | HistoryRow) -> ActsFor | None:
-    """Return the limits of a grant of `delegate`; None for other privileges, and for limits of a later version."""
+    """Return the limits of a grant of `delegate`. None for other privileges, and for limits that a later version
+    wrote.
+    """
     return limits_of(row.acts_for) if row.privilege == Privilege.DELEGATE else None
 
 

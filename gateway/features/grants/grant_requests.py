@@ -23,7 +23,7 @@ LAST_END = datetime(9000, 1, 1, tzinfo=UTC)
 
 
 def parse_entries(entries: Iterable[AssignmentEntry]) -> tuple[Assignment, ...]:
-    """Return the wire entries as assignments.
+    """Return the entries of a request as assignments.
 
     Raises InvalidGrantPrivilege, and 400 for an entry that does not name exactly one principal.
     """
@@ -38,7 +38,7 @@ def parse_entries(entries: Iterable[AssignmentEntry]) -> tuple[Assignment, ...]:
 
 
 def parse_grants(entries: Iterable[GrantWrite | GrantDelete]) -> tuple[Assignment, ...]:
-    """Return the wire entries of the grants API as assignments. Raise as `parse_entries` does."""
+    """Return the entries of a grants request as assignments. Raises the errors of `parse_entries`."""
     return tuple(
         Assignment(
             _known_privilege(entry.privilege),
@@ -64,7 +64,7 @@ def _known_privilege(name: str) -> Privilege:
 
 
 def parse_privileges(kind: ObjectType, names: Iterable[str]) -> tuple[Privilege, ...]:
-    """Return the privileges that filter a list. Raises InvalidGrantPrivilege for one that the type lacks."""
+    """Return the privileges by which a list is filtered. Raises InvalidGrantPrivilege if the object type lacks one."""
     return tuple(_privilege(kind, name) for name in dict.fromkeys(names))
 
 
@@ -75,10 +75,10 @@ def require_writable(
     *,
     kind: ObjectType | None = None,
 ) -> tuple[tuple[Assignment, ...], tuple[Assignment, ...]]:
-    """Validate a grant change and return (writes, deletes). Limits in `deletes` have no effect: clients send entries as
+    """Validate a grant change and return (writes, deletes). Limits in `deletes` are ignored: clients send entries as
     they were listed.
 
-    `kind` is the type of the object that carries the grants, if that is a part of `on` (a column of a table). Raises
+    `kind` is the type of the object of the grants, if that is a part of `on` (a column of a table). Raises
     InvalidGrantPrivilege, SelfAssignment, InvalidGrantExpiry, TooManyEntries, and 400 for a grant that the request
     contains twice.
     """
@@ -110,7 +110,7 @@ def require_writable(
 
 
 def _require_limits(entry: Assignment) -> None:
-    """Raise 400 for limits of another privilege than `delegate`, and for a network that is not in CIDR form."""
+    """Raise 400 if a privilege other than `delegate` has limits, or a network in the limits is not in CIDR form."""
     if entry.acts_for is None:
         return
     if entry.privilege is not Privilege.DELEGATE:
@@ -135,7 +135,7 @@ def _privilege(kind: ObjectType, name: str) -> Privilege:
 
 
 def require_future(entries: Iterable[Assignment], now: datetime) -> None:
-    """Raise InvalidGrantExpiry for an expiry that is not after `now`, the time of the database clock."""
+    """Raise InvalidGrantExpiry unless every expiry is after `now`, the time of the database clock."""
     for entry in entries:
         if entry.expires_at is not None and entry.expires_at <= now:
             raise InvalidGrantExpiry(f"expires-at must be in the future, and {entry.expires_at.isoformat()} is not.")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of grants: write the rows, deliver the tuples to OpenFGA, and respond when both agree."""
+"""Use cases of grants: write the rows, deliver the tuples to OpenFGA, and respond when OpenFGA has them."""
 
 from __future__ import annotations
 
@@ -109,18 +109,19 @@ class Grants(UseCases):
         await self._apply(permit, permit.operation, strict=True)
 
     async def change(self, permit: Permit[ChangeGrants | ChangeColumnGrants | ChangeRoleMembers]) -> None:
-        """Grant and revoke in one transaction. Entries that already hold are not an error.
+        """Grant and revoke in one transaction. Existing grants and absent revoked grants are not errors.
 
-        A grant that the caller gave before gets the new expiry and reason. Raise as `write` does, except
-        TupleAlreadyExists and TupleNotFound, and AmbiguousColumn.
+        A grant that the caller gave before gets the new expiry and reason. Raises AmbiguousColumn and the errors of
+        `write`, except TupleAlreadyExists and TupleNotFound.
         """
         await self._apply(permit, permit.operation, strict=False)
 
     async def exempts_caller(self, permit: Permit[WriteAssignments | ChangeGrants]) -> bool:
-        """Return True if an admitted change grants `exempt`, and the caller holds it now, by a role too.
+        """Return True if an admitted change grants `exempt`, and the caller holds it afterwards, including through a
+        role.
 
-        The creator of a role is its member, and may not expect to be exempt by a grant to the role. During an outage
-        the result is False: the change is made already.
+        The creator of a role is its member, and may not expect that a grant to the role exempts the creator. During an
+        outage the result is False, because the change has already been made.
         """
         operation = permit.operation
         key = _row(permit, operation.on).key
@@ -134,8 +135,9 @@ class Grants(UseCases):
     async def _apply(self, permit: Permit[Operation], change: WritingGrants, *, strict: bool) -> None:
         """Apply a change of grants and respond when it is in force.
 
-        With `strict`, existing grants and missing revocations are errors. Without it they are delivered again, so a
-        client that retries after RevocationPending gets its response when the revocation is in force.
+        With `strict`, it is an error if a new grant exists already or a revoked one does not. Without `strict`, their
+        tuples are delivered again: a client that retries after RevocationPending gets its response when the revocation
+        is in force.
         """
         row = _row(permit, change.on)
         on = GrantObject(row.key)
@@ -164,7 +166,7 @@ class Grants(UseCases):
     ) -> tuple[Sequence[Pending], Sequence[Pending]]:
         """Write rows and outbox in one transaction. Return (pending grants, pending revocations).
 
-        Grants on a dropped object that can be restored may be revoked, and new ones are refused.
+        On a dropped object that can be restored, grants may be revoked but not added.
         """
         key, warehouse_id = on.key, _warehouse_id(row)
         shortened: list[Assignment] = []
@@ -230,9 +232,11 @@ class Grants(UseCases):
         above: Sequence[ObjectKey],
         warehouse_id: UUID | None,
     ) -> list[Pending] | None:
-        """Record grants that are all new, in one statement. Return the keys of their tuples, None for another change.
+        """Record a change that only adds grants, in one statement. Return the keys of their tuples, None for another
+        change.
 
-        Grants on roles and on the server have further rules, and new subjects of data policies lose rights.
+        Return None also for grants on roles and on the server (they have further rules) and for new subjects of
+        policies.
         """
         if not change.writes or change.deletes or key.type in (ObjectType.ROLE, ObjectType.SERVER):
             return None
@@ -256,7 +260,7 @@ class Grants(UseCases):
         )
 
     async def _refuse_longer_expiry(self, permit: Permit[Operation], writes: Sequence[Assignment]) -> None:
-        """Raise InvalidGrantExpiry if the caller extends its own right beyond the time it may grant it.
+        """Raise InvalidGrantExpiry if the caller extends its own right beyond the expiry of its right to grant it.
 
         Otherwise a caller with a temporary right to grant could make that right permanent.
         """
@@ -271,7 +275,7 @@ class Grants(UseCases):
             )
 
     async def _pending_revocations(self, key: ObjectKey, change: WritingGrants) -> list[Pending]:
-        """Return the earlier revocations from the principals of this change that OpenFGA has not confirmed."""
+        """Return the earlier revocations of grants to the principals of this change that OpenFGA has not confirmed."""
         principals = {entry.principal for entry in change.deletes}
         async with self._database.read() as connection:
             waiting = await outbox.revocations_on(connection, key)
@@ -288,7 +292,7 @@ class Grants(UseCases):
 
 
 async def _restricting(connection: Connection, on: ObjectKey, writes: Sequence[Assignment]) -> Sequence[Assignment]:
-    """Return the grants that take rights away, because a data policy then restricts their principals."""
+    """Return the grants that take rights away from their principal, because a data policy then restricts it."""
     if on.type is ObjectType.ROLE and writes:
         return writes if await is_subject(connection, Principal(PrincipalType.ROLE, on.id)) else ()
     return [each for each in writes if each.privilege is Privilege.SUBJECT]
@@ -304,9 +308,9 @@ def _is_own(permit: Permit[Operation], entry: Assignment) -> bool:
 def _guard_last_admin(
     connection: Connection, on: ObjectKey, change: WritingGrants
 ) -> AbstractAsyncContextManager[None]:
-    """Return a guard that keeps the last server administrator, if the change can end a privilege on the server.
+    """Return a guard against the loss of the last server administrator, or a null context if that cannot happen.
 
-    It can do so directly, or by removing members from a role. Any other change gets a null context.
+    A change can cause it directly, or by a role.
     """
     if change.takes_away and on.type is ObjectType.ROLE:
         return guard_last_admin(connection, concerned=partial(administers_server, connection, on.id))
@@ -316,9 +320,9 @@ def _guard_last_admin(
 async def _lock(connection: Connection, key: ObjectKey, row: Resolved, change: WritingGrants) -> Sequence[ObjectKey]:
     """Lock the object for a change of its grants and return its containers. Raises the 404 of an absent object.
 
-    The lock on the grants serializes changes of one object's grants. Two requests that list the same grants in another
-    order would deadlock. The containers are locked before any grant row changes. A namespace move also locks namespaces
-    before grants, so the two cannot deadlock.
+    The lock serializes changes of one object's grants. Without it, two requests with different orders could deadlock.
+    The containers are locked before any grant row changes. A namespace move also locks namespaces before grants, so the
+    two cannot deadlock.
     """
     kept = not change.writes
     above = await grant_writes.lock_object(connection, key, kept=kept)
@@ -331,7 +335,7 @@ async def _lock(connection: Connection, key: ObjectKey, row: Resolved, change: W
 
 
 async def _refuse_given(connection: Connection, on: ObjectKey, entries: Sequence[Assignment]) -> None:
-    """Raise TupleAlreadyExists if one of the entries is already granted here by any grantor."""
+    """Raise TupleAlreadyExists if any grantor has already granted one of the entries on the object."""
     held = await grants.held_of(connection, on, [entry.key for entry in entries])
     for entry in entries:
         if entry.key in held:
@@ -339,7 +343,7 @@ async def _refuse_given(connection: Connection, on: ObjectKey, entries: Sequence
 
 
 async def _require_known(connection: Connection, entries: Sequence[Assignment]) -> None:
-    """Raise GrantPrincipalUnknown for a user or role that does not exist.
+    """Raise GrantPrincipalUnknown if a user or role of the entries does not exist.
 
     Such a grant is usually a mistyped id, and a later user with that id would receive it.
     """
@@ -382,7 +386,9 @@ def _keys(on: ObjectKey, above: Sequence[ObjectKey], entries: Sequence[Assignmen
 
 
 async def _reread_containers(connection: Connection, row: Resolved) -> list[ObjectKey]:
-    """Read the containers of the object again under its lock: it may have been renamed or moved since resolution."""
+    """Read the containers of the object again under its lock, because it may have been renamed or moved since
+    resolution.
+    """
     match row:
         case ResolvedTable(id=id) | ResolvedView(id=id) | ResolvedGenericTable(id=id):
             return await tables.containers(connection, id)

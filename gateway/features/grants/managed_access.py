@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of managed access: read the flag, set it, and respond when OpenFGA agrees."""
+"""Use cases of managed access: read the flag, set it, and respond when OpenFGA has the change."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from gateway.features.kit import UseCases
 
 
 class ManagedAccess(UseCases):
-    """The managed-access flag: while it is set, owners of objects below cannot grant rights on them."""
+    """The managed-access flag of a container. While it is set, owners of objects inside cannot grant rights on them."""
 
     async def get(self, permit: Permit[GetPermissions]) -> WarehousePermissions | NamespacePermissions:
-        """Return the flag of a warehouse, or the own and the inherited flag of a namespace."""
+        """Return the flag of a warehouse, or both the own and the inherited flag of a namespace."""
         row = _row(permit.resolution, permit.operation.on)
         warehouse = row if isinstance(row, ResolvedWarehouse) else row.warehouse
         within = (*row.ancestors, row.id) if isinstance(row, ResolvedNamespace) else ()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answer checks of a batch whose objects the caller cannot see, and checks about data that data policies restrict."""
+"""Answer two kinds of checks in a batch: on objects that the caller cannot see, and about data under data policies."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Opening = tuple[Can, Ref]
 
 
 def openings(relation: Can, on: Ref) -> tuple[Opening, ...]:
-    """Return relations on `on` of which every holder of `relation` holds at least one. Empty if none are known.
+    """Return relations on `on`: every holder of `relation` holds at least one of them. Empty if none are known.
 
     `tests/unit/governance/test_hidden_checks.py` compares them with the compiled relationship model.
     """
@@ -52,7 +52,7 @@ def openings(relation: Can, on: Ref) -> tuple[Opening, ...]:
 
 
 def first_checks(questions: Mapping[int, tuple[Can, Ref]]) -> list[Opening]:
-    """Return the distinct checks to evaluate first, in order. Objects with fewer than `_MANY` checks are skipped."""
+    """Return the distinct checks to evaluate first, in order. Objects with fewer than `_MANY` checks have none."""
     count: dict[Ref, int] = {}
     for _, on in questions.values():
         count[on] = count.get(on, 0) + 1
@@ -63,7 +63,7 @@ def first_checks(questions: Mapping[int, tuple[Can, Ref]]) -> list[Opening]:
 def hidden(
     questions: Mapping[int, tuple[Can, Ref]], first: Sequence[Opening], answers: Sequence[bool]
 ) -> frozenset[int]:
-    """Return the indexes of checks that the results of `first` already answer with no."""
+    """Return the indexes of the checks whose result is no, because all results of `first` for them are no."""
     known = dict(zip(first, answers, strict=True))
     found = set()
     for index, (relation, on) in questions.items():
@@ -84,9 +84,9 @@ _NO_ROW: Final = "false"
 
 @dataclass(frozen=True, slots=True)
 class RestrictedAnswer:
-    """The response to an otherwise allowed check. `columns` and `restrictions` are None if nothing is restricted.
+    """The result of a check that both engines allow. `columns` and `restrictions` are None if nothing is restricted.
 
-    `restricted` is True if a restriction of the data is the reason why the check is not allowed.
+    `restricted` is True if the check is not allowed because the data is restricted.
     """
 
     allowed: bool
@@ -101,7 +101,7 @@ REFUSED: Final = RestrictedAnswer(False, restricted=True)
 def restricted_answer(
     check: Check, verdict: PolicyVerdict | None, readable: Sequence[str] | None = None
 ) -> RestrictedAnswer:
-    """Return the response to a check that both engines allow, under the data policies of the table.
+    """Return the result of a check that both engines allow, under the data policies of the table.
 
     `readable` has the names of the columns that column grants allow, None for all columns.
     """
@@ -121,7 +121,7 @@ def restricted_answer(
 def is_possible(relation: Can, verdict: PolicyVerdict) -> bool:
     """Return True if an action on the data of a restricted table is possible under its restrictions.
 
-    An engine that applies them can read the table. The principal can append rows if every policy permits it.
+    Reading is possible, because an engine can apply the restrictions. Appending is possible if every policy permits it.
     """
     restrictions = verdict.restrictions
     if restrictions is None or verdict.inexpressible:
@@ -132,9 +132,10 @@ def is_possible(relation: Can, verdict: PolicyVerdict) -> bool:
 def _for_trino(
     verdict: PolicyVerdict, restrictions: TableRestrictions, readable: Collection[str] | None
 ) -> RestrictedAnswer:
-    """Return the expressions for Trino.
+    """Return the row filters and masks as expressions for Trino.
 
-    Only columns whose name no other column has or had are allowed: Trino reads old snapshots by the names of that time.
+    A column is allowed only if no other column has or had its name: Trino reads old snapshots by their own column
+    names.
     """
     if verdict.columns is None or verdict.inputs is None:
         return REFUSED
@@ -160,7 +161,7 @@ def _row_filter(restrictions: TableRestrictions, names: Mapping[int, str]) -> st
 
 
 def _masks(restrictions: TableRestrictions, columns: Columns, shown: Mapping[int, str]) -> Iterator[ColumnMask]:
-    """Yield the masks of the shown columns. Raises RestrictionNotExpressible if Trino cannot hide a column."""
+    """Yield the masks of the columns in `shown`. Raises RestrictionNotExpressible if Trino cannot hide a column."""
     kinds = {field.id: field for field in columns.current}
     for each in restrictions.masks:
         if each.field_id in shown:

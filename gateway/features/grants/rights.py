@@ -66,7 +66,7 @@ _AUTHORIZER_ONLY = frozenset({Can.ASSUME, Can.CHANGE_OWNERSHIP, Can.READ_ASSIGNM
 
 
 class Rights(UseCases):
-    """List the actions that both engines allow: granted by relationships and not denied by policies."""
+    """List the actions that relationships grant and that policies do not deny."""
 
     async def allowed_actions(self, permit: Permit[QueryRights]) -> ActionsAnswer:
         """Return the names of the allowed actions, in alphabetical order."""
@@ -93,9 +93,9 @@ class Rights(UseCases):
     async def _allowed(
         self, permit: Permit[QueryRights] | Permit[QueryActions], actor: Actor, on: Ref, actions: Sequence[Can]
     ) -> dict[Can, bool]:
-        """Return the allowed actions in order, each with True if row filters or masks restrict it.
+        """Return the allowed actions in order, each with True if row filters or masks restrict the result.
 
-        They are those of data policies and of guardrails, as for a permission check (`restricted_checks`).
+        Both data policies and guardrails count, as for a permission check (`partial_checks.py`).
         """
         stated: dict[int, tuple[BoundPolicy, ...]] = {}
         checks = [HypotheticalCheck(actor, each, on) for each in actions]
@@ -134,7 +134,7 @@ class Rights(UseCases):
 
 
 def catalog_actions_of(type: ObjectType) -> frozenset[Can]:
-    """Return the actions of this type that exist in the reference system too."""
+    """Return the actions of this type that Lakekeeper has too."""
     own = _OWN | _OWN_OF_TYPE.get(type, frozenset())
     return frozenset(
         each
@@ -148,7 +148,7 @@ _FULL_NAMES: Final = frozenset({Can.CHANGE_OWNERSHIP, Can.GRANT_ASSIGNEE})
 
 
 def _name(action: Can, type: ObjectType) -> str:
-    """Return the name of an action in lists of allowed actions: without `can_`, except for grants on roles."""
+    """Return the name of an action in the lists: without `can_`, except for actions that grant on roles."""
     if type is ObjectType.ROLE and action in _FULL_NAMES:
         return action.value
     return action.value.removeprefix("can_")

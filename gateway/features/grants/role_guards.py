@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prevent privilege escalation through roles, and keep restricted principals in the roles that restrict them.
+"""Prevent privilege escalation through roles, and prevent principals from leaving roles that restrict them.
 
 Refuse grants that would nest roles in a cycle or too deeply, or add members that another provider manages.
 """
@@ -53,11 +53,12 @@ async def refuse_leaving(
     concerned: bool = True,
     remapped: str | None = None,
 ) -> AsyncIterator[None]:
-    """Raise RoleActionForbidden if the block ends a restriction of the caller by a data policy, or ends it sooner.
+    """Context manager. Raise RoleActionForbidden if the block ends the caller's restriction by a data policy, or makes
+    it end sooner.
 
-    The owner of a role could otherwise lift a policy from itself. Managers of the policy and holders of `exempt` may
-    do so. `holds_relation` is the door's check for the caller. `remapped` is the role that the caller's token groups do
-    not give any more after the block. Nothing is checked if the block is not `concerned`.
+    The owner of a role could otherwise lift a policy from itself. Managers of the policy and holders of `exempt` may do
+    so. `holds_relation` is the door's check for the caller. `remapped` is a role that the groups in the caller's token
+    no longer give after the block. If `concerned` is False, nothing is checked.
     """
     if not concerned:
         yield
@@ -82,7 +83,8 @@ async def refuse_leaving(
 def _lifted(before: Mapping[Restriction, datetime], after: Mapping[Restriction, datetime]) -> set[str]:
     """Return the ids of the policies that restrict less after a change.
 
-    A principal without any value of a mapping table sees no row. With some of its values it can see more than with all.
+    A principal without any value in a mapping table sees no row. With fewer values it can see more rows than with all
+    of them.
     """
     kept = {each for each, until in before.items() if each in after and after[each] >= until}
     filled = {(each.policy_id, each.mapping) for each in kept}
@@ -91,11 +93,9 @@ def _lifted(before: Mapping[Restriction, datetime], after: Mapping[Restriction, 
 
 
 async def refuse_circles(connection: Connection, on: ObjectKey, entries: Sequence[Assignment]) -> None:
-    """Raise RoleMembershipCycle or RoleMembershipDepthExceeded.
+    """Raise RoleMembershipCycle or RoleMembershipDepthExceeded if the new grants `entries` on `on` would nest roles so.
 
-    `on` is the object of the grants and `entries` are the new ones.
-
-    A cycle gives no additional rights. It would hide from an administrator that a role which was revoked is still held
+    A cycle gives no additional rights. But it could hide from an administrator that a revoked role is still held
     through another membership.
     """
     members = [e.principal.id for e in entries if e.principal.type is PrincipalType.ROLE]
@@ -115,7 +115,7 @@ async def refuse_circles(connection: Connection, on: ObjectKey, entries: Sequenc
 
 
 async def refuse_provisioned_members(connection: Connection, on: ObjectKey, entries: Sequence[Assignment]) -> None:
-    """Raise RoleNotManuallyAssignable if another provider manages the members of the role."""
+    """Raise RoleNotManuallyAssignable if an identity provider manages the members of the role."""
     if on.type is not ObjectType.ROLE or all(entry.privilege is not Privilege.ASSIGNEE for entry in entries):
         return
     provider = await roles.provider_of(connection, on.id)

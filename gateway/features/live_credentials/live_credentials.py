@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists of live credentials for clients and operators, and those that a revocation leaves."""
+"""List live credentials for clients and operators, and count those that remain valid after a revocation."""
 
 from __future__ import annotations
 
@@ -45,9 +45,10 @@ _log = structlog.get_logger("governance.live_credentials")
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """The live credentials on an object, or below it, of the principals whose grants on it were revoked.
+    """The number of credentials that stay valid after grants on an object were revoked, and the time of their last
+    expiry.
 
-    Their number, and the time by which all have expired.
+    They are credentials for the object or below it, of the principals of the revoked grants.
     """
 
     count: int
@@ -63,10 +64,10 @@ _UNKNOWN: Final = "unknown"
 
 
 class LiveCredentials(UseCases):
-    """Pages of live credentials, and their number after a revocation."""
+    """Pages of live credentials, and the number of those that remain valid after a revocation."""
 
     async def in_warehouse(self, permit: Permit[ListWarehouseLiveCredentials]) -> LiveCredentialList:
-        """Return the live credentials of a warehouse, also for tables that were deleted."""
+        """Return the live credentials of a warehouse, including those for deleted tables."""
         operation = permit.operation
         selection = Selection(
             warehouse_id=permit.warehouse(operation.on).id, table_id=operation.table_id, user=operation.user
@@ -82,8 +83,9 @@ class LiveCredentials(UseCases):
     async def of_principal(self, permit: Permit[ListPrincipalLiveCredentials]) -> LiveCredentialList:
         """Return the live credentials of a principal in a project.
 
-        The caller's own are those that it received itself; with an assumed role, those that it received in that role.
-        For another user, those that it lent its right to or forwarded as an engine are included.
+        For the caller itself, they are the credentials that it received; with an assumed role, those that it received
+        in that role. For another user, they include credentials that rest on that user's right, or that it passed on as
+        an engine.
         """
         operation, actor = permit.operation, permit.actor
         about = operation.principal
@@ -97,11 +99,11 @@ class LiveCredentials(UseCases):
         return await self._page(selection, operation)
 
     async def after_revocation(self, permit: Permit[Revoking]) -> str | None:
-        """Return the value of the header about credentials that the revocations of a change leave.
+        """Return the header value that counts the credentials which remain valid after the revocations of a change.
 
-        None if the change revokes nothing that gives access to data, or if the caller may not list these credentials:
-        the right to grant does not imply it. The value is also written to the audit log, unless there are none. The
-        revocation holds already, so a failure is not an error here: the value is then `unknown`.
+        Return None if the change revokes nothing that gives access to data, or if the caller may not list these
+        credentials: the right to grant does not imply it. The value is also written to the audit log if the number is
+        not 0. The revocation is already in force, so a failure raises no error: the value is then `unknown`.
         """
         if not permit.operation.deletes:
             return None
@@ -162,7 +164,7 @@ def _project(row: Resolved) -> str | None:
 
 
 def _iso(moment: datetime) -> str:
-    """Return the time in UTC in whole seconds, rounded up: the credentials have expired by then."""
+    """Return the time in UTC, rounded up to a whole second, so that the credentials have expired by then."""
     utc = moment.astimezone(UTC)
     return (utc.replace(microsecond=0) + timedelta(seconds=1 if utc.microsecond else 0)).isoformat()
 
@@ -177,7 +179,7 @@ class NotFound(Exception):
 async def find(
     database: Database, *, warehouse: str | None, table: str | None, user: str | None
 ) -> list[LiveCredential]:
-    """Return the live credentials, oldest first. None selects all.
+    """Return the live credentials, oldest first. A filter that is None selects all.
 
     `warehouse` is an id or a name. `table` is an id, or the dotted name of a table in the warehouse. Raises NotFound
     and DatabaseUnavailable.

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metadata files and their validation, and what a load of them returns to a caller."""
+"""Metadata files: writes, validation, and the part of them that a load returns to a caller."""

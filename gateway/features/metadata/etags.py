@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ETags of tables: which answers are equal, and for how long a client may reuse one.
+"""ETags of tables: they tell which responses are equal, and for how long a client may reuse one.
 
 A tag is `W/"lg1.<digest>.<issued>.<life>"`. `issued` is the database's clock in milliseconds. `life` is the time in
 milliseconds for which the response may be confirmed. Both are hexadecimal; `life` is `-` for a response without
@@ -32,11 +32,11 @@ _encoder = msgspec.msgpack.Encoder()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Representation:
-    """The values on which a response about a table depends. Equal values mean equal answers.
+    """The values on which a response about a table depends. Equal values mean equal responses.
 
     `access` is the level of the credentials, or the reason for their absence. `obligations` is the fingerprint of the
-    permit's obligations. `restricted` is True if column grants or data policies restrict the caller.
-    `labels` is the text of that member of the response, empty if absent.
+    permit's obligations. `restricted` is True if column grants or data policies restrict the caller. `labels` is the
+    JSON text of the field `labels` in the response, empty if absent.
     """
 
     table_id: UUID
@@ -62,11 +62,10 @@ class Representation:
         return self._tag(f"{int(now.timestamp() * 1000):x}", life)
 
     def confirmed(self, known: Sequence[str] | None, now: datetime) -> str | None:
-        """Return the client's ETag that is still valid for this response, or None.
+        """Return the first of the client's ETags that is still valid for this response, or None.
 
-        `known` are the tags of `If-None-Match`, None for `*`. A `*` does not show the age of the client's answer, so it
-        confirms only answers without credentials. It does not show the client's restrictions either, so it confirms no
-        response that has some.
+        `known` are the tags of `If-None-Match`, None for `*`. A `*` shows neither the age nor the restrictions of the
+        client's response. So it confirms only responses without credentials and without restrictions.
         """
         if known is None:
             ages = self.access not in WITHOUT_CREDENTIALS
@@ -98,8 +97,8 @@ WITHOUT_CREDENTIALS = frozenset({METADATA_ONLY, CLIENT_MANAGED, COMMITTED})
 
 
 def commit_etag(permit: Permit[Operation], table_id: UUID | None, metadata_location: str) -> str:
-    """Return the ETag of a commit's answer. That answer has no storage configuration, so the tag never confirms a load
-    with one.
+    """Return the ETag of the response to a commit. That response has no storage configuration, so its tag never
+    confirms a load with one.
     """
     # A commit that creates a table does not return its id here. Its metadata file name has a UUID of its own.
     return Representation(

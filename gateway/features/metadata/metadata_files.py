@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write metadata files to the store, and delete those of failed changes."""
+"""Write metadata files to the object store, and delete the files of failed changes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Written = tuple[str, bytes]
 class MetadataFiles(UseCases):
     """The gateway's own reads and writes in a warehouse's store.
 
-    `limits` bound the size of the files that are read. The use cases apply them to tables and views too.
+    `limits` bound the size of the files that are read. The use cases apply the same limits to tables and views.
     """
 
     def __init__(self, kit: Kit) -> None:
@@ -62,7 +62,7 @@ class MetadataFiles(UseCases):
     async def write_one(
         self, warehouse: ResolvedWarehouse, metadata: AnyMetadata, previous: str | None
     ) -> AsyncIterator[Written]:
-        """Write one document as `write_all` does."""
+        """Write one document as a new file. Yield (location, uncompressed document). Otherwise as `write_all`."""
         async with self.write_all(warehouse, [(metadata, previous)]) as (written,):
             yield written
 
@@ -73,8 +73,8 @@ class MetadataFiles(UseCases):
         """Write each document as a new file, concurrently. Yield a list of (location, uncompressed document) in order.
 
         Each document comes with the location of the metadata file that it replaces, None for the first. If a write or
-        the body fails, all files are deleted, unless the outcome of the commit is unknown: then a pointer may name
-        them.
+        the `with` block fails, all files are deleted. They are kept if the outcome of the commit is unknown, because a
+        table may point to them.
         """
         written = [_named(metadata, previous) for metadata, previous in documents]
         locations = [location for location, _ in written]
@@ -107,8 +107,8 @@ class MetadataFiles(UseCases):
         await self._files.write(warehouse.storage_profile, credential, location, content)
 
     async def read(self, warehouse: ResolvedWarehouse, file: Location, folder: Location) -> bytes:
-        """Return the decompressed document of a caller's metadata file. It is read with a credential for its `folder`
-        only.
+        """Return the decompressed content of a metadata file that the caller named. It is read with a credential for
+        its `folder` only.
 
         The use case has checked that the caller may read there and that no other object owns the folder. Raises
         NotFoundException for a missing file, FileTooLarge, and errors of status 400 for a damaged file or one that
@@ -137,16 +137,20 @@ class MetadataFiles(UseCases):
         return await asyncio.to_thread(decompress, data, max_bytes=self.limits.document_bytes)
 
     async def refuse_pending(self, file: Location) -> None:
-        """Raise NotFoundException for a file that is recorded for cleanup, or not named by a pointer yet."""
+        """Raise NotFoundException for a file that is recorded for cleanup, or that no table or view points to yet."""
         if await self._pending.noted(file.text):
             raise _missing(file)
 
     async def defer_cleanup(self, file: Location) -> None:
-        """Restart the cleanup window of a file, if it is recorded for deletion: a registration is about to name it."""
+        """Restart the cleanup window of a file that is recorded for deletion, because a registration is about to use
+        it.
+        """
         await self._pending.keep(file.text)
 
     async def delete_unnamed(self, warehouse: ResolvedWarehouse, locations: Sequence[str]) -> None:
-        """Delete recorded files that no pointer names. Files that cannot be deleted now remain for the sweeper."""
+        """Delete recorded files to which no table or view points. Files that cannot be deleted now remain for the
+        housekeeping.
+        """
         if locations and await self._delete(warehouse, locations):
             await self._pending.forget(locations)
 
@@ -162,7 +166,7 @@ class MetadataFiles(UseCases):
         return True
 
     async def require_empty(self, warehouse: ResolvedWarehouse, location: Location) -> None:
-        """Raise UnexpectedFilesInLocation if an explicit location contains files."""
+        """Raise UnexpectedFilesInLocation if a location that the client chose contains files."""
         credential = await self._storage.of(warehouse)
         if credential is None:
             raise StorageDenied(
@@ -177,8 +181,8 @@ class MetadataFiles(UseCases):
 
 
 def own_files(location: Location, files: Iterable[str]) -> list[str]:
-    """Return the metadata files that lie in the table's or view's own location. The other files of a
-    registered object may belong to another owner and must not be deleted with it.
+    """Return the metadata files that lie in the location of the table or view itself. The other files of a registered
+    object may belong to another owner and must not be deleted with it.
     """
     return [file for file in files if _lies_in(location, file)]
 

@@ -43,8 +43,8 @@ class MetadataValidator:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
-        """Hold a slot from before the file is read until it is validated. Raises TooManyRequests (429) if none is free
-        within 30 seconds.
+        """Hold a slot from before the file is read until it is validated. Raises TooManyRequests (429) if no slot
+        becomes free within 30 seconds.
         """
         try:
             async with asyncio.timeout(_PATIENCE_SECONDS):
@@ -101,6 +101,6 @@ async def _examine_in_subprocess(question: Question) -> Answer:
 
 
 def _error(refused: Refused) -> CatalogError:
-    """Return the error that the subprocess reported by type and message."""
+    """Return the error that the subprocess reported by its type and message."""
     kind = getattr(errors, refused.type, BadRequestException)
     return kind(refused.message) if issubclass(kind, CatalogError) else BadRequestException(refused.message)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drop namespaces: empty ones, or with all their contents."""
+"""Drop namespaces: an empty one, or one with all its contents."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ async def drop_empty(connection: Connection, permit: Permit[DropNamespace]) -> l
 async def drop_tree(connection: Connection, permit: Permit[DropNamespace]) -> list[Pending]:
     """Drop a namespace with all its contents, in one transaction. Return the keys of the tuples to deliver.
 
-    The contents cannot be undropped. So in a warehouse with soft deletion `force` is required: without it, tables and
-    views cause NamespaceNotEmptyException, and soft-deleted ones NamespaceHasRunningTabularExpirations. Raises
+    The contents cannot be undropped. So in a warehouse with soft deletion `force` is required. Without it, tables and
+    views cause NamespaceNotEmptyException, and soft-deleted ones cause NamespaceHasRunningTabularExpirations. Raises
     NamespaceProtected, ChildNamespaceProtected and ChildTabularProtected without `force`, and NoSuchNamespaceException.
     """
     operation = permit.operation
@@ -89,7 +89,9 @@ async def drop_tree(connection: Connection, permit: Permit[DropNamespace]) -> li
 
 
 def _contents(tree: Tree) -> FurtherChanges:
-    """Return the contents for their events, namespaces last and from the bottom up. Staged tables were not visible."""
+    """Return the dropped contents for their events: tables and views first, then namespaces from the bottom up. Staged
+    tables have no events, because they were not visible.
+    """
     levels = {each.id: tuple(each.levels) for each in tree.namespaces}
     tabulars = [
         DroppedObject(each.kind, str(each.id), levels[each.namespace_id], each.name, each.deleted_at is not None)
@@ -124,8 +126,8 @@ def _refuse_protected(tree: Tree) -> None:
 def _purged(row: AnyRow, purge: bool) -> bool:
     """Return True if the files of the row are to be deleted.
 
-    Those of staged tables always are. Those of adopted generic tables and of tables with `gc.enabled=false` are not:
-    other tables may use them.
+    Files of staged tables are always deleted. Files of adopted generic tables and of tables with `gc.enabled=false` are
+    not: other tables may use them.
     """
     if row.staged_by is not None:
         return True

@@ -2,7 +2,7 @@
 """Move namespaces. Files stay where they are; the inherited rights on all objects below change.
 
 Principals with rights on the old parent lose them, and those with rights on the new parent gain access. The response
-waits until OpenFGA has confirmed that and no worker process has older decisions cached.
+waits until OpenFGA has confirmed the change, and no worker process uses older cached decisions.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ ApproveMove: TypeAlias = Callable[
 
 
 class NamespaceMoves(UseCases):
-    """Move namespaces. `reserved` names apply as they do to new namespaces. `approve` is called before the move."""
+    """Move namespaces. `reserved` names are forbidden, as for new namespaces. `approve` is called before the move."""
 
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
@@ -95,7 +95,7 @@ class NamespaceMoves(UseCases):
         )
 
     async def repeat(self, permit: Permit[MoveNamespace]) -> MovedNamespace:
-        """Return the current place of the namespace for a repeated idempotency key.
+        """Return the current location of the namespace in the catalog, for a repeated idempotency key.
 
         The door has checked that the caller may still make this move.
         """

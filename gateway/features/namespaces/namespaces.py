@@ -53,7 +53,7 @@ _SYNTHETIC = frozenset({"namespace_id", "managed_access"})
 
 
 class Namespaces(UseCases):
-    """Namespaces of a warehouse."""
+    """Use cases of the namespaces of a warehouse."""
 
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
@@ -63,7 +63,7 @@ class Namespaces(UseCases):
         self._reserved = kit.reserved
 
     async def list(self, permit: Permit[ListNamespaces]) -> ListNamespacesResponse:
-        """Return the direct children that the caller can see, with the spelling of their creators."""
+        """Return the direct children that the caller can see, with names as their creators spelled them."""
         operation = permit.operation
         parent = operation.parent
         within = permit.namespace(parent) if isinstance(parent, NamespaceRef) else None
@@ -77,7 +77,7 @@ class Namespaces(UseCases):
         )
 
     async def create(self, permit: Permit[CreateNamespace]) -> NamespaceResponse:
-        """Create the namespace below its parent. The creator owns it.
+        """Create the namespace below its parent. The caller becomes its owner.
 
         Raises AlreadyExistsException, errors of status 400 for the name and the properties, and the 404 of a parent or
         warehouse that was dropped meanwhile.
@@ -131,7 +131,7 @@ class Namespaces(UseCases):
         return NamespaceResponse(namespace=namespace.levels, properties={**properties, "namespace_id": str(id)})
 
     async def load(self, permit: Permit[LoadNamespace]) -> NamespaceResponse:
-        """Return the properties, under the spelling of the creators."""
+        """Return the properties of the namespace, with its name as the creators spelled it."""
         row = permit.namespace(permit.operation.namespace)
         properties = await namespaces.read_properties(self._database, row.id)
         if properties is None:
@@ -207,7 +207,9 @@ class Namespaces(UseCases):
         verified: Mapping[str, str] | None,
         approval: Approval,
     ) -> UpdateNamespacePropertiesResponse:
-        """Change the properties. Raises ApprovedStateChanged if they are no longer the `verified` ones."""
+        """Change the properties. Raises ApprovedStateChanged unless they still equal `verified`, the properties that
+        the verifiers evaluated.
+        """
         row = permit.namespace(permit.operation.namespace)
         async with self._database.change(permit) as connection:
             await approval.use(connection)
@@ -230,7 +232,9 @@ class Namespaces(UseCases):
     async def repeat_update(
         self, permit: Permit[UpdateNamespaceProperties], recorded_success: RecordedSuccess
     ) -> UpdateNamespacePropertiesResponse:
-        """Return the response of an earlier update, from the request and its idempotency record."""
+        """Return the response of an earlier update with the same idempotency key, from the request and the record of
+        the key.
+        """
         request = permit.operation.request
         updates = {key: value for key, value in (request.updates or {}).items() if key not in _SYNTHETIC}
         removed = msgspec.json.decode(recorded_success.detail["removed"], type=list[str])
@@ -241,7 +245,7 @@ class Namespaces(UseCases):
     def _refuse_large(self, properties: Mapping[str, str], before: Mapping[str, str]) -> None:
         """Raise BadRequestException if the number or the size of the properties exceeds the limit.
 
-        A namespace of an earlier version that exceeds a limit may keep its size or shrink.
+        A namespace that an earlier version of the gateway let exceed a limit may keep its size or shrink.
         """
         if len(properties) > max(self._max_properties, len(before)):
             raise BadRequestException(
@@ -271,7 +275,7 @@ def _updated(
 
 
 def _deliver_first(pending: Sequence[Pending]) -> Sequence[Pending]:
-    """Return the tuple keys that are delivered before the response to a drop.
+    """Return the tuple keys that must be delivered before the response to a drop.
 
     They include all keys on the containers above the tree, which `namespace_drop.remove` returns first. Tuples on the
     dropped objects can wait: no lookup finds these objects any more.

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Register and adopt tables and views by their metadata files; unregister tables.
 
-A metadata file is the caller's own statement. All its paths must lie inside the location that it names, and the caller
-needs a claim on that location (`location_reuse.py`; LG-LOC-09, LG-LOC-10 and LG-LOC-23 in `docs/threats.md`). The row
-is new, and so is the object of the relationship model: two registrations of one file are two tables.
+The content of a metadata file is a claim of the caller, not a fact. All its paths must lie inside the location that it
+names, and the caller needs a claim on that location (`location_reuse.py`; LG-LOC-09, LG-LOC-10 and LG-LOC-23 in
+`docs/threats.md`). The row is new, and so is the object of the relationship model: two registrations of one file are
+two tables.
 """
 
 from __future__ import annotations
@@ -73,10 +74,10 @@ class Registrations(UseCases):
     async def table(
         self, permit: Permit[RegisterTable | AdoptTable], drop: Permit[DropTable] | None
     ) -> LoadTableResult:
-        """Register a table from a metadata file. With the permit `drop`, it replaces the table of this name.
+        """Register a table from a metadata file. If `drop` is given, the new table replaces the table of this name.
 
-        The right to read the table is not decided yet, and a data policy can restrict the caller. So the response has
-        the metadata without what is computed from the rows.
+        The right to read the table is not decided yet, and a data policy can restrict the caller. So the response
+        leaves out metadata that is computed from the rows.
 
         Raises:
         - AlreadyExistsException: the name is taken.
@@ -130,8 +131,8 @@ class Registrations(UseCases):
         return LoadTableResult(metadata_location=written[0], metadata=msgspec.Raw(shown))
 
     async def view(self, permit: Permit[RegisterView | AdoptView]) -> LoadViewResult:
-        """Register a view from a metadata file. Raises the errors of `table`, and ViewActionForbidden for a view that
-        runs as another user.
+        """Register a view from a metadata file. Raises the errors of `table`, and ViewActionForbidden if the view would
+        run as another user.
         """
         request = permit.operation.request
         namespace = permit.namespace(permit.operation.namespace)
@@ -163,8 +164,9 @@ class Registrations(UseCases):
     async def unregister(self, permit: Permit[UnregisterTable]) -> UnregisterTableResult:
         """Delete the table's row and grants, and return its last state. Its files are not touched.
 
-        Without `force`, as a drop: raises ProtectedTabularDeletionWithoutForce. Raises TableActionForbidden if the
-        right to unregister expires: a registration of the files gives permanent rights. Raises NoSuchTableException.
+        Raises ProtectedTabularDeletionWithoutForce for a protected table without `force`, as a drop does. Raises
+        TableActionForbidden if the right to unregister expires: a later registration of the files would give permanent
+        rights. Raises NoSuchTableException.
         """
         table = permit.table(permit.operation.table)
         await self._door.require_endless(permit, Can.UNREGISTER, permit.operation.table)
@@ -187,7 +189,7 @@ class Registrations(UseCases):
     async def _read_validated(
         self, kind: Kind, namespace: ResolvedNamespace, file: Location, folder: Location
     ) -> Examined:
-        """Read and validate the metadata file: it is complete, and all its paths lie inside its own location."""
+        """Read the metadata file, and check that it is complete and that all its paths lie inside its own location."""
         warehouse = namespace.warehouse
         async with self._validator.slot():
             document = await self._files.read(warehouse, file, folder)
@@ -216,7 +218,7 @@ class Registrations(UseCases):
     ) -> Claim:
         """Return the claim on the file's location, before the file is read (LG-LOC-10, LG-LOC-24 in `docs/threats.md`).
 
-        Raises the errors of `claim_of_file`, and ForbiddenException for a claim by a right that expires.
+        Raises the errors of `claim_of_file`, and ForbiddenException if the claim rests on a right that expires.
         """
         async with self._database.read() as connection:
             claim = await claim_of_file(connection, permit, file, replaced=None if replaced is None else replaced.id)
@@ -232,8 +234,7 @@ class Registrations(UseCases):
     async def _delete_replaced(
         self, connection: Connection, replaced: ResolvedTable, permit: Permit[RegisterTable | AdoptTable]
     ) -> list[Pending]:
-        """Delete the row of the table that is overwritten, and keep its files. Return the keys of the tuples to
-        deliver.
+        """Delete the row of the overwritten table and keep its files. Return the keys of the tuples to deliver.
 
         Raises CommitFailedException if the table changed since the decision, and ProtectedTabularDeletionWithoutForce.
         """

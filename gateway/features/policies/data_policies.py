@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Use cases of data policies: create, list, change and delete them, and list their versions.
 
-The columns that a data policy names, and the field ids that its bindings to tables record for them.
+Find the columns that a data policy refers to, and record their field ids in its bindings to tables.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ from gateway.obligations.validation import problems_of
 
 
 def column_names(definition: Definition) -> frozenset[str]:
-    """Return the names of the columns that the definition refers to. References by tag are left out."""
+    """Return the names of the columns that the definition refers to, without columns that it refers to by tag."""
     match definition:
         case Mask():
             references = definition.columns
@@ -102,9 +102,9 @@ def _names(test: Test) -> list[str]:
 async def recorded_fields(
     connection: Connection, tables: Sequence[UUID], definition: Definition
 ) -> dict[UUID, tuple[int, ...]]:
-    """Return the field ids of the named columns in the current schemas of these tables.
+    """Return {table id: field ids of the columns that the definition refers to by name, in the table's current schema}.
 
-    A table whose schemas cannot be read has none: the decision then resolves the names itself.
+    A table whose schemas cannot be read has no field ids: the decision then resolves the names itself.
     """
     names = column_names(definition)
     if not names:
@@ -121,7 +121,7 @@ async def recorded_fields(
 
 
 async def record_columns(connection: Connection, policy_id: UUID, definition: Definition) -> None:
-    """Record the field ids of a new definition in all bindings of the policy to tables."""
+    """Record the field ids of a policy's new definition in all bindings of the policy to tables."""
     rows = await data_policy_bindings.of_policy(connection, policy_id)
     tables = [row.object_id for row in rows if row.object_type == "table"]
     found = await recorded_fields(connection, tables, definition)
@@ -136,7 +136,9 @@ class DataPolicies(UseCases):
     """Create, list, change and delete the data policies of projects."""
 
     async def create(self, permit: Permit[CreateDataPolicy]) -> DataPolicyAnswer:
-        """Create a data policy that its creator owns. Raises DataPolicyNameAlreadyExists or DataPolicyInvalid."""
+        """Create a data policy. The caller becomes its owner. Raises DataPolicyNameAlreadyExists or
+        DataPolicyInvalid.
+        """
         request = permit.operation.request
         _require_valid(request.definition)
         project = permit.row(permit.operation.project, ResolvedProject)
@@ -198,8 +200,8 @@ class DataPolicies(UseCases):
     async def update(self, permit: Permit[UpdateDataPolicy]) -> Stated[DataPolicyAnswer]:
         """Write the next version of a data policy, which applies from the response on.
 
-        The result contains whether it restricts the caller where it is bound; nothing for a policy without bindings.
-        Raises DataPolicyNameAlreadyExists, DataPolicyVersionConflict or DataPolicyInvalid.
+        The result states whether the policy restricts the caller. It does not if the policy is bound to nothing. Raises
+        DataPolicyNameAlreadyExists, DataPolicyVersionConflict or DataPolicyInvalid.
         """
         operation = permit.operation
         request, ref = operation.request, operation.policy
@@ -262,7 +264,7 @@ class DataPolicies(UseCases):
 
 
 def _require_valid(definition: Definition) -> None:
-    """Raise DataPolicyInvalid with the JSON pointer of each problem, at most MOST_PROBLEMS of them."""
+    """Raise DataPolicyInvalid for an invalid definition, with the JSON pointers of its first MOST_PROBLEMS problems."""
     found = problems_of(definition, None)
     if found:
         places = "; ".join(f"/definition{each.pointer}: {each.problem}" for each in found[:MOST_PROBLEMS])
@@ -270,7 +272,7 @@ def _require_valid(definition: Definition) -> None:
 
 
 def _document(request: CreateDataPolicyRequest | UpdateDataPolicyRequest) -> Mapping[str, Any]:
-    """Return the columns of `data_policies` that a version contains."""
+    """Return the columns that a new version sets in its row of `data_policies`."""
     return {
         "name": request.name,
         "description": request.description,
@@ -286,12 +288,12 @@ def _definition(row: data_policies.DataPolicyRow) -> Definition:
 
 
 async def _tag_names(connection: Connection, rows: Sequence[data_policies.DataPolicyRow]) -> Mapping[str, str]:
-    """Return {id: present name} of the tags that the definitions mean."""
+    """Return {id: current name} of the tags that the definitions refer to."""
     return await tags.names_of(connection, {id for row in rows for id in row.tag_ids.values()})
 
 
 def _wire(row: data_policies.DataPolicyRow, names: Mapping[str, str]) -> DataPolicyAnswer:
-    """Return a policy. `names` are the current names of its tags: a definition is shown with them, as it applies."""
+    """Return a row in wire form. `names` are the current names of its tags, with which the definition is shown."""
 
     def present(name: str) -> str:
         found = names.get(row.tag_ids.get(fold(name), ""), name)

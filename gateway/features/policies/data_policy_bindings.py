@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of bindings of data policies: bind and unbind, release columns, list affected tables and alerts."""
+"""Use cases of bindings of data policies: bind and unbind policies, release columns, list affected tables and
+alerts.
+"""
 
 from __future__ import annotations
 
@@ -69,14 +71,14 @@ _MOST_TABLES: Final = 100
 
 
 class _RolledBack(Exception):
-    """Ends the transaction of a dry run without a commit."""
+    """Raised in a dry run to roll its transaction back."""
 
 
 class DataPolicyBindings(UseCases):
     """Bind data policies to objects, and list what they cover."""
 
     async def list(self, permit: Permit[ListDataPolicyBindings]) -> BindingList:
-        """Return the bindings in order of the objects' ids."""
+        """Return the bindings of a policy, ordered by the ids of the bound objects."""
         operation = permit.operation
         page = self._page_of(operation, UUID, most=_MOST_BINDINGS)
         async with self._database.read() as connection:
@@ -91,8 +93,8 @@ class DataPolicyBindings(UseCases):
     async def change(self, permit: Permit[BindDataPolicy]) -> Restricts | None:
         """Bind and unbind in one transaction. The changes apply from the response on.
 
-        Return whether the policy restricts the caller where it is bound now; None if nothing is bound. Raise 400 for
-        an object of another project, and 403 for a name that the caller may not bind policies to.
+        Return whether the policy restricts the caller where it is bound now; None if it was bound to nothing. Raise 400
+        for an object of another project, and 403 for a name to which the caller may not bind policies.
         """
         operation = permit.operation
         async with self._database.change(permit) as connection:
@@ -101,9 +103,10 @@ class DataPolicyBindings(UseCases):
         return await restricts_caller(permit, {str(operation.policy.policy_id): applies_to} if binds else {})
 
     async def dry_run(self, permit: Permit[TryDataPolicyBindings]) -> AffectedList:
-        """Return what `affected` would return after the change, and whether the policy would restrict the caller.
+        """Return the result that `affected` would have after the change, and whether the policy would restrict the
+        caller.
 
-        The change is made in a transaction that is rolled back. Raise the errors of `change`.
+        The change is made in a transaction that is rolled back. Raises the errors of `change`.
         """
         operation = permit.operation
         policy = permit.row(operation.policy, ResolvedDataPolicy)
@@ -121,7 +124,9 @@ class DataPolicyBindings(UseCases):
     async def _apply(
         self, connection: Connection, permit: Permit[BindDataPolicy] | Permit[TryDataPolicyBindings]
     ) -> AppliesTo:
-        """Make the change of a request, and return the principals that the policy applies to."""
+        """Make the change of a request. Return whether the policy applies to its subjects only or to all but the exempt
+        (`AppliesTo`).
+        """
         operation, request = permit.operation, permit.operation.request
         policy = permit.row(operation.policy, ResolvedDataPolicy)
         targets = (*request.add, *request.remove)
@@ -153,7 +158,9 @@ class DataPolicyBindings(UseCases):
         permit: Permit[BindDataPolicy] | Permit[TryDataPolicyBindings],
         warehouses: set[UUID | None],
     ) -> None:
-        """Lock the warehouses of the change, and bind the policy to names. Raise 400 for too many names in one."""
+        """Lock the warehouses of the change, and bind the policy to names. Raise 400 if a warehouse would have too many
+        bound names.
+        """
         policy = permit.row(permit.operation.policy, ResolvedDataPolicy)
         for each in sorted(id for id in warehouses if id is not None):
             await lock(connection, project_id=policy.project_id, warehouse_id=each)
@@ -167,7 +174,7 @@ class DataPolicyBindings(UseCases):
             ) from None
 
     async def release(self, permit: Permit[ReleaseDataPolicyColumn]) -> None:
-        """Remove a column of a table from the policy. Raise 400 if the policy does not cover the table."""
+        """Stop applying the policy to one column of a table. Raise 400 if the policy does not cover the table."""
         operation = permit.operation
         policy = permit.row(operation.policy, ResolvedDataPolicy)
         async with self._database.change(permit) as connection:
@@ -187,10 +194,11 @@ class DataPolicyBindings(UseCases):
             await touch(connection, project_id=policy.project_id, warehouse_id=found[0].warehouse_id)
 
     async def affected(self, permit: Permit[ListDataPolicyAffected]) -> AffectedList:
-        """Return the tables on which the policy has an effect, each with the principals that it restricts there, and
-        the objects with a name that the policy restricted more before.
+        """Return the tables on which the policy has an effect, each with the principals that it restricts there.
+        Include objects that took over a name under which the policy restricted more.
 
-        A page can have less tables than requested, and none: only those that the policy covers are counted.
+        A page can have fewer tables than requested, even none: the page size counts all covered tables, even those
+        without an effect.
         """
         operation = permit.operation
         async with self._database.read() as connection:
@@ -225,7 +233,9 @@ async def _affected_by(
     *,
     without_effect: bool = False,
 ) -> AffectedList:
-    """Return a page of the tables on which a policy has an effect. `without_effect` lists all that it covers."""
+    """Return a page of the tables on which a policy has an effect. With `without_effect`, return all tables that it
+    covers.
+    """
     found = await data_policy_bindings.covered(connection, id, after=page.after, limit=page.limit)
     names = await vacated_names.announced(connection, id, after=page.after, limit=page.limit)
     ids = sorted({row.id for row in found}.union(row.object_id for row in names))
@@ -248,7 +258,9 @@ async def _affected_by(
 
 
 def _placed(row: Resolved | None, project_id: str) -> UUID | None:
-    """Return the warehouse of a bound object, None for a tag. Raise 400 if it is in another project than the policy."""
+    """Return the id of the warehouse of a bound object, None for a tag. Raise 400 if the object is in another project
+    than the policy.
+    """
     match row:
         case ResolvedTag():
             _require_same(row.project_id, project_id)
@@ -266,8 +278,8 @@ def _placed(row: Resolved | None, project_id: str) -> UUID | None:
 def _placed_name(
     permit: Permit[BindDataPolicy] | Permit[TryDataPolicyBindings], name: BoundName, project_id: str
 ) -> UUID:
-    """Return the warehouse of a name. Raise 403 if the caller may not bind policies in the deepest container of the
-    name, and 400 if the warehouse is in another project than the policy.
+    """Return the id of the warehouse of a bound name. Raise 403 if the caller may not bind policies in the deepest
+    existing container of the name, and 400 if the warehouse is in another project than the policy.
     """
     ref = next(each for each in places_of(name) if permit.resolution.get(each) is not None)
     if not permit.holds(Can.BIND_DATA_POLICY, ref):
@@ -285,7 +297,7 @@ def _require_same(of_object: str, of_policy: str) -> None:
 
 
 def _bound(target: BindingTarget, warehouse_id: UUID | None, fields: tuple[int, ...]) -> Bound:
-    """Return the binding as it is stored. The id tells whether a table is a generic one."""
+    """Return the binding as it is stored. A generic table is stored with the type `table`; its id shows what it is."""
     return Bound("table" if target.type == "generic-table" else target.type, target.id, warehouse_id, fields)
 
 
@@ -313,7 +325,9 @@ _KINDS: Final[Mapping[str, Literal["table", "generic-table", "view", "namespace"
 def _affected(
     table: CoveredTable | None, effect: Effect | None, loss: Loss | None, readers: Sequence[Reader]
 ) -> AffectedTable:
-    """Return a table that the policy covers, an object with a name that it restricted more before, or both."""
+    """Return the entry for a table that the policy covers (`table`), for an object that took over a name under which
+    the policy restricted more (`loss`), or for both.
+    """
     if (table is None or effect is None) and loss is not None:
         return AffectedTable(
             type=_KINDS[loss.kind],

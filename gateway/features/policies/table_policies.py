@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Return the data policies of a table with their effect on a principal, and its restrictions on a table.
+"""List the data policies of a table with their effect on a principal, and preview its restrictions on a table.
 
-Compute the effect of one data policy on the tables that it covers, and of a change on its caller.
+Compute the effect of one data policy on the tables that it covers, and whether a changed policy restricts the caller.
 """
 
 from __future__ import annotations
@@ -65,7 +65,9 @@ _NOBODY: Final = PrincipalAttributes(principal="")
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """The effect of a policy on one table: masked columns, names of tested columns, or the refusal of all data."""
+    """The effect of a policy on one table: masked columns, columns that row filters test, and whether all rows or all
+    data are hidden.
+    """
 
     masked: tuple[MaskedColumn, ...] = ()
     filtered: tuple[str, ...] = ()
@@ -74,9 +76,9 @@ class Effect:
 
 
 async def effects_on(connection: Connection, policy_id: UUID, rows: Sequence[CoveredTable]) -> Mapping[UUID, Effect]:
-    """Return the effect on each row of `data_policy_bindings.covered`, by its id. Those without an effect are left out.
+    """Return {table id: effect} for the rows of `data_policy_bindings.covered`. Tables without an effect are left out.
 
-    A table whose policies or schemas cannot be read has the effect that the door gives it: the refusal.
+    If the policies or schemas of a table cannot be read, all its data is refused, as in a decision of the door.
     """
     places = {row.id: [row.namespace_id, *reversed(row.ancestors), row.warehouse_id] for row in rows}
     if not places:
@@ -92,7 +94,9 @@ async def effects_on(connection: Connection, policy_id: UUID, rows: Sequence[Cov
 
 
 def _effect(policy_id: str, table_id: str, inputs: PolicyInputs | None, excerpt: Excerpt | None) -> Effect | None:
-    """Return the effect of a policy on one table, None if there is none. A generic table has no excerpt."""
+    """Return the effect of a policy on one table, None if there is none. A generic table has no excerpt: all data is
+    refused.
+    """
     if inputs is None or excerpt is None:
         return Effect(refused=True)
     own = [each for each in inputs.bound if each.policy.id == policy_id]
@@ -140,7 +144,9 @@ class TablePolicies(UseCases):
     """List the data policies of tables."""
 
     async def list(self, permit: Permit[ListTableDataPolicies]) -> TableDataPolicyList:
-        """Return the policies by id. A policy that binds a table through several objects is listed once."""
+        """Return the policies of a table, ordered by id. A policy that covers the table through several bindings is
+        listed once.
+        """
         operation = permit.operation
         table = permit.table(operation.on)
         if table.warehouse.data_policy_revision is None:
@@ -166,7 +172,7 @@ class TablePolicies(UseCases):
 
 
 def _answer(bindings: Sequence[TablePolicy], verdict: PolicyVerdict | None, *, named: bool) -> TableDataPolicy:
-    """Return one policy from its bindings. Without a verdict that could be computed, the policy restricts."""
+    """Return one policy from its bindings. If no verdict could be computed, the policy counts as restricting."""
     first = bindings[0]
     id = str(first.id)
     applying = None if verdict is None else verdict.applying

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Users, roles, and what identity providers manage with SCIM."""
+"""Users, roles, and the users and groups that identity providers manage with SCIM."""

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find grants whose grantors could not give them now, and warn of them after an upgrade.
+"""Find live grants that their grantors could not give now, and warn of them after an upgrade.
 
-Before model 1.10 owners and grant managers gave privileges that are meant to bind them. These grants stay in force.
-`lakegate migrate --check` lists them, and every process warns of them for thirty days after the upgrade.
+Before version 1.10 of the OpenFGA model, owners and grant managers could grant privileges that are meant to restrict
+them. These grants stay in force. `lakegate migrate --check` lists them, and every process warns of them for thirty days
+after the upgrade.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _DAY_S: Final = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class FormerGrant:
-    """A grant whose grantor could not give it now. `warehouse` is the name of the object's warehouse."""
+    """A grant that its grantor could not give now. `warehouse` is the name of the object's warehouse."""
 
     privilege: str
     principal: str
@@ -53,9 +54,10 @@ class FormerGrant:
 
 
 async def former_grants(database: Database, relationships: Relationships) -> Sequence[FormerGrant]:
-    """Return the live grants whose grantors do not secure the project now, by project and grantor.
+    """Return the live grants that their grantors could not give now: the grantor is not a security administrator of the
+    project.
 
-    Rights by groups in a token are unknown here: a grantor that has the right only by them is listed too. Raises
+    Groups in tokens are unknown here, so a grantor that has the right only through such a group is listed too. Raises
     DatabaseUnavailable and DecisionEngineUnavailable.
     """
     async with database.read() as connection:
@@ -92,7 +94,7 @@ class FormerGrantors:
         self._relationships = relationships
 
     async def run(self) -> None:
-        """Run until the process ends."""
+        """Log warnings until the process ends."""
         while True:
             try:
                 await self.warn()
@@ -104,7 +106,7 @@ class FormerGrantors:
             await asyncio.sleep(_DAY_S * random.uniform(0.9, 1.1))  # noqa: S311 - jitter, not a secret
 
     async def warn(self) -> None:
-        """Log each of these grants until thirty days after the upgrade. Raise the errors of `former_grants`."""
+        """Log each such grant, until thirty days after the upgrade. Raises the errors of `former_grants`."""
         async with self._database.read() as connection:
             until = await warned_until(connection, WARNED_DAYS)
         if until is None or datetime.now(UTC) >= until:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of members of roles, and of roles that have a member."""
+"""Pages of the members of a role, and of the roles that a principal is a member of."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ async def members_page(
 ) -> RoleMemberList:
     """Return the page of members. `rows` are at most `page.limit` rows.
 
-    Roles of other projects have no name: the caller may not be able to read them.
+    Members that are roles of other projects are listed without a name, because the caller may not be allowed to read
+    them.
     """
     shown = page.rows(rows)
     ids = {kind: [row.principal_id for row in shown if row.principal_type == kind] for kind in PrincipalType}
@@ -59,7 +60,7 @@ def _described_user(id: str, row: UserRow | None) -> DescribedMember:
 def roles_page(rows: Sequence[RoleRow], token: str | None, size: int) -> NamedRoleList:
     """Return a page of roles in the order of (name, id), starting after the place in the token.
 
-    The order is that of code points, whatever the collation of the database is. Raises InvalidPaginationToken.
+    Names are compared by code points, whatever the collation of the database is. Raises InvalidPaginationToken.
     """
     place = place_of(token, _read_place)
     left = sorted((row for row in rows if place is None or _place(row) > place), key=_place)

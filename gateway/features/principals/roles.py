@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of roles: records, source systems and membership lists. Adding a member is a grant (`grants.py`)."""
+"""Use cases of roles: records, source systems and lists of members. To add a member is a grant (`grants.py`)."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Roles(UseCases):
     """Create, list, search, change and delete the roles of projects, and list their members."""
 
     async def create(self, permit: Permit[CreateRole]) -> Role:
-        """Create a role that its creator owns.
+        """Create a role. The caller becomes its owner.
 
         Raises RoleNameAlreadyExists, RoleSourceIdConflict, ReservedRoleProvider or RoleMembershipDepthExceeded.
         """
@@ -114,7 +114,7 @@ class Roles(UseCases):
         )
 
     async def search(self, permit: Permit[SearchRole]) -> RoleList:
-        """Return at most MOST_FOUND roles with names similar to the text, best match first."""
+        """Return at most MOST_FOUND roles with names similar to the search text, best match first."""
         operation = permit.operation
         search_statement = partial(
             search.roles, project_id=operation.project.project_id, text=operation.text, limit=MOST_FOUND
@@ -141,7 +141,7 @@ class Roles(UseCases):
     async def update(self, permit: Permit[UpdateRole]) -> Role:
         """Change the name and description of a role.
 
-        Raise RoleNameAlreadyExists. Raise RoleSynchronized for a new name of a role that SCIM manages.
+        Raises RoleNameAlreadyExists. Raises RoleSynchronized if SCIM manages the role and the request changes its name.
         """
         operation = permit.operation
         request = operation.request
@@ -159,7 +159,7 @@ class Roles(UseCases):
         return _wire(row)
 
     async def update_source(self, permit: Permit[UpdateRoleSourceSystem]) -> Role:
-        """Change the provider and source of a role, so that another group of tokens maps to it.
+        """Change the provider and source of a role, so that another group in tokens maps to it.
 
         Decisions that depend on the former group and have not taken effect yet are made again. Raises
         RoleSourceIdConflict, ReservedRoleProvider or RoleSynchronized. Raises RoleActionForbidden if the role holds a
@@ -190,9 +190,9 @@ class Roles(UseCases):
     async def delete(self, permit: Permit[DeleteRole]) -> None:
         """Delete a role, the grants on it and the grants to it. Return when all those rights are revoked everywhere.
 
-        Raises LastServerAdmin if only its members could administer the server. Raises RevocationPending if the deletion
-        is recorded but OpenFGA has not confirmed it yet. Raises RoleActionForbidden if a data policy restricts the
-        caller as a member of the role.
+        Raises LastServerAdmin if no other principal administers the server. Raises RevocationPending if the deletion is
+        recorded but OpenFGA has not confirmed it yet. Raises RoleActionForbidden if a data policy restricts the caller
+        as a member of the role.
         """
         ref = permit.operation.role
         by = permit.actor.id
@@ -216,7 +216,7 @@ class Roles(UseCases):
             await self._delivery.deliver(pending)
 
     async def members(self, permit: Permit[ListRoleMembers]) -> RoleMemberList:
-        """Return the direct members by type and id. Owners are implicit members and are not listed."""
+        """Return the direct members, ordered by type and id. Owners are implicit members and are not listed."""
         operation = permit.operation
         page = self._page_of(operation, principal)
         async with self._database.read() as connection:
@@ -238,9 +238,9 @@ class Roles(UseCases):
         return roles_page(rows, operation.page_token, operation.page_size or self._page_size)
 
     async def all_members(self, permit: Permit[ListAllRoleMembers]) -> RoleMemberList:
-        """Return the direct and indirect members by type and id.
+        """Return the direct and indirect members, ordered by type and id.
 
-        Members of nested roles are included, because a change of the role's members passes its rights on to them too.
+        Members of nested roles are included, because they have the rights of the role too.
         """
         operation = permit.operation
         page = self._page_of(operation, principal)
@@ -273,7 +273,7 @@ class Roles(UseCases):
 
 
 async def _refuse_depth(connection: Connection, role: ObjectKey, owner: Principal) -> None:
-    """Raise RoleMembershipDepthExceeded if a role as owner would nest roles too deeply.
+    """Raise RoleMembershipDepthExceeded if the new role would nest roles too deeply because another role owns it.
 
     An owning role is a member of the role it owns. A new role has no members yet, so there can be no cycle.
     """
@@ -290,7 +290,7 @@ async def _refuse_depth(connection: Connection, role: ObjectKey, owner: Principa
 async def _refuse_synchronized(connection: Connection, ref: RoleRef) -> None:
     """Raise RoleSynchronized if SCIM manages the role.
 
-    Its next synchronization would undo the change, or would not find the group.
+    Its next synchronization would undo the change, or would not find the role.
     """
     if await scim_groups.is_provisioned(connection, ref.role_id):
         raise RoleSynchronized(

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Use cases of SCIM groups: an identity provider manages its groups and their members.
 
-A group is a role of the project. Its provider is the identity provider; its source is the group's `externalId`, else
-its name. It is the same role that the group maps to when it appears in a token. Members are ordinary grants of
-`assignee`. The role has no owner, and no rights until an administrator grants some.
+A group is a role of the project. Its provider is the identity provider, and its source is the group's `externalId`, or
+else its name. A group in a token maps to the same role. Members are ordinary grants of `assignee`. The role has no
+owner, and no rights until an administrator grants some.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ _NOT_YET = (
 
 @dataclass
 class _Written:
-    """Pending deliveries of a change."""
+    """The pending deliveries of tuples after a change."""
 
     given: list[Pending] = field(default_factory=list)
     lost: list[Pending] = field(default_factory=list)
 
 
 class ScimGroups(UseCases):
-    """Groups of one provider in one project."""
+    """Use cases of the groups of one provider in one project."""
 
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
@@ -136,7 +136,7 @@ class ScimGroups(UseCases):
         return made
 
     async def replace(self, permit: Permit[ReplaceScimGroup]) -> ScimGroup:
-        """Replace all attributes and members of a group. Raise as `patch` does."""
+        """Replace all attributes and members of a group. Raises the errors of `patch`."""
         await self._change(permit)
         provider = self._sources.provider_of(permit.actor)
         async with self._database.read() as connection:
@@ -145,7 +145,8 @@ class ScimGroups(UseCases):
             )
 
     async def patch(self, permit: Permit[PatchScimGroup]) -> None:
-        """Apply all operations of a patch, or none. Return when removed members have lost the rights of the group.
+        """Apply all operations of a patch, or none. Return when the removed members no longer have the rights of the
+        group.
 
         Raises NoSuchResource, VersionChanged, NotUnique or LastServerAdmin. Raises InvalidValue for an unknown member.
         Raises RoleActionForbidden for a new member of a role that holds a higher privilege. Raises RevocationPending if
@@ -231,10 +232,10 @@ class ScimGroups(UseCases):
     async def _rename(
         self, connection: Connection, permit: Permit[Operation], row: GroupRow, group: Group, external_id: str | None
     ) -> None:
-        """Update name and source where they differ.
+        """Update those of name and source that differ.
 
-        Another group of tokens maps to a role with another source. Raises RoleActionForbidden if the role holds a
-        higher privilege that the caller may not grant, as `Roles.update_source` does.
+        After a change of the source, another group in tokens maps to the role. Raises RoleActionForbidden if the role
+        holds a higher privilege that the caller may not grant, as `Roles.update_source` does.
         """
         name = group.display_name or row.name
         if name != row.name:
@@ -277,7 +278,9 @@ async def _read(connection: Connection, provider: str, project_id: str, id: UUID
 async def _inside(
     connection: Connection, ids: Sequence[UUID], *, limit: int | None = None
 ) -> dict[UUID, list[GroupMember]]:
-    """Return {group id: members}. Raises TooMany above `limit` members in total: the list is complete or fails."""
+    """Return {group id: members}. Raises TooMany if the groups have more than `limit` members in total: no list
+    is cut.
+    """
     found = await scim_groups.members(connection, ids, limit=limit)
     if found is None:
         raise TooMany(
@@ -290,7 +293,7 @@ async def _inside(
 async def _users(connection: Connection, provider: str, ids: Iterable[str], *, known: bool) -> list[str]:
     """Return the gateway's user ids for these SCIM ids of the provider's users.
 
-    With `known`, raise InvalidValue for an id without a user: provider and gateway would mean different users.
+    If `known` is set, raises InvalidValue for an id without a user. Otherwise such ids are left out.
     """
     parsed_ids = {each: _uuid(each) for each in ids}
     found = await scim_users.ids_of(connection, provider, [id for id in parsed_ids.values() if id is not None])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Common parts of SCIM users and groups: providers, pages, versions, and retried deletions."""
+"""Common parts of SCIM users and groups: providers, pages, versions, and repeated deletions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SubjectT = TypeVar("SubjectT")
 
 @dataclass(frozen=True, slots=True)
 class ScimSources:
-    """Attribute (`externalId` or `userName`) that identifies users, per provider with SCIM."""
+    """The attribute (`externalId` or `userName`) that identifies users, for each provider with SCIM."""
 
     subjects: Mapping[str, str]
 
@@ -51,7 +51,9 @@ class ScimSources:
         return provider
 
     def user_id(self, provider: str, user: User) -> str:
-        """Return the gateway's id of a user. Raises InvalidValue if the identifying attribute is unusable."""
+        """Return the gateway's id of a user. Raises InvalidValue if the identifying attribute cannot be used in
+        an id.
+        """
         attribute = self.subjects[provider]
         subject = user.external_id if attribute == "externalId" else user.user_name
         if not subject or len(subject) > _MAX_SUBJECT or not is_valid_in_tuples(f"{provider}~{subject}"):
@@ -61,7 +63,7 @@ class ScimSources:
         return f"{provider}~{subject}"
 
     def require_same(self, provider: str, user: User, user_id: str) -> None:
-        """Raise Immutable if an active user would get another id. Raises InvalidValue as `user_id` does.
+        """Raise Immutable if an active user would get another id. Raises the errors of `user_id`.
 
         The id of an inactive user is not checked, because that user cannot sign in. Directories rename users when they
         deactivate them: Entra ID puts the object id before the names of deleted users, in the request that deactivates
@@ -79,7 +81,7 @@ _Row = TypeVar("_Row", covariant=True)
 
 
 class Page(Protocol[_Row]):
-    """Query that returns (number of rows that match the conditions, the rows of one page)."""
+    """A query that returns (total number of rows that match the conditions, rows of one page)."""
 
     async def __call__(
         self, connection: Connection, *, conditions: Mapping[str, Any], offset: int, limit: int
@@ -88,7 +90,7 @@ class Page(Protocol[_Row]):
 
 @dataclass(frozen=True, slots=True)
 class Found(Generic[RowType]):
-    """Rows of one page, and the total number of rows that match the filter.
+    """The rows of one page, and the total number of rows that match the filter.
 
     `start` is the 1-based index of the first row of the page.
     """
@@ -114,7 +116,7 @@ async def found(
 
 
 def _conditions(found: Sequence[filters.Condition]) -> dict[str, Any] | None:
-    """Return the conditions by attribute, with ids as UUIDs, or None if no row can match.
+    """Return {attribute: value} of the conditions, with ids as UUIDs. Return None if no row can match.
 
     Raises InvalidFilter for two conditions on one attribute.
     """
@@ -167,7 +169,7 @@ async def finish_deletion(
     left: Callable[[Connection, SubjectT], Awaitable[Sequence[Pending]]],
     subject: SubjectT,
 ) -> None:
-    """Deliver the pending revocations of an earlier deletion, before its retry returns 404.
+    """Deliver the pending revocations of an earlier deletion of `subject`, before the repeated deletion returns 404.
 
     `left` returns these revocations for `subject`. The 404 thus means that OpenFGA has the deletion as well. Raises
     RevocationPending.

@@ -34,7 +34,7 @@ class Issued(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
-    """The stored facts about a token. `state` is `good`, `over` (expired) or `revoked`."""
+    """The stored facts about an issued token. `state` is `good`, `over` (expired) or `revoked`."""
 
     id: UUID
     provider_id: str
@@ -74,7 +74,7 @@ async def issue(
 
 
 async def revoke(*, database: Database, door: Door, id: UUID) -> bool:
-    """Revoke a token from the next request on. Return False if no valid token has this id. Raises the errors of
+    """Revoke a token, from the next request on. Return False if no valid token has this id. Raises the errors of
     `issue`.
     """
     async with (

@@ -60,14 +60,14 @@ Discovery: TypeAlias = GetScimConfig | ListScimResourceTypes | GetScimResourceTy
 
 
 class ScimUsers(UseCases):
-    """Users of one provider."""
+    """Use cases of the users of one provider."""
 
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
         self._sources = ScimSources(kit.scim_subjects)
 
     async def describe(self, permit: Permit[Discovery]) -> None:
-        """Check that the caller's provider manages users here. Raises NotProvisioned if it does not."""
+        """Raise NotProvisioned unless the caller's provider manages users here."""
         self._sources.provider_of(permit.actor)
 
     async def list(self, permit: Permit[ListScimUsers]) -> ScimUserList:
@@ -114,7 +114,7 @@ class ScimUsers(UseCases):
         return _user_resource(row)
 
     async def replace(self, permit: Permit[ReplaceScimUser]) -> ScimUser:
-        """Replace all attributes of a user. Raise as `patch` does.
+        """Replace all attributes of a user. Raises the errors of `patch`.
 
         A request without `active` keeps the current status, so an omitted attribute cannot reactivate a user.
         """
@@ -177,7 +177,7 @@ class ScimUsers(UseCases):
         return _user_resource(changed)
 
     async def _deliver_state(self, user: User, user_id: str, pending: Sequence[Pending]) -> None:
-        """Deliver the effects of an activation or deactivation. Raises RevocationPending."""
+        """Deliver the tuples that follow from an activation or deactivation. Raises RevocationPending."""
         if user.active:
             await self._delivery.deliver_or_defer(pending)
             return
@@ -200,7 +200,7 @@ async def _held(
 
 @contextmanager
 def _unique() -> Iterator[None]:
-    """Convert UserTaken to NotUnique."""
+    """Context manager. Convert UserTaken to NotUnique."""
     try:
         yield
     except scim_users.UserTaken as taken:
@@ -210,7 +210,7 @@ def _unique() -> Iterator[None]:
 
 
 def _merged(user: User, active: bool | None) -> User:
-    """Return the user, with this status if the request gives none."""
+    """Return the user of a request, with the status `active` if the request has none."""
     return user if user.active is not None else replace(user, active=active)
 
 

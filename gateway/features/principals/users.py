@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of user records: ids, names and addresses of known users. A record gives no right."""
+"""Use cases of user records, which contain ids, names and addresses of known users. A record gives no right."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Users(UseCases):
     """Register, read, search, change and delete user records."""
 
     async def whoami(self, permit: Permit[WhoAmI]) -> WhoAmIAnswer:
-        """Return the caller's record. Raises UserNotFound if the caller is not registered yet."""
+        """Return the caller's record. Raises UserNotFound if the caller has none yet."""
         async with self._database.read() as connection:
             row = await users.get(connection, permit.actor.id)
         if row is None:
@@ -79,7 +79,8 @@ class Users(UseCases):
     async def register(self, permit: Permit[RegisterSelf]) -> tuple[User, bool]:
         """Create the caller's record if it does not exist. Return (record, True if it was created).
 
-        The address is the one that the caller's identity provider verified. An address in the request is not stored.
+        The stored email address is the one that the caller's identity provider verified. An address in the request is
+        not stored.
         """
         operation = permit.operation
         actor = permit.actor
@@ -123,7 +124,7 @@ class Users(UseCases):
         return _wire(row)
 
     async def search(self, permit: Permit[SearchUser]) -> FoundUsers:
-        """Return at most MOST_FOUND users with similar names, verified addresses or ids, best match first.
+        """Return at most MOST_FOUND users with similar names, email addresses or ids, best match first.
 
         Addresses are included only if they are verified.
         """
@@ -135,7 +136,8 @@ class Users(UseCases):
         )
 
     async def update(self, permit: Permit[UpdateSelf | UpdateUser]) -> User:
-        """Change the name and type of a user, and the address of another user. Raises UserNotFound.
+        """Change the name and type of a user. For a user other than the caller, also change the email address. Raises
+        UserNotFound.
 
         The caller's own address is the one that the identity provider verified. An address in the request is not
         stored.
@@ -164,9 +166,9 @@ class Users(UseCases):
 
         A user that returns with the same id has no rights. A retry after an outage completes the deletion. Raises
         UserNotFound if there is neither a record nor a pending cleanup. Raises LastServerAdmin for the last server
-        administrator. Raises UserSynchronized for a user that SCIM manages: without the record the gateway would forget
-        a deactivation, and later SCIM requests would not find the user. Raises UserRestricted if a subject of a data
-        policy deletes itself: it could return, and read without the policy by the groups in its token. Raises
+        administrator. Raises UserSynchronized for a user that SCIM manages: without the record, a deactivation would be
+        lost and later SCIM requests would not find the user. Raises UserRestricted if a subject of a data policy
+        deletes itself: it could return, and the groups in its token could let it read without the policy. Raises
         RevocationPending if the deletion is recorded but OpenFGA has not confirmed it yet.
         """
         ref = permit.operation.user
@@ -193,7 +195,8 @@ class Users(UseCases):
             await user_deletion_cleanup.revoke_created(self._database, self._delivery, [user.id])
 
     async def roles(self, permit: Permit[ListOwnRoles | ListUserRoles]) -> NamedRoleList:
-        """Return the roles that are assigned to the user directly, in all projects that the caller's token allows.
+        """Return the roles that are assigned to the user directly: in all projects, or in the one to which the caller's
+        token is limited.
 
         For the caller itself, roles of groups in the token are included. The groups of other users are unknown.
         """
@@ -225,16 +228,16 @@ class Users(UseCases):
     def _page_of_roles(
         self, operation: ListOwnRoles | ListUserRoles | ListAllOwnRoles | ListAllUserRoles, rows: Sequence[RoleRow]
     ) -> NamedRoleList:
-        """Return a page of a user's roles, or all of them to a client that does not request pages.
+        """Return a page of a user's roles. Return all roles to a client that does not request pages.
 
-        Such clients know no `next-page-token` of this list.
+        Such clients do not expect a `next-page-token` in this list.
         """
         pages = operation.page_token is not None or operation.page_size is not None
         size = min(operation.page_size or self._page_size, self._page_size) if pages else len(rows)
         return roles_page(rows, operation.page_token, size)
 
     async def list(self, permit: Permit[ListUsers]) -> UserList:
-        """Return users in the order of their ids."""
+        """Return a page of users, ordered by id."""
         operation = permit.operation
         page = self._page_of(operation, str)
         find = partial(users.page, name_contains=operation.name_contains, after=page.after, limit=page.limit)
@@ -246,7 +249,7 @@ class Users(UseCases):
 
 
 async def _with_address(connection: Connection, actor: Actor, row: UserRow) -> UserRow:
-    """Store the address that the caller's token proves, if any. Return the caller's row."""
+    """Store the verified email address in the caller's token, if there is one. Return the caller's row."""
     if actor.email is None:
         return row
     await users.verify_address(connection, actor.id, actor.email)
@@ -254,7 +257,7 @@ async def _with_address(connection: Connection, actor: Actor, row: UserRow) -> U
 
 
 def own_profile(actor: Actor, name: str | None, user_type: str | None) -> users.Profile:
-    """Return the profile of the caller: what the request contains, then the name in the token.
+    """Return the caller's profile. Values in the request take precedence over those in the token.
 
     The type in the token is a guess, so it is only the fallback.
     """
@@ -267,7 +270,7 @@ def own_profile(actor: Actor, name: str | None, user_type: str | None) -> users.
 
 
 def _nameless(user_id: str) -> str:
-    """Return the name of a user that nothing names. It contains the subject."""
+    """Return a name for a user for which no source gives a name. It contains the subject."""
     return f"Nameless App with ID {user_id.partition('~')[2]}"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The configuration of a warehouse for one caller."""
+"""Return the configuration of a warehouse that a catalog client receives."""
 
 from __future__ import annotations
 
@@ -33,8 +33,7 @@ class Configurations(UseCases):
         self._idempotency_seconds = kit.idempotency_seconds
 
     async def get(self, permit: Permit[GetConfig]) -> CatalogConfig:
-        """Return the defaults and overrides of the warehouse, and the endpoints that policies do not hide from the
-        caller.
+        """Return the warehouse's defaults and overrides, and the endpoints that policies do not hide from the caller.
 
         `uri` is overridden only if the operator configured it. A host taken from the request could redirect the
         caller's token to another server (https://github.com/apache/iceberg/issues/16470).
@@ -68,7 +67,7 @@ def iso_duration(seconds: float) -> str:
 
 
 def _endpoints(hidden: AbstractSet[str]) -> tuple[str, ...]:
-    """Return the catalog's endpoints in the notation of the REST specification. An endpoint is left out if all its
+    """Return the catalog's endpoints as the REST specification writes them. An endpoint is left out if all its
     operations are hidden.
     """
     return tuple(endpoint for endpoint, operations in _offered().items() if not operations.issubset(hidden))

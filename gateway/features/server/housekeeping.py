@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Delete expired idempotency and signing keys, register entries, old reports, replaced credentials, and unnamed files.
 
-Every process does so. Two at the same time repeat each other's work, which is harmless.
+Every process does so. If two run at the same time, both do the same work, which is harmless.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _SECRETS: Final = 20
 
 
 class CredentialObserver(Protocol):
-    """Receives the number of live credentials, for metrics."""
+    """Receiver of the number of live credentials, for metrics."""
 
     def live_credentials_counted(self, counts: Mapping[tuple[str, str], int]) -> None:
         """Set the number of live credentials by (provider, level)."""
@@ -59,8 +59,8 @@ class CredentialObserver(Protocol):
 class Housekeeping:
     """The housekeeping of one process. `every` is the mean interval in seconds.
 
-    `file_seconds` is the cleanup window of metadata files: longer than any change takes from writing its file to its
-    commit. A slower change fails.
+    `file_seconds` is the cleanup window of metadata files: the longest time from the write of a file to the commit of
+    its change. A slower change fails.
     """
 
     def __init__(
@@ -109,12 +109,12 @@ class Housekeeping:
             await secrets.sweep(connection, older_than_minutes=UNUSED_MINUTES, limit=_BATCH)
 
     async def count_credentials(self) -> None:
-        """Count the live credentials for the metric. Raises the database's errors."""
+        """Report the number of live credentials to the metrics. Raises the database's errors."""
         async with self._database.read() as connection:
             self._observer.live_credentials_counted(await live_credentials.counts(connection))
 
     async def sweep_files(self) -> None:
-        """Delete files that no pointer names, warehouse by warehouse. Raises the database's errors."""
+        """Delete files to which no table or view points, warehouse by warehouse. Raises the database's errors."""
         async with self._database.read() as connection:
             overdue = await pending_files.overdue(connection, seconds=self._file_seconds, limit=_FILES)
         for warehouse_id, rows in itertools.groupby(overdue, key=lambda row: row.warehouse_id):

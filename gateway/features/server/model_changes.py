@@ -5,7 +5,7 @@ A new model is written without replacing the active one. The tuples that it need
 active. Then both models can be compared by the same checks, and one row in PostgreSQL activates the new one. Every
 process reads that row at least every `NOTICED_WITHIN` seconds.
 
-Detect a change of the active relationship model, in every process.
+Detect in every process that another relationship model was activated.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ _PAGE: Final = 90
 
 
 class NoSuchModel(Exception):
-    """No such model is recorded, or none was active before; the message tells which."""
+    """No such model is recorded, or no model was active before; the message tells which."""
 
 
 class TuplesNotWritten(Exception):
@@ -114,7 +114,7 @@ class TuplesNotWritten(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TupleStep:
-    """Tuples that a model needs and its predecessor did not.
+    """The tuples that a model needs and that its predecessor did not need.
 
     `keys(connection, after, limit)` returns (next keys in a fixed order, cursor to continue from or None at the end).
     The rows decide about each key (`gateway.db.tuples.desired_tuples`), under the key's lock. So a right that is
@@ -134,8 +134,8 @@ STEPS: Final[Mapping[str, Sequence[TupleStep]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The result of the same checks with two models. `checked` is their number. `allowed_after` and `denied_after`
-    describe the differences from old to new: principal, relation and object.
+    """The result of the same checks with two models. `checked` is the number of checks. `allowed_after` and
+    `denied_after` list the checks that only the new or only the old model allows: principal, relation and object.
     """
 
     checked: int
@@ -158,7 +158,7 @@ class OpenFgaAddress:
 
 
 class Models:
-    """The commands on models. Tests replace `steps` and `required`; the defaults are those of this version."""
+    """The commands on models. Tests replace `steps` and `required`; their defaults are those of this version."""
 
     def __init__(
         self,
@@ -181,7 +181,7 @@ class Models:
             return await models.active_model(connection), await models.recorded(connection)
 
     async def former_grants(self) -> Sequence[FormerGrant]:
-        """Return the grants whose grantors could not give them now. Before the first migration there are none."""
+        """Return the grants that their grantors could not give now. Return none if the database has no tables yet."""
         active, _ = await self.known()
         if active is None:
             return ()
@@ -220,8 +220,8 @@ class Models:
     async def upgrade(self, *, by: str) -> str:
         """Push and activate this version's model. Return its id. Several processes may do so concurrently.
 
-        An active own model stays active: an upgrade must not replace its rules. Raises ModelNotReady if it lacks a
-        relation that this version needs.
+        If the operator's own model is active, it stays active: an upgrade must not replace its rules. Raises
+        ModelNotReady if it lacks a relation that this version needs.
         """
         active, _ = await self.known()
         if active is not None and active.version.endswith(OWN):
@@ -234,12 +234,12 @@ class Models:
             return await self.migrate(by=by, target=pushed)
 
     async def chosen(self, target: str | None) -> str:
-        """Return the id of the recorded model `target`, of the newest if None. Raises NoSuchModel."""
+        """Return the id of the recorded model `target`, or of the newest one if that is None. Raises NoSuchModel."""
         return self._chosen((await self.known())[1], target).model_id
 
     async def compare(self, target: str, *, limit: int = 2000) -> Comparison:
-        """Compare the active model with `target` on the newest `limit` grants: for each grant's holder and object,
-        check every relation that this version needs. Without an active model there is nothing to compare.
+        """Compare the active model with `target`: for the newest `limit` grants, check every relation that this version
+        needs between holder and object. Without an active model nothing is compared.
         """
         active, _ = await self.known()
         if active is None or active.model_id == target:
@@ -268,7 +268,8 @@ class Models:
         return Comparison(checked, tuple(allowed_after), tuple(denied_after))
 
     async def migrate(self, *, by: str, target: str | None = None) -> str:
-        """Activate the recorded model `target`, the newest if None. Return its id. An interrupted call can be repeated.
+        """Activate the recorded model `target`, or the newest one if that is None. Return its id. An interrupted call
+        can be repeated.
 
         Returns after every connected process has had time to switch. On an error the active model does not change.
 
@@ -276,7 +277,7 @@ class Models:
         - ModelNotReady: the model lacks a required relation.
         - NoSuchModel: it is not recorded.
         - TuplesNotWritten: a step is not finished.
-        - SwitchedMeanwhile: another process switched first.
+        - SwitchedMeanwhile: another process activated a model first.
         """
         active, recorded = await self.known()
         chosen = self._chosen(recorded, target)
@@ -340,7 +341,7 @@ class Models:
             await asyncio.sleep(2 * self._noticed_within)
 
     async def _run_step(self, step: TupleStep, model: RecordedModel) -> None:
-        """Write the tuples of a step with the new model, page by page from the recorded cursor."""
+        """Write the tuples of a step with the new model, page by page, starting at the recorded cursor."""
         client = self._client(model.store_id, model.model_id)
 
         async def write(writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
@@ -380,7 +381,7 @@ def _as_actor(principal: Principal) -> Actor:
 
 
 class _Unobserved:
-    """An observer that records nothing: there are no metrics outside of a serving process."""
+    """An observer that records nothing, because only serving processes have metrics."""
 
     def tuple_delivered(self, seconds: float) -> None:
         """Do nothing."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use case: serve the policies of a directory as bundles for OPA."""
+"""Use case that serves the policies in a directory as bundles for OPA."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ _Files = tuple[tuple[str, int, int, int], ...]
 
 
 class PolicyBundles(UseCases):
-    """The bundles. Each is built at the first request after a change of the directory, and then held in memory.
+    """The bundles of policies. Each is built at the first request after a change of the directory, then cached.
 
-    `source`: the directory of other policies, None for those of the package. `key` signs the bundles, if any.
+    `source` is the directory of the operator's policies, None for the policies of the package. `key` signs the bundles;
+    None: they are not signed.
     """
 
     def __init__(self, kit: Kit) -> None:
@@ -36,7 +37,7 @@ class PolicyBundles(UseCases):
         self._building = asyncio.Lock()
 
     async def bundle(self, permit: Permit[GetPolicyBundle]) -> PolicyBundle:
-        """Return the bundle that the request names. Raises PolicyBundleNotFound and PoliciesInvalid."""
+        """Return the bundle with the name in the request. Raises PolicyBundleNotFound and PoliciesInvalid."""
         try:
             name = BundleName(permit.operation.bundle)
         except ValueError:
@@ -63,7 +64,9 @@ class PolicyBundles(UseCases):
         return built
 
     def _seen(self) -> Iterator[tuple[str, int, int, int]]:
-        """Yield what tells whether a file has changed. The policies of the package do not change."""
+        """Yield (path, modification time, size, inode) of each file of the directory, to detect changes. Policies of
+        the package do not change.
+        """
         if self._source is None:
             return
         # The folder itself can be a link, and a walk from above it would not see its files.

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server: its information, the bootstrap of its first administrator, and the command that reopens it."""
+"""Use cases of the server: its information, and the bootstrap of its first administrator. Command that allows a
+bootstrap again.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,7 @@ class Servers(UseCases):
     async def bootstrap(self, permit: Permit[Bootstrap]) -> None:
         """Make the caller administrator or operator of the server, and administrator of a configured default project.
 
-        Raises TermsOfUseNotAccepted, CatalogAlreadyBootstrapped or BootstrapForbidden; nothing was changed then.
+        If TermsOfUseNotAccepted, CatalogAlreadyBootstrapped or BootstrapForbidden is raised, nothing was changed.
         """
         request = permit.operation.request
         if not request.accept_terms_of_use:
@@ -105,7 +107,7 @@ class Servers(UseCases):
 
 
 def _created_project(id: str, name: str) -> FurtherEvent:
-    """Return the event of the default project, which no operation of its own creates."""
+    """Return the event of the default project, which is created without an operation that would announce it."""
     return FurtherEvent(
         type="createProject", kind="project", id=id, name=name, project_id=id, data={"project_name": name}
     )
@@ -114,7 +116,7 @@ def _created_project(id: str, name: str) -> FurtherEvent:
 async def create_project(
     connection: Connection, id: str, name: str, server: ObjectKey, admin: Principal, *, by: str
 ) -> list[TupleKey]:
-    """Insert a project that `admin` administers. Return the tuple keys to deliver.
+    """Insert a project that `admin` administers. Return the keys of the tuples to deliver.
 
     The list is empty if the id or the name is taken.
     """
@@ -129,8 +131,8 @@ TASK: Final = "reopen_bootstrap"
 
 
 async def reopen(*, database: Database, door: Door, user_id: str | None) -> bool:
-    """Allow one more bootstrap, by the user `user_id` (`<provider>~<subject>`) or, if None, by the first caller with a
-    token.
+    """Allow one more bootstrap: by the user `user_id` (`<provider>~<subject>`), or by the first caller with a token if
+    that is None.
 
     Returns True if the server still has an administrator. Existing grants do not change. Raises the error of a policy
     refusal and the errors of outages.

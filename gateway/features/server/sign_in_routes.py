@@ -31,7 +31,8 @@ _ASSETS: Final = {"ui.js": "text/javascript", "ui.css": "text/css", "mark.svg": 
 class _PageData(msgspec.Struct, frozen=True, rename="camel"):
     """The configuration of the page.
 
-    `set_up`: sign-in is configured. `sign_in`: its endpoints, if available. `interface`: Swagger UI is served.
+    `set_up` is True if sign-in is configured. `sign_in` has its endpoints, if available. `interface` is True if Swagger
+    UI is served.
     """
 
     set_up: bool

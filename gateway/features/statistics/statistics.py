@@ -47,7 +47,9 @@ class Statistics(UseCases):
     """Use cases of `POST /endpoint-statistics` and `GET /warehouse/{id}/statistics`."""
 
     async def endpoints(self, permit: Permit[GetEndpointStatistics]) -> EndpointStatistics:
-        """Return call counts of the hours that begin in the window. Raise 400 if there are too many."""
+        """Return the number of calls for the hours that begin in the window. Raise 400 if the result would be too
+        large.
+        """
         operation = permit.operation
         project: str | None = None
         warehouse: UUID | None = None
@@ -81,7 +83,7 @@ class Statistics(UseCases):
         )
 
     async def warehouse(self, permit: Permit[GetWarehouseStatistics]) -> WarehouseStatistics:
-        """Return hourly numbers of tables and views. Raises InvalidPaginationToken."""
+        """Return the hourly numbers of tables and views. Raises InvalidPaginationToken."""
         operation = permit.operation
         page = self._page_of(operation, _hour)
         id = operation.warehouse.warehouse_id
@@ -156,8 +158,8 @@ _log = structlog.get_logger("tasks.statistics")
 
 
 class StatisticsKeeper:
-    """Writes the statistics of one process every `every` seconds, and once at its end. A killed process loses its
-    counts since the last write.
+    """Writes the statistics of one process every `every` seconds, and once when the process ends. A killed process
+    loses its counts since the last write.
     """
 
     def __init__(self, *, database: Database, calls: Calls, default_project: str | None, every: float) -> None:
@@ -167,13 +169,13 @@ class StatisticsKeeper:
         self._every = every
 
     async def run(self) -> None:
-        """Write until the process ends."""
+        """Write the statistics until the process ends."""
         while True:
             await asyncio.sleep(self._every)
             await self.flush()
 
     async def flush(self) -> None:
-        """Write the current counts. Raises nothing: counts that cannot be written are kept for the next time."""
+        """Write the current counts. Raises no error: counts that cannot be written are kept for the next write."""
         counts = self._calls.take()
         try:
             async with self._database.transaction() as connection:

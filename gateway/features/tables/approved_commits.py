@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commits with verifiers: propose a commit on the state that was read, and repeat the question after a lost race."""
+"""Commits with verifiers: describe the change to the state that was read, and query the verifiers again if another
+commit was faster.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ Answer = TypeVar("Answer")
 
 
 class ApprovedStateChanged(Exception):
-    """Another commit changed the table or view after the verifiers were queried. Nothing was changed."""
+    """Another commit changed the table or view after the verifiers evaluated this one. Nothing was changed."""
 
 
 async def commit_approved(
@@ -38,10 +40,12 @@ async def commit_approved(
     approve: Callable[[State], Awaitable[Approval]],
     commit: Callable[[State, Approval], Awaitable[Answer]],
 ) -> Answer:
-    """Query the verifiers about the outcome on `state`, and commit it. After a lost race, do so on the state of then.
+    """Query the verifiers about the change of `state`, and commit it. If another commit was faster, do both again on
+    the new state.
 
     `approve` is called outside of the commit queue, so that a slow verifier delays no other commit. `commit` raises
-    ApprovedStateChanged if the state is another one. Raises CommitFailedException (409) if every attempt loses.
+    ApprovedStateChanged if the state has changed. Raises CommitFailedException (409) if other commits are faster at
+    every attempt.
     """
     for _ in range(_ATTEMPTS):
         try:
@@ -55,7 +59,9 @@ async def commit_approved(
 
 
 def require_same_state(approved: Sequence[Change], now: Sequence[Change]) -> None:
-    """Raise ApprovedStateChanged if a table has another metadata file than when the verifiers were queried."""
+    """Raise ApprovedStateChanged if the metadata file of a table has changed since the verifiers evaluated the
+    commit.
+    """
     if [each.previous for each in approved] != [each.previous for each in now]:
         raise ApprovedStateChanged
 
@@ -66,7 +72,7 @@ def actions_of(updates: Sequence[TableUpdate | ViewUpdate]) -> frozenset[str]:
 
 
 def kind_of(change: Change) -> ChangeKind:
-    """Return the kind of change that the verifiers are queried about."""
+    """Return the kind of change by which verifiers are selected and queried."""
     return ChangeKind.COMMIT if isinstance(change, TableChange) else ChangeKind.CREATE
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of a commit to one table, which exists or is created by the commit.
+"""Changes of one table in a commit. The table exists, or is created by the commit.
 
 Both classes compute their outcome without I/O and apply it in a transaction that the caller opened. So a commit to one
 table and a transaction over several tables share the code (`commits.py`).
@@ -40,7 +40,7 @@ from gateway.storage.registry import parse_location
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
-    """A change that the transaction has made: the id of the table's row, and the keys of the tuples to deliver."""
+    """The result of an applied change: the id of the table's row, and the keys of the tuples to deliver."""
 
     id: UUID
     pending: Sequence[Pending] = ()
@@ -66,14 +66,14 @@ class TableChange:
 
     @property
     def lock_sort_key(self) -> tuple[int, str]:
-        """The sort key of the change in a transaction. All transactions lock locations first, then rows in the order of
-        ids.
+        """Return the key by which a transaction orders its changes. All transactions lock locations first, then rows in
+        the order of ids.
         """
         return 1, str(self.table.id)
 
     @property
     def extent(self) -> int:
-        """The approximate number of bytes to process for the outcome, without the table's document."""
+        """Return the approximate number of bytes to process for the outcome, without the table's current document."""
         return extent(self.request.updates)
 
     def outcome(self, now_ms: int, limits: Limits, document: bytes) -> CommitOutcome:
@@ -98,7 +98,8 @@ class TableChange:
     async def apply(
         self, connection: Connection, actor: Actor, outcome: CommitOutcome, written: Written, *, alone: bool
     ) -> Applied:
-        """Update the pointer, and record the metadata files that the table does not name any more.
+        """Update the pointer to the metadata file. Record for cleanup the metadata files that the table no longer
+        refers to.
 
         Raises CommitConflict if the table's version has changed since it was read.
         """
@@ -116,18 +117,18 @@ class TableChange:
         return Applied(id=self.table.id)
 
     def expired_files(self, outcome: CommitOutcome) -> list[str]:
-        """Return the metadata files of the table that the commit removes from its metadata log."""
+        """Return the metadata files that the commit removes from the table's metadata log."""
         return own_files(parse_location(self.table.location), outcome.expired_metadata_files)
 
     async def hold(self, connection: Connection) -> None:
-        """Lock the table at the version that was read until the transaction ends, for a commit that changes nothing:
-        its requirements must still hold. Raises CommitConflict if the version has changed.
+        """Lock the table at the version that was read until the transaction ends. For a commit that changes nothing,
+        whose requirements must hold until then. Raises CommitConflict if the version has changed.
         """
         if not await tables.hold_version(connection, self.table.id, self.table.version):
             raise CommitConflict
 
     async def reread(self, connection: Connection) -> TableChange:
-        """Return the same change on the table's current row. Raises NoSuchTableException if the table was dropped,
+        """Return the same change of the table's current row. Raises NoSuchTableException if the table was dropped,
         renamed or moved: the decision was about the old name.
         """
         now = await reread_table(connection, self.table.id)
@@ -142,9 +143,9 @@ class TableChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTable:
-    """A commit that creates a table, at the location that the same caller staged or at a free one.
+    """A commit that creates a table, at a free location or at the one that the same caller staged.
 
-    The location is `chosen` if it is not the default one of a new or staged table.
+    `chosen` is True if the location is not the default of a new or staged table.
     """
 
     namespace: ResolvedNamespace
@@ -161,22 +162,24 @@ class NewTable:
 
     @property
     def previous(self) -> str | None:
-        """None: a new table has no earlier metadata file."""
+        """None, because a new table has no earlier metadata file."""
         return None
 
     @property
     def lock_sort_key(self) -> tuple[int, str]:
-        """The sort key of the change in a transaction: before all swaps, because locations are locked before rows."""
+        """Return the key by which a transaction orders its changes. New tables come first, because locations are locked
+        before rows.
+        """
         return 0, self.location.overlap_key
 
     @property
     def extent(self) -> int:
-        """The approximate number of bytes to process for the outcome."""
+        """Return the approximate number of bytes to process for the outcome."""
         return extent(self.updates)
 
     def outcome(self, now_ms: int, limits: Limits) -> CommitOutcome:
-        """Return the new table. Raises errors of status 400 for requirements other than `assert-create` and for invalid
-        updates.
+        """Return the new table. Raises errors of status 400 for invalid updates and for requirements other than
+        `assert-create`.
         """
         outcome = commit_table(
             None,
@@ -243,7 +246,7 @@ class NewTable:
         return Applied(id=id, pending=pending)
 
     async def reread(self, connection: Connection) -> NewTable:
-        """Return this change: none of its values was read from a row that can change."""
+        """Return this change itself: none of its values was read from a row that can change."""
         return self
 
 
@@ -253,8 +256,8 @@ Change = TableChange | NewTable
 def _check_places(
     warehouse: ResolvedWarehouse, location: Location, updates: Sequence[TableUpdate], outcome: CommitOutcome
 ) -> None:
-    """Refuse path properties, manifest lists and statistics files outside of the table's prefix. Engines that read the
-    table and the purge follow these paths (LG-LOC-08, LG-LOC-09 in `docs/threats.md`).
+    """Raise an error if a path property, manifest list or statistics file is outside of the table's prefix. Engines
+    that read the table and the purge follow these paths (LG-LOC-08, LG-LOC-09 in `docs/threats.md`).
     """
     profile = warehouse.storage_profile
     require_inside(profile, location, (*location_properties(outcome.metadata), *update_locations(updates)))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Check the locations that clients choose for tables and views against the folders of namespaces.
 
-The layout `full-hierarchy` gives each namespace a folder, whose name contains the namespace's id. A table at such a
-folder would block creations in the namespace. A table inside of the folder needs the right to create in the namespace.
-The rule applies to every layout, because the layout of a warehouse can change.
+The layout `full-hierarchy` gives each namespace a folder, whose name contains the namespace's id. A table whose
+location is such a folder would block creations in the namespace. A table inside of the folder requires the right to
+create in the namespace. The rule applies to every layout, because the layout of a warehouse can change.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ _ID: Final = re.compile(r"(?=([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0
 
 
 class ChosenLocations(UseCases):
-    """Checks of chosen locations, by the rows of namespaces and by the decisions of the door."""
+    """Checks of chosen locations, by the rows of namespaces and the caller's right to create in them."""
 
     async def require_allowed(
         self, permit: Permit[Operation], base: BaseLocation, namespace: ResolvedNamespace, location: Location
     ) -> None:
-        """Raise InvalidLocation unless a table or view of `namespace` may be at `location`, which is below `base`.
+        """Raise InvalidLocation unless a table or view in `namespace` may be at `location`, which is below `base`.
 
-        Other rules are checked elsewhere: the location overlaps no other one (`refuse_taken_location`) and is empty
-        (`MetadataFiles.require_empty`).
+        Two other rules are checked elsewhere: the location must overlap no other location (`refuse_taken_location`) and
+        be empty (`MetadataFiles.require_empty`).
         """
         named = ids_by_segment(base, location)
         if not any(named):
@@ -60,10 +60,11 @@ class ChosenLocations(UseCases):
 def require_creatable(
     location: Location, folders: Sequence[Sequence[NamespacePlace]], creatable: set[UUID], *, warehouse_id: UUID
 ) -> None:
-    """Raise InvalidLocation if the location is a namespace's folder, or is inside one without the right to create.
+    """Raise InvalidLocation if the location is the folder of a namespace, or inside one in which the caller may not
+    create.
 
-    `folders` are the namespaces that each segment of the path names, and `creatable` those in which the caller may
-    create. A folder above that of a creatable namespace is allowed if it is the folder of one of its ancestors.
+    `folders` has, for each segment of the path, the namespaces whose ids it contains. `creatable` are those in which
+    the caller may create. The folders of the ancestors of such a namespace are allowed above its own folder.
     """
     if folders[-1]:
         raise _is_folder(location)
@@ -79,13 +80,15 @@ def require_creatable(
 
 
 def ids_by_segment(base: BaseLocation, location: Location) -> list[list[UUID]]:
-    """Return the ids in each path segment of `location` below `base`."""
+    """Return, for each path segment of `location` below `base`, the ids that it contains."""
     below = location.segments[len(base.segments) :]
     return [[UUID(id) for id in _ID.findall(fold(segment))] for segment in below]
 
 
 async def refuse_folder_of_namespace(connection: Connection, base: BaseLocation, location: Location) -> None:
-    """Raise InvalidLocation for the folder of a namespace, for files that are registered where they are."""
+    """Raise InvalidLocation if the location is the folder of a namespace. For files that are registered at their
+    present location.
+    """
     named = ids_by_segment(base, location)[-1]
     if named and await namespaces.places(connection, named):
         raise _is_folder(location)

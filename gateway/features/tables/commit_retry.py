@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Retry commits that lost a race for the table's pointer, and determine the outcome of a COMMIT without a response."""
+"""Retry commits when another commit changed the table first, and determine the outcome if the response to COMMIT is
+lost.
+"""
 
 from __future__ import annotations
 
@@ -38,15 +40,15 @@ _MOST_CONTENDED = 1000
 
 
 class CommitConflict(Exception):
-    """Another commit updated the pointer first. Nothing was changed."""
+    """Another commit swapped the table's pointer first. Nothing was changed."""
 
 
 class CommitQueue:
     """A queue that serializes the commits to each table.
 
-    Without it, most of the concurrent writers would lose the race for the pointer, each after writing a metadata file
-    for nothing. Within a process, commits always queue. Between processes, they use advisory locks (`shared`) only
-    after a lost race, so that a table with one writer pays nothing. The queue only makes races rare; correctness
+    Without the queue, most concurrent writers would find the pointer changed, after each has written a useless metadata
+    file. Within a process, commits to a table always queue. Between processes, they use advisory locks (`shared`) only
+    after such a conflict, so that a table with one writer has no cost. The queue only makes conflicts rare. Correctness
     depends on the comparison of the pointer's version.
     """
 
@@ -58,8 +60,8 @@ class CommitQueue:
 
     @asynccontextmanager
     async def _locked(self, ids: Sequence[UUID]) -> AsyncIterator[bool]:
-        """Hold the queue's locks for all `ids` in this process. Yields True if a lock was held by another commit, in
-        which case the row must be read again. Raises CommitFailedException on timeout.
+        """Hold this process's locks for all `ids`. Yields True if another commit held one of them: then the row must be
+        read again. Raises CommitFailedException on timeout.
         """
         async with AsyncExitStack() as held:
             yield await self._queue(held, ids)
@@ -80,11 +82,11 @@ class CommitQueue:
         return waited
 
     async def _lock_between_processes(self, held: AsyncExitStack, ids: Sequence[UUID]) -> bool:
-        """Acquire the advisory locks shared with other processes. Returns True on success."""
+        """Acquire the advisory locks for `ids` that all processes share. Return True if they were acquired."""
         return self._shared is not None and await held.enter_async_context(self._shared.taken(ids))
 
     def _is_contended(self, ids: Sequence[UUID]) -> bool:
-        """Return True if one of these tables had a lost race in the last `_CONTENDED_SECONDS`."""
+        """Return True if a commit to one of these tables had a conflict in the last `_CONTENDED_SECONDS`."""
         now = time.monotonic()
         return any(now - self._contended.get(id, -_CONTENDED_SECONDS) < _CONTENDED_SECONDS for id in ids)
 
@@ -97,10 +99,10 @@ class CommitQueue:
 async def retry_conflicts(
     queue: CommitQueue, ids: Sequence[UUID], attempt: Callable[[bool], Awaitable[Answer]]
 ) -> Answer:
-    """Return the result of the first attempt that loses no race. `attempt` receives True if it has to read the row
-    again.
+    """Call `attempt` until it raises no CommitConflict, and return its result. Its argument is True if it must read the
+    row again.
 
-    Raises CommitFailedException (409) if every attempt loses, or on a timeout in the queue.
+    Raises CommitFailedException (409) if all attempts have conflicts, or on a timeout in the queue.
     """
     async with queue._locked(ids) as reread, AsyncExitStack() as held:
         exclusive = (reread or queue._is_contended(ids)) and await queue._lock_between_processes(held, ids)
@@ -122,7 +124,7 @@ async def retry_conflicts(
 async def determine_outcome(
     database: Database, permit: Permit[Operation], id: UUID, *, from_version: int, written: str, unknown: CommitUnknown
 ) -> None:
-    """Return if the change of `id` from version `from_version` to the metadata file `written` was committed.
+    """Return if the change of `id` was committed: from version `from_version` to the metadata file `written`.
 
     Raises CommitConflict if it was not. Raises CommitStateUnknownException if the outcome cannot be determined: the
     database is unavailable, or the object has changed again and keeps no log of its metadata files.

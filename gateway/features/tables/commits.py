@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commits: validate, write the new metadata files, swap the pointers, and retry after a lost race.
+"""Commits: validate, write the new metadata files, swap the pointers, and retry if another commit was faster.
 
 Clients send no base version. A commit succeeds on any current state of the table on which its requirements hold. A
-failed requirement is not retried. Files that a lost race or a failed commit has written are deleted. A transaction over
-several tables uses the same code with several changes, in one database transaction.
+failed requirement is not retried. The files of a failed attempt are deleted. A transaction over several tables uses the
+same code with several changes, in one database transaction.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ ChangedTable = tuple[Change, CommitOutcome, Written]
 
 
 class Commits(UseCases):
-    """Use cases: commits to one table, the commit that creates a staged table, and transactions over several tables."""
+    """Use cases: commits to one table, commits that create a staged table, and transactions over several tables."""
 
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
@@ -70,7 +70,7 @@ class Commits(UseCases):
         """Apply the updates to the table's current state.
 
         Raises:
-        - CommitFailedException (409): a requirement does not hold, or too many races were lost.
+        - CommitFailedException (409): a requirement does not hold, or other commits were faster too often.
         - Errors of status 400: an update is invalid.
         - CommitStateUnknownException: the database connection failed during COMMIT.
         """
@@ -83,10 +83,10 @@ class Commits(UseCases):
         return done
 
     async def create(self, permit: Permit[CommitTableCreation]) -> CommitTableResponse:
-        """Create a table from a commit with `assert-create`, the end of a create transaction.
+        """Create a table by a commit with the requirement `assert-create`, which ends a create transaction.
 
-        A location in the request must be the one that the same caller staged, or be free and empty. Without one, the
-        default location is used.
+        If the request sets a location, it must be the one that the same caller staged, or be free and empty. Otherwise
+        the default location is used.
         """
         operation = permit.operation
         identifier = TableIdentifier(operation.namespace.namespace, operation.table)
@@ -180,9 +180,9 @@ class Commits(UseCases):
         return [_answer(change, files.get(id(change)), before) for change in changes]
 
     async def _current_documents(self, changes: Sequence[Change]) -> dict[UUID, Document]:
-        """Return the current documents of the changed tables, by table id. Raises NoSuchTableException for a dropped
-        table, CommitConflict for one that another commit has changed, and PayloadTooLarge if they have too many bytes
-        for one transaction.
+        """Return {table id: current document} of the changed tables. Raises NoSuchTableException if a table was
+        dropped, CommitConflict if another commit has changed it, and PayloadTooLarge if the documents have too many
+        bytes for one transaction.
         """
         tables_changed = {each.table.id: each for each in changes if isinstance(each, TableChange)}
         found = await self._documents.read_all([each.table for each in tables_changed.values()])
@@ -206,7 +206,7 @@ class Commits(UseCases):
         unchanged: Sequence[TableChange],
         approval: Approval | None,
     ) -> None:
-        """Apply all changes in one transaction. All commits lock in the same order, so that they cannot deadlock."""
+        """Apply all changes in one transaction. All commits lock in the same order, which prevents deadlocks."""
         created: list[tuple[NewTable, str]] = []
         pending: list[Pending] = []
         async with self._database.change(permit) as connection:
@@ -235,8 +235,8 @@ class Commits(UseCases):
     async def _determine_outcome(
         self, permit: AnyCommit, changed: Sequence[ChangedTable], unknown: CommitUnknown
     ) -> None:
-        """Determine the outcome of a COMMIT without a response from one existing table: the others have the same
-        outcome.
+        """Determine whether a COMMIT without a response succeeded. One existing table suffices: the others have the
+        same outcome.
         """
         for change, _, written in changed:
             if isinstance(change, TableChange):
@@ -252,7 +252,7 @@ class Commits(UseCases):
         raise unknown
 
     async def _clash_error(self, changed: Sequence[ChangedTable]) -> CatalogError:
-        """Return the error for a unique violation of an insert: a taken name, or else a taken location."""
+        """Return the error if an insert violates a unique index: the name is taken, or else the location."""
         new = [change for change, _, _ in changed if isinstance(change, NewTable)]
         async with self._database.read() as connection:
             for change in new:
@@ -271,8 +271,8 @@ class Commits(UseCases):
         identifier: TableIdentifier,
         request: CommitTableRequest,
     ) -> NewTable:
-        """Return the change that creates the table, with its location. Raises errors of status 409 for a taken name or
-        location, and of status 400 for a location that contains files.
+        """Return the change that creates the table, with its location. Raises errors of status 409 if the name or
+        location is taken, and of status 400 if the location contains files.
         """
         validate_new_name(identifier.name)
         profile = namespace.warehouse.storage_profile
@@ -323,7 +323,7 @@ def _lock_sort_key(step: ChangedTable | TableChange) -> tuple[int, str]:
 
 
 def _answer(change: Change, written: Written | None, before: Mapping[UUID, Document]) -> CommitTableResponse:
-    """Return the committed state: the new metadata file, or the current one if nothing changed."""
+    """Return the committed state of the table: the new metadata file, or the current one if nothing changed."""
     if written is not None:
         return CommitTableResponse(metadata_location=written[0], metadata=msgspec.Raw(written[1]))
     if isinstance(change, NewTable):
@@ -333,15 +333,17 @@ def _answer(change: Change, written: Written | None, before: Mapping[UUID, Docum
 
 
 def _assert_create_error(kind: str, identifier: TableIdentifier) -> CatalogError:
-    """Return the error for `assert-create` on a taken name, with the text of Iceberg's REST compatibility kit."""
+    """Return the error if `assert-create` fails because the name is taken, with the text of Iceberg's REST
+    compatibility kit.
+    """
     if kind == "table":
         return CommitFailedException("Requirement failed: table already exists")
     return name_taken_error(kind, identifier)
 
 
 def _require_same_identifier(request: CommitTableRequest, identifier: TableIdentifier) -> None:
-    """Refuse a body whose identifier, if present, differs from the path: the decision was made on the path. Raises
-    TableIdentifierMismatch.
+    """Raise TableIdentifierMismatch if the body has an identifier that differs from the path, because the decision was
+    about the path.
     """
     named = None if request.identifier is None else request.identifier.identifier
     if named is not None and named.key != identifier.key:

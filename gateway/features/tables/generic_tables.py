@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of generic tables: list, create, load, drop. They share the namespace of names, the locations and the
-credential vending with tables and views.
+"""Use cases of generic tables: list, create, load, drop. Tables and views share their names, locations and credential
+vending.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class GenericTables(TableCollection):
     """Tables of other formats, of which the catalog stores name, format and location."""
 
     async def list(self, permit: Permit[ListGenericTables]) -> ListGenericTablesResponse:
-        """Return the generic tables that the caller can see, with the spelling of their creators."""
+        """Return the generic tables that the caller can see, with names as their creators spelled them."""
         namespace = permit.namespace(permit.operation.namespace)
         rows, token = await self._lists.tabulars(permit, ObjectType.GENERIC_TABLE, namespace)
         formats = await self._formats([row.id for row in rows])
@@ -87,10 +87,10 @@ class GenericTables(TableCollection):
         permit: Permit[CreateGenericTable | AdoptGenericTable],
         vend: Permit[VendGenericTableCreationCredentials] | None,
     ) -> LoadGenericTableResult:
-        """Create the generic table. The creator owns it and gets credentials for it.
+        """Create the generic table. The caller becomes its owner and gets credentials for it.
 
         Raises errors of status 400 for names, formats and locations, AlreadyExistsException, LocationAlreadyTaken, and
-        ForbiddenException for an adoption by a right that expires: ownership of adopted files is permanent.
+        ForbiddenException if the right to adopt files expires: their ownership is permanent.
         """
         request = permit.operation.request
         namespace = permit.namespace(permit.operation.namespace)
@@ -131,7 +131,7 @@ class GenericTables(TableCollection):
     ) -> LoadGenericTableResult:
         """Return the generic table, with credentials if the caller requests them and may have them.
 
-        A caller that data policies restrict receives no statistics, because they are computed from the data.
+        If data policies restrict the caller, statistics are left out, because they are computed from the data.
         """
         ref = permit.operation.table
         row = permit.generic_table(ref)
@@ -155,8 +155,9 @@ class GenericTables(TableCollection):
 
         Return `Dropped.note`.
 
-        Its files are deleted too, unless `purge` is false or the property `gc.enabled` forbids it. If its location held
-        files at creation, they are deleted only if the request sets `purge`: they may belong to another owner.
+        Its files are deleted too, unless `purge` is false or the property `gc.enabled` forbids it. If its location
+        contained files at creation, all its files are deleted only if the request sets `purge`: they may belong to
+        another owner.
         """
         operation = permit.operation
         row = permit.generic_table(operation.table)
@@ -198,8 +199,9 @@ class GenericTables(TableCollection):
         namespace: ResolvedNamespace,
         location: Location,
     ) -> bool:
-        """Return True if a chosen location contains files. Raises LocationAlreadyTaken, and UnexpectedFilesInLocation
-        if the permit is not for an adoption: the credentials of the new table would reach these files.
+        """Return True if a chosen location contains files. Raises LocationAlreadyTaken. Raises
+        UnexpectedFilesInLocation unless the permit is for an adoption: the credentials of the new table would reach
+        these files.
         """
         async with self._database.read() as connection:
             await refuse_taken_location(connection, location)
@@ -224,7 +226,9 @@ class GenericTables(TableCollection):
         explicit: bool,
         adopted: bool,
     ) -> bool:
-        """Insert the row and its owner. Return True if adopted files brought data policies or tags along."""
+        """Insert the row and its owner. Return True if data policies or tags of earlier objects apply to the adopted
+        files.
+        """
         restricted = False
         async with creation_transaction(
             permit, self._database, namespace, identifier, location, _name_taken_error, explicit=explicit

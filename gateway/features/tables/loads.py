@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute the ETag inputs of load and create answers, and what a load shows to its caller.
+"""Compute the values on which ETags of tables depend, and the parts of a load that the caller may see.
 
-Return the tags of tables and views as `labels` (REST specification, `LoadTableResult` and `LoadViewResult`).
+Return tags of tables and views as `labels` (REST specification, `LoadTableResult` and `LoadViewResult`).
 """
 
 from __future__ import annotations
@@ -45,24 +45,24 @@ class _Labels(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True):
 
 
 class Labels(UseCases):
-    """Reads the labels of tables and views. If not `enabled`, there are none, and nothing is read."""
+    """Reads the labels of tables and views. Unless `enabled`, it reads nothing and returns no labels."""
 
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
         self._enabled = kit.tag_labels
 
     async def of_table(self, permit: Permit[LoadTable]) -> bytes:
-        """Return the JSON of `labels`, empty if there are none. Equal tags give equal bytes.
+        """Return the JSON of a table's `labels`, empty if there are none. Equal tags give equal bytes.
 
-        Tags of the namespaces above and of the warehouse are included; the nearest one of a name is sent. Raises
-        DatabaseUnavailable.
+        Tags of the namespaces above and of the warehouse are included. If several have the same name, the nearest is
+        sent. Raises DatabaseUnavailable.
         """
         if not self._enabled:
             return b""
         return await self._read(permit.table(permit.operation.table), _labelled_columns(permit))
 
     async def of_view(self, permit: Permit[LoadView]) -> bytes:
-        """Return the JSON as `of_table` does. Columns of views have no tags."""
+        """Return the JSON of a view's `labels`, as `of_table` does. Columns of views have no tags."""
         return await self._read(permit.view(permit.operation.view), ()) if self._enabled else b""
 
     async def _read(self, row: ResolvedTable | ResolvedView, columns: Container[int]) -> bytes:
@@ -71,7 +71,7 @@ class Labels(UseCases):
 
 
 def encoded(rows: Iterable[Any], nearest_first: Sequence[object], columns: Container[int]) -> bytes:
-    """Return the JSON of `labels` from rows of `gateway.db.policies.table_policies`; empty if there are no labels."""
+    """Return the JSON of `labels` for rows of `gateway.db.policies.table_policies`; empty if there are no labels."""
     rank = {id: number for number, id in enumerate(nearest_first)}
     ordered = sorted(rows, key=lambda row: (rank[row.object_id], row.field_id or 0, row.name))
     own: dict[str, str] = {}
@@ -90,8 +90,8 @@ def encoded(rows: Iterable[Any], nearest_first: Sequence[object], columns: Conta
 def _labelled_columns(permit: Permit[LoadTable]) -> Container[int]:
     """Return the field ids of the columns whose labels the caller may see.
 
-    A restricted caller sees labels of present columns that nothing hides or masks: a classification shows where
-    protected data is. That does not concern a caller that reads no data and whom no data policy restricts.
+    A restricted caller sees labels only of current columns that nothing hides or masks, because a label shows where
+    protected data is. A caller that reads no data and that no data policy restricts sees all labels.
     """
     ref = permit.operation.table
     if not shows_data(permit):
@@ -106,7 +106,7 @@ def _labelled_columns(permit: Permit[LoadTable]) -> Container[int]:
 
 
 def load_representation(permit: Permit[LoadTable], vend: Permit[VendCredentials] | None) -> Representation:
-    """Return the values on which the response of a load depends."""
+    """Return the values on which the response to a load depends."""
     options = permit.operation.options
     table = permit.table(permit.operation.table)
     access = load_level(vend).value if vend is not None else CLIENT_MANAGED if may_read_data(permit) else METADATA_ONLY
@@ -133,7 +133,7 @@ def may_read_data(permit: Permit[LoadTable]) -> bool:
 def shows_data(permit: Permit[LoadTable]) -> bool:
     """Return False if the response must leave out what is computed from the rows of the table.
 
-    That is so for a caller that may describe a table and not read it, if data policies restrict the caller there.
+    That is the case if the caller may describe the table but not read it, and data policies restrict the caller there.
     """
     verdict = permit.policy_verdict(permit.operation.table)
     return verdict is None or not verdict.restricts or may_read_data(permit)
@@ -142,7 +142,7 @@ def shows_data(permit: Permit[LoadTable]) -> bool:
 def creation_representation(
     permit: Permit[CreateTable], vend: Permit[VendCreationCredentials] | None, table_id: UUID, metadata_location: str
 ) -> Representation:
-    """Return the values on which the response of a create depends. They equal those of the creator's next load."""
+    """Return the values on which the response to a creation depends. They equal those of the creator's next load."""
     warehouse = permit.namespace(permit.operation.namespace).warehouse
     return Representation(
         table_id=table_id,
@@ -162,21 +162,21 @@ def _delegation(vend: Permit[VendCredentials] | Permit[VendCreationCredentials] 
 
 
 def _profile(warehouse: ResolvedWarehouse) -> str:
-    """Return the profile's version and the canary's verdict, which may forbid credentials."""
+    """Return the profile's version and the canary's verdict as text. The verdict may forbid credentials."""
     return f"{warehouse.id}/{warehouse.profile_version}/{warehouse.scope_verdict or ''}"
 
 
 def _fingerprint(permit: Permit[Operation], vend: Permit[Operation] | None) -> bytes:
-    """Return the fingerprint of a response's obligations: the operation's, then the vending's.
+    """Return the fingerprint of a response's obligations: those of the load, then those of the vending.
 
-    They are kept apart. In a merged fingerprint, a limit that moves from one to the other would not change the ETag.
+    The two are not merged. Otherwise a limit that moves from one to the other would not change the ETag.
     """
     return permit.obligations.fingerprint + b"/" + (b"" if vend is None else vend.obligations.fingerprint)
 
 
 async def require_same_columns(permit: Permit[LoadTable], document: Document) -> None:
-    """Raise the retryable error of an outage if `document` is of another commit than the restrictions of the caller,
-    and could need other restrictions.
+    """Raise the retryable error of an outage if `document` belongs to another commit than the caller's restrictions,
+    and could require other restrictions.
     """
     table = permit.table(permit.operation.table)
     restriction = permit.restriction(permit.operation.table)

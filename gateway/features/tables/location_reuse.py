@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims of registrations on locations that already contain files.
+"""Decide by which right a registration may use a location that already contains files.
 
-A metadata file is the caller's own statement, and its registration gives ownership of its location and credentials for
-it. So a claim needs the agreement of the catalog's records: the file is in a live or retired location that the caller
-owned, and names exactly that location. Everything else is an adoption, a separate operation.
+The content of a metadata file is a claim of the caller. Its registration gives ownership of a location, and credentials
+for it. So the catalog's records must confirm the claim: the file is in a live or retired location that the caller
+owned, and names exactly that location. Any other registration is an adoption, a separate operation.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ RegistrationPermit: TypeAlias = Permit[RegisterTable | AdoptTable | RegisterView
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim on the location of a metadata file.
+    """The right to register an object at the location of a metadata file.
 
     `location` is the recorded location. It is None for an adoption, whose location is the one that the file names.
     `owner` is the principal that will own the registered object.
@@ -40,7 +40,7 @@ class Claim:
     owner: Principal
 
     def require_same(self, named: Location) -> None:
-        """Raise InvalidLocation if the file names another location than the recorded one."""
+        """Raise InvalidLocation if the metadata file names another location than the recorded one."""
         if self.location is not None and named.text != self.location.text:
             raise InvalidLocation(
                 f"The metadata file contains the location {named.text!r}, but the location recorded for it is "
@@ -77,10 +77,10 @@ async def take_location(
     id: UUID,
     replaced: UUID | None = None,
 ) -> Principal:
-    """Reserve the location for the registered object `id`, in its `creation_transaction`, which has locked the location
-    as a chosen one. Return the principal that owns it.
+    """Reserve the location for the registered object `id`. Return the principal that owns the object. Call it in the
+    `creation_transaction`, which has locked the location.
 
-    The object gets the policy inputs of the objects whose files are there. `replaced` is the id of the
+    The object gets the policy inputs of the former objects with files at the location. `replaced` is the id of the
     overwritten table. Raises the errors of `claim_of_file`, and InvalidLocation for a folder of a namespace or for a
     location that differs from the recorded one.
     """
@@ -103,14 +103,18 @@ def _type_of(permit: RegistrationPermit) -> ObjectType:
 
 
 def is_adoption(permit: RegistrationPermit) -> bool:
-    """Return True for a permit to adopt files anywhere below the warehouse's base location."""
+    """Return True if the permit is for an adoption of files, which may be anywhere below the warehouse's base
+    location.
+    """
     return isinstance(permit.operation, (AdoptTable, AdoptView))
 
 
 async def _recorded_claim(
     connection: Connection, permit: RegistrationPermit, file: Location, replaced: UUID | None
 ) -> Claim | None:
-    """Return the claim by the catalog's records, or None if the file is in no location that the caller owned."""
+    """Return the claim that the catalog's records confirm. Return None if the file is in no location that the caller
+    owned.
+    """
     above = [(each.text, each.overlap_key) for each in file.ancestors()]
     last_location = await retired_locations.last_location(connection, above, user=permit.actor.id, replaced=replaced)
     warehouse_id = permit.operation.namespace.warehouse_id
@@ -134,7 +138,9 @@ async def _recorded_claim(
 
 
 def _principals_of(permit: RegistrationPermit) -> list[Principal]:
-    """Return the principals whose rights the caller has: the assumed role alone, else the user and the user's roles."""
+    """Return the principals whose rights the caller has: the assumed role alone, or else the user and the user's
+    roles.
+    """
     actor = permit.actor
     if actor.assumed_role is not None:
         return [Principal(PrincipalType.ROLE, str(actor.assumed_role))]
@@ -151,8 +157,8 @@ def _names(principals: list[Principal]) -> list[str]:
 
 
 def _no_claim_error(file: Location) -> NamespaceActionForbidden:
-    """Return the same error for a taken location, a location of another owner, and an unknown one, so that it reveals
-    nothing.
+    """Return the error for a registration without a claim. It is the same for a taken location, a location of another
+    owner and an unknown one, so that it reveals nothing.
     """
     return NamespaceActionForbidden(
         f"The metadata file {file.text!r} cannot be registered: it is not in the location of a table or view that "

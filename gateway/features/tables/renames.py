@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rename tables, views and generic tables. Files are not moved.
 
-A rename into another namespace changes the object's parent in the relationship model. Readers of the new namespace can
-see it then, and readers of the old one cannot. The response is sent after OpenFGA has confirmed the change.
+A rename into another namespace changes the object's parent in the relationship model. Then readers of the new namespace
+can see it, and readers of the old one cannot. The response is sent after OpenFGA has confirmed the change.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class Renames(UseCases):
         )
 
     async def _deliver(self, steps: Steps) -> None:
-        """Deliver the tuples to OpenFGA step by step: a principal that keeps access has it at every moment."""
+        """Deliver the tuples to OpenFGA step by step, so that a principal that keeps access has it at every moment."""
         try:
             for step in steps:
                 await self._delivery.deliver(step)

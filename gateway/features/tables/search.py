@@ -30,11 +30,11 @@ class Search(UseCases):
     async def tabulars(self, permit: Permit[SearchTabular]) -> FoundTabulars:
         """Return at most MOST_FOUND tables and views with names similar to the text, best match first.
 
-        With a tag, those that carry it and whose names contain the text are returned by name.
+        If the request has a tag, only objects with that tag whose names contain the text are returned, ordered by name.
 
-        A caller that sees everything in the warehouse needs one check. Otherwise PostgreSQL ranks the objects that live
-        grants can make visible, and OpenFGA confirms each. Further rows are read until enough are confirmed, so
-        invisible better matches do not shorten the result. Raises DecisionUnavailable during an outage.
+        If the caller sees everything in the warehouse, one check suffices. Otherwise PostgreSQL ranks the objects that
+        live grants can make visible, and OpenFGA checks each. Rows are read until enough are visible, so that better
+        matches that the caller cannot see do not shorten the result. Raises DecisionUnavailable during an outage.
         """
         operation = permit.operation
         all_seen = permit.holds(Can.LIST_EVERYTHING, operation.warehouse)
@@ -51,9 +51,9 @@ class Search(UseCases):
         return FoundTabulars(tabulars=[_wire(row) for row in found[:MOST_FOUND]])
 
     async def _within(self, permit: Permit[SearchTabular]) -> search.Within | None:
-        """Return the objects that grants can make visible.
+        """Return the objects that grants can make visible to the caller.
 
-        None means that the relationship model makes rows visible in other ways too.
+        Return None if the relationship model can make objects visible without a grant.
         """
         inside = await reach_of(self._reaches, ObjectType.NAMESPACE)
         if inside is None or inside.inside is None:
@@ -75,7 +75,7 @@ class Search(UseCases):
 
 
 def _statement_of(operation: SearchTabular) -> Callable[..., Awaitable[Sequence[FoundRow]]]:
-    """Return the statement of a search: by the tag if there is one, else by similar names."""
+    """Return the function that reads the rows of a search: by the tag if the request has one, else by similar names."""
     warehouse_id, text = operation.warehouse.warehouse_id, operation.text
     if operation.tag is not None:
         return partial(tag_search.tagged, warehouse_id=warehouse_id, text=text, tag=operation.tag)

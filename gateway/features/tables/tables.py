@@ -63,18 +63,19 @@ STAGED_SECONDS = 24 * 3600.0
 
 
 class Tables(TableCollection):
-    """Tables of a warehouse."""
+    """Use cases of the tables of a warehouse."""
 
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
         self._labels = Labels(kit)
 
     async def list(self, permit: Permit[ListTables]) -> ListTablesResponse:
-        """Return the tables that the caller can see, with the spelling of their creators."""
+        """Return the tables that the caller can see, with names as their creators spelled them."""
         return await self._lists.answer(permit, ObjectType.TABLE)
 
     async def create(self, permit: Permit[CreateTable], vend: Permit[VendCreationCredentials] | None) -> Tagged:
-        """Create the table, or stage it. The creator owns it and gets credentials for it. A staged table has no ETag.
+        """Create the table, or stage it. The caller becomes its owner and gets credentials for it. A staged table has
+        no ETag.
 
         Raises errors of status 400 for names, locations and schemas, AlreadyExistsException, and LocationAlreadyTaken.
         """
@@ -124,9 +125,9 @@ class Tables(TableCollection):
     async def load(self, permit: Permit[LoadTable], vend: Permit[VendCredentials] | None) -> Tagged:
         """Return the current metadata as stored, with credentials if the caller requests them and may have them.
 
-        A caller that may only describe the table gets metadata alone (`shows_data`). A caller that reads with its own
-        keys gets region and endpoint. The body is None if the client's ETag is still valid; this is checked after the
-        decision and before vending. The document is read after the decision and may be of a later commit. Location,
+        A caller that may only describe the table gets only metadata (`shows_data`). A caller that reads with its own
+        keys gets the region and endpoint. The body is None if the client's ETag is still valid; this is checked after
+        the decision and before vending. The document is read after the decision and may be of a later commit. Location,
         document and ETag are of the same commit.
 
         Raises NoSuchTableException if the table was dropped since the decision, and the error of an outage if a commit
@@ -164,7 +165,7 @@ class Tables(TableCollection):
         return Tagged(representation.tag(now, vended_result.expires_at), body)
 
     async def committed(self, permit: Permit[LoadTable]) -> CommitTableResponse:
-        """Return the current state in the format of a commit's answer."""
+        """Return the current state of the table in the format of the response to a commit."""
         document = await self._document(permit)
         shown = await self._shown(permit, document)
         return CommitTableResponse(metadata_location=document.metadata_location, metadata=msgspec.Raw(shown))
@@ -188,10 +189,10 @@ class Tables(TableCollection):
         vend: Permit[VendCreationCredentials] | None,
         recorded_success: RecordedSuccess,
     ) -> Tagged:
-        """Return the response for a table that the caller staged earlier, with the same location and UUID.
+        """Return the response for a table that the caller staged earlier, with the same location and table UUID.
 
-        `recorded_success` is the record of the idempotency key. Raises AlreadyExistsException if the table was created
-        meanwhile, and NoSuchTableException if its staged row was deleted.
+        `recorded_success` is the record of the idempotency key. Raises AlreadyExistsException if the staged table was
+        committed meanwhile, and NoSuchTableException if its row was deleted.
         """
         request = permit.operation.request
         namespace = permit.namespace(permit.operation.namespace)
@@ -212,11 +213,11 @@ class Tables(TableCollection):
         """Do nothing: the permit proves that the table exists and is visible to the caller."""
 
     async def drop(self, permit: Permit[DropTable]) -> str:
-        """Drop the table (`drops.drop_tabular`).
+        """Drop the table (`drops.drop_tabular`). Return `Dropped.note`.
 
-        Its name is free immediately, its location after its files are deleted. Return `Dropped.note`. `purge` deletes
-        the files after the permanent deletion, unless the table has the property `gc.enabled=false`: other tables may
-        use its files (Iceberg's table properties).
+        Its name is free immediately, its location after its files are deleted. `purge` deletes the files after the
+        permanent deletion, unless the table has the property `gc.enabled=false`: other tables may use its files
+        (Iceberg's table properties).
         """
         operation = permit.operation
         table = permit.table(operation.table)
@@ -237,7 +238,9 @@ class Tables(TableCollection):
         return dropped.note
 
     async def _owns_its_files(self, table: ResolvedTable) -> bool:
-        """Return True if the table's properties allow deletion of its files. False for a table that was dropped."""
+        """Return True if the table's properties allow the deletion of its files. Return False if the table was
+        dropped.
+        """
         document = await self._documents.read(table)
         return document is not None and await offload(lambda: owns_its_files(document.text), size=len(document.text))
 
@@ -302,13 +305,13 @@ class Tables(TableCollection):
 
 
 def owns_its_files(document: bytes) -> bool:
-    """Return True if the properties in a table's document allow deletion of its files."""
+    """Return True if the table properties in `document` allow the deletion of the table's files."""
     properties = decode_stored_table_metadata(document).properties
     return flag(properties, GC_ENABLED, default=True)
 
 
 def answer(metadata_location: str | None, metadata: bytes, vended_result: VendResult) -> LoadTableResult:
-    """Build the response of a load. The metadata is included as stored, without decoding."""
+    """Build the response to a load. The metadata is included as stored, without decoding."""
     return LoadTableResult(
         metadata_location=metadata_location,
         metadata=msgspec.Raw(metadata),
@@ -319,5 +322,5 @@ def answer(metadata_location: str | None, metadata: bytes, vended_result: VendRe
 
 
 def now_ms(permit: Permit[Operation]) -> int:
-    """Return the database's clock at the resolution of the request, in milliseconds since 1970."""
+    """Return the time of the request on the database's clock, in milliseconds since 1970."""
     return int(permit.resolution.now.timestamp() * 1000)

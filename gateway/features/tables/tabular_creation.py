@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Creation of tables, views and generic tables: name, location, and the transaction of the insert.
+"""Creation of tables, views and generic tables: check of name and location, and the transaction of the insert.
 
-The components that the use cases of tables and of generic tables share.
+Base class of the use cases of tables and of generic tables.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ async def refuse_taken_name(
 ) -> None:
     """Raise the error of `error_for` if the name is taken in a namespace of `permit`.
 
-    The unique index of the insert decides finally.
+    The check saves work: the unique index finally decides at the insert.
     """
     kind = await tables.read_name_taken(database, namespace.id, identifier.name)
     if kind is not None:
@@ -106,11 +106,12 @@ async def creation_transaction(
     *,
     explicit: bool = True,
 ) -> AsyncIterator[Connection]:
-    """Open a transaction of `database` in which the namespace cannot be dropped or moved, and no other transaction can
-    take an overlapping location.
+    """Open a transaction of `database`. Until it ends, the namespace cannot be dropped or moved, and no other
+    transaction can take an overlapping location.
 
-    With `explicit`, the location was chosen. Raises NoSuchNamespaceException if the namespace was dropped meanwhile.
-    For a unique violation, raises the error of `error_for` if the name is taken, or else LocationAlreadyTaken.
+    `explicit` is True if the client chose the location. Raises NoSuchNamespaceException if the namespace was dropped
+    meanwhile. If the insert violates a unique index, raises the error of `error_for` for a taken name, or else
+    LocationAlreadyTaken.
     """
     try:
         async with database.change(permit) as connection:
@@ -125,7 +126,7 @@ async def creation_transaction(
 
 
 def overlap_keys_above(location: Location) -> list[str]:
-    """Return the overlap keys of all locations above this one."""
+    """Return the overlap keys of all locations that contain this one."""
     return [above.overlap_key for above in location.ancestors()]
 
 
@@ -145,8 +146,8 @@ async def record_ownership(
     owner: Principal | None = None,
     alone: bool = True,
 ) -> list[Pending]:
-    """Record the parent and the owner of the inserted object, by default the actor. Return the keys of the tuples to
-    deliver. `alone` is False if the transaction changes other tables afterwards.
+    """Record the parent and the owner of the inserted object. The owner is the actor by default. Return the keys of the
+    tuples to deliver. `alone` is False if the transaction changes other tables afterwards.
     """
     return await record_new(
         connection,
@@ -163,8 +164,8 @@ async def record_ownership(
 def location_of_new(
     profile: StorageProfile, namespace: ResolvedNamespace, name: str, id: UUID, requested: str | None
 ) -> Location:
-    """Return the location of a new table: the requested one, or the default, which contains its UUID. Raises
-    InvalidLocation.
+    """Return the location of a new table: the requested location, or the default, whose path contains the table's UUID.
+    Raises InvalidLocation.
     """
     if requested is not None:
         return profile.parse_location(requested)
@@ -174,7 +175,7 @@ def location_of_new(
 
 
 async def claim_location(connection: Connection, location: Location) -> None:
-    """Ensure that no table is at, above or below a chosen location until the transaction ends. Raises
+    """Ensure until the transaction ends that no table is at, above or below a chosen location. Raises
     LocationAlreadyTaken.
     """
     await tables.hold_explicit_locations(connection)
@@ -183,15 +184,15 @@ async def claim_location(connection: Connection, location: Location) -> None:
 
 
 async def release_claims(connection: Connection, location: Location) -> None:
-    """End the claims of earlier owners of a chosen location: the caller found it empty or adopts its files."""
+    """Delete what earlier owners of a chosen location can claim: the caller found it empty, or adopts its files."""
     await retired_locations.remove_reused(connection, location.text, location.overlap_key)
 
 
 async def refuse_taken_location(
     connection: Connection, location: Location, *, other_than: UUID | None = None, owners: Sequence[str] = ()
 ) -> None:
-    """Raise LocationAlreadyTaken if a table or view of any project is at, above or below the location, or was there and
-    vended credentials may still be valid.
+    """Raise LocationAlreadyTaken if a table or view of any project is at, above or below the location. Also raise it if
+    one was there and vended credentials for it may still be valid.
 
     `other_than` is the id of a table to ignore. `owners` may reuse their own retired locations.
     """

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tags: their definitions, their attachments to objects, and suggestions."""
+"""Tags: definitions, attachments to objects, and suggestions."""

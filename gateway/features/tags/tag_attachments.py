@@ -75,8 +75,8 @@ class TagAttachments(UseCases):
         self._suggests = kit.tag_suggestions
 
     async def attach(self, permit: Permit[Attaching]) -> Stated[AppliedTag]:
-        """Attach a tag or change its value. The same value again changes nothing. A change of the value detaches the
-        former one.
+        """Attach a tag to an object, or change its value. An equal value changes nothing. A new value replaces the
+        former one, which the caller must be allowed to remove.
 
         The result contains whether a data policy that is bound to the tag restricts the caller.
         Raises TagScopeNotAllowed, InvalidTagValue, ColumnNotFound or TagActionForbidden.
@@ -114,9 +114,10 @@ class TagAttachments(UseCases):
             await touch(connection, project_id=admitted.project_id, warehouse_id=target.warehouse_id)
 
     async def _require_removable(self, connection: Connection, permit: Permit[Attaching | Detaching]) -> None:
-        """Raise TagActionForbidden unless the caller may remove the tag and bind every data policy that depends on it.
+        """Raise TagActionForbidden unless the caller may remove the tag, and may bind every data policy that depends on
+        it.
 
-        Otherwise a principal that a policy restricts could lift it from the object, and would need no right on it.
+        Otherwise a restricted principal could end a data policy's effect on the object without a right on the policy.
         """
         ref = permit.operation.tag
         tag = permit.row(ref, ResolvedTag)
@@ -135,7 +136,9 @@ class TagAttachments(UseCases):
             )
 
     async def list(self, permit: Permit[ListObjectTags]) -> TagList:
-        """Return the tags of an object by name. If effective, the nearest attachment of each tag is returned."""
+        """Return the tags of an object, ordered by name. If inherited tags are requested too, return the nearest
+        attachment of each tag.
+        """
         operation = permit.operation
         row = _row(permit.resolution, operation.on)
         nearest_first = [row.key.id, *(_containers(row) if operation.effective else ())]
@@ -160,7 +163,7 @@ class TagAttachments(UseCases):
         return TagList(tags=[_target_tag(each) for each in found])
 
     async def of_columns(self, permit: Permit[ListColumnTags]) -> ColumnTagList:
-        """Return every column with tags, by field id. Dropped columns are included."""
+        """Return the columns that have tags, ordered by field id. Dropped columns are included."""
         table = permit.table(permit.operation.on)
         async with self._database.read() as connection:
             found = await tag_attachments.of_columns(connection, table.id)
@@ -173,7 +176,7 @@ class TagAttachments(UseCases):
         return ColumnTagList(columns=listed)
 
     async def of_tag(self, permit: Permit[ListTagAttachments]) -> TagAttachmentList:
-        """Return the objects with a tag. Dropped tables are left out."""
+        """Return the objects that have a tag. Dropped tables are left out."""
         operation = permit.operation
         page = self._page_of(operation, _place)
         chosen = Filter(
@@ -193,7 +196,7 @@ class TagAttachments(UseCases):
         )
 
     async def suggest(self, permit: Permit[ListTagSuggestions]) -> TagSuggestionList:
-        """Return tags that fit names and types of columns and that the columns do not carry yet.
+        """Return tags that fit the names and types of columns and are not attached to them yet.
 
         Raises TagSuggestionsDisabled, or ColumnNotFound if the schemas of the table cannot be read.
         """
@@ -294,7 +297,7 @@ def _attachment(row: Attachment) -> TagAttachment:
 
 
 def _created_at(row: Attachment | NamedAttachment) -> datetime:
-    """Return the time of the attachment. A tag that was carried with its object keeps its earlier time."""
+    """Return the time at which the tag was first attached. It survives if the tag is taken over with its object."""
     return min(row.created_at, row.attached_at)
 
 

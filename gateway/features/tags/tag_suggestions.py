@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Suggest tags for columns by names, types and sampled values. Pure."""
+"""Suggest tags for columns by their names, types and sampled values. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LONGEST_NAME: Final = 256
 
 
 class _Rule(msgspec.Struct, frozen=True):
-    """A tag with the phrases of column names that suggest it, as words in lower case, and the types that fit."""
+    """A tag, the phrases (lower-case words) in column names that suggest it, and the types of columns that it fits."""
 
     tag: str
     phrases: frozenset[str]
@@ -83,7 +83,8 @@ _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_]+")
 
 
 class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
-    """A tag for a column. `because` is the full name of the field that suggests it: the column or a field inside.
+    """A suggested tag of a column. `because` is the full name of the field that suggests it: the column or a field
+    inside it.
 
     `whole_name` is True if the whole name matches, and False if only a part of it does.
     """
@@ -96,7 +97,7 @@ class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def suggestions_for(columns: Sequence[NestedField]) -> list[Suggestion]:
-    """Return the suggested tags of top-level columns, in their order. Fields inside of a column count for it.
+    """Return the suggested tags of top-level columns, in the order of the columns. Fields inside a column count for it.
 
     Each tag is suggested once for a column. Only the first 10,000 fields are examined.
     """
@@ -117,7 +118,9 @@ def suggestions_for(columns: Sequence[NestedField]) -> list[Suggestion]:
 
 
 def _fields(path: str, name: str, kind: Type) -> Iterable[tuple[str, str, str]]:
-    """Yield (full name, name, type) of a field and the fields inside. An element of a list has the list's name."""
+    """Yield (full name, name, type) of a field and of all fields inside it. An element of a list has the name of the
+    list.
+    """
     match kind:
         case StructType(fields=fields):
             for field in fields:
@@ -131,7 +134,7 @@ def _fields(path: str, name: str, kind: Type) -> Iterable[tuple[str, str, str]]:
 
 
 def _match(name: str, kind: str) -> tuple[str, bool] | None:
-    """Return (tag, True if the whole name matches) of the longest phrase in a name, or None."""
+    """Return (tag, True if the whole name matches) for the longest phrase that the name contains, or None."""
     words = [word.lower() for word in _WORD.findall(name[:_LONGEST_NAME])]
     for length in range(min(len(words), _LONGEST_PHRASE), 0, -1):
         for start in range(len(words) - length + 1):
@@ -158,7 +161,7 @@ _CARD: Final = re.compile(r"\d{13,19}", re.ASCII)
 
 
 class SampleSuggestion(msgspec.Struct, frozen=True, kw_only=True):
-    """A tag for a column, and the share of the examined values that match it."""
+    """A suggested tag of a column, and the share of the examined values that match it."""
 
     column: str
     tag: str
@@ -167,9 +170,10 @@ class SampleSuggestion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def suggestions_of_samples(samples: Mapping[str, Iterable[str]]) -> list[SampleSuggestion]:
-    """Return the suggested tag of each column, by the values of its sample. Empty values are ignored.
+    """Return the suggested tag of each column, by sampled values. Empty values are ignored.
 
-    A column needs at least five values, of which four fifths match. The first rule with the largest share is used.
+    A tag is suggested if at least four fifths of at least five values match. The rule with the largest share wins, or
+    the first of several.
     """
     found = (_of_column(column, values) for column, values in samples.items())
     return [each for each in found if each is not None]

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of tag definitions: the vocabulary of a project. Attachments to objects are in `tag_attachments.py`.
+"""Use cases of tag definitions, which are the vocabulary of a project. Attachments to objects are in
+`tag_attachments.py`.
 
-Rules of tag definitions and values. Pure; a violation raises the error of the response.
+The module also has the rules of tag definitions and values. They are pure, and a violation raises the error of the
+response.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ _ORDER: Final = get_args(TagTarget)
 
 
 def require_name(name: str) -> None:
-    """Raise InvalidTagDefinition for an empty segment, and for a name that is reserved."""
+    """Raise InvalidTagDefinition if a segment of the name is empty, or the name is reserved."""
     segments = name.split(".")
     if any(not segment.strip() for segment in segments):
         raise InvalidTagDefinition(
@@ -71,7 +73,9 @@ def require_values(kind: str, values: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def with_values(kind: str, present: Sequence[str], added: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the allowed values after an addition, sorted. Raises InvalidTagDefinition if they do not fit the kind."""
+    """Return the allowed values after `added` was added, sorted. Raises InvalidTagDefinition if they do not fit the
+    kind.
+    """
     return _added(kind, present, added, "add-allowed-values")
 
 
@@ -110,7 +114,7 @@ def require_in_scope(name: str, scope: Sequence[str], target: str) -> None:
 
 
 def require_value(name: str, kind: str, allowed: Sequence[str], value: str | None) -> None:
-    """Raise InvalidTagValue if the tag must not have this value. None stands for no value."""
+    """Raise InvalidTagValue if the tag may not have this value. None means no value."""
     if kind == "marker" and value is not None:
         raise InvalidTagValue(f"The tag {name} is a marker and has no value. Leave `value` out.")
     if kind != "marker" and value is None:
@@ -124,7 +128,7 @@ class Tags(UseCases):
     """Create, list, change and delete the tags of projects."""
 
     async def create(self, permit: Permit[CreateTag]) -> TagDefinition:
-        """Define a tag that its creator owns. Raises InvalidTagDefinition or TagNameAlreadyExists."""
+        """Define a tag. The caller becomes its owner. Raises InvalidTagDefinition or TagNameAlreadyExists."""
         request = permit.operation.request
         require_name(request.name)
         allowed = require_values(request.value_kind, request.allowed_values)
@@ -178,9 +182,9 @@ class Tags(UseCases):
     async def update(self, permit: Permit[UpdateTag]) -> TagDefinition:
         """Change the name and description, widen the scope, or add allowed values.
 
-        Data policies that name the tag keep meaning it. Raises InvalidTagDefinition, TagScopeNarrowed or
-        TagNameAlreadyExists. Raises TagDefinitionInUse for another name while a data policy that was written before the
-        tag was defined refers to the current one: it would not cover the tagged objects any more.
+        Data policies that refer to the tag follow a new name. Raises InvalidTagDefinition, TagScopeNarrowed or
+        TagNameAlreadyExists. Raises TagDefinitionInUse for a new name if a data policy that is older than the tag
+        refers to the current name: it would no longer cover the tagged objects.
         """
         operation = permit.operation
         request = operation.request
@@ -214,7 +218,7 @@ class Tags(UseCases):
         return _wire(row)
 
     async def delete(self, permit: Permit[DeleteTag]) -> None:
-        """Delete a tag that is not in use, and the grants on it. Return when these are revoked everywhere.
+        """Delete a tag that is not in use, and the grants on it. Return when these grants are revoked everywhere.
 
         Raises TagDefinitionInUse. Raises RevocationPending if the deletion is recorded but OpenFGA has not confirmed it
         yet.

@@ -37,7 +37,9 @@ class TaskQueues(UseCases):
     """Configuration of the task queues of warehouses and projects."""
 
     async def get(self, permit: Permit[GetQueueConfig]) -> QueueConfig:
-        """Return the effective configuration of a queue in a warehouse. Raises QueueNotFound."""
+        """Return the configuration of a queue in a warehouse, with defaults for values that are not set. Raises
+        QueueNotFound.
+        """
         operation = permit.operation
         queue = _of_warehouses(operation.queue)
         async with self._database.read() as connection:
@@ -62,7 +64,7 @@ class TaskQueues(UseCases):
         )
 
     async def get_cleanup(self, permit: Permit[GetTaskLogCleanupConfig]) -> QueueConfig:
-        """Return the configuration of the project's task log cleanup."""
+        """Return the configuration of the cleanup of the project's task log."""
         queue = Queue.TASK_LOG_CLEANUP
         async with self._database.read() as connection:
             return _queue_config(
@@ -71,7 +73,7 @@ class TaskQueues(UseCases):
             )
 
     async def set_cleanup(self, permit: Permit[SetTaskLogCleanupConfig]) -> None:
-        """Replace the configuration of the project's task log cleanup. Omitted values get the defaults."""
+        """Replace the configuration of the cleanup of the project's task log. Omitted values get the defaults."""
         request = permit.operation.request
         queue = Queue.TASK_LOG_CLEANUP
         given = _decoded(queue, request.queue_config, CleanupSettings)

@@ -43,14 +43,14 @@ _GENERIC_TABLE: Final = "generic_table"
 
 @dataclass(frozen=True, slots=True)
 class TaskEntity:
-    """The object of a task: its key in the relationship model, and its wire form."""
+    """The object of a task: its key in OpenFGA, and its wire form."""
 
     key: ObjectKey
     entity_answer: Entity
 
 
 def entity_of(row: TaskRow) -> TaskEntity | None:
-    """Return the object of a task, or None if it concerns no object in the warehouse."""
+    """Return the object of a task, or None if the task is not about an object inside the warehouse."""
     if row.entity_id is None or row.entity_type not in list(ObjectType):
         return None
     key = ObjectKey(ObjectType(row.entity_type), str(row.entity_id))
@@ -64,14 +64,14 @@ def entity_of(row: TaskRow) -> TaskEntity | None:
 
 
 def entity_ref(row: TaskRow) -> Kept | None:
-    """Return the reference of a task's table or view for the door. The object may no longer exist."""
+    """Return the reference of a task's table or view for the door. The object may have been deleted."""
     if row.entity_type not in TABULARS or row.warehouse_id is None or row.entity_id is None:
         return None
     return kept(ObjectType(row.entity_type), row.warehouse_id, row.entity_id)
 
 
 def filter_of(entity: EntityFilter, warehouse_id: UUID) -> tuple[str, UUID | None]:
-    """Return (entity type, id) to filter task rows by. The id is None for tasks of the warehouse itself.
+    """Return (entity type, id) by which task rows are filtered. The id is None for tasks of the warehouse itself.
 
     Raises BadRequestException for an entity of another warehouse.
     """
@@ -103,7 +103,7 @@ def warehouse_task(row: TaskRow, warehouse: ResolvedWarehouse) -> WarehouseTask:
 
 
 def project_task(row: TaskRow, project_id: str) -> ProjectTask:
-    """Return a task of a project, or of a warehouse in it, in wire form."""
+    """Return a task of a project, or of one of its warehouses, in wire form."""
     return ProjectTask(
         task_id=row.id,
         project_id=project_id,

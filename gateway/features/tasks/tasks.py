@@ -78,8 +78,8 @@ class Tasks(UseCases):
         """Return the tasks of a warehouse that the caller may see.
 
         A caller with `can_get_all_tasks` sees all of them. Other callers see tasks of tables and views on which they
-        hold `can_get_tasks`. Pages are filled despite invisible tasks in between. Raises DecisionUnavailable during an
-        outage.
+        hold `can_get_tasks`. Rows are read until the page is full of visible tasks. Raises DecisionUnavailable during
+        an outage.
         """
         operation = permit.operation
         warehouse = permit.warehouse(operation.warehouse)
@@ -106,7 +106,9 @@ class Tasks(UseCases):
         )
 
     async def find_one(self, permit: Permit[FindTask]) -> GetTask:
-        """Return the operation that reads this task, for the door to decide. Raises TaskNotFound as `find` does."""
+        """Find a task. Return the operation that reads it, which the door decides next. Raises TaskNotFound as `find`
+        does.
+        """
         operation = permit.operation
         by_all = permit.holds(Can.GET_ALL_TASKS, operation.warehouse)
         ids = [operation.task_id]
@@ -151,7 +153,7 @@ class Tasks(UseCases):
         )
 
     async def find(self, permit: Permit[FindTasks]) -> ControlTasks:
-        """Return the operation that controls these tasks, for the door to decide.
+        """Find tasks. Return the operation that controls them, which the door decides next.
 
         Raises TaskNotFound for a task that does not exist or that the caller may not see, so that the response does not
         reveal its object.
@@ -176,7 +178,7 @@ class Tasks(UseCases):
         return ControlTasks(warehouse, operation.request, tuple(FoundTask(id, about[id]) for id in ids), by_all)
 
     async def control(self, permit: Permit[ControlTasks]) -> None:
-        """Apply the action to all of the tasks, or to none.
+        """Apply the action to all of the tasks or, if it fails for one, to none.
 
         Raises TaskNotFound for a task that was deleted meanwhile. Raises TaskStateConflict if the action does not fit
         the state of a task. Raises TaskAlreadyActive.
@@ -227,9 +229,9 @@ class Tasks(UseCases):
         )
 
     async def _holders(self, permit: Permit[ListTasks]) -> Holders | None:
-        """Return the principals whose grants make tasks visible to the caller.
+        """Return the principals whose grants can make tasks visible to the caller.
 
-        None means that tasks can be visible in other ways too, so that each row needs a check.
+        Return None if tasks can be visible without a grant too, so that each row needs a check.
         """
         if permit.holds(Can.LIST_EVERYTHING, permit.operation.warehouse):
             return None
@@ -330,7 +332,7 @@ def _task_filter(
 
 
 def _queue_name(name: str) -> str:
-    """Return the canonical name of a queue. An unknown name is returned unchanged and matches no task."""
+    """Return the canonical name of a queue. An unknown name is returned unchanged; no task has it."""
     queue = task_lists.named_queue(name)
     return name if queue is None else queue.value
 

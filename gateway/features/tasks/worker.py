@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run tasks of each queue concurrently, renew their leases, retry failures, and stop on request.
 
-Delete ended tasks and their attempt logs after a retention time: a recurring task of each project.
+A recurring task of each project deletes ended tasks and their attempt logs after a retention time.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _BATCH: Final = 1000
 
 
 class LogCleanup:
-    """Handler of `task_log_cleanup`. The next run is scheduled in the transaction that finishes this one."""
+    """Handler of the task `task_log_cleanup`. The next run is scheduled in the transaction that finishes this run."""
 
     def __init__(self, *, database: Database, door: Door) -> None:
         self._database = database
         self._door = door
 
     async def __call__(self, task: Task) -> None:
-        """Delete rows in batches, so that no transaction is long."""
+        """Delete rows in batches, which keeps each transaction short."""
         operation = CleanTaskLog(ProjectRef(task.project_id))
         async with admitted(self._door, Queue.TASK_LOG_CLEANUP.value, str(task.id), operation) as permit:
             async with self._database.read() as connection:
@@ -79,7 +79,7 @@ _SHUTDOWN_SECONDS: Final = 1.5
 
 
 class TaskObserver(Protocol):
-    """Receives results and counts of tasks, for metrics."""
+    """Receiver of results and numbers of tasks, for metrics."""
 
     def task_attempted(self, queue: str, outcome: str, seconds: float) -> None:
         """Record the end of an attempt: "ended", "failed", "given_up", "interrupted", "stopped" or "lost"."""
@@ -91,7 +91,8 @@ class TaskObserver(Protocol):
 
 
 class Worker:
-    """The worker of one process. It runs at most `slots` tasks of each queue at a time: by default 1, none for 0.
+    """The worker of one process. It runs at most `slots` tasks of each queue at a time (default 1). A queue with 0
+    slots is not run.
 
     `every` is the mean pause when no task is due. `beat` is the longest interval of heartbeats. `stale` is the time
     without a heartbeat after which another worker takes over a task, unless the queue configures it. All are in
@@ -121,7 +122,7 @@ class Worker:
         self._maintained_at = -_MAINTENANCE_SECONDS
 
     async def run(self) -> None:
-        """Run tasks until the process ends. Its unfinished tasks become due for other processes."""
+        """Run tasks until the process ends. Then its unfinished tasks become due for other processes."""
         async with asyncio.TaskGroup() as running:
             while True:
                 self._freed.clear()
@@ -142,8 +143,8 @@ class Worker:
         return True
 
     async def maintain(self) -> None:
-        """Schedule recurring tasks and tasks whose worker died while stopping, and count unfinished tasks. At most
-        every 30 seconds. Raises the errors of database outages.
+        """Schedule recurring tasks, and tasks whose worker died while it stopped them. Count unfinished tasks. Works at
+        most every 30 seconds. Raises the errors of database outages.
         """
         if time.monotonic() - self._maintained_at < _MAINTENANCE_SECONDS:
             return
@@ -208,7 +209,7 @@ class Worker:
                 self._observer.task_attempted(task.queue.value, outcome, time.monotonic() - started)
 
     async def _run_handler(self, task: Task) -> None:
-        """Run the handler and send heartbeats. Raises the handler's errors, and TaskLost when another worker has taken
+        """Run the handler and send heartbeats. Raises the handler's errors, and TaskLost if another worker has taken
         the task.
         """
         pause = min(self._beat, task.stale_seconds / _BEATS_PER_SILENCE)
@@ -227,7 +228,7 @@ class Worker:
                 await asyncio.wait([handling], timeout=_SHUTDOWN_SECONDS)
 
     async def _record_failure(self, task: Task, error: Exception) -> str:
-        """Record a failed attempt. Return its outcome, as for `TaskObserver.task_attempted`."""
+        """Record a failed attempt. Return its outcome, one of the texts of `TaskObserver.task_attempted`."""
         public_text = _public_text(error)
         given_up = False
 
@@ -259,8 +260,8 @@ class Worker:
         return "given_up" if given_up else "failed"
 
     async def _record(self, task: Task, write: Callable[[Connection], Awaitable[None]]) -> bool:
-        """Record the end of an attempt, with retries during a database outage. Return False if another worker has taken
-        the task, or may have because the outage was too long.
+        """Record the end of an attempt. Retry during a database outage. Return False if another worker has taken the
+        task, or may have taken it because the outage lasted too long.
         """
         pause, deadline = _FIRST_RETRY_SECONDS, time.monotonic() + task.stale_seconds
         while True:
@@ -288,20 +289,22 @@ class Worker:
 
 
 def _public_text(error: Exception) -> str:
-    """Return the error text that users who can see the task may read. Only the texts of CatalogErrors are written for
-    clients. Other texts may contain SQL with values, so only the type is returned, with an error id for the log.
+    """Return the text of an error for users who can see the task. Only texts of CatalogErrors are written for clients.
+    Other texts may contain SQL with values, so only their type is returned, with an error id for the log.
     """
     name = type(error).__name__
     return f"{name}: {error}"[:1000] if isinstance(error, CatalogError) else f"{name} (error id {uuid4()})"
 
 
 def _traceback_field(error: Exception) -> dict[str, object]:
-    """Return additional fields for the log: the traceback of an unexpected error."""
+    """Return the traceback of an unexpected error as an additional log field, or no field for other errors."""
     return {} if isinstance(error, CatalogError) else {"exc_info": error}
 
 
 def _is_outage(error: Exception) -> bool:
-    """Return True for a temporary outage of a dependency. It does not count as an attempt of the task."""
+    """Return True if a dependency is temporarily unavailable. Such a failure does not count as an attempt of the
+    task.
+    """
     if isinstance(error, CatalogError):
         return error.code in _OUTAGE_CODES
     return isinstance(error, (*_DATABASE_OUTAGES, DecisionEngineUnavailable))
@@ -310,7 +313,7 @@ def _is_outage(error: Exception) -> bool:
 async def report(
     database: Database, task: Task, *, progress: float, details: Mapping[str, object] | None = None
 ) -> None:
-    """Record `progress` (0 to 1) and `details` of a task, at a point where it can be interrupted.
+    """Record `progress` (0 to 1) and `details` of a task. Handlers call it where the task can be interrupted.
 
     Raises TaskStopped if a stop was requested, TaskLost if another worker has taken the task, and the errors of
     database outages.

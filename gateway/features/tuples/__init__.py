@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Background work on OpenFGA's tuples: delivery of the outbox, detection of drift and its repair."""
+"""Background work on OpenFGA's tuples: delivery of the outbox, and detection and repair of drift."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Find and repair drift: tuples in OpenFGA that no row requires, and tuples that are missing there.
 
-A finding is verified under the advisory lock of its key, which deliveries use too. A key in the outbox is not drift:
-its delivery reads the rows again. So drift repair never conflicts with a change in progress.
+A finding is verified under the advisory lock of its key, which deliveries use too. A key in the outbox is not drift,
+because its delivery will read the rows again. So the repair of drift never conflicts with a change in progress.
 
 The revision changes twice: when drift is found, which invalidates decisions cached until then, and after the repair,
 because decisions made in between may depend on the drift.
@@ -45,14 +45,14 @@ _READS_AT_ONCE: Final = 8
 
 
 class DriftObserver(Protocol):
-    """Receives findings and repairs, for metrics."""
+    """Receiver of the numbers of findings and repairs, for metrics."""
 
     def drift_found(self, kind: str) -> None:
         """Record one tuple that differs from the rows."""
         ...
 
     def drift_repaired(self, action: str) -> None:
-        """Record the action on one tuple (a value of `RepairAction`)."""
+        """Record the action that was taken on one tuple (a value of `RepairAction`)."""
         ...
 
     def drift_checked(self, at: float) -> None:
@@ -61,7 +61,7 @@ class DriftObserver(Protocol):
 
 
 class DriftKeeper:
-    """Verifies and repairs tuples."""
+    """Verifies findings about tuples and repairs them."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class DriftKeeper:
         revoke_lost: bool = False,
     ) -> None:
         """Configure the repair. With `revoke_lost`, a grant that is missing in OpenFGA is revoked instead of written
-        again, and one that expires earlier there gets that expiry.
+        again, and a grant that expires earlier in OpenFGA gets that expiry.
         """
         self._revoke_lost = revoke_lost
         self._database = database
@@ -86,8 +86,8 @@ class DriftKeeper:
         self._external = external
 
     async def desired(self, keys: Sequence[TupleKey]) -> dict[TupleKey, datetime | None]:
-        """Return the keys that the rows require now, with their expiry (None: no expiry). Changes in progress are not
-        considered.
+        """Return the keys that the rows require now, with their expiry (None: no expiry). Keys of changes in progress
+        are left out.
         """
         found: dict[TupleKey, datetime | None] = {}
         async with self._database.read() as connection:
@@ -98,7 +98,8 @@ class DriftKeeper:
     async def verify(
         self, suspects: Sequence[TupleKey], unmapped: Sequence[StoredTuple] = (), *, quietly: bool = False
     ) -> list[Finding]:
-        """Return the confirmed findings among suspect keys and `unmapped` tuples, which are not keys of the gateway.
+        """Return the confirmed findings about suspect keys and about `unmapped` tuples, which are not keys of the
+        gateway.
 
         Unless `quietly`, the revisions of the affected objects have changed on return, and findings are logged and
         counted. Raises DecisionEngineUnavailable, DatabaseUnavailable and CommitUnknown.
@@ -144,7 +145,9 @@ class DriftKeeper:
             return findings
 
     async def _read(self, keys: Sequence[TupleKey]) -> dict[TupleKey, StoredTuple]:
-        """Return the `keys` that are in OpenFGA. Each is a separate call: the API cannot read several."""
+        """Return {key: stored tuple} of those `keys` that are in OpenFGA. Each key is read by one call: the API cannot
+        read several.
+        """
         slots = asyncio.Semaphore(_READS_AT_ONCE)
 
         async def one(key: TupleKey) -> tuple[TupleKey, StoredTuple | None]:
@@ -206,14 +209,16 @@ class DriftKeeper:
         return verified
 
     async def _apply(self, findings: Sequence[Finding], pending: Sequence[outbox.Pending]) -> None:
-        """Apply the decided repairs to OpenFGA, and change the revisions again."""
+        """Apply the decided repairs to OpenFGA, and change the revisions of the affected objects again."""
         if unmapped := [finding.raw for finding in findings if finding.key is None]:
             await self._client.write(deletes=unmapped)
         await self._delivery.deliver(pending)
         await self._move_revisions(findings)
 
     async def _decide(self, connection: Connection, finding: Finding) -> tuple[RepairAction, Sequence[TupleKey]]:
-        """Return (action, keys of the tuples that follow from changed rows)."""
+        """Decide the repair of a finding, and change rows where it requires that. Return (action, keys of the tuples
+        that the changed rows require).
+        """
         match finding.kind:
             case Kind.MISSING if self._revoke_lost and finding.lost_grant and finding.key is not None:
                 disown = partial(drift.end_grant, connection)
@@ -251,10 +256,11 @@ class DriftKeeper:
         key: TupleKey,
         change: Callable[[TupleKey], Awaitable[Sequence[TupleKey]]],
     ) -> Sequence[TupleKey]:
-        """Apply `change` to the rows, so that they match OpenFGA. Return the keys of the tuples that follow.
+        """Apply `change` to the rows, so that they match OpenFGA. Return the keys of the tuples that the changed rows
+        require.
 
-        Returns nothing and changes nothing if the grant or its tuple changed since the finding: then the rows are
-        authoritative.
+        If the grant or its tuple changed since the finding, nothing is changed and no key is returned: then the rows
+        are authoritative.
         """
         current = (await self._read([key])).get(key)
         if (current and current.raw) != (finding.stored and finding.stored.raw):
@@ -273,7 +279,7 @@ class DriftKeeper:
             await _move(connection, findings)
 
     async def move_all_revisions(self) -> None:
-        """Change all revisions, when it is unknown which objects were affected."""
+        """Change all revisions. For cases in which it is unknown which objects were affected."""
         async with self._database.transaction() as connection:
             await drift.move_all_revisions(connection)
 
@@ -283,10 +289,10 @@ OUTAGES: Final = (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown)
 
 
 async def _may_be_adopted(connection: Connection, key: TupleKey) -> bool:
-    """Return True if the API could have created the grant.
+    """Return True if the grant is one that the API could have created.
 
-    Object and principal must exist. It must not be a role membership of a role: one
-    tuple does not show whether nested roles form a cycle.
+    Object and principal must exist. The grant must not make a role a member of a role: one tuple does not show whether
+    nested roles form a cycle.
     """
     if key.object.type is ObjectType.ROLE and key.subject.type is PrincipalType.ROLE:
         return False
@@ -297,7 +303,9 @@ async def _may_be_adopted(connection: Connection, key: TupleKey) -> bool:
 
 
 async def _move(connection: Connection, findings: Iterable[Finding]) -> None:
-    """Change the revisions of the warehouses of the findings, and the server's for findings outside of warehouses."""
+    """Change the revisions of the warehouses of the findings. For findings outside of warehouses, change the server's
+    revision.
+    """
     some = list(findings)
     if not some:
         return

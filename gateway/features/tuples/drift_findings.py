@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinds of drift, the possible repairs, and the events that repairs of grants announce."""
+"""Kinds of drift, the possible repairs, and the events of repaired grants."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class RepairAction(StrEnum):
 
 
 class External(StrEnum):
-    """The action on a grant that another client wrote directly into OpenFGA."""
+    """The configured action on a grant that another client wrote directly into OpenFGA."""
 
     REMOVE = "remove"
     ADOPT = "adopt"
@@ -73,23 +73,23 @@ class Finding:
 
     @property
     def is_drift(self) -> bool:
-        """Return True if the tuple can change a decision: expired and unknown tuples cannot."""
+        """Return True if the tuple can change a decision. Expired and unknown tuples cannot."""
         return self.kind not in (Kind.EXPIRED, Kind.UNKNOWN)
 
     @property
     def external_grant(self) -> bool:
-        """Return True for a grant in OpenFGA without a row."""
+        """Return True for a grant that is in OpenFGA and has no row."""
         return self.kind is Kind.UNWANTED and self._is_grant
 
     @property
     def lost_grant(self) -> bool:
-        """Return True for a grant of a row that is missing in OpenFGA."""
+        """Return True for a grant that has a row and is missing in OpenFGA."""
         return self.kind is Kind.MISSING and self._is_grant
 
     @property
     def ends_at(self) -> datetime | None:
-        """The expiry in OpenFGA of a grant whose condition differs from the rows. None for a grant without an expiry or
-        with an unknown condition there, and for other tuples.
+        """The expiry in OpenFGA of a grant whose condition there differs from the rows. None if it has no expiry or an
+        unknown condition there, and for other tuples.
         """
         if self.kind is not Kind.OTHER_CONDITION or not self._is_grant or self.stored is None:
             return None
@@ -108,7 +108,9 @@ class Finding:
 def finding_of(
     key: TupleKey, stored: StoredTuple | None, is_desired: bool, expires_at: datetime | None, now: datetime
 ) -> Finding | None:
-    """Return the finding about a key, or None. `expires_at` is the grant's expiry in the rows, None if absent."""
+    """Return the finding about a key, or None if it is correct. `expires_at` is the grant's expiry in the rows, None if
+    it has none.
+    """
     if stored is None:
         return Finding(Kind.MISSING, bare(key), key, None) if is_desired else None
     if is_desired:
@@ -121,7 +123,7 @@ def finding_of(
 async def announced_repairs(
     connection: Connection, verified: Sequence[tuple[Finding, RepairAction]]
 ) -> FurtherChanges | None:
-    """Return the events of the grants that these repairs changed; None if they changed none."""
+    """Return the events about the grants that these repairs changed; None if they changed no grant."""
     changed = [
         (finding, finding.key, action)
         for finding, action in verified

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compare all tuples in OpenFGA with all that the rows require: after a restore of the database or the store, and on
-request.
+"""Compare all tuples in OpenFGA with all tuples that the rows require: after a restore of the database or of OpenFGA's
+store, and on request.
 
-A comparison can run while gateways serve, and can be interrupted: completed repairs persist, and the next run starts
-again. Beside its pages it keeps a digest of 8 bytes for each tuple of the store in memory.
+A comparison can run while gateways serve. It can be interrupted: completed repairs persist, and the next run starts
+again. It keeps a digest of 8 bytes for each tuple of the store in memory.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ RESTORED_WAIT_SECONDS: Final = 86_400.0
 
 @dataclass(slots=True)
 class Comparison:
-    """The findings of a full comparison, and the actions on them."""
+    """The findings of a full comparison, and the numbers of repairs by action."""
 
     tuples: int = 0
     found: dict[Kind, int] = field(default_factory=lambda: dict.fromkeys(Kind, 0))
@@ -58,7 +58,7 @@ class Comparison:
 
     @property
     def left(self) -> int:
-        """The number of grants that were reported only."""
+        """The number of grants that were only reported, not repaired."""
         return self.mended[RepairAction.LEFT]
 
     def summary(self) -> str:
@@ -91,7 +91,7 @@ class Reconcile:
         self._keeper = keeper
 
     async def require_some_grants(self) -> None:
-        """Raise EmptyStore for an empty store: every grant would be treated as revoked."""
+        """Raise EmptyStore if OpenFGA is empty: every grant would be treated as revoked."""
         async for _ in self._client.read():
             return
         raise EmptyStore(
@@ -103,8 +103,8 @@ class Reconcile:
         """Empty the outbox of a restored database and delay its deleting tasks, before the comparison. Return the
         number of delayed tasks.
 
-        Keys in the backup's outbox would count as changes in progress, and their delivery would restore grants that
-        were revoked since the backup. Due tasks would delete objects at the first start, although they were undropped
+        Keys in the backup's outbox would count as changes in progress. Their delivery would restore grants that were
+        revoked after the backup. Due tasks would delete objects at the first start, even objects that were undropped
         after the backup. Raises DatabaseUnavailable and CommitUnknown.
         """
         async with self._database.transaction() as connection:
@@ -112,7 +112,7 @@ class Reconcile:
             return await tasks.delay(connection, DELETING, seconds=RESTORED_WAIT_SECONDS)
 
     async def run(self, *, repair: bool, report: ReportFinding | None = None, beat: Beat = _no_beat) -> Comparison:
-        """Compare everything. With `repair`, repair all drift; all revisions have changed then.
+        """Compare everything. With `repair`, repair all drift, and change all revisions.
 
         `report` is called with each finding, `beat` after each page. Raises the door's refusals and the errors of
         outages.
@@ -137,7 +137,9 @@ class Reconcile:
         return comparison
 
     async def _findings(self, comparison: Comparison, repair: bool) -> AsyncIterator[list[Finding]]:
-        """Yield the findings page by page, also empty pages: first existing tuples, then missing ones."""
+        """Yield the findings page by page, including empty pages: first about existing tuples, then about missing
+        ones.
+        """
         digests = _Digests()
         async for page in self._stored_pages():
             comparison.tuples += len(page)
@@ -177,7 +179,7 @@ class Reconcile:
 
 
 class _Digests:
-    """A set of tuple keys with 8 bytes each. The digest is keyed with a random key, so collisions cannot be
+    """A set of tuple keys that takes 8 bytes of memory for each. The hash has a random key, so collisions cannot be
     constructed.
     """
 

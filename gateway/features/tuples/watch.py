@@ -3,10 +3,10 @@
 
 One process at a time holds the watch, by a lease in a database row. If it dies, another process takes over after the
 lease expires. Each read starts a few seconds before the newest change seen, because OpenFGA numbers a change when its
-write begins and shows it when the write ends. The overlap also detects an emptied or restored store: then the newest
-change is missing, and a full comparison runs.
+write begins and shows it when the write ends. The overlap also detects that the store was emptied or restored: then the
+newest change is missing, and a full comparison runs.
 
-Background loops: deliver the outbox, record expired grants, and complete deletions of users.
+Further background loops deliver the outbox, record expired grants, and complete deletions of users.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ async def run_expiry(delivery: TupleDelivery, database: Database, *, every: floa
     """Move expired grants to the history, delete their tuples, and complete interrupted deletions of users, until the
     process ends.
 
-    Expired grants have no effect from their expiry on; this only removes their rows and tuples.
+    A grant has no effect after its expiry; the loop only removes its row and tuple.
     """
     while True:
         await asyncio.sleep(every * random.uniform(0.5, 1.5))  # noqa: S311 - jitter, not a secret
@@ -101,8 +101,8 @@ _LEASE_SECONDS: Final = 3.0
 
 
 class DriftWatch:
-    """The watch of one process. `every` is the interval of reads. `overlap` is the time before the newest change at
-    which each read starts; it must exceed the longest OpenFGA write. Both are in seconds.
+    """The watch of one process. `every` is the interval of reads. Each read starts at the newest known change minus
+    `overlap`, which must exceed the duration of the longest OpenFGA write. Both are in seconds.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class DriftWatch:
     async def look(self) -> bool:
         """Read new changes and repair drift. Return False if another process holds the watch.
 
-        Raises the errors of outages and the door's refusals. Changes that were not finished are read again.
+        Raises the errors of outages and the door's refusals. Changes that were not processed are read again.
         """
         watch = await self._acquire_lease()
         if watch is None:
@@ -172,7 +172,7 @@ class DriftWatch:
         return True
 
     async def _same_store(self, watch: Watch) -> Watch:
-        """Reset the watch if the store is not the one that was watched. Return the watch."""
+        """Reset the watch if OpenFGA's store is not the one that was watched. Return the current state of the watch."""
         store = self._client.store_id
         if watch.store_id == store:
             return watch
@@ -245,7 +245,7 @@ class DriftWatch:
         return list(dict.fromkeys(suspects)), present
 
     def _cache(self, changes: Sequence[Change]) -> None:
-        """Cache the changes that were verified, because the next reads return them again."""
+        """Remember the changes that were verified, because the next reads return them again."""
         self._verified.update((_change_id(change), change.timestamp) for change in changes)
         if self._seen_until is not None:
             old = self._seen_until - 2 * self._overlap

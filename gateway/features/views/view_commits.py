@@ -54,10 +54,11 @@ class ViewCommits(UseCases):
         self._approval = ChangeApproval(kit)
 
     async def commit(self, permit: Permit[CommitView]) -> LoadViewResult:
-        """Apply the updates to the view's current state. After a lost race the new version gets the next free number.
+        """Apply the updates to the view's current state. If another commit was faster, the new version gets the next
+        free number.
 
         Raises:
-        - CommitFailedException (409): a requirement does not hold, or too many races were lost.
+        - CommitFailedException (409): a requirement does not hold, or other commits were faster too often.
         - Errors of status 400: an update is invalid.
         - LocationAlreadyTaken.
         - ViewActionForbidden: the view would run as another user.
@@ -100,7 +101,9 @@ class ViewCommits(UseCases):
         return await self._approval.require(permit, [proposal])
 
     async def _outcome(self, permit: Permit[CommitView], view: ResolvedView) -> tuple[Document, ViewCommitOutcome]:
-        """Return (current document, outcome of the commit). Raises CommitConflict for a newer document."""
+        """Return (current document, outcome of the commit). Raises CommitConflict if the document is newer than the
+        row.
+        """
         request = permit.operation.request
         document = await self._documents.read(view)
         if document is None:
@@ -173,8 +176,8 @@ class ViewCommits(UseCases):
     async def _new_location(
         self, permit: Permit[CommitView], view: ResolvedView, outcome: ViewCommitOutcome
     ) -> Location:
-        """Return the location of the view after the commit. Raises an error unless a new location is below the base,
-        free and empty, and path properties lie inside the location.
+        """Return the location of the view after the commit. Raises an error unless a new location is below the base
+        location, free and empty. Raises one if path properties lie outside of the location.
         """
         profile = view.warehouse.storage_profile
         location = parse_location(view.location)
@@ -197,8 +200,8 @@ class ViewCommits(UseCases):
 
 
 async def _record_for_cleanup(connection: Connection, view: ResolvedView) -> None:
-    """Record the view's previous metadata file for cleanup: a view has no metadata log, so nothing names this file any
-    more. The file of a registered view may lie outside of its location; then it is kept.
+    """Record the view's previous metadata file for cleanup: a view has no metadata log, so nothing refers to this file
+    any more. If the file of a registered view lies outside of its location, it is kept.
     """
     last = own_files(parse_location(view.location), [view.metadata_location])
     if last:
@@ -206,8 +209,8 @@ async def _record_for_cleanup(connection: Connection, view: ResolvedView) -> Non
 
 
 def _require_same_identifier(request: CommitViewRequest, identifier: TableIdentifier) -> None:
-    """Refuse a body whose identifier, if present, differs from the path: the decision was made on the path. Raises
-    TableIdentifierMismatch.
+    """Raise TableIdentifierMismatch if the body has an identifier that differs from the path, because the decision was
+    about the path.
     """
     named = None if request.identifier is None else request.identifier.identifier
     if named is not None and named.key != identifier.key:

@@ -74,8 +74,9 @@ class ProtectedPropertyModification(ForbiddenException):
 
 @dataclass(frozen=True, slots=True)
 class ViewOwners:
-    """The names of users in engines: the full id, and its subject part if `sole_provider` is the only identity
-    provider. With several providers, the same subject may belong to different users.
+    """Compares the names of users in engines with user ids. A name is the full id; if `sole_provider` is the only
+    identity provider, it can also be the subject part. With several providers, the same subject may belong to different
+    users.
 
     `protected` are the folded names of the properties in which trusted engines store the owner of a view.
     """
@@ -84,7 +85,7 @@ class ViewOwners:
     protected: frozenset[str] = frozenset()
 
     def require(self, caller: Actor, after: ViewMetadata, before: ViewMetadata | None = None) -> None:
-        """Raise ProtectedPropertyModification or ViewActionForbidden for a view that would be read with rights that the
+        """Raise ProtectedPropertyModification or ViewActionForbidden if the view would be read with rights that the
         caller cannot lend. `before` is the current view, None for a new one.
         """
         if self.protected:
@@ -95,8 +96,8 @@ class ViewOwners:
             self.require_own(caller, after, before)
 
     def require_own(self, caller: Actor, after: ViewMetadata, before: ViewMetadata | None = None) -> None:
-        """Raise ViewActionForbidden for a view that runs as another user than the caller, unless it did so `before`
-        with the same owner and definition.
+        """Raise ViewActionForbidden if the view runs as another user than the caller. It may if the view `before` had
+        the same owner and definition.
         """
         runs_as = after.properties.get(RUNS_AS)
         if runs_as is None or runs_as in self._names_of(caller):
@@ -115,7 +116,7 @@ class ViewOwners:
 
 
 def is_the_engine(actor: Actor) -> bool:
-    """Return True for a trusted engine that acts for itself; it stores the owners of its users' views."""
+    """Return True for a trusted engine that acts for itself, as when it stores the owners of its users' views."""
     return bool(actor.owner_properties) and actor.engine is None
 
 
@@ -151,7 +152,7 @@ def require_owner_kept(
 
 
 class Views(UseCases):
-    """Views of a warehouse."""
+    """Use cases of the views of a warehouse."""
 
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
@@ -164,11 +165,11 @@ class Views(UseCases):
         self._files = MetadataFiles(kit)
 
     async def list(self, permit: Permit[ListViews]) -> ListTablesResponse:
-        """Return the views that the caller can see, with the spelling of their creators."""
+        """Return the views that the caller can see, with names as their creators spelled them."""
         return await self._lists.answer(permit, ObjectType.VIEW)
 
     async def create(self, permit: Permit[CreateView]) -> LoadViewResult:
-        """Create the view. The creator owns it.
+        """Create the view. The caller becomes its owner.
 
         Raises errors of status 400 for names, locations, schemas and representations, AlreadyExistsException,
         LocationAlreadyTaken, and ViewActionForbidden for a view that runs as another user.
@@ -208,7 +209,7 @@ class Views(UseCases):
         return answer(*written)
 
     async def load(self, permit: Permit[LoadView]) -> LoadViewResult:
-        """Return the current metadata as stored. No credentials: see `gateway.access.operations.views`."""
+        """Return the current metadata as stored. A view has no credentials: see `gateway.access.operations.views`."""
         document = await self._documents.read(permit.view(permit.operation.view))
         if document is None:
             raise permit.operation.hidden(permit.operation.view)
@@ -224,9 +225,8 @@ class Views(UseCases):
 
         Return `Dropped.note`.
 
-        Without `purgeRequested`, the last metadata file is only recorded for cleanup, as after a commit, and a
-        registration within the cleanup window reuses it. Iceberg's REST compatibility kit registers a view again after
-        its drop.
+        Without `purgeRequested`, the last metadata file is only recorded for cleanup, as after a commit. A registration
+        within the cleanup window can use it. Iceberg's REST compatibility kit registers a view again after its drop.
         """
         operation = permit.operation
         view = permit.view(operation.view)
@@ -262,8 +262,8 @@ class Views(UseCases):
     ) -> None:
         """Insert the view's row, ownership and parent in the transaction of the audit record.
 
-        `take` reserves the location of existing files and returns the owner. Without it the caller owns the view, and
-        `explicit` is True for a chosen location.
+        `take` reserves the location of existing files and returns the owner. Without `take` the caller owns the view,
+        and `explicit` is True if the client chose the location.
         """
         async with creation_transaction(
             permit, self._database, namespace, identifier, location, view_name_taken_error, explicit=explicit
@@ -302,5 +302,5 @@ def view_name_taken_error(kind: str, identifier: TableIdentifier) -> AlreadyExis
 
 
 def answer(metadata_location: str, metadata: bytes) -> LoadViewResult:
-    """Build the response of a load. The metadata is included as stored, without decoding."""
+    """Build the response to a load. The metadata is included as stored, without decoding."""
     return LoadViewResult(metadata_location=metadata_location, metadata=msgspec.Raw(metadata))

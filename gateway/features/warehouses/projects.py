@@ -49,8 +49,8 @@ class Projects(UseCases):
     async def create(self, permit: Permit[CreateProject]) -> CreatedProject:
         """Create a project that its creator administers.
 
-        Raises ProjectNameAlreadyTaken. Raises ProjectIdNotFree while OpenFGA may still hold rights on an earlier
-        project with this id: their holders would have them on the new one.
+        Raises ProjectNameAlreadyTaken. Raises ProjectIdNotFree while OpenFGA may still contain grants on an earlier
+        project with this id: they would apply to the new project.
         """
         operation = permit.operation
         id = operation.project_id or str(uuid7())
@@ -110,7 +110,7 @@ class Projects(UseCases):
             await self._delivery.deliver(pending)
 
     async def list(self, permit: Permit[ListProjects]) -> ProjectList:
-        """Return the projects that the caller may see."""
+        """Return the projects that the caller can see."""
         reach, within = await reach_of(self._reaches, ObjectType.PROJECT), permit.actor.within
         by: list[str | None] = []
         rows: Sequence[projects.ProjectRow | ProjectCandidate]
@@ -137,7 +137,7 @@ class Projects(UseCases):
 
 
 async def _refuse_undelivered(connection: Connection, project: ObjectKey) -> None:
-    """Raise ProjectIdNotFree if revocations of an earlier project with this id are undelivered.
+    """Raise ProjectIdNotFree if OpenFGA has not confirmed all revocations of an earlier project with this id.
 
     Call it after the insert of the row: by then a concurrent deletion of the earlier project has committed.
     """

@@ -51,11 +51,12 @@ ApproveWarehouse: TypeAlias = Callable[
 
 
 async def _no_approval(_connection: Connection) -> None:
-    """Use no approval: verifiers do not evaluate the change."""
+    """Do nothing, because verifiers do not evaluate the change."""
 
 
 class WarehouseChanges(UseCases):
-    """Change and delete warehouses. Each method raises WarehouseManaged if only instance admins may do so.
+    """Change and delete warehouses. Each method raises WarehouseManaged if only instance admins may change the
+    warehouse.
 
     `approve` is called before a deletion or a rename.
     """
@@ -102,13 +103,13 @@ class WarehouseChanges(UseCases):
         return warehouse_answer(await self._change(permit, managed_by=permit.operation.managed_by))
 
     async def set_delete_profile(self, permit: Permit[SetWarehouseDeleteProfile]) -> Warehouse:
-        """Replace the delete profile. It applies to later drops only."""
+        """Replace the delete profile. It applies only to later drops."""
         return warehouse_answer(
             await self._change(permit, delete_profile=msgspec.to_builtins(permit.operation.profile))
         )
 
     async def set_policy_loss(self, permit: Permit[SetWarehousePolicyLoss]) -> Warehouse:
-        """Set `policy-loss`. It applies to later changes only."""
+        """Set `policy-loss`. It applies only to later changes."""
         return warehouse_answer(await self._change(permit, policy_loss=permit.operation.policy_loss))
 
     async def set_format_version_policy(self, permit: Permit[SetWarehouseFormatVersionPolicy]) -> Warehouse:
@@ -170,7 +171,7 @@ class WarehouseChanges(UseCases):
     async def _change(
         self, permit: Permit[ChangeWarehouse], use_approval: UseApproval = _no_approval, /, **values: object
     ) -> AnyRow:
-        """Update the columns in `values` and return the changed row."""
+        """Update the columns in `values`, and return the changed row."""
         ref = permit.operation.warehouse
         async with self._database.change(permit) as connection:
             row = await warehouses.locked(connection, ref.warehouse_id)
@@ -184,5 +185,5 @@ class WarehouseChanges(UseCases):
 
 
 def _listed(locations: Sequence[str]) -> str:
-    """Return a JSON list. Storage keys can contain any character, so no separator would be unambiguous."""
+    """Return a JSON list of the locations. They can contain any character, so no separator would be unambiguous."""
     return msgspec.json.encode(locations).decode()

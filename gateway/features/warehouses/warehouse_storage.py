@@ -44,7 +44,9 @@ _AS_IT_IS = "The storage is tested with the stored profile and credential."
 
 
 class WarehouseStorage(UseCases):
-    """Change and validate warehouse storage. Changes raise WarehouseManaged if only instance admins may make them."""
+    """Change and validate warehouse storage. Changes raise WarehouseManaged if only instance admins may change the
+    warehouse.
+    """
 
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
@@ -142,7 +144,9 @@ class WarehouseStorage(UseCases):
         return await self._trials.report(rules, lambda: (resolved.storage_profile, credential))
 
     def _rules(self, actor: Actor, ref: WarehouseRef, rules: dict[str, Rule]) -> dict[str, Rule]:
-        """Return `rules` with the general rules of an update. Rules that apply only to creation are skipped."""
+        """Return `rules` with those general rules that apply to an update. Rules that apply only to creation are
+        skipped.
+        """
         return {
             "warehouse-name-valid": ONLY_CREATION,
             "location-exclusive": "An update cannot change the location of the warehouse.",
@@ -179,7 +183,7 @@ class WarehouseStorage(UseCases):
         credential: Credential | None,
         written: WrittenCredential,
     ) -> AnyRow:
-        """Update the row. The old credential stays available to requests in flight and is removed later."""
+        """Update the row. Requests in flight can still use the old credential, which is removed later."""
         values: dict[str, object] = {
             "secret_id": await written.use(connection),
             "credential_kind": credential_kind(credential),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Use cases to create, validate, list and read warehouses.
 
-Common parts of warehouse use cases: the wire form, format versions and the `managed-by` check.
+Common parts of the use cases of warehouses: wire form, format versions, and the check of `managed-by`.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def stated(request: CreateWarehouseRequest) -> dict[str, object]:
 
 
 def require_manager(actor: Actor, row: AnyRow) -> None:
-    """Raise WarehouseManaged unless the caller may change the warehouse in this row.
+    """Raise WarehouseManaged unless the caller may change the warehouse, according to `managed-by` in its row.
 
     The check supplements the relation check and needs the locked row, so that a concurrent change of `managed-by` takes
     effect.
@@ -89,7 +89,7 @@ def require_manager(actor: Actor, row: AnyRow) -> None:
 
 
 def require_versions(allowed: Sequence[int], default: int | None) -> list[int]:
-    """Return the allowed versions, sorted and distinct. Raises DefaultFormatVersionNotAllowed."""
+    """Return the allowed format versions, sorted and distinct. Raises DefaultFormatVersionNotAllowed."""
     if default is not None and default not in allowed:
         raise DefaultFormatVersionNotAllowed(
             f"The default format version {default} is not among the allowed format versions. Add it to them, or "
@@ -99,7 +99,7 @@ def require_versions(allowed: Sequence[int], default: int | None) -> list[int]:
 
 
 def warehouse_answer(row: AnyRow) -> Warehouse:
-    """Return a row of `warehouses` in wire form, without secrets."""
+    """Return a row of `warehouses` in wire form. It contains no secrets."""
     kind = None
     if row.secret_id is not None and (profile := stored_profile(row.profile)).credential_kind is not None:
         kind = CredentialType(
@@ -230,7 +230,7 @@ class Warehouses(UseCases):
         )
 
     async def list(self, permit: Permit[ListWarehouses]) -> WarehouseList:
-        """Return the project's warehouses that the caller sees. Inactive ones are included only on request."""
+        """Return the project's warehouses that the caller can see. Inactive ones are included only if requested."""
         operation = permit.operation
         project_id = operation.project.project_id
         reach = await reach_of(self._reaches, ObjectType.WAREHOUSE)
