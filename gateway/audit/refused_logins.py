@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Count refused logins, and record them in the audit log once a window.
+"""Count refused logins, and record them in the audit log once in each time window.
 
 A client without a valid token can send any number of requests. So refused logins are counted by client address and
 reason, and each count becomes one record at the end of the window. Neither a flood from one address nor one from many
@@ -32,7 +32,7 @@ _LONGEST_ADDRESS: Final = 64
 
 @dataclass(slots=True)
 class _Count:
-    """The refused logins of one address for one reason. `request_id` is that of the last request."""
+    """The number of refused logins from one address for one reason. `request_id` is the id of the last request."""
 
     first: datetime
     last: datetime
@@ -44,7 +44,8 @@ class RefusedLogins:
     """The refused logins of one process.
 
     `buffer` accepts a record for writing, or raises AuditUnavailable. `window` is the time between two writes in
-    seconds. At most `most` addresses and reasons are counted on their own.
+    seconds. At most `most` pairs of address and reason are counted separately; the others share one count for each
+    reason.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class RefusedLogins:
         self._counts: dict[tuple[str | None, str], _Count] = {}
 
     def add(self, *, address: str | None, reason: str, request_id: str) -> None:
-        """Count one refused login. `reason` is of a closed vocabulary (`gateway.identity.errors.Refusal`)."""
+        """Count one refused login. `reason` is one of a fixed set (`gateway.identity.errors.Refusal`)."""
         now = self._clock()
         key = (None if address is None else address[:_LONGEST_ADDRESS], reason)
         if key not in self._counts and len(self._counts) >= self._most:
@@ -92,7 +93,7 @@ class RefusedLogins:
 
 
 def _record(address: str | None, reason: str, count: _Count) -> AuditRecord:
-    """Return the record of a count. Without an address it stands for several clients."""
+    """Return the audit record of a count. A record without an address is about several clients."""
     return AuditRecord(
         id=uuid7(),
         format=AUDIT_FORMAT,

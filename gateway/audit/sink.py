@@ -35,12 +35,12 @@ Counted = Callable[[str, int], None]
 class BufferedAudit:
     """Queue audit records without blocking, write them in batches, and reject new ones when the buffer is full.
 
-    `write` makes the records of a batch, and the register entries of the credentials that wait for these records,
-    durable in one transaction, or raises; DatabaseUnavailable means that no record of the batch is at fault.
-    `counted` is called with (durability, number of records) after each write; durability is `group` or `buffered`. A
-    full buffer raises AuditUnavailable, and the door then denies the request: an action that cannot be recorded is not
-    executed. A record that the database rejects stays in memory and is logged. One principal has at most `share`
-    records in the buffer, so it cannot use up the buffer of other principals.
+    `write` stores the records of a batch in one transaction, with the register entries of the credentials that wait for
+    these records. If it raises DatabaseUnavailable, no record of the batch is at fault. `counted` is called with
+    (durability, number of records) after each write; durability is `group` or `buffered`. A full buffer raises
+    AuditUnavailable, and the door then denies the request: an action that cannot be recorded is not executed. A record
+    that the database rejects stays in memory and is logged. One principal has at most `share` records in the buffer, so
+    it cannot use up the buffer of other principals.
     """
 
     def __init__(
@@ -171,7 +171,7 @@ class BufferedAudit:
             self._release_shares(buffered)
 
     async def _write_each(self, waiting: Sequence[_Waiting], buffered: Sequence[AuditRecord]) -> None:
-        """Write the records of a failed batch one by one, and set aside those that the database rejects."""
+        """Write the records of a failed batch one by one. Keep apart those that the database rejects."""
         for each in waiting:
             record, _, durable = each
             try:
@@ -202,7 +202,7 @@ class BufferedAudit:
                 self._release_shares([record])
 
     def _release_shares(self, written: Sequence[AuditRecord]) -> None:
-        """Release the places of written or rejected records in the shares of their principals."""
+        """Free the space that written or rejected records used in the shares of their principals."""
         for principal in filter(None, map(_principal, written)):
             self._held[principal] -= 1
             if self._held[principal] <= 0:
@@ -210,7 +210,9 @@ class BufferedAudit:
 
 
 def _principal(record: AuditRecord) -> str | None:
-    """Return the principal whose share a record uses: the user, or engine and user together. None for the system."""
+    """Return the principal whose share a record uses: the user, or engine and user together. Return None for records of
+    the system.
+    """
     actor = record.actor
     if actor.kind == "system":
         return None
@@ -218,7 +220,9 @@ def _principal(record: AuditRecord) -> str | None:
 
 
 def _entries(waiting: Sequence[_Waiting]) -> Sequence[IssuedCredential]:
-    """Return the register entries of a batch, each once: concurrent requests share a cached credential."""
+    """Return the distinct register entries of a batch. Concurrent requests can share a cached credential, and so an
+    entry.
+    """
     return list({issued.id: issued for _, issued, _ in waiting if issued is not None}.values())
 
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A local HTTP proxy through which the clients of object stores connect to the endpoints of storage profiles.
 
-Neither client library allows its caller to choose the address of a connection, and one of them follows redirects. Both
-support a proxy. This one resolves the endpoint's name once for each connection, checks every address, and connects to
-one of those. TLS is end to end through the proxy, so the certificate is verified against the endpoint's name.
+The two client libraries let no caller choose the address of a connection, and one of them follows redirects. Both
+support a proxy. For each connection, this proxy resolves the endpoint's name once, checks every address, and uses one.
+TLS is end to end through the proxy, so the certificate is verified against the endpoint's name.
 
 A client can connect only to the endpoint of its proxy URL, not to another host or port that a redirect names. Redirects
-of plain HTTP are replaced by 400. Redirects inside TLS are not visible here: a client may follow one to the same host
-and port, and is refused for any other.
+of plain HTTP are replaced by 400. Redirects inside TLS are not visible here: a client may follow a redirect to the same
+host and port, and the connection to any other is refused.
 
 The proxy listens on a loopback port, in a thread with its own event loop. Its proxy URLs contain a keyed digest, so
 that other processes on the machine cannot use it.
@@ -68,7 +68,7 @@ _log = structlog.get_logger("storage.connector")
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The route to one endpoint (`gateway.scope.endpoint.EndpointRoute`)."""
+    """The route to one endpoint. Implements `gateway.scope.endpoint.EndpointRoute`."""
 
     proxy_url: str
     endpoint: str
@@ -76,12 +76,12 @@ class Route:
 
     @property
     def refusal(self) -> str | None:
-        """The reason for the refusal of the newest connection. None if its address was allowed."""
+        """The reason why the newest connection was refused. None if its address was allowed."""
         return self.refusals.get(self.endpoint)
 
 
 class _Refused(Exception):
-    """The client may not connect to this target."""
+    """The client may not connect to the target in its request."""
 
 
 class _Unreachable(Exception):
@@ -91,8 +91,8 @@ class _Unreachable(Exception):
 class Connector:
     """Connects to endpoints whose addresses `rules` allow. The thread starts with the first route.
 
-    `connect_seconds` is the limit for one lookup, and for the connection after it. `head_seconds` is the limit for a
-    connection's first head, `exchange_seconds` for one request with its response. If more than `unauthenticated`
+    `connect_seconds` limits one lookup, and then the connection. `head_seconds` limits the time until a connection has
+    sent its first request head. `exchange_seconds` limits one request with its response. If more than `unauthenticated`
     connections have sent no valid head yet, the oldest of them is closed.
     """
 
@@ -120,8 +120,8 @@ class Connector:
         self._refusals: OrderedDict[str, str] = OrderedDict()
 
     def route(self, endpoint: str) -> Route:
-        """Return the route to `scheme://host[:port]`. Raises InvalidStorageProfile for a literal address that is not
-        allowed.
+        """Return the route to the endpoint `scheme://host[:port]`. Raises InvalidStorageProfile if the host is an
+        address that is not allowed.
         """
         host = urlsplit(endpoint).hostname or ""
         try:
@@ -204,7 +204,7 @@ class Connector:
             await close_peers(client, *upstream)
 
     async def _serve_requests(self, client: Peer, disconnect: Disconnect, upstream: list[Peer]) -> None:
-        """Serve the requests of one connection. `upstream` holds the open connection to the endpoint `reached`."""
+        """Serve the requests of one connection. `upstream` keeps the connection to the endpoint open."""
         reached = ""
         async with asyncio.timeout(self._head_seconds):
             request = await client.request()
@@ -268,7 +268,7 @@ class Connector:
 
 
 async def _connect(addresses: list[str], port: int, seconds: float) -> Peer:
-    """Connect to the first address that responds. `seconds` is divided between the addresses.
+    """Connect to the first address that responds. The time limit `seconds` is divided between the addresses.
 
     Each address gets MIN_CONNECT_SECONDS or more, and at most MAX_ADDRESSES are tried. Raises OSError.
     """
@@ -287,7 +287,7 @@ async def _connect(addresses: list[str], port: int, seconds: float) -> Peer:
 
 
 def _alternate(addresses: list[str]) -> list[str]:
-    """Return the addresses with both families in turn, so that an unreachable family does not use up all attempts."""
+    """Return the addresses of IPv4 and IPv6 alternately, so that an unreachable family does not use up all attempts."""
     first = ":" in addresses[0] if addresses else False
     same = [address for address in addresses if (":" in address) is first]
     other = [address for address in addresses if (":" in address) is not first]
@@ -311,7 +311,7 @@ def _require_tunnel(endpoint: str, target: bytes) -> None:
 
 
 def _origin_form(endpoint: str, target: bytes) -> bytes:
-    """Return the target for the endpoint itself. Raises _Refused for another one."""
+    """Return the request target without scheme and host. Raises _Refused if these are not the endpoint's."""
     scheme, _, rest = target.partition(b"://")
     authority, slash, path = rest.partition(b"/")
     named = f"http://{authority.decode('latin-1')}"
@@ -344,7 +344,7 @@ class NameLookup:
     """Resolves host names. All methods belong to one event loop; the threads start with the first lookup.
 
     Concurrent connections to one name share a lookup and its time limit. A lookup that exceeds the limit keeps its
-    thread, and further connections to the name fail immediately until it has ended.
+    thread. Until it has ended, further connections to the name fail immediately.
     """
 
     def __init__(self, *, seconds: float, threads: int = THREADS) -> None:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors of files and sessions. Messages never contain the store's text: it may contain addresses, roles and keys."""
+"""Errors of files and sessions. Messages never contain text of the store, which may contain addresses, roles and
+keys.
+"""
 
 from gateway.iceberg.errors import CatalogError
 
@@ -29,7 +31,7 @@ class StorageEndpointRefused(CatalogError, code=412):
 
 
 class ShortTermCredentialError(CatalogError, code=412):
-    """The store made no usable session. The message has no text of the store; `reason` is one of a closed set."""
+    """The store created no usable session. The message has no text of the store. `reason` is one of a fixed set."""
 
     def __init__(self, message: str, reason: str = "failed") -> None:
         super().__init__(message)

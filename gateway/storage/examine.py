@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Validate a caller's metadata file: the whole document, and that all its paths lie inside its location.
+"""Validate a metadata file of a caller: that the whole document is valid, and that all its paths lie inside its
+location.
 
 The parser holds the GIL until it is done. For a large or malicious document it needs seconds and gigabytes. So this
 module is also a program: `python -m gateway.storage.examine` validates one file with limited memory and time, without
@@ -53,7 +54,7 @@ class Question(Struct, frozen=True, kw_only=True):
 
 
 class Examined(Struct, frozen=True, kw_only=True, tag_field="answer", tag="examined"):
-    """A valid document in its stored form, and the values that the catalog stores with it."""
+    """A valid document in its stored form, with the values that the catalog stores beside it."""
 
     document: bytes
     location: str
@@ -62,7 +63,7 @@ class Examined(Struct, frozen=True, kw_only=True, tag_field="answer", tag="exami
 
 
 class Refused(Struct, frozen=True, kw_only=True, tag_field="answer", tag="refused"):
-    """The reason for a rejected document: type and text of an error of status 400."""
+    """The reason why a document was rejected: type and text of an error of status 400."""
 
     type: str
     message: str

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files in the stores of warehouses: metadata files, probes, and the files of a purge.
+"""Read and write files in the stores of warehouses: metadata files, test files, and the files of a purge.
 
-Every location is parsed by the rules of the warehouse's profile and must be below the warehouse's base. So no other
-scheme, host or tenant's folder can be reached. Every key that a provider's client receives was checked here.
+Every location is parsed by the rules of the warehouse's profile and must be below the warehouse's base location. So no
+other scheme, host or warehouse can be reached. Every key is checked here before a provider's client receives it.
 """
 
 from collections.abc import Sequence
@@ -50,8 +50,8 @@ class Files:
     async def delete_below(
         self, profile: StorageProfile, credential: Credential, location: Location, keys: Sequence[str]
     ) -> None:
-        """Delete files by keys that `list_keys` returned, which may be invalid as locations. Raises InvalidLocation for
-        a key outside of `location`.
+        """Delete files by keys that `list_keys` returned. Such keys may be invalid as locations. Raises InvalidLocation
+        for a key outside of `location`.
         """
         _require_inside(profile, location)
         for key in keys:
@@ -77,7 +77,7 @@ class Files:
 
 
 def _of(profile: StorageProfile) -> Attributes:
-    """Return the attributes of spans. They contain no keys: these are names that users choose."""
+    """Return the attributes of tracing spans. They contain no keys, which are names that users choose."""
     return {"lakegate.store": profile.provider}
 
 

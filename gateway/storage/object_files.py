@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files in object stores of every provider that the client library supports."""
+"""Read and write files in the object stores of every provider that the client library supports."""
 
 from __future__ import annotations
 
@@ -49,12 +49,16 @@ _TOKEN_OUTAGE: Final = re.compile(r" for path External [A-Za-z]+ credential prov
 
 
 class ObjectStores(Protocol):
-    """Makes the library's clients for one provider. `refused` matches the text of a refusal in an untyped error."""
+    """Makes the library's clients for one provider. `refused` matches the text of an untyped error if the store
+    refused.
+    """
 
     refused: re.Pattern[str]
 
     def store(self, profile: StorageProfile, credential: Credential) -> ObjectStore:
-        """Return the client for both. Raises StorageDenied for a kind of credential that is not allowed here."""
+        """Return the client for the profile and the credential. Raises StorageDenied if this kind of credential is not
+        allowed.
+        """
         ...
 
     def route(self, profile: StorageProfile) -> EndpointRoute | None:
@@ -75,11 +79,11 @@ class CachedStores(Generic[Key, Store]):
         self._cached: OrderedDict[Key, Store] = OrderedDict()
 
     def route(self, profile: StorageProfile) -> EndpointRoute | None:
-        """Return None: a profile names no server. The environment's proxy settings apply."""
+        """Return None: the profile contains no server. The proxy settings of the environment apply."""
         return None
 
     def _cache(self, key: Key, make: Callable[[], Store]) -> Store:
-        """Return the client of this key. `make` makes a missing one."""
+        """Return the client for this key. If it is missing, it is created by `make` and cached."""
         found = self._cached.get(key)
         if found is None:
             found = self._cached[key] = make()
@@ -120,8 +124,8 @@ class ObjectFiles:
     async def put(self, profile: StorageProfile, credential: Credential, key: str, data: bytes) -> None:
         """Put a new object. Raises `FileExists`.
 
-        A store without support for `If-None-Match` overwrites. Metadata file names contain a new UUID, so this is a
-        second protection, not the first.
+        A store without support for `If-None-Match` overwrites an object. That does not happen in practice: names of
+        metadata files contain a new UUID.
         """
         async with self._calling(profile, credential) as store:
             await obstore.put_async(store, key, data, mode="create", use_multipart=False)
@@ -174,8 +178,8 @@ class ObjectFiles:
 
     @asynccontextmanager
     async def _calling(self, profile: StorageProfile, credential: Credential) -> AsyncIterator[ObjectStore]:
-        """Limit the time and translate the library's errors. The cause is dropped, because it contains the store's
-        text.
+        """Limit the time of the block, and translate the library's errors. The cause is dropped, because it contains
+        text of the store.
         """
         try:
             store, route = self._stores.store(profile, credential), self._stores.route(profile)

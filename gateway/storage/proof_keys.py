@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys on which the proofs of all providers evaluate a policy. No builder of a policy uses them."""
+"""Yield the keys by which the proofs of all providers test a policy. The code that builds policies does not use
+them.
+"""
 
 from collections.abc import Iterator
 
@@ -7,7 +9,9 @@ __all__ = ["neighbours"]
 
 
 def neighbours(path: str) -> Iterator[str]:
-    """Yield keys that a pattern with a wildcard in any one segment, or without an anchor at either end, would match."""
+    """Yield keys that must not match the policy of `path`, but would match a pattern with a wildcard in one segment or
+    with an open end.
+    """
     segments = path.split("/")
     for index, segment in enumerate(segments):
         for other in ("x", "", segment + "0", "x" + segment, segment[:-1], segment.swapcase() + "_"):

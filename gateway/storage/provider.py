@@ -2,8 +2,9 @@
 """Interfaces of a storage provider. A new provider is a folder and a line in `registry.py`.
 
 A provider decodes its profiles and credentials, which are pure values (`gateway.scope.profile`), and opens a client.
-Common to all providers are the bounds of a warehouse (`files.py`), the minimum lifetime and the cache of credentials
-(`gateway/vending/`), and the validation of a store (`gateway/features/credentials/storage_validation.py`).
+All providers share three parts: the check that files are in the warehouse (`files.py`), the minimum lifetime and the
+cache of credentials (`gateway/vending/`), and the validation of a store
+(`gateway/features/credentials/storage_validation.py`).
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ TOTAL_SECONDS: Final = 30.0
 class FileClient(Protocol):
     """Reads and writes files of one provider by their keys. The caller has checked that they are in the warehouse.
 
-    All methods raise StorageEndpointRefused, StorageDenied and StorageUnavailable. Their messages contain nothing of
-    the store's response.
+    All methods raise StorageEndpointRefused, StorageDenied and StorageUnavailable. Their messages contain no text of
+    the store.
     """
 
     async def put(self, profile: StorageProfile, credential: Credential, key: str, data: bytes) -> None:
@@ -64,7 +65,7 @@ class FileClient(Protocol):
 
 
 class Sessions(Protocol):
-    """Makes temporary credentials that are confined by a policy."""
+    """Creates temporary credentials whose rights are limited by a policy."""
 
     async def make(
         self,
@@ -82,24 +83,28 @@ class Sessions(Protocol):
         ...
 
     async def require_confined(self, profile: StorageProfile, temporary: TemporaryCredential) -> None:
-        """Raise StorageCheckFailed if the credential can remove its policy by means of the store."""
+        """Raise StorageCheckFailed if the holder of the credential can get rid of its policy by a request to the
+        store.
+        """
         ...
 
 
 class Signer(Protocol):
-    """Signs requests that clients send to the store of a warehouse."""
+    """Signs the requests that clients send to the store of a warehouse."""
 
     def offered(self, profile: StorageProfile) -> bool:
         """Return True if requests to the stores of this profile are signed."""
         ...
 
     def client_properties(self, *, uri: str | None, endpoint: str) -> dict[str, str]:
-        """Return the properties with which clients send their requests to `endpoint`, relative to `uri`."""
+        """Return the properties that make clients send their requests for signing to `endpoint`, which is relative to
+        `uri`.
+        """
         ...
 
     def read(self, profile: StorageProfile, location: Location, request: UnsignedRequest) -> ReadRequest:
-        """Read a request completely. Raises RemoteSigningDisabled, and errors of status 400 for a request that is not
-        known or not confined to `location`.
+        """Parse a request completely. Raises RemoteSigningDisabled. Raises errors of status 400 if the request is of no
+        known form or is not confined to `location`.
         """
         ...
 
@@ -110,9 +115,10 @@ class Signer(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageClient:
-    """An opened provider. `sessions` is None if the provider vends no credentials, `signer` if it signs no requests.
+    """An opened provider. `sessions` is None if the provider vends no credentials. `signer` is None if it signs no
+    requests.
 
-    Without `trials`, the canary tests vended credentials with `files` only.
+    If `trials` is None, the canary tests vended credentials only with `files`.
     """
 
     files: FileClient
@@ -123,7 +129,7 @@ class StorageClient:
 
 
 class StorageClients:
-    """The clients by type of storage profile (`registry.open_clients`)."""
+    """The clients of all providers, by the type of storage profile (`registry.open_clients`)."""
 
     def __init__(self, clients: Mapping[str, StorageClient]) -> None:
         self._clients = clients
@@ -145,14 +151,14 @@ class StorageClients:
 
 
 def no_metrics(_seconds: float, _outcome: str) -> None:
-    """Ignore a duration."""
+    """Ignore the duration and outcome of a request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientOptions:
     """Options with which providers open their clients.
 
-    `rules` are the operator's; stored profiles are checked against them with every use. `route` returns routes to the
+    `rules` are the operator's rules, by which stored profiles are checked at every use. `route` returns routes to the
     endpoints of profiles; without it, only public addresses are allowed. `certificates` (PEM) and `ca_bundle` (a file)
     are trusted in addition to the system's. `addresses` are the operator's addresses of stores by the `type` of
     profiles; a provider uses its own for a missing one. `on_session` receives the duration of each session request in
@@ -180,7 +186,7 @@ class ClientOptions:
 def opens(module: str) -> Callable[[ClientOptions], StorageClient]:
     """Return the function that imports the client module of a provider and calls its `open_client`.
 
-    The client libraries need memory and time for their import, and decoding a profile does not use them.
+    The import is delayed until then: client libraries need memory and time, and decoding a profile does not use them.
     """
 
     def open_client(options: ClientOptions) -> StorageClient:
@@ -200,14 +206,14 @@ Raises PolicyTooLarge and InvalidLocation if the location has no policy.
 class Provider:
     """A provider. All except `open` is pure.
 
-    `allowed` returns True if the operator's rules allow warehouses of this provider; error messages list only those.
-    `decode_profile` raises InvalidStorageProfile and InvalidLocation, `decode_credential` InvalidStorageCredential and
-    StorageTypeNotSupported. Both receive the fields of the JSON object. `decode_credential` is None for a provider
-    without credentials. `prove` compares the policy for a location and level with what they require, by an evaluator
-    that shares no code with the builder; it is None for a provider without policies. `credential_type` is the `type` of
-    its credentials if it differs from that of its profiles. `aliases` are further values of a profile's `type`.
-    `catalog_defaults` returns the properties that all clients of a warehouse get from
-    `GET /v1/config`, and `soft_deletion_defaults` further ones for a warehouse that keeps dropped tables.
+    `allowed` returns True if the operator's rules allow warehouses of this provider; error messages list only such
+    providers. `decode_profile` raises InvalidStorageProfile and InvalidLocation, `decode_credential`
+    InvalidStorageCredential and StorageTypeNotSupported. Both receive the fields of the JSON object.
+    `decode_credential` is None for a provider without credentials. `prove` compares the policy for a location and level
+    with what they require, by an evaluator that shares no code with the builder; it is None for a provider without
+    policies. `credential_type` is the `type` of its credentials if it differs from that of its profiles. `aliases` are
+    further values of a profile's `type`. `catalog_defaults` returns the properties that all clients of a warehouse get
+    from `GET /v1/config`, and `soft_deletion_defaults` further ones for a warehouse that keeps dropped tables.
     """
 
     profile: type[StorageProfile]

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The storage providers, and functions that decode a profile, credential or location of any provider.
+"""The registry of storage providers, and functions that decode a profile, credential or location of any provider.
 
-Only this module names providers. It does no I/O and imports no client of a store: a subprocess with little memory
-validates metadata files with it (`examine.py`). A provider imports its client when it is opened.
+Only this module lists the providers. It does no I/O and imports no client of a store, because a subprocess with little
+memory uses it to validate metadata files (`examine.py`). A provider imports its client when it is opened.
 
-Providers of other packages are looked up by the `type` of profiles, so those that no warehouse uses are never imported.
+A provider in another package is looked up by the `type` of profiles, so it is never imported if no warehouse uses it.
 
-Storage providers of installed packages: entry points of the group `lakegate.storage`.
+Other packages register storage providers as entry points of the group `lakegate.storage`.
 
 An entry point refers to a function without parameters that returns a `gateway.storage.provider.Provider`. The name of
 the entry point is the `type` of its profiles and credentials, and the only name of its scheme of locations. A package
@@ -74,9 +74,9 @@ _NAMES: Final = frozenset(_BY_TYPE) | {name for provider in PROVIDERS for name i
 
 
 def provider_named(kind: str) -> Provider | None:
-    """Return the provider of profiles of this `type`, also one of another package; None if there is none.
+    """Return the provider of profiles of the type `kind`, which can be in another package. None if there is none.
 
-    Raises ProviderUnusable for a package that provides no valid one.
+    Raises ProviderUnusable if the package provides no valid provider.
     """
     return _BY_TYPE.get(kind) or provided(kind, taken=_NAMES)
 
@@ -118,7 +118,9 @@ def decode_profile(data: bytes | msgspec.Raw, *, rules: StorageRules = STORED) -
 
 
 def _allowed(kind: object, rules: StorageRules) -> Provider | None:
-    """Return the provider of this `type`; None if there is none, or if it needs a setting and the rules lack it."""
+    """Return the provider of this `type`. None if there is none, or if it needs a setting of the operator that `rules`
+    lack.
+    """
     if not isinstance(kind, str):
         return None
     return _BY_TYPE.get(kind) or (provider_named(kind) if is_allowed(kind, rules) else None)
@@ -126,8 +128,8 @@ def _allowed(kind: object, rules: StorageRules) -> Provider | None:
 
 @lru_cache(maxsize=512)
 def stored_profile(data: bytes) -> StorageProfile:
-    """Decode a stored profile as `decode_profile` does, without the operator's rules. Cached: warehouses are few, and
-    every load needs one.
+    """Decode a stored profile as `decode_profile` does, without the operator's rules. The result is cached: there are
+    few warehouses, and every load needs a profile.
     """
     return decode_profile(data)
 
@@ -153,12 +155,12 @@ def decode_credential(data: bytes | msgspec.Raw, *, rules: StorageRules = STORED
 
 
 def catalog_defaults(profile: StorageProfile) -> Mapping[str, str]:
-    """Return the properties that all clients of a warehouse get with its configuration."""
+    """Return the properties that all clients of a warehouse get with the configuration of the warehouse."""
     return _provider_of(profile).catalog_defaults(profile)
 
 
 def soft_deletion_defaults(profile: StorageProfile) -> Mapping[str, str]:
-    """Return the further properties for the clients of a warehouse that keeps dropped tables."""
+    """Return the additional properties for clients of a warehouse with soft deletion."""
     return _provider_of(profile).soft_deletion_defaults(profile)
 
 
@@ -192,7 +194,8 @@ def require_same_provider(profile: StorageProfile, credential: Credential | None
 
 @lru_cache(maxsize=2048)
 def parse_location(text: str) -> Location:
-    """Parse a stored location of any provider. Raises InvalidLocation. Cached: loads with credentials need one.
+    """Parse a stored location of any provider. Raises InvalidLocation. The result is cached, because loads with
+    credentials need it.
 
     A location of a package that is installed but not enabled is invalid: it must not import the package.
     """
@@ -207,16 +210,18 @@ def parse_location(text: str) -> Location:
 
 
 def open_clients(options: ClientOptions) -> StorageClients:
-    """Open a client of every provider of Lakegate, and of those of other packages that the rules name.
+    """Open the clients of all providers of Lakegate, and of those providers of other packages that the rules name.
 
-    This imports their libraries. Raises ProviderUnusable if no installed package provides a named one.
+    This imports their libraries. Raises ProviderUnusable if no installed package has a provider that the rules name.
     """
     others = [require_provided(name, taken=_NAMES) for name in options.rules.extensions or ()]
     return StorageClients({provider.tag: provider.open(options) for provider in (*PROVIDERS, *others)})
 
 
 def prover_of(profile: StorageProfile) -> Prove | None:
-    """Return the function that proves the policies of this profile's provider, None if it has no policies."""
+    """Return the function that proves the scope of policies for this profile's provider; None if the provider has no
+    policies.
+    """
     return _provider_of(profile).prove
 
 
@@ -228,7 +233,9 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9+.-]{0,62}", re.ASCII)  # a scheme of RF
 
 
 class ProviderUnusable(Exception):
-    """A package provides no valid storage provider under this name. The operator must change or remove it."""
+    """A package has no valid storage provider under this name. The operator must change or remove the name in the
+    settings.
+    """
 
 
 def is_allowed(kind: str, rules: StorageRules) -> bool:
@@ -247,9 +254,10 @@ def provided(kind: str, *, taken: Set[str]) -> Provider | None:
 
 
 def imported(kind: str, *, taken: Set[str]) -> Provider | None:
-    """Return the provider of this type if its package is imported already. None otherwise.
+    """Return the provider of this type if its package has already been imported, else None.
 
-    `open_clients` imports the packages that the operator enabled, before the first request. `taken` is as above.
+    `open_clients` imports the packages that the operator enabled, before the first request. `taken` is as in
+    `provided`.
     """
     if sys.modules.get(_installed().get(kind, "")) is None:
         return None
@@ -268,7 +276,7 @@ def require_provided(kind: str, *, taken: Set[str]) -> Provider:
 
 @lru_cache(maxsize=1)
 def _installed() -> Mapping[str, str]:
-    """Return the module of each installed type."""
+    """Return {type: module of its provider} of the storage providers in installed packages."""
     # Packages do not change while a process runs. The cache keeps unknown schemes in requests cheap.
     return modules_of_extensions(ExtensionGroup.STORAGE)
 

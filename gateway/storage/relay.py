@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The proxy between two connections: HTTP/1.1 exchanges (RFC 9112, by h11), tunnels, disconnects and closing.
+"""Relay between the two connections of the proxy: HTTP/1.1 exchanges (RFC 9112, by h11), tunnels, disconnects and
+closing.
 
 Each message is read completely and written again in canonical form, so that both sides see the same framing. Bodies are
 not inspected.
@@ -31,21 +32,23 @@ class RedirectRefused(Exception):
 
 
 class Disconnect:
-    """The end of a client's connection, even with unread data in the buffer. It ends the exchange that is under way."""
+    """The disconnect of a client, noticed even while unread data is in the buffer. It ends the current exchange."""
 
     def __init__(self) -> None:
         self._occurred = False
         self._limit: asyncio.Timeout | None = None
 
     def occur(self) -> None:
-        """End the exchange that is under way, and those that would start."""
+        """End the current exchange, and every later one at its start."""
         self._occurred = True
         if self._limit is not None and not self._limit.expired():
             self._limit.reschedule(0)
 
     @contextmanager
     def ends(self, limit: asyncio.Timeout) -> Iterator[None]:
-        """Let the disconnect end the time limit of an exchange, in the block."""
+        """Context manager. While the block runs, the disconnect of the client ends the time limit `limit`, and so the
+        exchange.
+        """
         self._limit = limit
         if self._occurred:
             self.occur()
@@ -76,7 +79,9 @@ class ClientProtocol(asyncio.StreamReaderProtocol):
 
 
 class Peer:
-    """One side of the proxy: a connection, and the state of HTTP/1.1 on it. `role` is that of the gateway."""
+    """One side of the proxy: a connection, and the state of HTTP/1.1 on it. `role` is the gateway's role towards this
+    peer.
+    """
 
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, role: type[h11.CLIENT] | type[h11.SERVER]
@@ -87,7 +92,7 @@ class Peer:
         self._unsent: list[bytes] = []
 
     async def receive(self, to: Peer | None = None) -> h11.Event:
-        """Return the next part of the peer's message. What was sent `to` the other peer is flushed before any wait.
+        """Return the next part of the peer's message. Before any wait, flush the output to the peer `to`.
 
         Raises h11.RemoteProtocolError for a malformed or partial message.
         """
@@ -104,7 +109,9 @@ class Peer:
         return event
 
     def send(self, event: h11.Event) -> None:
-        """Add a part of a message to the output. Raises h11.LocalProtocolError for a part that does not fit."""
+        """Add a part of a message to the output. Raises h11.LocalProtocolError if the part does not fit the state of
+        the exchange.
+        """
         self._unsent += self._http.send_with_data_passthrough(event) or ()
 
     async def flush(self) -> None:
@@ -120,7 +127,7 @@ class Peer:
         return event if isinstance(event, h11.Request) else None
 
     async def copy_until_end(self, to: Peer) -> None:
-        """Copy bytes until this peer closes its side, first those that were received behind the last message."""
+        """Copy bytes until this peer closes its side. Begin with bytes that were received behind the last message."""
         piece = self._http.trailing_data[0] or await self.reader.read(_PIECE)
         while piece:
             to.writer.write(piece)
@@ -149,7 +156,8 @@ class Peer:
 
 
 async def exchange(request: h11.Request, target: bytes, client: Peer, store: Peer) -> bool:
-    """Copy one request, to `target`, and its response. Return True if both connections can be used again.
+    """Send one request of the client to `target` at the store, and copy the response back. Return True if both
+    connections can be used again.
 
     Raises RedirectRefused, h11.ProtocolError for a malformed message, and TimeoutError if a receiver stops reading.
     """
@@ -205,7 +213,7 @@ async def tunnel(client: Peer, store: Peer) -> None:
 
 
 async def close_peers(*peers: Peer) -> None:
-    """Close connections. Buffered data gets CLOSE_SECONDS to be sent; then the sockets are aborted."""
+    """Close connections. Buffered data may be sent for CLOSE_SECONDS; then the sockets are aborted."""
     writers = [peer.writer for peer in peers]
     try:
         for writer in writers:

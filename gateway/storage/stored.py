@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The common part of the profiles and stored credentials of all providers: options, checks and decoding. Pure."""
+"""Common part of the profiles and stored credentials of all providers: options, checks and decoding. Pure."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Profile = TypeVar("Profile", bound="StoredProfile")
 
 
 def typed(value: object, kind: type[T]) -> T:
-    """Return the value with its type. Raises TypeError for a profile or credential of another provider."""
+    """Return the value as `kind`. Raises TypeError if it is a profile or credential of another provider."""
     if not isinstance(value, kind):
         raise TypeError(f"a {type(value).__name__} is no {kind.__name__}")
     return value
@@ -48,7 +48,9 @@ def typed(value: object, kind: type[T]) -> T:
 class StoredProfile(
     msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True, tag_field="type"
 ):
-    """The base of storage profiles. `scheme` is that of their locations, `place` the fields that name the storage."""
+    """Base class of storage profiles. `scheme` is the scheme of their locations; `place` lists the fields that
+    determine the location.
+    """
 
     provider: ClassVar[str]
     scheme: ClassVar[Scheme]
@@ -56,12 +58,14 @@ class StoredProfile(
 
     @property
     def escapes_known(self) -> bool:
-        """False: pattern characters are refused, unless a provider declares that its policies can escape them."""
+        """Return False: locations with pattern characters are refused unless the provider can escape them in its
+        policies.
+        """
         return False
 
     @property
     def own_access(self) -> Credential | None:
-        """None: the gateway accesses the store with a stored credential only."""
+        """None: the gateway accesses the store only with a stored credential."""
         return None
 
     @abstractmethod
@@ -69,11 +73,13 @@ class StoredProfile(
         """Return the location that contains the whole warehouse."""
 
     def parse_location(self, text: str) -> Location:
-        """Parse a location of the scheme, strictly below the base. Raises `InvalidLocation`."""
+        """Parse a location, which has the profile's scheme and is strictly below the base location. Raises
+        `InvalidLocation`.
+        """
         return self.require_below(self.scheme.parse(text, escapes_known=self.escapes_known))
 
     def require_below(self, location: Location) -> Location:
-        """Return the location. Raises `InvalidLocation` unless it lies strictly below the base."""
+        """Return the location. Raises `InvalidLocation` unless it lies strictly below the base location."""
         base = self.base_location()
         if not base.contains(location, strict=True):
             raise InvalidLocation(f"Location must be below the base location of the warehouse, {base.prefix_text!r}")
@@ -86,20 +92,22 @@ class StoredProfile(
         return [name.replace("_", "-") for name in self.place if getattr(self, name) != getattr(new, name)]
 
     def endpoints(self) -> dict[str, str]:
-        """Return nothing: the profile names no server."""
+        """Return nothing: the profile contains no server."""
         return {}
 
 
 @lru_cache(maxsize=512)
 def base_below(scheme: Scheme, authority: str, key_prefix: str | None) -> BaseLocation:
-    """Return the location of a store or of a prefix in it. Cached: every load with credentials checks against it."""
+    """Return the location of a store, or of a prefix in it. The result is cached: every load with credentials checks
+    against it.
+    """
     if key_prefix is None:
         return BaseLocation(scheme, authority, ())
     return Location(scheme, authority, tuple(key_prefix.split("/")))
 
 
 def check_key_prefix(prefix: str, max_bytes: int) -> None:
-    """Raise InvalidStorageProfile for an empty or too long prefix, or for a slash at its start or end."""
+    """Raise InvalidStorageProfile if the prefix is empty or too long, or has a slash at its start or end."""
     if not prefix or prefix.startswith("/") or prefix.endswith("/"):
         raise InvalidStorageProfile(
             "Storage profile field 'key-prefix' must not be empty, and must not begin or end with a slash"
@@ -109,7 +117,7 @@ def check_key_prefix(prefix: str, max_bytes: int) -> None:
 
 
 def decode_stored_profile(kind: type[Profile], fields: dict[str, Any], *, nullable: tuple[str, ...] = ()) -> Profile:
-    """Decode the fields. For those in `nullable` and for the layout, null stands for the default.
+    """Decode the fields. For the fields in `nullable` and for the layout, null means the default.
 
     Raises `InvalidStorageProfile`, and the errors of the profile's own checks.
     """
@@ -126,7 +134,9 @@ def decode_stored_profile(kind: type[Profile], fields: dict[str, Any], *, nullab
 
 
 def require_listed(listed: tuple[str, ...] | None, kind: str, setting: str) -> None:
-    """Raise StorageTypeNotSupported if the operator listed no directory for such warehouses; None allows any."""
+    """Raise StorageTypeNotSupported if the operator lists no directories for this kind of warehouse. `listed` is None
+    if any is allowed.
+    """
     if listed is not None and not listed:
         raise StorageTypeNotSupported(
             f"Storage profiles of type {kind!r} are not allowed on this server. The operator can list directories for "
@@ -143,7 +153,7 @@ class StoredCredential(
     forbid_unknown_fields=True,
     tag_field="credential-type",
 ):
-    """The base of credentials that are stored for a warehouse. All fields are texts or None."""
+    """Base class of the credentials that are stored for a warehouse. All fields are texts or None."""
 
     provider: ClassVar[str]
 
@@ -158,7 +168,7 @@ def _tag(kind: type[StoredCredential]) -> str:
 
 
 def identity_disabled(identity: type[StoredCredential], instead: str) -> str:
-    """Return the text for an own identity of the gateway that the operator did not enable."""
+    """Return the error text for an identity of the gateway that the operator did not enable."""
     return f"Credentials of type {_tag(identity)} are not enabled on this server. Use the type {instead}"
 
 
@@ -173,8 +183,8 @@ def decode_stored_credential(
 ) -> Any:
     """Decode `{"credential-type":…}` as a member of `union`.
 
-    `identity` is the member for the gateway's own identity, and `instead` the type that needs no setting. `describe`
-    returns the text for a message of the decoder, which quotes unknown names and tags: they may be a misplaced secret.
+    `identity` is the class for the gateway's own identity, and `instead` a type that needs no setting. `describe`
+    removes values from a message of the decoder, which quotes unknown names and tags: they may be a misplaced secret.
 
     Raises `InvalidStorageCredential`, whose message never contains a value, and `BadRequestException` for an own
     identity that `rules` do not allow.

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attempts to leave the scope of a vended credential, as the canary makes them (`gateway/vending/canary.py`).
 
-The canary decides which attempts are made and what they prove. A provider sends the requests of an attempt and reads
-the store's response. A provider without requests of its own uses `FileTrials`, which needs its file client only.
+The canary decides which attempts are made and what they prove. A provider sends the requests of an attempt and
+evaluates the store's response. A provider without requests of its own uses `FileTrials`, which needs only its file
+client.
 """
 
 from __future__ import annotations
@@ -58,10 +59,11 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One attempt on `key`; for a listing, `key` is the prefix, and empty for the whole store.
+    """One attempt on the object `key`. For a listing, `key` is the prefix, which is empty for the whole store.
 
-    `inside` is the prefix of the credential's own keys: a listing is reached if it names any other key. `source` is the
-    key from which a copy is made. `exists` is True if the canary has written an object at `key`.
+    `inside` is the prefix of the credential's own keys: a listing succeeds in leaving the scope if it contains any
+    other key. `source` is the key from which a copy is made. `exists` is True if the canary has written an object at
+    `key`.
     """
 
     act: Act
@@ -76,10 +78,10 @@ ControlCall = tuple[str, Callable[[], Awaitable[Outcome]]]
 
 
 class Trials(Protocol):
-    """Sends attempts to a store with a vended credential. No method raises an error of the store."""
+    """Sends attempts to a store with a vended credential. No method raises errors of the store."""
 
     def connected(self) -> AbstractAsyncContextManager[Trials]:
-        """Return a context manager with the object for a number of attempts, which may share connections."""
+        """Return a context manager that yields an object for several attempts, which may share connections."""
         ...
 
     async def attempt(self, profile: StorageProfile, temporary: TemporaryCredential, attempt: Attempt) -> Outcome:
@@ -89,9 +91,9 @@ class Trials(Protocol):
     def control_plane(
         self, profile: StorageProfile, temporary: TemporaryCredential, *, sentinel: str, inside: str, unique: str
     ) -> Sequence[ControlCall]:
-        """Return the requests to the control plane of the store, for this credential.
+        """Return the requests to the control plane of the store that the canary sends with this credential.
 
-        None of them changes anything that the canary did not make. `sentinel` is the key of an object outside of the
+        None of them changes anything that the canary did not create. `sentinel` is the key of an object outside of the
         credential's scope, `inside` the prefix of its scope, `unique` a new name for things that a request creates.
         """
         ...
@@ -105,7 +107,7 @@ class FileTrials:
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[FileTrials]:
-        """Yield this object: the file client keeps its connections itself."""
+        """Yield this object: the file client manages its own connections."""
         yield self
 
     async def attempt(self, profile: StorageProfile, temporary: TemporaryCredential, attempt: Attempt) -> Outcome:
@@ -143,5 +145,7 @@ class FileTrials:
 
 
 def reached_by_listing(names: Sequence[str], inside: str) -> Outcome:
-    """Return whether a listing names a key outside of the prefix `inside`. An empty listing reveals nothing."""
+    """Return the result of a listing: it leaves the scope if it contains a key outside of the prefix `inside`. An empty
+    listing is inconclusive.
+    """
     return Outcome.REFUSED if all(name.startswith(inside) for name in names) else Outcome.REACHED

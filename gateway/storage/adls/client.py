@@ -26,7 +26,9 @@ _CLOCK = timedelta(minutes=1)
 
 
 class AdlsSessions:
-    """`Sessions` by shared access signatures: of a delegation key, or of the account's key if the warehouse has it."""
+    """`Sessions` by shared access signatures. They are signed by a delegation key, or by the account's key if the
+    warehouse has it.
+    """
 
     def __init__(self, delegation: Delegation, rules: StorageRules) -> None:
         self._delegation = delegation
@@ -63,7 +65,7 @@ class AdlsSessions:
         return AdlsSas(token=token, expires_at=expiry.replace(microsecond=0))
 
     async def require_confined(self, profile: StorageProfile, temporary: TemporaryCredential) -> None:
-        """Do nothing: a signature is not an identity, and no service makes another credential of it."""
+        """Do nothing: no service exchanges a signature for another credential."""
 
 
 def correlation_id(session_name: str) -> str:

@@ -31,7 +31,7 @@ _TENANT: Final = re.compile(rf"{_GUID.pattern}|[a-z0-9-]+(\.[a-z0-9-]+)+", re.AS
 
 
 class _OfAdls(Redacted):
-    """A mixin for all credentials of Azure storage. `az` is their `type` in requests, as in the reference's clients."""
+    """A mixin for all credentials of Azure storage. Their `type` in requests is `az`, as in Lakekeeper's clients."""
 
     __slots__ = ()
     provider: ClassVar[str] = "adls"
@@ -109,7 +109,7 @@ AnyAdlsCredential = AdlsCredential | AdlsSas
 
 
 def adls_credential(credential: Credential) -> AnyAdlsCredential:
-    """Return the credential with its type. Raises TypeError for one of another provider."""
+    """Return the credential with its type. Raises TypeError for a credential of another provider."""
     if not isinstance(credential, AnyAdlsCredential):
         raise TypeError(f"a {type(credential).__name__} is no credential of Azure storage")
     return credential
@@ -124,7 +124,7 @@ _FORMS: Final = (
 def decode_adls_credential(fields: dict[str, Any], rules: StorageRules) -> AdlsCredential:
     """Decode `{"credential-type":…}`.
 
-    Raises `InvalidStorageCredential`, whose message never contains a value, and `BadRequestException` for a system
+    Raises `InvalidStorageCredential`, whose message never contains a value. Raises `BadRequestException` for a system
     identity that `rules` do not allow.
     """
     credential: AdlsCredential = decode_stored_credential(

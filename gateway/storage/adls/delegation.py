@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tokens of Entra ID for the gateway's own access, and user delegation keys, with which signatures are made.
+"""Get tokens of Entra ID for the gateway's own access, and user delegation keys, by which signatures are made.
 
 azure-identity makes the tokens, because it knows every kind of identity in Azure and is maintained by Microsoft. It
 blocks, so its calls run in a thread pool of this object: a hanging server must not occupy the threads of other work. It
-is imported there with the first token, because most gateways have no warehouse of this store.
+is imported there for the first token, because most gateways have no warehouse of this store.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _no_metrics(_seconds: float, _outcome: str) -> None:
 
 
 class Delegation:
-    """Makes tokens and delegation keys. Close it with `close`.
+    """Gets tokens and delegation keys. Close it with `close`.
 
     Callers have checked that the warehouse may use the credential (`identity_refusal`). `on_latency` is called on the
     event loop with the seconds of each request for a delegation key and its outcome. `blob_endpoint` and `authority`
@@ -108,7 +108,7 @@ class Delegation:
         return made
 
     def close(self) -> None:
-        """Shut down the threads. Running calls end by their own timeouts."""
+        """Shut down the threads. Calls in progress end by their own timeouts."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def _in_thread(self, call: Callable[..., _T], *arguments: Any) -> _T:
@@ -194,7 +194,7 @@ class Delegation:
 
 
 def _read_key(text: bytes) -> DelegationKey:
-    """Read the response of "Get User Delegation Key"."""
+    """Parse the response of "Get User Delegation Key"."""
     if b"<!" in text:
         raise _malformed()
     try:
@@ -220,7 +220,9 @@ def _read_key(text: bytes) -> DelegationKey:
 
 
 def _guarded(call: Callable[..., _T], *arguments: Any) -> _T:
-    """Translate the libraries' errors, whose texts contain the servers' responses."""
+    """Run `call`, and replace errors of the libraries by ShortTermCredentialError: their texts contain the servers'
+    responses.
+    """
     import azure.core.exceptions
     import azure.identity
     import requests

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists and deletions with a signature for one directory, by the API of the file service ("Path - List", "Delete").
+"""List and delete files with a signature for one directory, by the API of the file service ("Path - List", "Delete").
 
 The object store library uses the blob service for both. There, a list and a batch of deletions are requests on the
 whole container, and a signature for a directory does not allow them.
@@ -37,7 +37,7 @@ _T = TypeVar("_T")
 
 
 class _Path(msgspec.Struct, rename={"is_directory": "isDirectory"}):
-    """An entry of a list. The service writes the flag as text."""
+    """An entry of a list. The service writes the flag `isDirectory` as text."""
 
     name: str
     is_directory: str | bool = False
@@ -48,7 +48,8 @@ class _Page(msgspec.Struct):
 
 
 class AdlsFiles(ObjectFiles):
-    """`FileClient` that lists and deletes with a signature by the file service, and does all else as for other stores.
+    """`FileClient` that lists and deletes with a signature by the file service. For everything else it works as for
+    other stores.
 
     Close it with `close`. `endpoint` is the operator's address of the blob service, if any.
     """
@@ -85,7 +86,7 @@ class AdlsFiles(ObjectFiles):
         return await super().list(profile, credential, prefix, limit)
 
     def close(self) -> None:
-        """Shut down the threads. Running calls end by their own timeouts."""
+        """Shut down the threads. Calls in progress end by their own timeouts."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def _in_thread(self, call: Callable[..., _T], *arguments: Any) -> _T:
@@ -125,9 +126,9 @@ class AdlsFiles(ObjectFiles):
         return blob_address(profile, self._endpoint).replace(".blob.", ".dfs.", 1)
 
     def _send(self, method: str, url: str) -> tuple[requests.Response | None, bytes]:
-        """Return the response and its content; (None, b"") if nothing is at this path.
+        """Send a request. Return the response and its content; (None, b"") if there is nothing at this path.
 
-        The signature is part of the address, so no error may contain it.
+        The signature is part of the address, so no error may contain the address.
         """
         import requests
 

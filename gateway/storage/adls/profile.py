@@ -2,9 +2,9 @@
 """Storage profiles of Azure Data Lake Storage Gen2: the location of a warehouse's files and the settings of its
 credentials.
 
-Locations have the form `abfss://filesystem@account.host/path`. The author of a warehouse names an account and a
-filesystem, and the gateway's identity may reach more than the author does. So the operator lists the filesystems for
-it. That rule is checked with every use, because settings can change.
+Locations have the form `abfss://filesystem@account.host/path`. The creator of a warehouse chooses an account and a
+filesystem, and the gateway's identity may reach more of them than the creator. So the operator lists the filesystems
+that may be used with this identity. The rule is checked at every use, because settings can change.
 """
 
 import re
@@ -47,15 +47,15 @@ HOST: Final = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)+", re.ASCII)
 
 
 def check_account(name: str) -> None:
-    """Refuse a name that is not a storage account ("Storage account overview"). Raises `InvalidLocation`."""
+    """Raise `InvalidLocation` unless the name is a name of a storage account ("Storage account overview")."""
     if not _ACCOUNT.fullmatch(name):
         raise InvalidLocation(f"Storage account {shown(name)} must have 3 to 24 characters of a-z and 0-9")
 
 
 def check_filesystem(name: str) -> None:
-    """Refuse a name that is not a container ("Naming and referencing containers, blobs, and metadata").
+    """Raise `InvalidLocation` unless the name is a name of a container.
 
-    Raises `InvalidLocation`.
+    The rules are in "Naming and referencing containers, blobs, and metadata".
     """
     if not 3 <= len(name) <= 63 or not _FILESYSTEM.fullmatch(name):
         raise InvalidLocation(
@@ -65,7 +65,9 @@ def check_filesystem(name: str) -> None:
 
 
 def blob_host(host: str) -> str:
-    """Return the host of the blob service that belongs to a host of the file service: `blob.core.windows.net`."""
+    """Return the host of the blob service that belongs to a host of the file service, for example
+    `blob.core.windows.net`.
+    """
     return host.replace("dfs.", "blob.", 1)
 
 
@@ -118,7 +120,7 @@ class AdlsProfile(StoredProfile, frozen=True, kw_only=True, tag="adls"):
     slash. Durations are whole seconds.
 
     Construction checks the fields and raises `InvalidStorageProfile` and `InvalidLocation`. `check` allows Azure's own
-    hosts and those of the operator: with another one, the author of a profile could have a token sent to any server.
+    hosts and those that the operator listed: otherwise the creator of a profile could have a token sent to any server.
     """
 
     provider: ClassVar[str] = "adls"
@@ -167,7 +169,7 @@ class AdlsProfile(StoredProfile, frozen=True, kw_only=True, tag="adls"):
 
     @property
     def escapes_known(self) -> bool:
-        """True: a signature contains the directory itself, so no character has a special meaning in it."""
+        """Return True: a signature contains the directory itself, in which no character has a special meaning."""
         return True
 
     @property
@@ -207,7 +209,7 @@ class AdlsProfile(StoredProfile, frozen=True, kw_only=True, tag="adls"):
         return self.require_below(location)
 
     def check(self, rules: StorageRules) -> None:
-        """Check the host: it receives tokens of the warehouse's identity."""
+        """Check that the host is allowed, because it receives tokens of the warehouse's identity."""
         if self.host not in HOSTS and rules.hosts is not None and self.host not in rules.hosts:
             raise InvalidStorageProfile(
                 f"Storage profile field 'host' must be one of {', '.join((*HOSTS, *rules.hosts))}. The operator can "
@@ -215,7 +217,7 @@ class AdlsProfile(StoredProfile, frozen=True, kw_only=True, tag="adls"):
             )
 
     def endpoints(self) -> dict[str, str]:
-        """Return the servers other than Azure's public ones."""
+        """Return the servers of the profile, except Azure's public ones."""
         named = {"host": (self.host, HOSTS[0]), "authority_host": (self.authority_host, AUTHORITIES[0])}
         return {name: value for name, (value, default) in named.items() if value != default}
 
@@ -225,8 +227,8 @@ class AdlsProfile(StoredProfile, frozen=True, kw_only=True, tag="adls"):
         """Return the account and its hosts. With `temporary` also signature, expiry (milliseconds since 1970) and
         refresh.
 
-        Java reads the names with the host of the account, PyIceberg those without, and older clients those with the
-        account alone.
+        Java reads the property names that contain the host of the account, PyIceberg those without a suffix, and older
+        clients those that contain only the account.
         """
         properties = {"adls.account-name": self.account_name}
         if self.host != HOSTS[0]:
@@ -261,7 +263,9 @@ def decode_adls_profile(fields: dict[str, Any], rules: StorageRules) -> AdlsProf
 
 
 def _prove(profile: StorageProfile, location: Location, level: AccessLevel, other_keys: Sequence[str]) -> list[str]:
-    """Prove a signature by the account's key. One by a delegation key differs in the lines of that key only."""
+    """Prove the scope of a signature by the account's key. A signature by a delegation key differs only in the lines of
+    that key.
+    """
     key, start = token_bytes(32), datetime.now(UTC)
     directory = read_directory(build_directory(location, level))
     signature = sign_with_account(directory, key, start=start, expiry=start + timedelta(hours=1))
@@ -282,7 +286,7 @@ ADLS: Final = Provider(
 
 
 def identity_refusal(profile: AdlsProfile, credential: AnyAdlsCredential, rules: IdentityRules) -> str | None:
-    """Return why the credential may not be used for the filesystem of this profile; None if it may."""
+    """Return the reason why the credential may not be used for the filesystem of this profile; None if it may."""
     store = f"{profile.account_name}/{profile.filesystem}"
     if not isinstance(credential, AdlsSystemIdentity) or rules.allows_directly(store):
         return None

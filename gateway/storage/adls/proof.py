@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An evaluator of shared access signatures that shares no code with the builder, and a proof of scope.
+"""Evaluate shared access signatures, and prove their scope. The code is independent of the code that makes signatures.
 
-It does what the service does ("Create a service SAS", "Create a user delegation SAS"): from the path of a request it
-takes as many directories as the depth in the signature says, computes the text to sign for that directory with the
-fields of the query, and compares the signature. Then it looks up the operation in the permissions.
+It works as the service does ("Create a service SAS", "Create a user delegation SAS"). It takes as many directories from
+the path of a request as the signature's depth. It computes the text to sign for that directory with the fields of the
+query, and compares the signature. Then it looks up the operation in the permissions.
 
-`UnsupportedSignature` is raised for fields that the evaluator does not support: they would not be proven.
+`UnsupportedSignature` is raised for fields that the evaluator does not support, because it could prove nothing about
+them.
 """
 
 import base64
@@ -52,7 +53,7 @@ class UnsupportedSignature(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A result of the signature that differs from the requirements of location and level."""
+    """A result of the evaluation that differs from what the location and the access level require."""
 
     operation: str
     account: str
@@ -66,9 +67,9 @@ class Violation:
 
 
 def evaluate(query: str, key: bytes, operation: str, *, account: str, filesystem: str, path: str) -> bool:
-    """Return True if the signature, made with `key`, allows the operation. `path` is decoded, without leading slash.
+    """Return True if the signature, made with `key`, allows the operation. `path` is decoded, without a leading slash.
 
-    A list names its directory. Raises `UnsupportedSignature`.
+    For a list, `path` is the directory. Raises `UnsupportedSignature`.
     """
     fields = _fields(query)
     depth = int(fields["sdd"])
@@ -85,7 +86,9 @@ def evaluate(query: str, key: bytes, operation: str, *, account: str, filesystem
 def prove_scope(
     query: str, key: bytes, location: Location, level: AccessLevel, other_paths: Iterable[str]
 ) -> list[Violation]:
-    """Compare the signature's results with the requirements of `location` and `level`. An empty list is the proof."""
+    """Evaluate the signature, and return each result that differs from the requirements of `location` and `level`. An
+    empty list is the proof.
+    """
     authority, _, path = location.text.partition("://")[2].partition("/")
     filesystem, _, server = authority.partition("@")
     account = server.partition(".")[0]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shared access signatures for one directory ("Create a user delegation SAS", "Create a service SAS").
 
-The directory and its depth are signed, so that a signature for one directory fits no other. The text to sign has one
-line for each field, in the order of version 2020-12-06 and later. A field that is missing is an empty line.
+The directory and its depth are signed, so that a signature for one directory is invalid for any other. The text to sign
+has one line for each field, in the order of version 2020-12-06 and later. A field that is missing is an empty line.
 """
 
 import base64
@@ -39,7 +39,7 @@ _PERMISSIONS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directory:
-    """What a signature opens: a directory of a file system, and the permissions on everything below it."""
+    """The scope of a signature: a directory of a file system, and the permissions on everything below it."""
 
     account: str
     filesystem: str
@@ -48,12 +48,12 @@ class Directory:
 
     @property
     def resource(self) -> str:
-        """Return the canonical resource: names as they are, not percent-encoded."""
+        """Return the canonical resource for the text to sign. Names are not percent-encoded."""
         return f"/blob/{self.account}/{self.filesystem}/{self.path}"
 
     @property
     def depth(self) -> int:
-        """Return the number of directories between the root and the end of `path`, itself included."""
+        """Return the number of directories from the root to `path`, which is included."""
         return self.path.count("/") + 1
 
 
@@ -79,7 +79,7 @@ class DelegationKey:
 
 
 def build_directory(location: Location, level: AccessLevel) -> str:
-    """Build the description of what a signature for `level` below `location` opens, as compact JSON.
+    """Describe the scope of a signature for `level` below `location`, as compact JSON.
 
     Raises `InvalidLocation` for a line break, which would add a line to the text to sign.
     """
@@ -97,7 +97,7 @@ def build_directory(location: Location, level: AccessLevel) -> str:
 
 
 def read_directory(description: str) -> Directory:
-    """Read what `build_directory` built."""
+    """Parse a description by `build_directory`."""
     return Directory(**json.loads(description))
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients of Azure storage, made from profiles and cached.
+"""Make clients of Azure storage from profiles, and cache them.
 
-The underlying library reads the process environment first, and arguments override it. So every option that could
-redirect a request or change its identity is always given.
+The underlying library reads the process environment, and arguments override it. So every option that could redirect a
+request or change its identity is always passed as an argument.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def blob_address(profile: AdlsProfile, endpoint: str | None) -> str:
 class AdlsStores(CachedStores[tuple[str, str, str], AzureStore]):
     """An LRU cache of clients by account, file system and credential.
 
-    `token` makes tokens of a warehouse's credential. Profiles are checked against `rules` with every use. `endpoint` is
+    `token` gets tokens of a warehouse's credential. Profiles are checked against `rules` at every use. `endpoint` is
     the operator's address of the blob service, with `{account}` instead of the account.
     """
 
@@ -71,9 +71,9 @@ class AdlsStores(CachedStores[tuple[str, str, str], AzureStore]):
         self._endpoint = endpoint
 
     def store(self, profile: StorageProfile, credential: Credential) -> AzureStore:
-        """Return the client for both.
+        """Return the client for the profile and the credential.
 
-        Raises InvalidStorageProfile for a host that is not allowed here, and StorageDenied for such a credential.
+        Raises InvalidStorageProfile if the host is not allowed, and StorageDenied if the credential is not.
         """
         found = typed(profile, AdlsProfile)
         found.check(self._rules)

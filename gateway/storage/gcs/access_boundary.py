@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The credential access boundary of a downscoped token: the smallest document that allows one prefix and nothing else.
+"""Build the credential access boundary of a downscoped token: the smallest document that allows one prefix and nothing
+else.
 
 It has one rule for the bucket (IAM documentation, "Credential Access Boundaries"). The condition is true for objects
 and folders below the prefix, and for lists whose prefix is below it. A request that is not a list has no list prefix.
@@ -55,7 +56,9 @@ def build_access_boundary(location: Location, level: AccessLevel) -> str:
 
 
 def whole_bucket(bucket: str) -> str:
-    """Build the boundary for all objects of a bucket. Tokens with it are made to test others, and are never vended."""
+    """Build the boundary for all objects of a bucket. Tokens with it serve to test other tokens and are never
+    vended.
+    """
     rule = {
         "availableResource": f"//storage.googleapis.com/projects/_/buckets/{bucket}",
         "availablePermissions": ["inRole:roles/storage.objectViewer"],
@@ -64,7 +67,7 @@ def whole_bucket(bucket: str) -> str:
 
 
 def _literal(text: str) -> str:
-    """Return the text for a string in single quotes (Common Expression Language, "Values", string literals)."""
+    """Return the text as a string literal in single quotes (Common Expression Language, "Values")."""
     if not text.isprintable():
         raise InvalidLocation("The location has a character that a condition of the store cannot contain")
     return _QUOTED.sub(lambda found: "\\" + found[0], text)

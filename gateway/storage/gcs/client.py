@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients of Google Cloud Storage, made from profiles and cached.
+"""Make clients of Google Cloud Storage from profiles, and cache them.
 
-The underlying library reads the process environment first, and arguments override it. So every option that could
-redirect a request or change its identity is always given.
+The underlying library reads the process environment, and arguments override it. So every option that could redirect a
+request or change its identity is always passed as an argument.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class GcsSessions:
     async def make(
         self, *, profile: StorageProfile, credential: Credential, policy: str, session_name: str, seconds: int
     ) -> TemporaryCredential:
-        """Return a token with the rights of `policy`, an access boundary."""
+        """Return a token that has only the rights of `policy`, an access boundary."""
         own = gcs_credential(credential)
         if isinstance(own, GcsToken):
             raise TypeError("a temporary credential makes no sessions")
@@ -105,8 +105,8 @@ _REFUSED: Final = re.compile(
 class GcsStores(CachedStores[tuple[str, str], GCSStore]):
     """An LRU cache of clients by bucket and credential.
 
-    `own_token` makes tokens of a warehouse's credential; None if the store is an emulator without authentication.
-    `rules` are those for the gateway's own identity. `endpoint` is the address of the store.
+    `own_token` gets tokens of a warehouse's credential; None if the store is an emulator without authentication.
+    `rules` restrict the use of the gateway's own identity. `endpoint` is the address of the store.
     """
 
     refused = _REFUSED
@@ -127,7 +127,9 @@ class GcsStores(CachedStores[tuple[str, str], GCSStore]):
         self._endpoint = endpoint
 
     def store(self, profile: StorageProfile, credential: Credential) -> GCSStore:
-        """Return the client for both. Raises `StorageDenied` if this kind of credential is not allowed here."""
+        """Return the client for the profile and the credential. Raises `StorageDenied` if this kind of credential is
+        not allowed.
+        """
         key = (typed(profile, GcsProfile).bucket, credential.digest)
         return self._cache(key, lambda: self._make(profile, credential))
 

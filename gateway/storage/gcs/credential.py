@@ -43,8 +43,8 @@ class _OfGcs(Redacted):
 class ServiceAccountKey(Redacted, msgspec.Struct, frozen=True, kw_only=True):
     """The JSON file of a service account's key (IAM documentation, "Create and delete service account keys").
 
-    Addresses in the file are not used: the author of a warehouse could have the gateway send the key's signature to any
-    server. So another `token_uri` than Google's is refused. Members that are not listed here are dropped.
+    Addresses in the file are not used: with them, the creator of a warehouse could make the gateway send a signature by
+    the key to any server. So a `token_uri` other than Google's is refused. Fields that are not listed here are dropped.
     """
 
     _shown: ClassVar[tuple[str, ...]] = ("client_email",)
@@ -119,7 +119,7 @@ AnyGcsCredential = GcsCredential | GcsToken
 
 
 def gcs_credential(credential: Credential) -> AnyGcsCredential:
-    """Return the credential with its type. Raises TypeError for one of another provider."""
+    """Return the credential with its type. Raises TypeError for a credential of another provider."""
     if not isinstance(credential, AnyGcsCredential):
         raise TypeError(f"a {type(credential).__name__} is no credential of Google Cloud Storage")
     return credential
@@ -134,7 +134,7 @@ _FORMS: Final = (
 def decode_gcs_credential(fields: dict[str, Any], rules: StorageRules) -> GcsCredential:
     """Decode `{"credential-type":…}`.
 
-    Raises `InvalidStorageCredential`, whose message never contains a value, and `BadRequestException` for a system
+    Raises `InvalidStorageCredential`, whose message never contains a value. Raises `BadRequestException` for a system
     identity that `rules` do not allow.
     """
     credential: GcsCredential = decode_stored_credential(

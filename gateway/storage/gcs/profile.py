@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Storage profiles of Google Cloud Storage: the location of a warehouse's files and the settings of its credentials.
 
-Locations have the form `gs://bucket/object`. The author of a warehouse names a bucket, and the gateway's identity may
-reach more buckets than the author does. So the operator lists the buckets for it. That rule is checked with every use,
-because settings can change.
+Locations have the form `gs://bucket/object`. The creator of a warehouse chooses a bucket, and the gateway's identity
+may reach more buckets than the creator. So the operator lists the buckets that may be used with this identity. The rule
+is checked at every use, because settings can change.
 """
 
 import re
@@ -35,9 +35,10 @@ _IPV4_LIKE: Final = re.compile(r"[0-9]+(\.[0-9]+){3}", re.ASCII)
 
 
 def check_bucket(name: str) -> None:
-    """Refuse a name that is not a bucket name (Cloud Storage documentation, "About buckets", bucket names).
+    """Raise `InvalidLocation` unless the name is a bucket name (Cloud Storage documentation, "About buckets", bucket
+    names).
 
-    Raises `InvalidLocation` with the violated rule.
+    The message names the violated rule.
     """
     longest = 222 if "." in name else 63
     if not 3 <= len(name) <= longest or not all(_COMPONENT.fullmatch(part) for part in name.split(".")):
@@ -102,7 +103,7 @@ class GcsProfile(StoredProfile, frozen=True, kw_only=True, tag="gcs"):
 
     @property
     def escapes_known(self) -> bool:
-        """True: a condition compares the start of a name, so no character has a special meaning in it."""
+        """Return True: a condition compares the start of a name, in which no character has a special meaning."""
         return True
 
     @property
@@ -120,12 +121,14 @@ class GcsProfile(StoredProfile, frozen=True, kw_only=True, tag="gcs"):
         return base_below(SCHEME, self.bucket, self.key_prefix)
 
     def check(self, rules: StorageRules) -> None:
-        """Do nothing: a profile names no server."""
+        """Do nothing: the profile contains no server to check."""
 
     def client_properties(
         self, temporary: TemporaryCredential | None, *, refresh_endpoint: str | None
     ) -> dict[str, str]:
-        """Return token, expiry (milliseconds since 1970) and refresh, with `temporary` only."""
+        """Return token, its expiry (milliseconds since 1970) and refresh properties. Without `temporary`, return
+        nothing.
+        """
         if temporary is None:
             return {}
         if not isinstance(temporary, GcsToken):
@@ -166,7 +169,7 @@ GCS: Final = Provider(
 
 
 def identity_refusal(profile: GcsProfile, credential: AnyGcsCredential, rules: IdentityRules) -> str | None:
-    """Return why the credential may not be used for the bucket of this profile; None if it may."""
+    """Return the reason why the credential may not be used for the bucket of this profile; None if it may."""
     if not isinstance(credential, GcsSystemIdentity) or rules.allows_directly(profile.bucket):
         return None
     if not rules.enabled:

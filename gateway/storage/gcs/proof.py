@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An evaluator of credential access boundaries that shares no code with the builder, and a proof of scope.
+"""Evaluate credential access boundaries, and prove their scope. The code is independent of the code that builds
+boundaries.
 
 It follows the IAM documentation ("Credential Access Boundaries", "Attribute reference for IAM Conditions"): a token has
 a permission on a resource if a rule for its bucket has a role with that permission, and the condition of the rule is
-true. Only the part of the Common Expression Language that a boundary for a prefix needs is supported; anything else
-raises `UnsupportedBoundary` and is not proven.
+true. Only the part of the Common Expression Language that a boundary for a prefix needs is supported. Anything else
+raises `UnsupportedBoundary`.
 """
 
 import json
@@ -114,7 +115,7 @@ class UnsupportedBoundary(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A result of the boundary that differs from the requirements of location and level."""
+    """A result of the evaluation that differs from what the location and the access level require."""
 
     permission: str
     bucket: str
@@ -141,15 +142,16 @@ def evaluate(
     """Return True if the boundary allows `permission` on the object `name`, or on the bucket if `name` is None.
 
     `kind` is `folders` or `managedFolders` for the name of a folder. `list_prefix` is the prefix of a list request,
-    None for another one. Raises `UnsupportedBoundary`.
+    None for other requests. Raises `UnsupportedBoundary`.
     """
     return _evaluate(_rules(boundary), permission, bucket, name, list_prefix, kind)
 
 
 def prove_scope(boundary: str, location: Location, level: AccessLevel, other_names: Iterable[str]) -> list[Violation]:
-    """Compare the boundary's results with the requirements of `location` and `level`. An empty list is the proof.
+    """Evaluate the boundary, and return each result that differs from the requirements of `location` and `level`. An
+    empty list is the proof.
 
-    `other_names` are object names of the same bucket, of other tables or invented.
+    `other_names` are further object names in the same bucket, of other tables or invented.
     """
     bucket, _, path = location.text.partition("://")[2].partition("/")
     inside = path + "/"
@@ -193,7 +195,9 @@ class _Rule:
 
 @dataclass(frozen=True, slots=True)
 class _Term:
-    """`start` is compared with the resource's name, or with the prefix of the list."""
+    """A term of a condition: `start` is compared with the name of the resource, or with the prefix of a list
+    request.
+    """
 
     of_list: bool
     start: str

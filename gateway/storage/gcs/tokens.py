@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Access tokens of Google's authorization servers: the gateway's own, and downscoped ones.
+"""Get access tokens from Google's authorization servers: tokens of the gateway's own identity, and downscoped ones.
 
 google-auth makes them, because it knows every kind of identity in Google's cloud and is maintained by Google. It
 blocks, so its calls run in a thread pool of this object: a hanging server must not occupy the threads of other work. It
-is imported there with the first token, because most gateways have no warehouse of this store.
+is imported there for the first token, because most gateways have no warehouse of this store.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ def _no_metrics(_seconds: float, _outcome: str) -> None:
 
 
 class GcsTokens:
-    """Makes tokens. Close it with `close`.
+    """Gets tokens. Close it with `close`.
 
     Callers have checked that the warehouse may use the credential (`identity_refusal`). `on_latency` is called on the
-    event loop with the seconds of each exchange and its outcome. `address` is the operator's address of both services,
-    which make tokens of service accounts and exchange them.
+    event loop with the seconds of each exchange and its outcome. `address` is the operator's address of both services:
+    the one that issues tokens of service accounts, and the one that exchanges tokens.
     """
 
     def __init__(
@@ -66,7 +66,8 @@ class GcsTokens:
         self._pool = ThreadPoolExecutor(max_workers=MAX_THREADS, thread_name_prefix="gcs-tokens")
 
     async def own(self, credential: GcsCredential, *, least: timedelta = _USABLE) -> GcsToken:
-        """Return a token of the credential's identity with all its rights, valid for `least`. Never vended.
+        """Return a token of the credential's identity with all its rights, valid for at least `least`. It is never
+        vended.
 
         Raises ShortTermCredentialError.
         """
@@ -80,9 +81,9 @@ class GcsTokens:
         return made
 
     async def downscoped(self, credential: GcsCredential, boundary: str, *, seconds: int) -> GcsToken:
-        """Return a token with the rights of `boundary`. It ends with the new token that it is made from.
+        """Return a token with the rights of `boundary`. It expires with the token that it is made from, which is new.
 
-        A token that lives longer than `seconds` is refused, with five minutes for differing clocks. Raises
+        If the token is valid for longer than `seconds`, with five minutes for differing clocks, it is refused. Raises
         ShortTermCredentialError.
         """
         if not boundary.strip():
@@ -103,7 +104,7 @@ class GcsTokens:
             self._on_latency(time.monotonic() - started, outcome)
 
     async def exchanged(self, token: GcsToken, boundary: str) -> GcsToken | None:
-        """Exchange a downscoped token for one with another boundary; None if the exchange is refused."""
+        """Exchange a downscoped token for one with another boundary. Return None if the service refuses."""
         try:
             return await self._in_thread(self._exchange, token, boundary)
         except ShortTermCredentialError as error:
@@ -112,7 +113,7 @@ class GcsTokens:
             raise
 
     def close(self) -> None:
-        """Shut down the threads. Running calls end by their own timeouts."""
+        """Shut down the threads. Calls in progress end by their own timeouts."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def _in_thread(self, call: Callable[..., GcsToken], *arguments: Any) -> GcsToken:
@@ -170,7 +171,9 @@ class GcsTokens:
 
 
 def _guarded(call: Callable[..., GcsToken], *arguments: Any) -> GcsToken:
-    """Translate the library's errors, whose texts contain the servers' responses."""
+    """Run `call`, and replace errors of the library by ShortTermCredentialError: their texts contain the servers'
+    responses.
+    """
     import google.auth.exceptions
 
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files in HDFS below the directories that the operator lists, with the gateway's own identity.
+"""Read and write files in HDFS below the directories that the operator lists, with the gateway's own identity.
 
 The Hadoop configuration (`HADOOP_CONF_DIR`) and Kerberos (`KRB5_CLIENT_KTNAME`, `KRB5CCNAME`) are read from the
 process's environment, as Hadoop's own clients do.
@@ -61,7 +61,7 @@ Call = Callable[[Any, int, Deadline], Result]
 
 
 def open_client(options: ClientOptions) -> StorageClient:
-    """Open the client. It has no sessions and nothing to close, and it connects with the first call."""
+    """Open the client. It has no sessions and nothing to close. It connects at the first call."""
     files = HdfsFiles(options.rules, total_seconds=options.total_seconds)
     return StorageClient(files=files, sessions=None, close=lambda: None)
 
@@ -77,7 +77,7 @@ class HdfsFiles:
     async def put(self, profile: StorageProfile, credential: Credential, key: str, data: bytes) -> None:
         """Write a new file, and create missing directories above it. Raises FileExists.
 
-        Files and directories get the permissions of the operator's directory, files without the right to execute.
+        They get the permissions of the operator's directory. Files do not get its right to execute.
         """
         path = _path(key)
 
@@ -94,7 +94,7 @@ class HdfsFiles:
         return await self._calling(profile, credential, lambda client, *_: _get(client, path, max_bytes))
 
     async def delete(self, profile: StorageProfile, credential: Credential, keys: Sequence[str]) -> None:
-        """Delete the files, and the directories that become empty below the warehouse's own."""
+        """Delete the files, and the directories that become empty. The warehouse's own directory stays."""
         base = len(profile.base_location().segments)
         paths = [_path(key) for key in keys]
 
@@ -108,7 +108,9 @@ class HdfsFiles:
         return await self._calling(profile, credential, lambda client, _, until: _list(client, top, limit, until))
 
     async def _calling(self, profile: StorageProfile, credential: Credential, call: Call[Result]) -> Result:
-        """Check the profile by the operator's current rules, run `call`, and translate its errors."""
+        """Check the profile by the operator's current rules, run `call`, and translate its errors into those of
+        `FileClient`.
+        """
         if not isinstance(profile, HdfsProfile) or not isinstance(credential, HdfsAccess):
             raise TypeError(f"a {type(credential).__name__} for a {type(profile).__name__} opens no file in HDFS")
         try:
@@ -132,8 +134,8 @@ class HdfsFiles:
 
 
 def _permission(client: Any, root: Location) -> int:
-    """Return the permissions of the operator's directory. Raises StorageUnavailable if it is missing: then the
-    warehouse's files are unavailable, not deleted.
+    """Return the permissions of the operator's directory. Raises StorageUnavailable if the directory is missing,
+    because the warehouse's files are then unavailable, not deleted.
     """
     try:
         return int(client.get_file_info(_path("/".join(root.segments))).permission) & 0o777
@@ -192,7 +194,7 @@ def _list(client: Any, top: str, limit: int, deadline: Deadline) -> list[str]:
 
 
 def _remove_empty(client: Any, folders: set[str], base: int, deadline: Deadline) -> None:
-    """Delete the directories that are empty, the deepest first, and those above them that lie deeper than `base`.
+    """Delete the empty directories among `folders`, deepest first, and their empty ancestors below `base`.
 
     The name node deletes a directory only if it is empty.
     """
@@ -223,8 +225,8 @@ def _above(path: str) -> str:
 
 
 def _path(key: str) -> str:
-    """Return the absolute path of a key. Keys from listings may be invalid locations, but must not leave their
-    directory.
+    """Return the absolute path of a key. A key from a listing may be invalid as a location, but it must not lead
+    outside of its directory.
     """
     segments = key.split("/")
     if any(segment in {"", ".", "..", ".reserved"} or "\0" in segment for segment in segments):
@@ -238,7 +240,9 @@ def _remote_class(error: BaseException) -> str:
 
 
 def _translate(error: OSError | RuntimeError) -> NoReturn:
-    """Raise the error of `FileClient` for one of the library. The cause is dropped, because it contains addresses."""
+    """Raise the error of `FileClient` that corresponds to an error of the library. The cause is dropped, because it
+    contains addresses.
+    """
     remote = _remote_class(error)
     if isinstance(error, FileNotFoundError):
         raise file_missing() from None

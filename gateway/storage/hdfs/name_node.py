@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blocking calls of the library for one name node, in threads of their own, after a Kerberos ticket was acquired.
+"""Run blocking calls of the HDFS library for one name node in separate threads, after a Kerberos ticket was acquired.
 
-The library has a client with coroutines too. Its wake-ups wait for Python's lock while the end of a client holds it, so
-a cancelled call can stop the whole process. The blocking client releases the lock, but its calls cannot be cancelled.
+The library's client with coroutines is not used: a cancelled call can stop the whole process, because its threads wait
+for Python's lock while the closing client holds it. The blocking client releases the lock, but its calls cannot be
+cancelled.
 
-The library gets the first ticket while it holds Python's lock. A key distribution centre that does not respond would
-stop the whole process for as long. `require_ticket` releases the lock, and its ticket is kept where the library finds
-it: in the ticket cache.
+The library would get the first ticket while it holds Python's lock. Then a key distribution centre that does not
+respond would stop the whole process. `require_ticket` releases the lock, and puts its ticket where the library finds
+it: into the ticket cache.
 """
 
 from __future__ import annotations
@@ -34,10 +35,11 @@ _AT_ONCE_SECONDS: Final = 2.0
 
 
 def require_ticket() -> None:
-    """Get a ticket of the default principal if none is cached. Raises TimeoutError if that failed after some seconds.
+    """Get a ticket of the default principal unless one is cached. Raises TimeoutError if the key distribution centre
+    does not respond in time.
 
-    A failure immediately means that no principal is configured. Then the library needs no ticket either, or it reports
-    the missing one itself.
+    If it fails immediately, no principal is configured. No error is raised then: either the library needs no ticket, or
+    it reports the missing one itself.
     """
     try:
         gssapi = ctypes.CDLL(_LIBRARY)  # Calls of a CDLL release Python's lock.
@@ -49,8 +51,8 @@ def require_ticket() -> None:
 
 
 def _acquired(gssapi: Any) -> bool:
-    """Return True if there is a credential. To ask for its lifetime gets the ticket; to acquire it does not (MIT
-    krb5).
+    """Return True if there is a credential. The query of its lifetime gets the ticket; acquiring the credential does
+    not (MIT krb5).
     """
     minor, credential, seconds = ctypes.c_uint32(), ctypes.c_void_p(), ctypes.c_uint32()
     answer = gssapi.gss_acquire_cred(
@@ -75,13 +77,13 @@ Result = TypeVar("Result")
 
 
 class Deadline:
-    """The time until which the caller waits. A call that does several things checks it before each of them."""
+    """The time until which the caller waits. A call with several steps checks it before each step."""
 
     def __init__(self, seconds: float) -> None:
         self._at = time.monotonic() + seconds
 
     def check(self) -> None:
-        """Raise TimeoutError if no request waits for the call any more."""
+        """Raise TimeoutError if the caller does not wait for the call any more."""
         if time.monotonic() > self._at:
             raise TimeoutError
 
@@ -89,7 +91,7 @@ class Deadline:
 class NameNode:
     """Runs calls on a name node, or on the name nodes of a name service. All methods belong to one event loop.
 
-    A call that exceeds its time keeps its thread until the library returns, for example when the connection breaks.
+    A call that exceeds its time keeps its thread until the library returns, for example because the connection breaks.
     Later calls use a new client with a new connection. The threads are daemons: they do not delay the process's end.
     """
 
@@ -116,7 +118,7 @@ class NameNode:
 
 
 class _Client:
-    """A client of the library, which is made by its first call, and its running calls."""
+    """A client of the library, which its first call creates, and the number of its running calls."""
 
     def __init__(self, authority: str) -> None:
         self._authority = authority
@@ -155,8 +157,9 @@ class _Client:
         return await answer
 
     def _opened(self) -> Any:
-        """Return the library's client. Raises OSError or RuntimeError if the configuration defines no name node,
-        or if no ticket comes."""
+        """Return the library's client. Raises OSError or RuntimeError if the configuration defines no name node, or if
+        no ticket can be acquired.
+        """
         from hdfs_native import Client
 
         with self._lock:

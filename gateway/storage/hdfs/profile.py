@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HDFS storage profiles: a directory below one that the operator lists.
+"""HDFS storage profiles: the location is a directory below one that the operator lists.
 
 Locations have the form `hdfs://host[:port]/path`, or `hdfs://nameservice/path` for several name nodes. Hadoop does not
 decode `%20` in a path, and neither does this module. The authority is compared exactly: the gateway cannot know that
 two spellings reach one name node.
 
-The locations of Hadoop's other file systems, such as `webhdfs://`, are not locations here. They reach the same files
-under another name, so their overlap would not be found.
+Locations of Hadoop's other file systems, such as `webhdfs://`, are not accepted. They reach the same files under
+another name, so overlapping locations would not be found.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ SCHEME: Final = Scheme(
 
 @lru_cache(maxsize=64)
 def root_location(text: str) -> Location:
-    """Parse a directory of the operator. Cached, because every access compares them. Raises InvalidLocation."""
+    """Parse a directory of the operator's list. The result is cached, because every access compares it. Raises
+    InvalidLocation.
+    """
     return SCHEME.parse(text)
 
 
@@ -70,13 +72,15 @@ _OWN_IDENTITY: Final = "a warehouse of type hdfs issues no credentials; clients 
 
 
 class HdfsAccess(msgspec.Struct, frozen=True):
-    """The gateway's own identity in HDFS: a Kerberos principal or a user name of its process. It has no secret here."""
+    """The gateway's own identity in HDFS: a Kerberos principal, or the user name of its process. The profile stores no
+    secret.
+    """
 
     provider: ClassVar[str] = "hdfs"
 
     @property
     def digest(self) -> str:
-        """A constant: there is only one such identity for all warehouses."""
+        """A constant, because all warehouses share this identity."""
         return "hdfs"
 
 
@@ -124,7 +128,7 @@ class HdfsProfile(StoredProfile, frozen=True, kw_only=True, tag="hdfs"):
         return HdfsAccess()
 
     def base_location(self) -> Location:
-        """Return the directory."""
+        """Return the location of the directory."""
         return SCHEME.parse(self.location)
 
     def check(self, rules: StorageRules) -> None:
@@ -150,7 +154,7 @@ class HdfsProfile(StoredProfile, frozen=True, kw_only=True, tag="hdfs"):
         return max(containing, key=lambda each: len(each.segments), default=base)
 
     def endpoints(self) -> dict[str, str]:
-        """Return the name node, or the name of several name nodes."""
+        """Return the name node, or the name service for several name nodes."""
         return {"name-node": self.base_location().authority}
 
     def client_properties(

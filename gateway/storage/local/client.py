@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files below the directories that the operator lists.
+"""Read and write files below the directories that the operator lists.
 
 Clients of a local warehouse write into its directory directly, so its contents are untrusted. A symbolic link there
 would lead the gateway, with its own rights, to files of another warehouse or of the system. So every path is opened
-from the root of the file system, one directory at a time, without following links. An opened directory stays the same,
-even if it is renamed meanwhile. Files with hard links and special files are not read.
+from the root of the file system, one directory at a time, without following links. An opened directory stays the same
+directory, even if it is renamed meanwhile. Files with hard links and special files are not read.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class LocalFiles:
         return await self._calling(profile, credential, lambda _: _get(_segments(key), max_bytes))
 
     async def delete(self, profile: StorageProfile, credential: Credential, keys: Sequence[str]) -> None:
-        """Delete the files, and the directories that become empty below the warehouse's own."""
+        """Delete the files, and the directories that become empty. The warehouse's own directory stays."""
         base = len(profile.base_location().segments)
         paths = [_segments(key) for key in keys]
 
@@ -87,9 +87,11 @@ class LocalFiles:
         return await self._calling(profile, credential, lambda _: _list(top, limit))
 
     async def _calling(self, profile: StorageProfile, credential: Credential, call: Callable[[int], Result]) -> Result:
-        """Check the profile by the operator's current rules, run `call` in a thread, and translate its errors.
+        """Check the profile by the operator's current rules, run `call` in a thread, and translate its errors into
+        those of `FileClient`.
 
-        `call` receives the number of leading directories of each path that are the operator's. These are never created.
+        `call` receives the number of directories at the start of each path that belong to the operator. These are never
+        created.
         """
         if not isinstance(profile, LocalProfile) or not isinstance(credential, LocalAccess):
             raise TypeError(f"a {type(credential).__name__} for a {type(profile).__name__} opens no local file")
@@ -126,14 +128,16 @@ class LocalFiles:
 
 
 def _listed(profile: LocalProfile, rules: StorageRules) -> tuple[str, ...]:
-    """Return the path of the listed directory that contains the warehouse."""
+    """Return the path segments of the innermost listed directory that contains the warehouse."""
     base = profile.base_location()
     containing = [each for each in map(directory_location, rules.directories or ()) if each.contains(base)]
     return max((each.segments for each in containing), key=len, default=base.segments)
 
 
 def _require_there(listed: tuple[str, ...]) -> None:
-    """Raise StorageUnavailable if the operator's directory is missing: its files are unavailable, not deleted."""
+    """Raise StorageUnavailable if the operator's directory is missing, because its files are then unavailable, not
+    deleted.
+    """
     try:
         with _opened(listed):
             return
@@ -145,7 +149,9 @@ def _require_there(listed: tuple[str, ...]) -> None:
 
 
 def _segments(key: str) -> tuple[str, ...]:
-    """Split a key into segments. Keys from listings may be invalid locations, but must not leave their directory."""
+    """Split a key into segments. A key from a listing may be invalid as a location, but it must not lead outside of its
+    directory.
+    """
     segments = tuple(key.split("/"))
     if any(segment in {"", ".", ".."} or "\0" in segment for segment in segments):
         raise StorageDenied("A local path must not contain empty segments, '.' or '..'")
@@ -154,9 +160,10 @@ def _segments(key: str) -> tuple[str, ...]:
 
 @contextmanager
 def _opened(path: Sequence[str], *, existing: int | None = None) -> Iterator[int]:
-    """Open a directory from the root of the file system. Raises OSError (ENOTDIR, ELOOP) for a link in the path.
+    """Open a directory, starting at the root of the file system. Raises OSError (ENOTDIR, ELOOP) if the path contains a
+    link.
 
-    With `existing`, missing directories after that many segments of the path are created.
+    With `existing`, directories that are missing after the first `existing` segments of the path are created.
     """
     with ExitStack() as stack:
 
@@ -251,7 +258,7 @@ def _list(top: tuple[str, ...], limit: int) -> list[str]:
 
 
 def _entries(folder: tuple[str, ...]) -> list[tuple[str, bool]]:
-    """Return (name, True for a directory) of each entry of a directory. Empty if it does not exist."""
+    """Return (name, True for a directory) for each entry of a directory. Return an empty list if it does not exist."""
     with suppress(FileNotFoundError), _opened(folder) as directory:
         descriptor = os.open(".", _SCAN, dir_fd=directory)
         try:

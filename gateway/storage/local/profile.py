@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Local storage profiles: a directory below one that the operator lists."""
+"""Local storage profiles: the location is a directory below one that the operator lists."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ SCHEME: Final = Scheme(
 
 
 def directory_location(directory: str) -> Location:
-    """Read an absolute path. Raises InvalidLocation for a relative one, for `.` and `..`, and for the root."""
+    """Return the location of an absolute path. Raises InvalidLocation for a relative path, for `.` and `..`, and for
+    the root.
+    """
     if not directory.startswith("/"):
         raise InvalidLocation(f"Directory {shown(directory)} must be an absolute path")
     return SCHEME.parse(f"file://{directory}", escapes_known=True)
@@ -52,7 +54,7 @@ class LocalAccess(msgspec.Struct, frozen=True):
 
     @property
     def digest(self) -> str:
-        """A constant: there is only one such access for all warehouses."""
+        """A constant, because all warehouses share this access."""
         return "local"
 
 
@@ -81,7 +83,7 @@ class LocalProfile(StoredProfile, frozen=True, kw_only=True, tag="local"):
 
     @property
     def escapes_known(self) -> bool:
-        """True: no policy gives a character a special meaning."""
+        """Return True: no policy exists in which a character could have a special meaning."""
         return True
 
     @property
@@ -98,11 +100,12 @@ class LocalProfile(StoredProfile, frozen=True, kw_only=True, tag="local"):
         return LocalAccess()
 
     def base_location(self) -> Location:
-        """Return the directory."""
+        """Return the location of the directory."""
         return directory_location(self.directory)
 
     def check(self, rules: StorageRules) -> None:
-        """Raise InvalidStorageProfile unless the directory is below a listed one, comparing the texts of the paths.
+        """Raise InvalidStorageProfile unless the directory is below one that the operator lists. The texts of the paths
+        are compared.
 
         Raises StorageTypeNotSupported if none is listed.
         """
@@ -119,7 +122,7 @@ class LocalProfile(StoredProfile, frozen=True, kw_only=True, tag="local"):
     def client_properties(
         self, temporary: TemporaryCredential | None, *, refresh_endpoint: str | None
     ) -> dict[str, str]:
-        """Return nothing: a location's scheme is all that clients need."""
+        """Return nothing: clients need only the scheme of a location."""
         return {}
 
 

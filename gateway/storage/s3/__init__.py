@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""S3 and compatible stores, in groups by the way in which a store confines credentials: `aws`, `r2` and `oss`.
+"""S3 and compatible stores. Stores that restrict vended credentials in the same way share a folder: `aws`, `r2` and
+`oss`.
 
-In each group the builder of policies and their evaluator (`proof`) share no code, so that the evaluator verifies the
+In each folder the builder of policies and their evaluator (`proof`) share no code, so that the evaluator verifies the
 builder independently. `signing` signs the requests of clients.
 """

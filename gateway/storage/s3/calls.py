@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Single requests to an S3 store or its session service, for the canary: signed ones, and ones that no key signed.
+"""Send single requests to an S3 store or its session service for the canary: signed, unsigned, or with an invalid
+signature.
 
-The client library of the files has no request for most attempts to leave a scope, and it interprets the responses. So
-these requests are signed by botocore and sent as they are. Nothing follows a redirect.
+For most attempts to leave a scope, the client library of the files has no request, and it interprets the responses. So
+these requests are signed by botocore and sent unchanged. Redirects are not followed.
 
-A store that carries out a request without a signature, or with an invented one (CVE-2026-40344), gives every client
-the files of the warehouse, whatever a vended credential allows. The invented signatures name the access key of a vended
-credential, which a former holder of it still knows.
+A store that carries out a request without a signature, or with an invented one (CVE-2026-40344), gives every client the
+files of the warehouse, whatever a vended credential allows. The invented signatures contain the access key of a vended
+credential, because a former holder of the credential still knows it.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _BUSY: Final = frozenset({429, 500, 502, 503, 504})
 
 
 class Unanswered(Exception):
-    """The store did not respond, or the address is not allowed."""
+    """The store did not respond, or its address is not allowed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +63,12 @@ class Reply:
 
     @property
     def succeeded(self) -> bool:
-        """Return True for a status of success."""
+        """Return True for a status that means success."""
         return 200 <= self.status < 300
 
 
 class SignedCalls:
-    """Sends signed requests, inside of `connected`. `seconds` is the time limit of one request."""
+    """Sends signed requests inside the block of `connected`. `seconds` is the time limit of one request."""
 
     def __init__(
         self, *, route: RouteTo | None, ca_bundle: str | None = None, connect_seconds: float, seconds: float
@@ -80,7 +81,7 @@ class SignedCalls:
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[SignedCalls]:
-        """Yield an object for the block, whose requests share connections. They are closed at its end."""
+        """Yield an object whose requests share connections. The connections are closed at the end of the block."""
         shared = copy(self)
         shared._clients = {}
         try:
@@ -100,9 +101,9 @@ class SignedCalls:
         headers: Mapping[str, str] | None = None,
         body: bytes = b"",
     ) -> Reply:
-        """Send a request about an object, or about the bucket if `key` is empty. Raises Unanswered.
+        """Send a request about an object; about the bucket if `key` is empty. Raises Unanswered.
 
-        Without `keys`, it is sent as it is, without a signature.
+        Without `keys`, it is sent without a signature.
         """
         endpoint, virtual_host = address(profile)
         path = "/" if virtual_host else f"/{profile.bucket}" + ("/" if key else "")
@@ -112,7 +113,7 @@ class SignedCalls:
     async def service(
         self, profile: S3Profile, keys: S3TemporaryCredential, method: str, path: str, *, body: bytes = b""
     ) -> Reply:
-        """Send a request to a path of the store itself, without the bucket. Raises Unanswered."""
+        """Send a request to a path of the store itself, which does not contain the bucket. Raises Unanswered."""
         endpoint = profile.endpoint or address(profile)[0].replace(f"{profile.bucket}.", "", 1)
         return await self._send(profile, keys, method, endpoint, endpoint + path, {}, body, "s3")
 
@@ -163,7 +164,9 @@ class SignedCalls:
         return found
 
     def _options(self, profile: S3Profile, endpoint: str) -> dict[str, Any]:
-        """Return the options of a client: the route to an endpoint of the profile; for AWS, the environment's."""
+        """Return the options of a client. For an endpoint in the profile they contain its route; for AWS, the
+        environment's proxy settings.
+        """
         options: dict[str, Any] = {"verify": self._tls, "timeout": self._timeout, "follow_redirects": False}
         if profile.endpoint is None and endpoint != profile.sts_endpoint:
             return options
@@ -224,7 +227,8 @@ _SIGNED_HEADERS: Final = "host;x-amz-content-sha256;x-amz-date"
 async def send_unsigned(
     calls: SignedCalls, store: S3Profile, keys: S3TemporaryCredential, name: str, *, sentinel: str, inside: str
 ) -> Reply:
-    """Send the request of this name (`UNSIGNED`): a read of `sentinel`, or a write below `inside`. Raises Unanswered.
+    """Send the unsigned request with the name `name` (`UNSIGNED`): it reads `sentinel`, or writes below `inside`.
+    Raises Unanswered.
 
     The forms of a signature are those of AWS Signature Version 4 (Amazon S3 API reference, "Authenticating requests").
     """
@@ -284,6 +288,6 @@ def _in_query(store: S3Profile, keys: S3TemporaryCredential) -> Mapping[str, str
 
 
 def _credential(store: S3Profile, keys: S3TemporaryCredential) -> tuple[str, str]:
-    """Return the time of a signature, and the credential it names."""
+    """Return the time of a signature, and the credential in its header."""
     at = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     return at, f"{keys.access_key_id}/{at[:8]}/{store.region}/s3/aws4_request"

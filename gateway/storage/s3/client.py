@@ -35,7 +35,7 @@ __all__ = ["S3Sessions", "open_client"]
 
 
 class S3Sessions:
-    """`Sessions` by AssumeRole, or by the temporary credentials of the store's own kind."""
+    """`Sessions` by AssumeRole, or by the temporary credentials that are specific to the store."""
 
     def __init__(self, sts: Sts, *, r2: R2Sessions | None = None, oss: OssSessions | None = None) -> None:
         self._sts = sts
@@ -47,7 +47,8 @@ class S3Sessions:
     ) -> TemporaryCredential:
         """Return a session with the rights of `policy`, for `seconds` (900 to 43,200).
 
-        Raises ShortTermCredentialError for a credential of another kind of store: its policy would mean nothing there.
+        Raises ShortTermCredentialError if the credential is for another kind of store, which would not apply this
+        policy.
         """
         to, own = typed(profile, S3Profile), s3_credential(credential)
         if isinstance(own, S3TemporaryCredential):
@@ -68,7 +69,9 @@ class S3Sessions:
         )
 
     async def require_confined(self, profile: StorageProfile, temporary: TemporaryCredential) -> None:
-        """Raise StorageCheckFailed if the credential can assume the role again without a session policy."""
+        """Raise StorageCheckFailed if the holder of the credential can assume the role again without a session
+        policy.
+        """
         session, of = s3_credential(temporary), typed(profile, S3Profile)
         if not isinstance(session, S3TemporaryCredential):
             raise TypeError("only a temporary credential has a policy to get rid of")

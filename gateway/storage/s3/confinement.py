@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stores of the S3 family, their differences, and how each confines credentials.
+"""The kinds of stores of the S3 family, their differences, and how each restricts vended credentials.
 
-A profile has no field for its store: the endpoint shows it. AWS's own endpoint is that of a profile without one.
+A profile has no field for the kind of its store: the endpoint shows it. A profile without an endpoint is for AWS.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _EVERY_LEVEL: Final = frozenset(AccessLevel)
 
 
 class StoreKind(StrEnum):
-    """A store by the way in which it confines credentials."""
+    """The kind of a store: the way in which it restricts vended credentials."""
 
     AWS = "aws"
     COMPATIBLE = "s3-compatible"
@@ -52,12 +52,12 @@ class StoreKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
-    """The differences between stores.
+    """The differences between kinds of stores.
 
-    `escapes`: True if policies can contain the pattern characters `* ? $ { } [ ]` as themselves; otherwise locations
-    with one of them are refused. `levels`: the access levels that a credential can express. `role`: the form of the
-    roles that sessions assume, None if there are none; `role_example` is for messages. `virtual_hosts_only`: True if
-    requests with the bucket in the path are refused by the store. `source`: the documentation of all that.
+    `escapes`: True if policies can contain the pattern characters `* ? $ { } [ ]` as literal characters; otherwise
+    locations with one of them are refused. `levels`: the access levels that a credential can express. `role`: the form
+    of the roles that sessions assume, None if there are none; `role_example` is for messages. `virtual_hosts_only`:
+    True if requests with the bucket in the path are refused by the store. `source`: the documentation of these facts.
     """
 
     label: str
@@ -122,7 +122,7 @@ TRAITS: Final[Mapping[StoreKind, Traits]] = {
 
 
 def kind_of(endpoint: str | None, *, aws_flavor: bool) -> StoreKind:
-    """Return the kind of the store at a profile's endpoint, None for a profile without one."""
+    """Return the kind of the store at `endpoint`, which is None for a profile without one."""
     if endpoint is None:
         return StoreKind.AWS if aws_flavor else StoreKind.COMPATIBLE
     host = urlsplit(endpoint).hostname or ""
@@ -155,7 +155,7 @@ def policy_builder(profile: S3Profile) -> Callable[[Location, AccessLevel], str]
 
 
 def check_confinement(profile: S3Profile, *, aws_flavor: bool) -> None:
-    """Raise InvalidStorageProfile if roles, keys or addressing of the profile do not suit its store."""
+    """Raise InvalidStorageProfile if roles, keys or addressing of the profile do not suit the kind of its store."""
     traits = TRAITS[profile.kind]
     _check_roles(profile, traits, aws_flavor)
     if profile.aws_kms_key_arn is not None and not _KMS_ARN.fullmatch(profile.aws_kms_key_arn):
@@ -204,7 +204,8 @@ def _check_roles(profile: S3Profile, traits: Traits, aws_flavor: bool) -> None:
 
 
 def prove(profile: S3Profile, location: Location, level: AccessLevel, other_keys: Sequence[str]) -> list[str]:
-    """Build the policy of a location and level, and return a text for each result that differs from what they require.
+    """Build the policy of a location and an access level. Return a text for each of its results that differs from what
+    they require.
 
     An empty list is the proof. A level that the store cannot express has no policy and nothing to prove. Raises
     PolicyTooLarge and InvalidLocation.

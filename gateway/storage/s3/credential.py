@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""S3 credentials in the form of requests and of encrypted storage, and the temporary ones made from them."""
+"""S3 credentials, as they appear in requests and in encrypted storage, and the temporary credentials made from them."""
 
 import re
 from datetime import datetime
@@ -67,7 +67,9 @@ class S3SystemIdentity(_OfS3, StoredCredential, frozen=True, kw_only=True, tag="
 
 
 class S3CloudflareR2(_OfS3, StoredCredential, frozen=True, kw_only=True, tag="cloudflare-r2"):
-    """An API token of Cloudflare R2: the key pair for the gateway's own files, and the token that makes credentials."""
+    """An API token of Cloudflare R2: the key pair for the gateway's own files, and the token that creates temporary
+    credentials.
+    """
 
     _shown: ClassVar[tuple[str, ...]] = ("access_key_id", "account_id")
 
@@ -122,7 +124,7 @@ AnyS3Credential = S3Credential | S3TemporaryCredential
 
 
 def s3_credential(credential: Credential) -> AnyS3Credential:
-    """Return the credential with its S3 type. Raises TypeError for one of another provider."""
+    """Return the credential with its S3 type. Raises TypeError for a credential of another provider."""
     if not isinstance(credential, AnyS3Credential):
         raise TypeError(f"a {type(credential).__name__} is no credential of an S3 store")
     return credential
@@ -131,7 +133,7 @@ def s3_credential(credential: Credential) -> AnyS3Credential:
 def decode_s3_credential(fields: dict[str, Any], rules: StorageRules) -> S3Credential:
     """Decode `{"credential-type":…}`; the aliases `aws-access-key-id` and `aws-secret-access-key` are accepted too.
 
-    Raises `InvalidStorageCredential`, whose message never contains a value, and `BadRequestException` for a system
+    Raises `InvalidStorageCredential`, whose message never contains a value. Raises `BadRequestException` for a system
     identity that `rules` do not allow.
     """
     for alias, name in _ALIASES.items():
@@ -148,7 +150,9 @@ def decode_s3_credential(fields: dict[str, Any], rules: StorageRules) -> S3Crede
 
 
 def _without_values(message: str) -> str:
-    """Remove values from a msgspec message: it quotes unknown tags and field names, which may be a misplaced secret."""
+    """Remove values from a message of msgspec. It quotes unknown tags and field names, which may be a misplaced
+    secret.
+    """
     text, _, where = message.partition(" - at ")
     if text.startswith("Object contains unknown field"):
         text = (

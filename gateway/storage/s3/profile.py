@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """S3 storage profiles: the location of a warehouse's files and the settings of its credentials.
 
-Unknown fields are refused: ignoring a misspelled `key-prefix` would put a warehouse at the root of its bucket.
+Unknown fields are refused. Otherwise a misspelled `key-prefix` would put a warehouse at the root of its bucket.
 
-Locations in S3 and compatible stores: `s3://bucket/key`.
+Locations in S3 and compatible stores have the form `s3://bucket/key`.
 """
 
 import re
@@ -50,9 +50,10 @@ _RESERVED_PREFIXES: Final = ("xn--", "sthree-", "amzn-s3-demo-")
 
 
 def check_bucket(name: str) -> None:
-    """Refuse a name that is not a general purpose bucket name (S3 user guide, "General purpose bucket naming rules").
+    """Raise `InvalidLocation` unless the name is a general purpose bucket name (S3 user guide, "General purpose bucket
+    naming rules").
 
-    Raises `InvalidLocation` with the violated rule.
+    The message names the violated rule.
     """
     if "@" in name or ":" in name:
         raise InvalidLocation(f"Bucket {shown(name)} must be a plain name, without user, password or port")
@@ -94,7 +95,7 @@ _PARTITIONS: Final = (("cn-", "aws-cn"), ("us-gov-", "aws-us-gov"), ("us-iso-", 
 
 
 class Flavor(StrEnum):
-    """The kind of store: `aws` supports escapes and variables in policies; an `s3-compat` store may not."""
+    """The flavor of the store. `aws` supports escapes and variables in policies; an `s3-compat` store may not."""
 
     AWS = "aws"
     S3_COMPAT = "s3-compat"
@@ -153,7 +154,7 @@ class S3Profile(StoredProfile, frozen=True, kw_only=True, tag="s3"):
 
     @property
     def escapes_known(self) -> bool:
-        """True if the store reads `${*}`, `${?}` and `${$}` in a policy as the literal characters."""
+        """Return True if the store reads `${*}`, `${?}` and `${$}` in a policy as literal characters."""
         return TRAITS[self.kind].escapes
 
     @property
@@ -200,7 +201,9 @@ class S3Profile(StoredProfile, frozen=True, kw_only=True, tag="s3"):
         return base_below(SCHEME, self.bucket, self.key_prefix)
 
     def parse_location(self, text: str) -> Location:
-        """Parse a client's location: with an allowed scheme, strictly below the base. Raises `InvalidLocation`."""
+        """Parse a location of a client, which has an allowed scheme and is strictly below the base location. Raises
+        `InvalidLocation`.
+        """
         scheme = text.partition("://")[0].lower()
         if scheme not in self.scheme_alternatives:
             raise InvalidLocation(
@@ -211,13 +214,13 @@ class S3Profile(StoredProfile, frozen=True, kw_only=True, tag="s3"):
         return self.require_below(location)
 
     def check(self, rules: StorageRules) -> None:
-        """Check the endpoints as written. Addresses of host names are checked when a connection is made."""
+        """Check the endpoints as they are written. The addresses of host names are checked at each connection."""
         for field, url in (("endpoint", self.endpoint), ("sts-endpoint", self.sts_endpoint)):
             if url is not None:
                 check_endpoint(url, field, rules.endpoints)
 
     def moved(self, new: StorageProfile) -> list[str]:
-        """Return which of bucket, key prefix and region differ in `new`."""
+        """Return those of bucket, key prefix and region that differ in `new`."""
         fields = super().moved(new)
         # With a custom endpoint, the region is only part of the signature.
         if isinstance(new, S3Profile) and new.endpoint is None and new.region != self.region:
@@ -225,13 +228,13 @@ class S3Profile(StoredProfile, frozen=True, kw_only=True, tag="s3"):
         return fields
 
     def endpoints(self) -> dict[str, str]:
-        """Return the custom endpoints of the store and STS, without AWS's own."""
+        """Return the custom endpoints of the store and of STS. AWS's own endpoints are left out."""
         named = {"endpoint": self.endpoint, "sts_endpoint": self.sts_endpoint}
         return {name: value for name, value in named.items() if value is not None}
 
     @property
     def encryption_properties(self) -> dict[str, str]:
-        """Return the properties with which clients encrypt new files by the key of the profile."""
+        """Return the properties that make clients encrypt new files with the key of the profile."""
         if self.aws_kms_key_arn is None:
             return {}
         return {"s3.sse.type": "kms", "s3.sse.key": self.aws_kms_key_arn}
@@ -240,7 +243,8 @@ class S3Profile(StoredProfile, frozen=True, kw_only=True, tag="s3"):
     def soft_deletion_properties(self) -> dict[str, str]:
         """Return the properties that keep clients from deleting the files of dropped tables.
 
-        Spark deletes files by itself after `DROP TABLE … PURGE`. A warehouse with soft deletion keeps such a table.
+        Spark itself deletes the files after `DROP TABLE … PURGE`. A warehouse with soft deletion keeps such a table
+        restorable.
         """
         return {"s3.delete-enabled": "false"} if self.push_s3_delete_disabled else {}
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTTP requests to services that make sessions and are no AWS STS, and the checks of every service's response.
+"""Send HTTP requests to session services other than AWS STS, and check the responses of all session services.
 
 The requests run on the event loop, with limits on time. Redirects are not followed, answers are limited in size, and
-only connection errors and 5xx are retried. Making a session changes nothing, so a retry is safe. Errors contain no text
-of the service.
+only connection errors and 5xx are retried. Creating a session changes nothing, so a retry is safe. Errors contain no
+text of the service.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class SessionRequests:
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:
-        """Made at the first use: most gateways send no such request."""
+        """Return the TLS context. It is created at the first use, because most gateways send no such request."""
         context = ssl.create_default_context()
         if self._ca_bundle is not None:
             context.load_verify_locations(self._ca_bundle)
@@ -166,7 +166,8 @@ class SessionRequests:
     async def post(
         self, url: str, *, headers: Mapping[str, str], body: Callable[[], bytes], route: EndpointRoute | None
     ) -> Answer:
-        """Return the response, of any status below 500. `body` makes the body of each attempt.
+        """Send the request, with retries. Return the response, whose status is below 500. `body` makes the body of each
+        attempt.
 
         Without a `route`, the environment's proxy settings apply. Raises ShortTermCredentialError.
         """
@@ -230,7 +231,7 @@ def route_to(route: RouteTo, endpoint: str) -> EndpointRoute:
 
 
 class Measured:
-    """Context manager that reports the duration and the outcome of a session request to `on_latency`."""
+    """Context manager that reports the duration and outcome of a session request to `on_latency`."""
 
     def __init__(self, on_latency: LatencyCallback) -> None:
         self._on_latency = on_latency

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients of S3 stores, made from profiles and cached.
+"""Make clients of S3 stores from profiles, and cache them.
 
-The underlying library reads the process environment first, and arguments override it. So every option that could
-redirect a request or change its signer is always given: endpoint, credentials, signing.
+The underlying library reads the process environment, and arguments override it. So every option that could redirect a
+request or change its signer is always passed as an argument: endpoint, credentials, signing.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class S3Stores(CachedStores[tuple[bytes, str], S3Store]):
     """An LRU cache of clients by profile and credential.
 
     `own_role` assumes the profile's `assume-role-arn`; without it such profiles are refused. `identity` is the
-    gateway's own, used as `identity_rules` allow. A temporary credential is used directly. `route` returns the routes
-    to the endpoints of profiles.
+    gateway's own identity, used as `identity_rules` allow. A temporary credential is used directly. `route` returns the
+    routes to the endpoints of profiles.
     """
 
     refused = _REFUSED
@@ -77,7 +77,7 @@ class S3Stores(CachedStores[tuple[bytes, str], S3Store]):
     def route(self, profile: StorageProfile) -> EndpointRoute | None:
         """Return the route to the profile's endpoint, None for a profile without one.
 
-        AWS's own endpoints are reached by the environment's proxy settings. Raises InvalidStorageProfile for an address
+        For AWS's own endpoints, the environment's proxy settings apply. Raises InvalidStorageProfile for an address
         that is not allowed.
         """
         found = typed(profile, S3Profile)
@@ -86,8 +86,8 @@ class S3Stores(CachedStores[tuple[bytes, str], S3Store]):
         return self._route(address(found)[0])
 
     def store(self, profile: StorageProfile, credential: Credential) -> S3Store:
-        """Return the client for both. Raises `StorageDenied` if this kind of credential is not allowed here, and the
-        errors of `route`.
+        """Return the client for the profile and the credential. Raises `StorageDenied` if this kind of credential is
+        not allowed, and the errors of `route`.
         """
         key = (hashlib.sha256(msgspec.json.encode(profile)).digest(), credential.digest)
         return self._cache(key, lambda: self._make(typed(profile, S3Profile), s3_credential(credential)))
@@ -157,8 +157,8 @@ def _library_credential(
 
 
 def address(profile: S3Profile) -> tuple[str, bool]:
-    """Return (endpoint, True if its host contains the bucket). Buckets with dots use path style: TLS has no valid name
-    for them.
+    """Return (endpoint, True if its host contains the bucket). Buckets with dots use path style, because no TLS
+    certificate is valid for their host names.
     """
     virtual_host = not profile.path_style_access and "." not in profile.bucket
     suffix = "amazonaws.com.cn" if profile.partition == "aws-cn" else "amazonaws.com"

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attempts of the canary on an S3 store, as single requests whose responses are read here.
+"""Send the attempts of the canary to an S3 store, as single requests whose responses are evaluated here.
 
 AWS returns 403 if the caller lacks the right, and 404 for a missing object only to callers that may list the bucket
 (S3 API reference, GetObject, "Permissions"). So 404 for an object that never existed shows a right.
 
 The requests to the control plane concern settings, buckets, identities, sessions and signatures. None of them changes a
-setting of the bucket: a store without protection would carry it out on the files of a customer. The proof
-(`aws/proof.py`) covers those actions. What a request creates has a new name and is removed immediately.
+setting of the bucket: a store without protection would apply it to the files of a customer. The proof (`aws/proof.py`)
+covers changes of settings. Objects that a request creates have new names and are removed immediately.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class S3Trials:
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[S3Trials]:
-        """Yield the object for a number of attempts, which share connections."""
+        """Yield an object whose attempts share connections."""
         async with self._calls.connected() as calls:
             yield S3Trials(calls)
 
@@ -71,7 +71,7 @@ class S3Trials:
     def control_plane(
         self, profile: StorageProfile, temporary: TemporaryCredential, *, sentinel: str, inside: str, unique: str
     ) -> Sequence[ControlCall]:
-        """Return the requests of `control_plane.py`."""
+        """Return the requests to the control plane (`control_plane.py`), to be sent one by one."""
         return control_calls(
             self._calls, typed(profile, S3Profile), _session(temporary), sentinel=sentinel, inside=inside, unique=unique
         )
@@ -146,7 +146,7 @@ def names_in(text: str) -> list[str]:
 
 
 def _outcome(reply: Reply, attempt: Attempt) -> Outcome:
-    """Return the result that a response about an object shows."""
+    """Return the result of an attempt, by the response about an object."""
     code = _CODE.search(reply.text)
     if reply.succeeded:
         # Copies and batch deletions report errors in the body of a success.
@@ -163,8 +163,8 @@ def _outcome(reply: Reply, attempt: Attempt) -> Outcome:
 
 
 def _encryption(store: S3Profile) -> dict[str, str]:
-    """Return the headers that clients of this profile send with a new object. A bucket may require them: its refusal of
-    a request without them would say nothing about the scope.
+    """Return the headers for encryption that clients of this profile send with a new object. If a bucket requires them,
+    it refuses a request without them, and that refusal would say nothing about the scope.
     """
     if store.aws_kms_key_arn is None:
         return {}
@@ -258,7 +258,9 @@ async def _call(send: Send, reads: Reads) -> Outcome:
 
 
 async def _setting(send: Send) -> Outcome:
-    """Read a setting. A missing one is reported as such only to callers that may read it."""
+    """Read a setting of the bucket. A response that it is missing counts as reached: only callers that may read it get
+    that response.
+    """
     try:
         reply = await send()
     except Unanswered:
@@ -291,7 +293,7 @@ async def _create_user(calls: SignedCalls, store: S3Profile, keys: S3TemporaryCr
 
 
 def _no_page(reply: Reply) -> bool:
-    """Return False for a page of a user interface, which some servers send for every unknown path."""
+    """Return True unless the response is a page of a user interface, which some servers send for every unknown path."""
     return _PAGE.search(reply.text) is None
 
 
@@ -304,8 +306,8 @@ def _contains(pattern: re.Pattern[str]) -> Reads:
 
 
 def _control_outcome(reply: Reply, reads: Reads) -> Outcome:
-    """Return the result of a request. Every response but a success and a failure of the server is a refusal: a store
-    without this part of the interface returns 400, 404 or 501.
+    """Return the result of a request to the control plane. A response counts as a refusal unless it is a success or a
+    failure of the server: a store without this part of the interface returns 400, 404 or 501.
     """
     if reply.succeeded:
         return Outcome.REACHED if reads(reply) and "<Error>" not in reply.text else Outcome.REFUSED

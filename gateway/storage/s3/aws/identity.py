@@ -46,7 +46,8 @@ class IdentityKeys:
 
 
 class SystemIdentity:
-    """The identity of this process. Close it with `close`. `new_session` makes the session of botocore with the chain.
+    """The identity of this process. Close it with `close`. `new_session` creates the botocore session, which has the
+    chain.
 
     The chain is read at the first use. If it finds no identity, each use reads it again.
     """
@@ -69,9 +70,9 @@ class SystemIdentity:
         self._pool = ThreadPoolExecutor(max_workers=MAX_THREADS, thread_name_prefix="aws-identity")
 
     def load_credentials(self) -> Any:
-        """Return the refreshable credentials of botocore, None without an identity. Blocks; for threads.
+        """Return the refreshable credentials of botocore, None if there is no identity. Blocks, so call it in a thread.
 
-        The name is that of botocore's component `credential_provider`, as which sessions use this object.
+        The method has this name because sessions use this object as botocore's component `credential_provider`.
         """
         with self._lock:
             if self._found is None:
@@ -81,7 +82,7 @@ class SystemIdentity:
             return self._found
 
     async def keys(self) -> IdentityKeys:
-        """Return the current keys. Raises StorageDenied without an identity, and StorageUnavailable."""
+        """Return the current keys. Raises StorageDenied if there is no identity, and StorageUnavailable."""
         try:
             async with asyncio.timeout(self._total_seconds):
                 return await asyncio.get_running_loop().run_in_executor(self._pool, self._frozen)
@@ -89,7 +90,7 @@ class SystemIdentity:
             raise _unavailable() from None
 
     def close(self) -> None:
-        """Shut down the threads. Running calls end by their own timeouts."""
+        """Shut down the threads. Calls in progress end by their own timeouts."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _frozen(self) -> IdentityKeys:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operator's rules for the gateway's own identity in AWS. Pure.
 
-The author of a warehouse names bucket, role and endpoint, and the gateway's identity may reach more than the author
-does. So these are required:
+The creator of a warehouse chooses bucket, role and endpoint, and the gateway's identity may reach more than the
+creator. So these rules apply:
 
 - Without a role, the operator listed the bucket. With a role, the request names an external id, and the role's trust
   policy requires it (IAM user guide, "The confused deputy problem").
 - Requests with the identity are signed for AWS's own endpoints, or for those that the operator listed.
 
-The rules are checked with every use and not only when a warehouse is created, because settings can change.
+The rules are checked at every use and not only when a warehouse is created, because settings can change.
 """
 
 from gateway.scope.profile import IdentityRules
@@ -29,7 +29,9 @@ def require_own_files(profile: S3Profile, credential: AnyS3Credential, rules: Id
 
 
 def require_sessions(profile: S3Profile, credential: AnyS3Credential, role: str | None, rules: IdentityRules) -> None:
-    """Raise ShortTermCredentialError if the credential may not assume `role`, None for a store without roles."""
+    """Raise ShortTermCredentialError if the credential may not assume `role`. The role is None for a store without
+    roles.
+    """
     if isinstance(credential, S3SystemIdentity):
         refusal = _refusal(profile, credential, role, rules)
         if refusal is not None:

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An evaluator of S3 policies that shares no code with the builder, and a proof of scope by exhaustive checks.
+"""Evaluate S3 policies, and prove their scope by exhaustive checks. The code is independent of the code that builds
+policies.
 
 The semantics follow the IAM user guide, "Policy evaluation logic" and "IAM JSON policy elements". Without an Allow a
 request is denied, and an explicit Deny wins. Values of one condition key are alternatives; keys and operators must all
 match. A key that is missing in the request matches no positive operator. `Dialect.CASE_BLIND` models stores that
 compare resources case-insensitively and support neither escapes nor variables (SeaweedFS).
 
-`UnsupportedPolicy` is raised for policy elements that the evaluator does not support: they would not be proven.
+`UnsupportedPolicy` is raised for policy elements that the evaluator does not support, because it could prove nothing
+about them.
 """
 
 import json
@@ -25,7 +27,7 @@ __all__ = ["Dialect", "UnsupportedPolicy", "Violation", "evaluate", "prove_scope
 
 
 class Dialect(StrEnum):
-    """The kind of store whose policy semantics apply."""
+    """The kind of store whose semantics of policies apply."""
 
     AWS = "aws"
     CASE_BLIND = "case-blind"
@@ -37,7 +39,7 @@ class UnsupportedPolicy(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A result of the policy that differs from the requirements of location and level."""
+    """A result of the evaluation that differs from what the location and the access level require."""
 
     action: str
     bucket: str
@@ -78,11 +80,12 @@ def prove_scope(
     dialect: Dialect = Dialect.AWS,
     partition: str = "aws",
 ) -> list[Violation]:
-    """Compare the policy's results with the requirements of `location` and `level`. An empty list is the proof.
+    """Evaluate the policy, and return each result that differs from the requirements of `location` and `level`. An
+    empty list is the proof.
 
-    `other_keys` are object keys of the same bucket, of other tables or invented. The text of the location alone
-    determines which of them are inside. For every key, all object actions are evaluated, and listing with the key and
-    its stems as prefix.
+    `other_keys` are further object keys in the same bucket, of other tables or invented. Only the text of the location
+    determines which of them are inside. For every key, all object actions are evaluated, and lists with the key and its
+    stems as prefix.
     """
     bucket, _, path = location.text.partition("://")[2].partition("/")
     inside = path + "/"
@@ -267,7 +270,9 @@ def _strings(value: object) -> list[str]:
 
 
 def _expand(pattern: str, context: Mapping[str, str], dialect: Dialect) -> list[tuple[str, bool]] | None:
-    """Return the pattern as pieces (text, True for a wildcard). None for a variable that is missing in the request."""
+    """Expand a pattern into pieces (text, True for a wildcard). Return None if it contains a variable that the request
+    does not have.
+    """
     pieces: list[tuple[str, bool]] = []
     for found in _PIECE.finditer(pattern):
         text = found[0]
@@ -289,7 +294,7 @@ _PIECE: Final = re.compile(r"\$\{(?P<variable>[^}]*)\}|[*?]|[^*?$]+|\$", re.DOTA
 
 
 def _plain(pattern: str, context: Mapping[str, str], dialect: Dialect) -> str | None:
-    """Return the value for a comparison by equality, in which `*` and `?` are ordinary characters."""
+    """Return the value to compare with a pattern by equality, in which `*` and `?` are ordinary characters."""
     pieces = _expand(pattern, context, dialect)
     return None if pieces is None else "".join(text for text, _ in pieces)
 

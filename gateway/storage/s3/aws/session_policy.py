@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The inline session policy of AssumeRole: the smallest document that allows one prefix and nothing else.
+"""Build the inline session policy of AssumeRole: the smallest document that allows one prefix and nothing else.
 
-It has only narrow Allows and no conditional Deny, because some stores ignore a Deny with an unknown condition key. The
-list condition never contains the prefix without its slash: `LIST prefix=ns/t1` would show names below `ns/t10`. So
-clients that list without the trailing slash are refused.
+It has only narrow Allow statements and no conditional Deny, because some stores ignore a Deny with an unknown condition
+key. The list condition never contains the prefix without its slash: `LIST prefix=ns/t1` would show names below
+`ns/t10`. So clients that list without the trailing slash are refused.
 """
 
 import json

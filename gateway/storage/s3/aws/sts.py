@@ -70,18 +70,18 @@ class _StsClient(Protocol):
 
 
 class _NoIdentity:
-    """A provider of credentials without any, so that botocore does not look for them itself."""
+    """A provider of no credentials, which prevents botocore from searching for some."""
 
     def load_credentials(self) -> None:
-        """Return None: there is no identity."""
+        """Return None: there are no credentials."""
 
 
 class Sts:
-    """Makes temporary credentials. Close it with `close`.
+    """Creates temporary credentials. Close it with `close`.
 
-    `identity` is the gateway's own, used as `identity_rules` allow; without it there is none. `on_latency` is called on
-    the event loop with the seconds of each call and its outcome (`ok` or the reason of the error). `route` returns the
-    routes to the endpoints of profiles; without it only AWS's own are allowed.
+    `identity` is the gateway's own identity, used as `identity_rules` allow; None if it has none. `on_latency` is
+    called on the event loop with the seconds of each call and its outcome (`ok` or the reason of the error). `route`
+    returns the routes to the endpoints of profiles; without it only AWS's own endpoints are allowed.
     """
 
     def __init__(
@@ -129,17 +129,19 @@ class Sts:
     async def assume_own_role(
         self, profile: S3Profile, credential: StsCredential, *, session_name: str = "lakegate", seconds: int = 3600
     ) -> S3TemporaryCredential:
-        """Return a session of `assume-role-arn` with all its rights, for the gateway's own files. Never vended."""
+        """Return a session of `assume-role-arn` with all rights of the role, for the gateway's own files. It is never
+        vended.
+        """
         if profile.assume_role_arn is None:
             raise ValueError("the profile names no assume-role-arn")
         parameters = self._session(profile, credential, profile.assume_role_arn, session_name, seconds)
         return await self._measured(profile, credential, parameters, seconds)
 
     async def reassumes(self, profile: S3Profile, temporary: S3TemporaryCredential) -> bool:
-        """Return True if a vended credential can assume the role again *without* a session policy, and so leave its
-        prefix.
+        """Return True if the holder of a vended credential can assume the role again *without* a session policy, and so
+        leave its prefix.
 
-        Returns False only if the store refuses. Raises `ShortTermCredentialError` for any other failure.
+        Return False only if the store refuses. Raises `ShortTermCredentialError` for any other failure.
         """
         endpoint = profile.sts_endpoint or profile.endpoint
         route = self._route_to(endpoint)
@@ -159,7 +161,7 @@ class Sts:
         return True
 
     def close(self) -> None:
-        """Shut down the threads. Running calls end by their own timeouts."""
+        """Shut down the threads. Calls in progress end by their own timeouts."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _session(
@@ -207,7 +209,7 @@ class Sts:
     def _call(
         self, client: _StsClient, parameters: dict[str, Any], started: float, route: EndpointRoute | None = None
     ) -> dict[str, Any]:
-        """Call AssumeRole, with retries; runs in a thread. It raises no botocore exception: their texts contain
+        """Call AssumeRole, with retries. Runs in a thread. No botocore exception is raised: their texts contain
         addresses, ARNs and the store's response.
         """
         attempt = 0
@@ -292,10 +294,11 @@ class Sts:
 
 
 def _drop_text_of_proxies(response_dict: dict[str, Any], **_: object) -> None:
-    """Remove the text body of a proxy's 502, 503 or 504, so that botocore reports an outage.
+    """Remove the text body of a proxy's 502, 503 or 504 response. Otherwise botocore does not report it as an outage.
 
     botocore recognizes an outage only without a body or with HTML. Any other body except XML causes a parser error,
-    which would be reported as "no STS". `gateway.storage.connector` and other proxies return 502 with plain text.
+    which would be reported as if the endpoint were no STS. `gateway.storage.connector` and other proxies return 502
+    with plain text.
     """
     if response_dict["status_code"] in _OUTAGES and not response_dict["body"].lstrip().startswith(b"<"):
         response_dict["body"] = b""

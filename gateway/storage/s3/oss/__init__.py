@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions of Alibaba Cloud OSS. The builder of their policy and its proof share no code."""
+"""Sessions of Alibaba Cloud OSS. The builder of their policies and the proof of scope share no code."""

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policy of AssumeRole at Alibaba Cloud STS, for one prefix of a bucket of OSS.
+"""Build the policy of AssumeRole at Alibaba Cloud STS, for one prefix of an OSS bucket.
 
-The document has only Allows. Its form is that of RAM ("Policy structure and syntax"), and its actions are those of OSS
-("RAM Policy"). The patterns `*` and `?` cannot be escaped, so locations with them are refused. Region and account
-are named, because `*` also matches colons and slashes: `acs:oss:*:*:lake/t/*` is a pattern for `t/f` in the bucket
-`lake`, and for the key `x:lake/t/f` in every bucket.
+The document has only Allow statements. Its form is that of RAM ("Policy structure and syntax"), and its actions are
+those of OSS ("RAM Policy"). The patterns `*` and `?` cannot be escaped, so locations with them are refused. The
+document contains region and account instead of `*`, because `*` also matches colons and slashes: `acs:oss:*:*:lake/t/*`
+is a pattern for `t/f` in the bucket `lake`, and for the key `x:lake/t/f` in every bucket.
 """
 
 import json

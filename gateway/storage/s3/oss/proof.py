@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An evaluator of policies of Alibaba Cloud RAM for OSS that shares no code with their builder, and a proof of scope.
+"""Evaluate policies of Alibaba Cloud RAM for OSS, and prove their scope. The code is independent of the code that
+builds them.
 
 It follows the documentation of OSS ("RAM Policy", "Authorization syntax and elements"): an explicit Deny wins, without
-an Allow a request is denied, `*` matches any text and `?` one character, and there are no escapes. A condition needs
-all of its keys; the values of a key are alternatives. Anything else raises `UnsupportedOssPolicy` and is not proven.
+an Allow a request is denied, `*` matches any text and `?` one character, and there are no escapes. All keys of a
+condition must match; the values of a key are alternatives. Anything else raises `UnsupportedOssPolicy`.
 """
 
 import json
@@ -60,7 +61,7 @@ class UnsupportedOssPolicy(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A result of the policy that differs from the requirements of location and level."""
+    """A result of the evaluation that differs from what the location and the access level require."""
 
     action: str
     bucket: str
@@ -94,7 +95,9 @@ def evaluate(
 def prove_scope(
     policy: str, location: Location, level: AccessLevel, other_keys: Iterable[str], *, owner: Owner
 ) -> list[Violation]:
-    """Compare the policy's results with the requirements of `location` and `level`. An empty list is the proof."""
+    """Evaluate the policy, and return each result that differs from the requirements of `location` and `level`. An
+    empty list is the proof.
+    """
     bucket, _, path = location.text.partition("://")[2].partition("/")
     inside = path + "/"
     statements = _statements(policy)

@@ -53,7 +53,7 @@ _REASONS: Final = {
 
 
 class OssSessions:
-    """Makes sessions of a role. `route` returns the routes to the STS endpoints of profiles."""
+    """Creates sessions of a role. `route` returns the routes to the STS endpoints of profiles."""
 
     def __init__(self, requests: SessionRequests, *, on_latency: LatencyCallback, route: RouteTo | None) -> None:
         self._requests = requests
@@ -81,7 +81,9 @@ class OssSessions:
             return await self._assume(profile, credential, parameters, seconds)
 
     async def reassumes(self, profile: S3Profile, session: S3TemporaryCredential) -> bool:
-        """Return True if a vended credential can assume the role again without a policy, and so leave its prefix."""
+        """Return True if the holder of a vended credential can assume the role again without a policy, and so leave its
+        prefix.
+        """
         parameters = {
             "RoleArn": profile.session_role_arn or "",
             "RoleSessionName": "lakegate-check",

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Temporary credentials of Cloudflare R2. The builder of their scope and its proof share no code."""
+"""Temporary credentials of Cloudflare R2. The builder of their scope and the proof of scope share no code."""

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An evaluator of R2 scopes that shares no code with their builder, and a proof of scope by exhaustive checks.
+"""Evaluate scopes of R2 credentials, and prove them by exhaustive checks. The code is independent of the code that
+builds them.
 
 It models what Cloudflare documents ("Temporary credentials"): the credential reaches one bucket, and the objects whose
 keys begin with one of the prefixes. `object-read-only` reads and lists, `object-read-write` also writes and deletes.
-Anything else in a scope raises `UnsupportedScope` and is not proven.
+Anything else in a scope raises `UnsupportedScope`.
 """
 
 import json
@@ -38,7 +39,7 @@ class UnsupportedScope(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A result of the scope that differs from the requirements of location and level."""
+    """A result of the evaluation that differs from what the location and the access level require."""
 
     action: str
     bucket: str
@@ -58,7 +59,9 @@ def evaluate(scope: str, action: str, *, bucket: str, key: str | None) -> bool:
 
 
 def prove_scope(scope: str, location: Location, level: AccessLevel, other_keys: Iterable[str]) -> list[Violation]:
-    """Compare the scope's results with the requirements of `location` and `level`. An empty list is the proof."""
+    """Evaluate the scope, and return each result that differs from the requirements of `location` and `level`. An empty
+    list is the proof.
+    """
     bucket, _, path = location.text.partition("://")[2].partition("/")
     inside = path + "/"
     required = _REQUIRED.get(level, frozenset())

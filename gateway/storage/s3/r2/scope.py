@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scope of a temporary credential of Cloudflare R2: one bucket, one prefix and one permission.
+"""Build the scope of a temporary credential of Cloudflare R2: one bucket, one prefix and one permission.
 
 The fields are those of the request (Cloudflare API, "Create Temporary Access Credentials"). The prefix ends with a
 slash, because R2 compares it as text: `ns/t1` would also be the prefix of `ns/t10`.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Temporary credentials of Cloudflare R2 (Cloudflare API, "Create Temporary Access Credentials").
+"""Create temporary credentials of Cloudflare R2 (Cloudflare API, "Create Temporary Access Credentials").
 
 https://developers.cloudflare.com/api/resources/r2/subresources/temporary_credentials/methods/create/
 """
@@ -20,7 +20,7 @@ API: Final = "https://api.cloudflare.com/client/v4"
 
 
 class R2Sessions:
-    """Makes temporary credentials. `api` is the address of Cloudflare's API; tests use another one."""
+    """Creates temporary credentials. `api` is the address of Cloudflare's API, which tests replace."""
 
     def __init__(self, requests: SessionRequests, *, on_latency: LatencyCallback, api: str = API) -> None:
         self._requests = requests
@@ -53,7 +53,7 @@ class R2Sessions:
 
 
 def _fields(body: bytes, expiry: datetime) -> dict[str, Any]:
-    """Return the response in the form of an STS."""
+    """Return the response of Cloudflare with the field names of an STS response."""
     try:
         answer: Any = json.loads(body)
         if answer["success"] is not True:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Remote signing: a request of a client is read completely, and signed only if it concerns its table alone."""
+"""Remote signing: a client's request is parsed completely, and signed only if it concerns nothing but its table."""

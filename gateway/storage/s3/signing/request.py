@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read a request to an S3 store that a client wants to be signed: its action, keys and headers. Pure.
+"""Parse a request to an S3 store that a client wants to be signed: its action, keys and headers. Pure.
 
-The list of what is signed is closed (S3 API reference, "Actions"): objects are read, written in one or more parts and
-deleted, alone or by lists, and a prefix of the table is listed. Access lists, tags, versions, policies, copies and
-every unknown parameter or header are refused.
+Only these actions are signed (S3 API reference, "Actions"): to read an object, write it in one or more parts, delete
+one or several, and list a prefix of the table. Access lists, tags, versions, policies, copies and every unknown
+parameter or header are refused.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ def _any_text(value: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """A kind of request on an object: the parameters that it must have and may have, with the tests of their values."""
+    """A kind of request about an object: the query parameters that it must have and may have, with tests of their
+    values.
+    """
 
     method: str
     action: SignedAction
@@ -63,7 +65,7 @@ class _Form:
     optional: Mapping[str, Callable[[str], bool]]
 
     def fits(self, method: str, parameters: Mapping[str, str]) -> bool:
-        """Return True if a request has this form."""
+        """Return True if a request with this method and these parameters has this form."""
         known = {**self.required, **self.optional, "x-id": _matches(_OPERATION)}
         return (
             method == self.method
@@ -102,10 +104,10 @@ _LIST_PARAMETERS: Final[Mapping[str, Callable[[str], bool]]] = {
 
 
 def read_request(profile: S3Profile, location: Location, request: UnsignedRequest) -> ReadRequest:
-    """Read a request and check that it concerns only keys below `location`.
+    """Parse a request, and check that it concerns only keys below `location`.
 
     Raises RegionMismatch, RequestUriMismatch, ListWithoutPrefix, InvalidListPrefix, UnsupportedListParameter,
-    RepeatedListParameter and UnsupportedSignRequest. The message says what would be signed.
+    RepeatedListParameter and UnsupportedSignRequest. The error message says which requests are signed.
     """
     if request.provider is not None and request.provider.lower() not in SCHEME.names:
         raise UnsupportedSignRequest(f"Requests to a store of the provider {shown(request.provider)} are not signed")
@@ -163,7 +165,7 @@ def _object_action(method: str, parameters: Mapping[str, str]) -> SignedAction:
 
 
 def _listed(location: Location, parameters: Mapping[str, str]) -> str:
-    """Return the prefix of a list request inside of the location."""
+    """Return the prefix in a list request, which must be inside of the location."""
     for name, value in parameters.items():
         test = _LIST_PARAMETERS.get(name)
         if test is None or not test(value):
@@ -211,9 +213,9 @@ _HASH: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
 def _stated_payload(request: UnsignedRequest) -> str:
-    """Return the hash of the body that the client sends, else the text for an unsigned body.
+    """Return the hash of the body that the client sends, or else the text that stands for an unsigned body.
 
-    The keys are in the URI. So the body does not matter for the decision.
+    The body does not matter for the decision, because the keys are in the URI.
     """
     for name, value in request.headers:
         if name.lower() == "x-amz-content-sha256":

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read the parts of a request to an S3 store that a client wants to be signed: URI, headers and the body of a deletion.
+"""Parse parts of a request to an S3 store that a client wants to be signed: URI, headers and the body of a deletion.
 Pure.
 
-A store and a check must read the same bytes. So a URI is accepted only in forms that every store reads in one way, and
-is written again in the canonical form of signature version 4 (S3 API reference, "Authenticating Requests").
+The store must read the same key that was checked here. So a URI is accepted only in forms that every store reads in the
+same way. It is then written again in the canonical form of signature version 4 (S3 API reference, "Authenticating
+Requests").
 
-The list of headers is closed. Headers that change what a request does (copies, access lists, tags, locks, redirects,
+Only listed headers are accepted. Headers that change what a request does (copies, access lists, tags, locks, redirects,
 the bypass of a retention) are refused. Headers that only describe the connection or the client are left out of the
 signature.
 
-A store must find no other keys in the body of a deletion than this reader. So only the elements of the reference are
-accepted (S3 API reference, "DeleteObjects"), and nothing with which XML readers differ: no document type, entities,
-comments, processing instructions or attributes.
+A store must find the same keys in the body of a deletion as this parser. So only documented elements are accepted (S3
+API reference, "DeleteObjects"), and nothing that XML parsers treat differently: no document type, entities, comments,
+processing instructions or attributes.
 """
 
 from __future__ import annotations
@@ -104,7 +105,9 @@ def parse_uri(profile: S3Profile, uri: str) -> SignedUri:
 
 
 def canonical_query(parameters: Mapping[str, str]) -> str:
-    """Return the canonical query string: encoded, and sorted by name. Each parameter has a `=`."""
+    """Return the canonical query string: encoded, and sorted by name. Every parameter has a `=`, even without a
+    value.
+    """
     pairs = sorted(
         (quote(name, safe=_UNRESERVED), quote(value, safe=_UNRESERVED)) for name, value in parameters.items()
     )
@@ -112,7 +115,7 @@ def canonical_query(parameters: Mapping[str, str]) -> str:
 
 
 def _bucket_in_host(profile: S3Profile, start: str) -> bool | None:
-    """Return True if the host contains the bucket, False if the path does, None for another server."""
+    """Return True if the bucket is in the host, False if it is in the path, None if the URI is for another server."""
     style = profile.remote_signing_url_style
     hosts = style is SigningUrlStyle.VIRTUAL_HOST or (style is SigningUrlStyle.AUTO and _knows_hosts(profile))
     for server in _servers(profile):
@@ -125,10 +128,11 @@ def _bucket_in_host(profile: S3Profile, start: str) -> bool | None:
 
 
 def _knows_hosts(profile: S3Profile) -> bool:
-    """Return True if the store finds the bucket in the host: AWS does, and a store that the gateway reaches so.
+    """Return True if the store reads the bucket from the host: AWS does, and so does a store that the gateway reaches
+    in this way.
 
-    Another store takes the first part of the key for the bucket. A signature for `other/f` in the host of this bucket
-    would then be one for `f` in the bucket `other`.
+    Any other store reads the first part of the key as the bucket. There, a signature for the key `other/f` with the
+    host of this bucket would be one for `f` in the bucket `other`.
     """
     return profile.endpoint is None or not (profile.path_style_access or "." in profile.bucket)
 
@@ -156,7 +160,7 @@ def _decoded(text: str) -> str:
 
 
 def _check_key(key: str) -> None:
-    """Refuse keys that a client, a proxy or a store may read as another key."""
+    """Raise an error if a client, a proxy or a store may read the key as another key."""
     if len(key.encode()) > MAX_KEY_BYTES:
         raise RequestUriMismatch(f"An object key has at most {MAX_KEY_BYTES} bytes")
     current, decoded = b"", key.encode()
@@ -252,7 +256,8 @@ def headers_to_sign(
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Return (headers to sign, headers to send unsigned), by their names in lower case.
 
-    Raises UnsupportedSignRequest for one that is not known, has another value, or occurs more than once.
+    Raises UnsupportedSignRequest for a header that is unknown, has a value that is not allowed, or occurs more than
+    once.
     """
     if len(headers) > MAX_HEADERS:
         raise UnsupportedSignRequest(f"A request to sign has at most {MAX_HEADERS} headers")
@@ -295,7 +300,9 @@ _ENTITY: Final = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9A-Fa
 
 
 def keys_to_delete(body: bytes) -> tuple[str, ...]:
-    """Return the keys in the body, at least one and at most 1,000. Raises UnsupportedSignRequest for another body."""
+    """Return the keys in the body of a deletion, between 1 and 1,000. Raises UnsupportedSignRequest for any other
+    body.
+    """
     if len(body) > MAX_BODY:
         raise UnsupportedSignRequest(f"The body of a deletion must have at most {MAX_BODY} bytes")
     content = _DECLARATION.sub(b"", body, count=1)
@@ -323,7 +330,9 @@ def keys_to_delete(body: bytes) -> tuple[str, ...]:
 
 
 def _key(element: ElementTree.Element) -> str:
-    """Return the key of an object. A version, a size or a condition on it is refused."""
+    """Return the key in an object element. Raises UnsupportedSignRequest if the element has a version, a size or a
+    condition.
+    """
     names = [_name(child) for child in element]
     if names != ["Key"] or len(element[0]) or not element[0].text:
         raise _malformed("each object must have a key and nothing else")

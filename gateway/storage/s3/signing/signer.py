@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Remote signing for S3 stores: which warehouses sign, with which key, and the properties for clients.
 
-A session of a table is refused by the store itself outside of the table. The warehouse's own key is not, so that a
-difference between this reader and the store would give access to the whole bucket. Stores differ in what they check:
-SeaweedFS 4.48 computes a signature over `X-Forwarded-Prefix` and the path together, and does not compare a body with
-its signed hash. So the own key signs only for AWS, and for other stores if the operator allows it; then never for a
-body that contains keys.
+The keys of a table's session are refused by the store itself outside of the table. The warehouse's own key is not: if
+the store read a request differently from this parser, the signature could give access to the whole bucket. Stores
+differ in what they check: SeaweedFS 4.48 computes a signature over `X-Forwarded-Prefix` and the path together, and does
+not compare a body with its signed hash. So the own key signs only for AWS, and for other stores if the operator allows
+it. For other stores it never signs a body that contains keys.
 
 Signatures (version 4) are made by botocore, which AWS's own clients use. A signature needs no call of the store, so it
 is made on the event loop.
@@ -47,20 +47,24 @@ _NEVER_FORWARDED: Final = {"x-forwarded-host": "", "x-forwarded-prefix": ""}
 
 
 class S3Signer:
-    """`Signer` of S3 stores. `own_keys_allowed`: True if warehouse keys may sign for stores without other sessions."""
+    """`Signer` of S3 stores. `own_keys_allowed` is True if the keys of warehouses may sign for stores without session
+    keys.
+    """
 
     def __init__(self, *, own_keys_allowed: bool) -> None:
         self._own_keys_allowed = own_keys_allowed
 
     def offered(self, profile: StorageProfile) -> bool:
-        """Return True if requests of clients are signed: the profile allows it, and has a key that may sign."""
+        """Return True if requests of clients are signed: the profile allows it, and the warehouse has a key that may
+        sign.
+        """
         found = typed(profile, S3Profile)
         return found.remote_signing_enabled and (found.sts_enabled or self._own_key_signs(found))
 
     def client_properties(self, *, uri: str | None, endpoint: str) -> dict[str, str]:
         """Return the properties of Java and Python clients. `endpoint` is relative to `uri`, by default the catalog's.
 
-        PyIceberg signs with one of its file clients only, so that is selected too.
+        PyIceberg has only one file client that supports signing, so this client is selected too.
         """
         properties = {
             "s3.remote-signing-enabled": "true",
@@ -72,7 +76,7 @@ class S3Signer:
         return properties if uri is None else {**properties, "signer.uri": uri, "s3.signer.uri": uri}
 
     def read(self, profile: StorageProfile, location: Location, request: UnsignedRequest) -> ReadRequest:
-        """Read a request and check that it concerns only keys below `location`.
+        """Parse a request, and check that it concerns only keys below `location`.
 
         Raises RemoteSigningDisabled, and the errors of `read_request`.
         """
@@ -107,7 +111,9 @@ class S3Signer:
         return sign(request, key, found.region, guards=_NEVER_FORWARDED)
 
     def _own_key_signs(self, profile: S3Profile) -> bool:
-        """Return True for other S3-compatible stores, which may have no sessions. AWS, R2 and OSS have them."""
+        """Return True if the warehouse's own key signs: for S3-compatible stores that may have no sessions. AWS, R2 and
+        OSS have sessions.
+        """
         return self._own_keys_allowed and profile.kind is StoreKind.COMPATIBLE
 
 
@@ -115,14 +121,14 @@ NO_GUARDS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class _StatedPayload(S3SigV4Auth):
-    """Signs the hash of the body that the request contains, because the gateway does not have the body."""
+    """A signer that signs the body hash in the request, because the gateway does not have the body."""
 
     def __init__(self, credentials: Credentials, region: str, payload: str) -> None:
         super().__init__(credentials, "s3", region)
         self._payload = payload
 
     def payload(self, request: Any) -> str:
-        """Return the stated hash."""
+        """Return the body hash in the request."""
         return self._payload
 
 
