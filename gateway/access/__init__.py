@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The door: operations, callers, demands, the decision, and the permit as its proof."""
+"""Define operations, callers and demands, decide with OpenFGA and OPA, and mint permits as proof of a decision."""

@@ -12,7 +12,7 @@ import msgspec
 
 
 class ActorKind(StrEnum):
-    """The closed set of kinds of callers; the values appear in audit records and in policy input."""
+    """The closed set of kinds of callers. The values appear in audit records and in policy input."""
 
     USER = "user"
     ROLE = "role"
@@ -24,19 +24,19 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     """The caller of one request.
 
     `id` is `<idp>~<subject>` for users and services, `system~<task>` for the gateway's own work, and empty without a
-    token. With `assumed_role` only the rights of that role count; `id` still names the user. `within` is then the
-    role's project: objects outside of it do not exist for the caller.
+    token. With `assumed_role` only the rights of that role count, and `id` is still that of the user. `within` is then
+    the role's project: objects outside of this project do not exist for the caller.
 
-    With `project_token` the caller's token is valid for the project `within` alone. Such a token cannot reach the
-    server object either (`Door`, `Resolution.seen_by`).
+    With `project_token` the caller's token is valid only for the project `within`. Such a token cannot reach the server
+    object either (`Door`, `Resolution.seen_by`).
 
-    `engine` acts for the caller, proven by a token of the gateway (`docs/token-exchange.md`). Every operation then
-    needs two rights: that of the caller, and `delegate` of the engine on the object's warehouse.
+    `engine` is the id of the engine that acts for the caller, proven by a token that the gateway issued
+    (`docs/token-exchange.md`). Every operation then needs two rights: that of the caller, and `delegate` of the engine
+    on the object's warehouse.
 
     `owner_properties` are the case-folded names of view properties that hold an owner. They belong to the trusted
     engines that the token proves by its subject or its actor (`access/decisions/definer_views.py`,
-    `features/views/views.py`). The rights of a view's owner count below the view; `asked_by` is then the caller's
-    id.
+    `features/views/views.py`). Below a view with an owner, `id` is that owner and `asked_by` the caller.
 
     The settings name the `instance_admin`: an operator that may change warehouses managed by the instance
     (`features/warehouses/warehouse_changes.py`), if it also has the right. A caller that acts as a role is never an
@@ -68,17 +68,17 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def acting_as(self) -> str:
-        """The part of the identity in addition to `id`; empty for users without an engine or role.
+        """A text for the engine and the role of the caller, to be used in keys beside `id`; empty if there is neither.
 
-        Two identities of one user never share a response, a credential or a recorded success.
+        Requests of one user with different texts never share a response, a credential or a recorded success.
         """
         by = "" if self.engine is None else f" by {self.engine}{'' if self.subject_proven else ' asserted'}"
         return f"{self.assumed_role or ''}{by}{'' if self.asked_by is None else f' for {self.asked_by}'}"
 
     def as_owner(self, owner: str) -> Actor:
-        """Return the owner of a view as the caller below it.
+        """Return the owner of a view as an actor, whose rights count below the view.
 
-        It keeps the project limits and the engine of the current caller, and its id in `asked_by`.
+        It keeps the project limits and the engine of the current caller. `asked_by` is the id of the current caller.
         """
         return Actor(
             kind=ActorKind.USER,
@@ -92,7 +92,7 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def engine_itself(self) -> Actor | None:
-        """Return the engine that acts for the caller, as a caller; None if there is none."""
+        """Return the engine that acts for the caller as an actor of its own; None if no engine acts for the caller."""
         return None if self.engine is None else Actor.user(self.engine)
 
     @property
@@ -102,24 +102,27 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def groups_digest(self) -> str:
-        """SHA-256 for cache keys: equal for equal roles by groups; empty if there are none."""
+        """The SHA-256 of the roles that the caller has by its groups, for cache keys.
+
+        Empty without such roles or with an assumed role.
+        """
         if self.assumed_role is not None or not self.group_roles:
             return ""
         return hashlib.sha256(" ".join(self.group_roles).encode()).hexdigest()
 
     @property
     def policy_claims(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """The claims that row filters may use for this caller: pairs of (path, values).
+        """The token claims that row filters may use for this caller: pairs of (path, values).
 
-        An assumed role has its own rights and values only. A caller that an engine asserted, and the owner of a view,
-        have no token here.
+        Empty for a caller with an assumed role, for one that an engine asserted, and for the owner of a view: the
+        claims of the token do not apply to them.
         """
         unproven = self.asked_by is not None or not self.subject_proven
         return () if unproven or self.assumed_role is not None else self.token_claims
 
     @property
     def token_digest(self) -> str:
-        """Text for cache keys of results: equal for equal roles by groups and equal policy claims.
+        """The digests of the roles by groups and of the policy claims, for the cache keys of results.
 
         Idempotency keys do not depend on it: a client retries with a renewed token, and each retry is decided again.
         """
@@ -130,7 +133,9 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def groups_unknown(self) -> bool:
-        """True if the user may have groups that the gateway does not know, because no token of the user states them."""
+        """True if the user may be in groups that the gateway does not know, because it has no token of the user that
+        lists them.
+        """
         return bool(self.id) and (self.asked_by is not None or not self.subject_proven or not self.groups_known)
 
     @classmethod
@@ -151,8 +156,8 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     ) -> Actor:
         """Return a user or service with a verified token.
 
-        With `project` the token is valid for that project only. With `engine` the gateway issued the token to that
-        engine.
+        With `project` the token is valid for that project only. With `engine` the gateway issued the token, and that
+        engine acts for the user.
         """
         return cls(
             kind=ActorKind.USER,
@@ -173,12 +178,12 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def system(cls, task: str) -> Actor:
-        """Return the gateway itself as the caller, for the named background task."""
+        """Return the actor of the background task `task`: the gateway itself."""
         return cls(kind=ActorKind.SYSTEM, id=f"system~{task}")
 
     @classmethod
     def anonymous(cls) -> Actor:
-        """Return the caller of a request without a token. Only public operations are admitted for it."""
+        """Return the caller of a request without a token. It may do public operations only."""
         return cls(kind=ActorKind.ANONYMOUS, id="")
 
 
@@ -186,7 +191,7 @@ _OWN: Final = "lakegate~scim-"
 
 
 def provisioner_of(provider_id: str) -> str:
-    """Return the user id that the provisioning tokens of the gateway have for this provider's directory.
+    """Return the user id of the provisioning tokens that the gateway issues for the directory of this provider.
 
     No provider can have the id `lakegate`, so no other caller has such a user id.
     """
@@ -194,9 +199,10 @@ def provisioner_of(provider_id: str) -> str:
 
 
 def managed_provider(actor: Actor) -> str:
-    """Return the id of the only provider for which this caller may maintain users and groups.
+    """Return the id of the identity provider whose users and groups this caller may maintain.
 
     For a provisioning token of the gateway (`identity/provisioning.py`) it is the provider in the user id. For any
-    other caller it is the provider of its own token. The right itself is checked elsewhere.
+    other caller it is the provider of its own token. Whether the caller has the right to maintain them is checked
+    elsewhere.
     """
     return actor.id.removeprefix(_OWN) if actor.id.startswith(_OWN) else actor.provider

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Common types of the management API's bodies: names, ids and the base classes.
+"""Common types of the bodies of the management API: names, ids and the base classes.
 
-The base class of a body decides about members that this server does not know (docs/protocol.md, "Members and values of
-later versions"). `tests/access/test_unknown_inputs.py` compares each body with the operations that read it.
+The base class of a body determines how unknown members are handled (docs/protocol.md, "Members and values of later
+versions"). `tests/access/test_unknown_inputs.py` compares each body with the operations that read it.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
 
 
 class StrictRequest(Request, frozen=True, forbid_unknown_fields=True):
-    """A body, or a part of one, that gives, limits or selects something: rights, policies, trust, retention, filters.
+    """A body, or a part of one, that rejects unknown members: it gives, limits or selects something.
 
-    An unknown member is an error: it may be a limit, such as a mistyped expiry, or a filter. The rest would give or
-    affect more than the client means.
+    Such bodies are about rights, policies, trust, retention and filters. The unknown member may be a limit, such as a
+    mistyped expiry, or a filter. Without it, the request would give or affect more than the client means.
     """
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The limits of grants of `delegate`, and whether a recorded grant allows a user and an address. Pure.
+"""The limits of grants of `delegate`, and the check whether a recorded grant allows a user and an address. Pure.
 
-The limits are a part of the grant's row, and not of OpenFGA's tuple. A row can hold a list of users, and the statement
+The limits are stored in the grant's row, and not in OpenFGA's tuple. A row can hold a list of users, and the statement
 that resolves a request already reads rows about the engine. So a limit is exact at the time of the request, costs no
-round trip, and cannot be served from a cache. OpenFGA still decides whether the grant itself holds.
+round trip, and cannot be served from a cache. OpenFGA still decides whether the grant itself is effective.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ DEFAULT_LIMITS = ActsFor()
 
 
 def limits_text(limits: ActsFor | None) -> str | None:
-    """Return the text of the limits in the database. Equal limits have equal texts. None stands for the default."""
+    """Return the text that stores the limits in the database.
+
+    Equal limits have equal texts. None stands for the default limits.
+    """
     if limits is None or limits == DEFAULT_LIMITS:
         return None
     sorted_limits = {
@@ -55,7 +58,7 @@ def limits_text(limits: ActsFor | None) -> str | None:
 
 
 def limits_of(text: str | None) -> ActsFor | None:
-    """Return the limits behind a text of the database. Return None for a text that this version cannot read."""
+    """Return the limits that a text of the database contains. Return None if this version cannot read the text."""
     if text is None:
         return DEFAULT_LIMITS
     try:
@@ -99,7 +102,7 @@ class OwnDelegates(Answer, frozen=True, omit_defaults=True):
 
 
 class DelegateGrant(msgspec.Struct, frozen=True, kw_only=True):
-    """A live grant of `delegate` to an engine, or to one of its roles (`direct` is False).
+    """A live grant of `delegate` to an engine, or to one of the engine's roles (`direct` is False).
 
     `limits` is None if this version cannot read them. Such a grant permits no user.
     """
@@ -114,8 +117,9 @@ class DelegateGrant(msgspec.Struct, frozen=True, kw_only=True):
         return self.on in (ObjectKey(ObjectType.WAREHOUSE, warehouse_id), ObjectKey(ObjectType.PROJECT, project_id))
 
     def permits(self, user: str, roles: Collection[str], address: str | None) -> bool:
-        """Return True if the grant includes the user, by id or by a role, and the address. Administrators are not
-        considered.
+        """Return True if the grant includes both the user (by id or by a role) and the address.
+
+        The exclusion of administrators is not checked here.
         """
         return self.names(user, roles) and self.includes(address)
 
@@ -130,8 +134,9 @@ class DelegateGrant(msgspec.Struct, frozen=True, kw_only=True):
         return by_role or (limits.users is not UNSET and user in limits.users)
 
     def limits_for(self, user: str, roles: Collection[str]) -> ActsFor | None:
-        """Return the limits without other users and without roles that the user is not in. Return None if the grant
-        does not include the user.
+        """Return the limits without other users, and without roles that the user is not in.
+
+        Return None if the grant does not include the user.
         """
         limits = self.limits
         if limits is None or not self.names(user, roles):
@@ -141,7 +146,10 @@ class DelegateGrant(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(limits, users=users or UNSET, roles=own or UNSET)
 
     def includes(self, address: str | None) -> bool:
-        """Return True if the grant includes the address of the connection. An unknown address is in no network."""
+        """Return True if the grant permits requests from this address of a connection.
+
+        An unknown address is in no network.
+        """
         if self.limits is None:
             return False
         return self.limits.networks is UNSET or in_networks(address, self.limits.networks)
@@ -163,7 +171,7 @@ def in_networks(address: str | None, networks: Iterable[str]) -> bool:
 
 
 def refusing_limit(grants: Collection[DelegateGrant], user: str, roles: Collection[str]) -> str:
-    """Return the reason for the audit record why none of `grants` permits the user from the address."""
+    """Return the limit by which none of `grants` permits the user from the address, as text for the audit record."""
     if not grants:
         return "delegate: no grant is recorded"
     if not any(each.names(user, roles) for each in grants):
@@ -175,7 +183,10 @@ ADMINISTRATORS_REFUSED = "delegate: the user is an administrator, and no grant i
 
 
 def delegate_grants(recorded: Any) -> tuple[DelegateGrant, ...]:
-    """Return the grants in a column of `gateway.db.resolver.caller`: type, id, principal type, expiry, limits."""
+    """Return the grants that a column of `gateway.db.resolver.caller` contains.
+
+    Each element has the object's type and id, the type of the principal, the expiry and the limits.
+    """
     return tuple(
         DelegateGrant(
             on=ObjectKey(ObjectType(type), id),

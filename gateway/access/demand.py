@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Demands: the relations that a caller must hold for an operation, as values."""
+"""Declare demands: the relations that a caller must have for an operation."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class Demand:
     With `required=False` the result determines *how* the operation is done (credentials for reads or for writes, all
     rows or filtered ones), never whether. `Permit.holds` returns it.
 
-    `alternative` is a second relation that is enough: principals that manage grants on an object need not see it
-    otherwise (`manage_grants`).
+    `alternative` is a second relation that is also enough. It is `manage_grants` for principals that manage the grants
+    on an object without any other right on it.
 
     `restricted` is the column-level relation of a table. It is enough if an enforcer acts for the caller
     (`gateway.access.restrictions.column_restrictions`); `Permit.restriction` then returns the restriction. Without an
     enforcer the refusal names the remedy.
 
     `changes` marks an optional relation that lets the caller change something outside of the gateway (credentials for
-    writes). In read-only maintenance it is not checked, and so not held.
+    writes). Read-only maintenance does not check it, and treats it as not held.
     """
 
     relation: Can
@@ -41,5 +41,5 @@ class Demand:
 
     @property
     def relations(self) -> tuple[Can, ...]:
-        """The accepted relations; one of them is enough."""
+        """The accepted relations. One of them is enough."""
         return (self.relation,) if self.alternative is None else (self.relation, self.alternative)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures of the door's dependencies. The door never treats one as an allow."""
+"""Errors of the door's dependencies. The door never turns one into an allow."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ Failed = TypeVar("Failed", bound=Exception)
 
 
 class DecisionEngineUnavailable(Exception):
-    """OpenFGA or OPA did not respond, answered too late, or sent an invalid response."""
+    """OpenFGA or OPA did not respond in time, or sent an invalid response."""
 
 
 class WriteOutcomeUnknown(DecisionEngineUnavailable):
-    """A write was sent and not answered. It may have happened, and may still happen until the server times out."""
+    """A write was sent, and no response came. It may have happened, and may still happen until the server's timeout."""
 
 
 class ConditionConflict(Exception):
-    """A tuple of the write exists with another condition. Nothing was written. Delete the tuple first, separately."""
+    """A tuple to write exists with another condition, so nothing was written.
+
+    Delete that tuple first, in a separate request.
+    """
 
 
 class AuditUnavailable(Exception):
@@ -41,6 +44,6 @@ class CommitUnknown(Exception):
 
 
 def first_of(group: ExceptionGroup[Failed]) -> Failed:
-    """Return one failure of an exception group, however nested."""
+    """Return one of the errors in an exception group, also from nested groups."""
     first = group.exceptions[0]
     return first_of(first) if isinstance(first, ExceptionGroup) else first

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decide by the results of probes if an engine is trusted to enforce restrictions.
+"""Decide by the results of probes whether an engine is trusted to enforce restrictions.
 
-An engine counts as an enforcer in a warehouse only while its last probe there passed and is recent. A probe reads a
-canary: a small table with random values, which the engine must show restricted.
+An engine counts as an enforcer in a warehouse only while its last probe there passed and is recent. In a probe, the
+engine reads a canary: a small table with random values, some of which it must hide.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ FAILED: Final = "failed"
 
 
 class ProbeState(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of the last probe of an engine in a warehouse, and the probe that is open.
+    """The result of an engine's last probe in a warehouse, and the open probe, if any.
 
-    `verdict` is None before the first result. Until `warn_until` an engine without a result counts: its grant is older
-    than the probes. While a probe is open, until `open_until`, `canary` is the name of its table.
+    `verdict` is None before the first result. Until `warn_until` an engine without a result is trusted, because its
+    grant is older than the probes. While a probe is open, until `open_until`, `canary` is the name of its table.
     """
 
     verdict: str | None = None
@@ -41,28 +41,32 @@ class ProbeState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProbeRules(msgspec.Struct, frozen=True, kw_only=True):
-    """Which engines need a probe. `vouched` are the ids of engines that the operator of the gateway trusts without."""
+    """The rule which engines need a probe.
+
+    The operator of the gateway trusts the engines with ids in `vouched` without one.
+    """
 
     required: bool = True
     vouched: frozenset[str] = frozenset()
 
     def require(self, engine: str | None) -> bool:
-        """Return True if this engine is not trusted without a recent passed probe."""
+        """Return True if this engine is trusted only after a recent, passed probe."""
         return self.required and engine not in self.vouched
 
 
 class EngineProbes(msgspec.Struct, frozen=True, kw_only=True):
-    """The probes of one engine by warehouse. With `required`, an engine without a recent result is not trusted."""
+    """The probes of one engine, by warehouse. With `required`, the engine is not trusted without a recent result."""
 
     required: bool = True
     by_warehouse: Mapping[UUID, ProbeState] = MappingProxyType({})
 
     def trusts_on(self, table: ResolvedTable, now: datetime) -> bool:
-        """Return True if the probes allow the engine to read restricted data of the table."""
+        """Return True if the probes permit that the engine reads restricted data of the table."""
         return counts(self.by_warehouse.get(table.warehouse.id), now, required=self.required)
 
     def is_canary(self, table: ResolvedTable, now: datetime) -> bool:
-        """Return True for the canary of an open probe of this engine. It contains only values of its creator.
+        """Return True if the table is the canary of an open probe of this engine. It contains only values of its
+        creator.
 
         The name is random, and known only since the probe was opened. A table that was moved to this name has former
         names. Files of another table that were registered under it are at a location with another id.
@@ -76,9 +80,10 @@ class EngineProbes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def counts(state: ProbeState | None, now: datetime, *, required: bool) -> bool:
-    """Return True if an engine with this state is an enforcer at `now`. None: the engine was never probed.
+    """Return True if an engine with this state is an enforcer at `now`. The state is None if the engine was never
+    probed.
 
-    A failed probe counts also if probes are not required.
+    After a failed probe the engine is no enforcer, even if probes are not required.
     """
     if state is None or state.verdict is None:
         return not required or warned(state, now)
@@ -88,7 +93,9 @@ def counts(state: ProbeState | None, now: datetime, *, required: bool) -> bool:
 
 
 def warned(state: ProbeState | None, now: datetime) -> bool:
-    """Return True if the engine has no recent passed probe and counts only because its grant is older than probes."""
+    """Return True if the engine has no recent passed probe, and is trusted only because its grant is older than the
+    probes.
+    """
     if state is None or state.warn_until is None or state.verdict == FAILED:
         return False
     recent = state.verdict == PASSED and state.valid_until is not None and now < state.valid_until
@@ -109,10 +116,10 @@ class Standing(StrEnum):
 def standing_of(
     state: ProbeState, now: datetime, *, required: bool, soon: timedelta
 ) -> tuple[Standing | None, datetime | None]:
-    """Return (the state of the trust, the time at which it ends).
+    """Return (the state of the trust, the time at which the trust ends).
 
-    The state is None for an engine without a result, which was never trusted, and the time is None for a trust that
-    time does not end. Trust that ends within `soon` is expiring.
+    The state is None for an engine without a result, which was never trusted. The time is None if the trust does not
+    end by time. Trust that ends within `soon` is expiring.
     """
     if state.verdict == FAILED:
         return Standing.FAILED, None
@@ -130,7 +137,7 @@ def standing_of(
 
 
 def probe_states(recorded: Any) -> dict[UUID, ProbeState]:
-    """Return the states behind a column of `gateway.db.caller`.
+    """Return the probe states that a column of `gateway.db.caller` contains, by the id of the warehouse.
 
     Each element has the warehouse id, verdict, valid until, warn until, name of the canary, and end of the open probe.
     """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests with an idempotency key: they have one effect, however often they are sent.
 
-A key is claimed before the request begins and fulfilled in the transaction of its change, so the record and the change
-cannot differ. Only successes are recorded.
+A key is claimed before the request begins. The transaction of the change records the success under the key, so the
+record and the change cannot differ. Only successes are recorded.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class RepeatableRequest:
 
 @dataclass(slots=True)
 class Claim:
-    """One attempt at a request with an idempotency key. `fulfilled` becomes True when its success was committed."""
+    """One attempt at a request with an idempotency key. `fulfilled` becomes True when the success was committed."""
 
     scope: bytes
     attempt: UUID
@@ -58,7 +58,7 @@ class RecordedSuccess:
     def require_same(self, refs: Sequence[Ref], resolution: Resolution) -> None:
         """Raise UnprocessableEntityException if a reference means another object than in the recorded success.
 
-        The recorded object was dropped or renamed then, and another object has its name.
+        That happens if the recorded object was dropped or renamed since, and another object has its name now.
         """
         for ref in refs:
             row, done = resolution.get(ref), self.detail.get(f"{ref.type.value}_id")
@@ -73,16 +73,22 @@ class IdempotencyStore(Protocol):
     """Stores the successes of requests with idempotency keys."""
 
     async def begin(self, request: RepeatableRequest) -> Claim | RecordedSuccess:
-        """Claim the key, or return the recorded success.
+        """Claim the key for this attempt. If a success is recorded under the key, return it instead.
 
         Raises RequestInProgress (409), and UnprocessableEntityException (422) if the key was used with another body.
         """
         ...
 
     async def release(self, claim: Claim) -> None:
-        """Release the key of a failed attempt. If that fails, nothing is raised, and the claim expires."""
+        """Release the key after a failed attempt.
+
+        If releasing fails, no error is raised, and the claim expires later.
+        """
         ...
 
     async def finish(self, recorded_success: RecordedSuccess) -> None:
-        """Deliver the tuples that the change enqueued. Raises DecisionEngineUnavailable or DatabaseUnavailable."""
+        """Deliver the tuples that the recorded change enqueued.
+
+        Raises DecisionEngineUnavailable or DatabaseUnavailable.
+        """
         ...

@@ -55,16 +55,16 @@ class UserSynchronized(CatalogError, code=409):
 
 
 class UserRestricted(CatalogError, code=409):
-    """A data policy has the user as a subject. The user's own deletion would end that."""
+    """A data policy has the user as a subject. Deleting the own record would end the restriction."""
 
 
 class LastAdminRemoved(Exception):
-    """The server would have no administrator; the transaction must not be committed."""
+    """The server would have no administrator after the change, so its transaction must not be committed."""
 
 
 @contextmanager
 def require_remaining_admin() -> Iterator[None]:
-    """Convert LastAdminRemoved in the block to LastServerAdmin."""
+    """Context manager. Raises LastServerAdmin if the block raises LastAdminRemoved."""
     try:
         yield
     except LastAdminRemoved as nobody:
@@ -107,7 +107,7 @@ class StorageProfileImmutable(CatalogError, code=400, type="UpdateError"):
 
 
 class StorageValidationFailed(CatalogError, code=400):
-    """The storage fails checks that a warehouse requires; the details list each failed check."""
+    """The storage fails checks that a warehouse requires. The details list each failed check."""
 
 
 class DefaultFormatVersionNotAllowed(CatalogError, code=400):
@@ -123,11 +123,11 @@ class GrantPrincipalUnknown(CatalogError, code=404, type="GrantTargetNotFound"):
 
 
 class TupleAlreadyExists(CatalogError, code=409, type="TupleAlreadyExistsError"):
-    """The assignment exists already."""
+    """The assignment of a privilege already exists."""
 
 
 class TupleNotFound(CatalogError, code=404, type="TupleNotFoundError"):
-    """The assignment does not exist."""
+    """The assignment of a privilege does not exist."""
 
 
 class SelfAssignment(CatalogError, code=400):
@@ -172,7 +172,7 @@ class RevocationPending(CatalogError, code=503):
 
 @contextmanager
 def pending_during_outage(message: str) -> Iterator[None]:
-    """Context manager. Raises RevocationPending for an outage; the recorded revocation is delivered later."""
+    """Context manager. Raises RevocationPending if OpenFGA is down. The recorded revocation is delivered later."""
     try:
         yield
     except (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown) as outage:
@@ -272,7 +272,7 @@ class TaskNotSchedulable(CatalogError, code=400):
 
 
 class TaskStateConflict(CatalogError, code=409):
-    """The action is not possible in the state of some tasks; the details list them."""
+    """The action is not possible in the current state of some tasks. The details list these tasks."""
 
 
 class TaskAlreadyActive(CatalogError, code=409):
@@ -284,7 +284,7 @@ class TicketNotPending(CatalogError, code=409):
 
 
 class EngineProbeNotOpen(CatalogError, code=409):
-    """The probe is finished, expired, replaced or unknown."""
+    """The engine probe is finished, expired, replaced or unknown."""
 
 
 class EngineAddressUnknown(CatalogError, code=409):
@@ -296,7 +296,7 @@ class EngineUnreachable(CatalogError, code=409):
 
 
 class OwnProbeForbidden(ForbiddenException):
-    """The caller may not open or finish this probe, although it may grant `enforcer`."""
+    """The caller may grant `enforcer`, but may not open or finish a probe of this engine."""
 
 
 class OwnChangeForbidden(ForbiddenException):
@@ -304,4 +304,4 @@ class OwnChangeForbidden(ForbiddenException):
 
 
 class PreviewForbidden(ForbiddenException):
-    """The caller may not read the policies whose expressions the preview would contain."""
+    """The caller may not read policies whose expressions the preview would contain."""

@@ -7,8 +7,8 @@ An operation is a frozen dataclass in `operations/<noun>.py`. Its base class is 
   `VendingOperation` (the response contains credentials) and `ChangeOperation`;
 - without an endpoint: `SystemTask` (the gateway's background work) and `Step` (a decision that precedes an operation).
 
-Lock 1 of the door: the class of an operation without a kind, or with neither demands nor a declared audience, cannot be
-created.
+Lock 1 of the door: creating the class of an operation fails if it has no kind, or neither demands nor a declared
+audience.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _READING = ("GET", "HEAD")
 
 
 class Durability(StrEnum):
-    """The time at which the audit record of an allowed operation is durable."""
+    """The time at which the audit record of an allowed operation must be durable."""
 
     BUFFERED = "buffered"
     """Reads: within 200 ms."""
@@ -52,7 +52,7 @@ class Durability(StrEnum):
 
 
 class Audience(StrEnum):
-    """Callers that need no relation for an operation."""
+    """Callers that need no relation to do an operation."""
 
     ALL = "all"
     """All callers, also without a token. Such an operation has no demands, and neither OpenFGA nor OPA decides it."""
@@ -73,7 +73,7 @@ class PublicAudience:
 class Operation:
     """An action that the door decides. Concrete classes derive from one of the kinds below.
 
-    A class with `abstract=True` is not an operation: it has the common parts of several (`families.py`).
+    A class with `abstract=True` is not an operation. It has the common parts of several operations (`families.py`).
     """
 
     durability: ClassVar[Durability] = Durability.BUFFERED
@@ -84,7 +84,7 @@ class Operation:
     """
 
     def demands(self) -> tuple[Demand, ...]:
-        """Return the demands, in the order in which refusals are answered."""
+        """Return the demands. If several fail, the first one determines the refusal."""
         return ()
 
     def parts(self) -> Sequence[Operation]:
@@ -96,15 +96,15 @@ class Operation:
         return ()
 
     def further_refs(self) -> tuple[Ref, ...]:
-        """Return further references whose rows the use case needs. They are resolved, but not demanded."""
+        """Return further references whose rows the use case needs. No relation to them is demanded."""
         return ()
 
     def enforced_at(self) -> EnforcementPoint | None:
-        """Return the place where obligations apply to this request: `enforcement_point`, or another by its content."""
+        """Return the point where this request's obligations apply. By default it is `enforcement_point`."""
         return self.enforcement_point
 
     def new_table(self) -> str | None:
-        """Return the name of the table that the request creates in its namespace, if data policies restrict it."""
+        """Return the name of the table that the request creates if data policies restrict it, else None."""
         return None
 
     def target_user(self) -> str | None:
@@ -116,20 +116,21 @@ class Operation:
         return not_found(ref)
 
     def questions(self) -> int:
-        """Return the number of questions to the decision engines that are charged to the caller's share."""
+        """Return the number of questions to OpenFGA and OPA that are charged to the caller's share."""
         # The only part of an operation may be the operation itself.
         return sum(max(1, len(each.demands())) for each in self.parts() or (self,))
 
     def facts(self) -> Facts:
-        """Return the facts that policies receive in addition to the operation's name and resource."""
+        """Return the facts that policies receive in addition to the name and the resource of the operation."""
         return {}
 
     def audit_details(self) -> Mapping[str, str]:
-        """Return the details that the audit records in addition to the resources: limited in size, and never secret."""
+        """Return the details that the audit records beside the resources. They are small and never secret."""
         return NO_DETAILS
 
     def audited_fields(self) -> Mapping[str, object]:
-        """Return the values that the audit records if the operation changes something: by default all of its fields.
+        """Return the values that the audit records of an operation that changes something. By default they are all
+        fields.
 
         `audit_facts` limits their size and removes each value whose name looks like that of a secret. Replace secrets
         under other names here.
@@ -144,22 +145,22 @@ class Operation:
 
     @classmethod
     def is_open(cls, audience: Audience) -> bool:
-        """Return True if callers of this audience need no relation for it."""
+        """Return True if callers of this audience need no relation for the operation."""
         return cls.open_to is not None and cls.open_to.audience is audience
 
     @classmethod
     def is_public(cls) -> bool:
-        """Return True if no token is needed."""
+        """Return True if the operation needs no token."""
         return cls.is_open(Audience.ALL)
 
     @classmethod
     def returns_secret(cls) -> bool:
-        """Return True if its response may contain a credential, a token or a signature. It is then never compressed."""
+        """Return True if the response may contain a credential, token or signature. It is then never compressed."""
         return cls.enforcement_point is EnforcementPoint.VEND
 
     @classmethod
     def changes(cls) -> bool:
-        """Return True if it changes anything except the audit.
+        """Return True if the operation changes anything except the audit.
 
         `Database.change` accepts permits of such operations only.
         """
@@ -167,22 +168,22 @@ class Operation:
 
     @classmethod
     def pauses(cls) -> bool:
-        """Return True if it is refused in read-only maintenance."""
+        """Return True if read-only maintenance refuses the operation."""
         return cls.changes()
 
     @classmethod
     def is_catalog_mutation(cls) -> bool:
-        """Return True if clients of the catalog protocol would read a 5xx answer as "state unknown"."""
+        """Return True if clients of the catalog protocol would interpret a 5xx response as "state unknown"."""
         return False
 
     @classmethod
     def uses_idempotency_keys(cls) -> bool:
-        """Return True if it is done once for each idempotency key."""
+        """Return True if requests with the same idempotency key have one effect only."""
         return False
 
     @classmethod
     def is_of_catalog(cls) -> bool:
-        """Return True if it belongs to the catalog that engines use, and not to management.
+        """Return True if the operation belongs to the catalog that engines use, and not to management.
 
         A deactivated warehouse refuses such operations. Engines can request only such operations for users.
         """
@@ -190,7 +191,7 @@ class Operation:
 
     @classmethod
     def is_provisioning(cls) -> bool:
-        """Return True if it belongs to SCIM. Only such operations accept provisioning tokens."""
+        """Return True if the operation belongs to SCIM. Provisioning tokens are accepted for such operations only."""
         return False
 
     def __init_subclass__(cls, *, abstract: bool = False, **kwargs: object) -> None:
@@ -206,7 +207,7 @@ class Operation:
 
     @classmethod
     def _require_declared(cls) -> None:
-        """Raise TypeError for a declaration that the kind does not allow."""
+        """Raise TypeError if the declaration of the class is not allowed for its kind."""
         raise TypeError(
             f"operation {cls.__name__} is of no kind: derive it from ReadOperation, QuestionOperation, "
             "VendingOperation, ChangeOperation, SystemTask or Step"
@@ -222,11 +223,11 @@ class Operation:
 
 
 class HttpOperation(Operation, abstract=True):
-    """An operation over HTTP. `endpoint` is its method and path template; `returns` is the status of success.
+    """An operation over HTTP. `endpoint` is its method and path template, `returns` the status of a success.
 
     `also_at` are older paths of the same endpoint, with the same method. They are one operation, so that policies,
     audit and metrics have one name for it. `authenticates_itself` is the reason why the handler itself verifies the
-    token; the door still admits no caller without one.
+    token; the door still admits no caller without a token.
     """
 
     methods: ClassVar[tuple[str, ...]] = ()
@@ -242,7 +243,7 @@ class HttpOperation(Operation, abstract=True):
 
     @classmethod
     def uses_idempotency_keys(cls) -> bool:
-        """Return True for changes, and for operations that the same request admits before one."""
+        """Return True for changes, and for operations that are admitted before a change of the same request."""
         return cls.is_catalog_mutation() or cls.pauses()
 
     @classmethod
@@ -291,9 +292,9 @@ class ReadOperation(HttpOperation, abstract=True):
 
 
 class QuestionOperation(HttpOperation, abstract=True):
-    """A request with another method that changes nothing, and is served in read-only maintenance.
+    """A request that changes nothing, with another method than GET or HEAD. Read-only maintenance serves it.
 
-    `pause_reason` is the reason why maintenance nevertheless refuses it; empty if it does not.
+    `pause_reason` is the reason why maintenance refuses it nevertheless; empty if it does not.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("POST", "PUT", "PATCH", "DELETE")
@@ -305,7 +306,7 @@ class QuestionOperation(HttpOperation, abstract=True):
 
 
 class VendingOperation(HttpOperation, abstract=True):
-    """A request with credentials in its response. Its audit record is durable before the response is sent."""
+    """A request whose response contains credentials. Its audit record is durable before the response is sent."""
 
     methods: ClassVar[tuple[str, ...]] = ("GET", "POST")
     durability: ClassVar[Durability] = Durability.BEFORE_ANSWER
@@ -318,8 +319,8 @@ class VendingOperation(HttpOperation, abstract=True):
 class ChangeOperation(HttpOperation, abstract=True):
     """A request that changes something: refused in read-only maintenance, and done once for each idempotency key.
 
-    `refused_for_good` is the response in maintenance to a change that clients must not retry. `for_every_token` allows
-    a change outside of projects for a token that is valid in one project.
+    `refused_for_good` is the response of maintenance if clients must not retry the change. `for_every_token` allows a
+    change outside of projects to tokens that are valid in one project only.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("POST", "PUT", "PATCH", "DELETE")
@@ -330,7 +331,7 @@ class ChangeOperation(HttpOperation, abstract=True):
     for_every_token: ClassVar[bool] = False
 
     def event_body(self) -> object:
-        """Return the request body for an event with `EventData.BODY`, in the form of the protocol."""
+        """Return the request body in the form of the protocol, for an event that declares `EventData.BODY`."""
         return getattr(self, "request")  # noqa: B009 - most operations have a field of this name, and no base class does
 
     @classmethod
@@ -341,7 +342,7 @@ class ChangeOperation(HttpOperation, abstract=True):
 
 
 class SystemTask(Operation, abstract=True):
-    """Work of the gateway itself. The door admits it for the background tasks in `system_tasks` and for no caller.
+    """Work of the gateway itself. The door admits it for the tasks in `system_tasks` only, never for a caller.
 
     It demands no relation; policies decide. `continue_reason` is the reason why it continues in read-only maintenance.
     """
@@ -366,7 +367,7 @@ class SystemTask(Operation, abstract=True):
 
 
 class Step(Operation, abstract=True):
-    """A decision that precedes an operation: acting as a role, reading through a view, repeating a response.
+    """A decision that precedes an operation: acting as a role, reading through a view, or repeating a response.
 
     `occasion` is one word for the situation in which the door admits it. `preconditions._require_way` checks the
     situation.
@@ -384,5 +385,5 @@ class Step(Operation, abstract=True):
 
 @cache
 def _snake_case(name: str) -> str:
-    """Return `load_table` for `LoadTable`. Cached, because every request needs it ten times."""
+    """Return `load_table` for the class name `LoadTable`. Cached, because every request needs it ten times."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()

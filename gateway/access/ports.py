@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ports of the door: interfaces that the rooms above it implement. Tests have implementations of their own."""
+"""Ports of the door: interfaces that rooms above it implement, and in tests other classes."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ from gateway.obligations.data_policies import PolicyInputs
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Question to OpenFGA: does the caller have `relation` on `object`?
+    """A question to OpenFGA: does the caller have `relation` on `object`?
 
     `within` is the revision of the object's warehouse, read with its row. Without it, a result about an object in a
-    warehouse is not cached. `by` is a hint: a relation that implies `relation`, that the caller seems to have, and that
-    is cheaper to confirm. `above` are the containers of a stand-in for an absent object, from its parent upwards to an
+    warehouse is not cached. `by` is a hint: a relation that implies `relation` and is cheaper to confirm, and that the
+    caller seems to have. `above` are the containers of a stand-in for an absent object, from its parent upwards to an
     existing one. `inside` are the containers of the object by its row, from its parent upwards to the project; those of
     a stand-in begin with `above`. A caller with the relation on all contents of a container has it on the object.
-    `seen` is True if an allow about the same object is known, so that the duration of a refusal discloses nothing.
+    `seen` is True if the caller is already known to have a relation to the same object. Then the duration of a refusal
+    cannot disclose that the object exists.
     """
 
     relation: Can
@@ -42,12 +43,13 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """The state that a result about relationships depends on: a part of its cache key, without the question.
+    """The state on which a cached result about relationships depends. It is the part of the cache key beside the
+    question.
 
     One statement reads it before any question is sent. `revision` is that of the server. `time_boxes` changes whenever
     a grant with an expiry is made. `next_expiry` is the first time at which a grant to the caller or to one of the
     caller's roles expires. `roles` are these roles, by the rows; None if they are not known. `revocations_pending` is
-    True if OpenFGA may still have a tuple whose right was taken from any principal.
+    True if OpenFGA may still have a tuple whose right was revoked, from any principal.
     """
 
     revision: UUID
@@ -61,27 +63,29 @@ class Resolver(Protocol):
     """Reads the rows behind references, on the primary database."""
 
     async def resolve(self, refs: Sequence[Ref], caller: Actor) -> Resolution:
-        """Read the rows behind all references, and the caller's roles, by one read. Absent objects have no row."""
+        """Read the rows behind all references, and the caller's roles, in one read. Absent objects have no row."""
         ...
 
     async def columns(self, caller: Actor, table_ids: Sequence[UUID]) -> Mapping[UUID, frozenset[int]]:
         """Return the columns (field ids) of these tables on which the caller, or one of its roles, has live grants.
 
-        Tables without any are left out. The rows only select columns: OpenFGA decides whether a grant holds.
+        Tables without such columns are left out. The rows only select columns: OpenFGA decides whether the caller has
+        the privilege.
         """
         ...
 
     async def excerpts(self, ids: Sequence[UUID]) -> Mapping[UUID, Excerpt]:
-        """Read the excerpts of the metadata documents of these tables and views after their rows.
+        """Read the excerpts of the current metadata documents of these tables and views.
 
         Objects that no longer exist, or have no readable document, are left out.
         """
         ...
 
     async def policy_inputs(self, rows: Sequence[Governed]) -> Mapping[UUID, PolicyInputs | None]:
-        """Return the data policies bound to each row, by its id. For a namespace, they are those of a new table in it.
+        """Return the data policies bound to each row, by the row's id. For a namespace, they are those of a new table
+        in it.
 
-        They are None if this version cannot read a stored policy.
+        The value is None if this version cannot read a stored policy.
         """
         ...
 
@@ -90,16 +94,18 @@ class Resolver(Protocol):
     ) -> Sequence[tuple[str, tuple[str, ...]]]:
         """Return (name, values for the user and the roles) of each of these mapping tables of a project.
 
-        An empty `user` has no values of its own.
+        If `user` is empty, only the values for the roles are returned.
         """
         ...
 
     async def subjects_by_group(self, policy_ids: Sequence[str], provider: str) -> frozenset[str]:
-        """Return the data policies whose subjects include a role that groups of this provider can give."""
+        """Return the data policies among `policy_ids` whose subjects include a role that maps to a group of this
+        provider.
+        """
         ...
 
     async def grant_expiries(self, caller: Actor, *, after: datetime, until: datetime) -> Sequence[datetime]:
-        """Return the expiries, in order, of grants to the caller or its roles between `after` and `until`."""
+        """Return the expiries between `after` and `until` of grants to the caller or to its roles, in order."""
         ...
 
 
@@ -109,10 +115,10 @@ class Relationships(Protocol):
     async def check(
         self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
-        """Return one result for each check, in order.
+        """Return one result for each question, in order.
 
-        Time-boxed grants count as of `now`, a time by the database's clock. Without a `pin` the cache is neither read
-        nor written. A large batch leaves capacity to other requests only if it is `paced`. Raises
+        Grants with an expiry count as of `now`, a time by the database's clock. Without a `pin` the cache is neither
+        read nor written. A large batch leaves capacity to other requests only if it is `paced`. Raises
         DecisionEngineUnavailable if a result is missing.
         """
         ...
@@ -122,15 +128,15 @@ class GrantRows(Protocol):
     """Reads the recorded grants, on the primary database."""
 
     async def recorded(self, keys: Sequence[TupleKey]) -> Set[TupleKey]:
-        """Return the `keys` that the rows require now, by one read.
+        """Return those of the `keys` that the rows require now, in one read.
 
-        The rows only select checks: OpenFGA decides whether a grant holds. Raises DatabaseUnavailable.
+        The rows only select checks: OpenFGA decides whether a principal has a relation. Raises DatabaseUnavailable.
         """
         ...
 
 
 class Creations(Protocol):
-    """Reads creations that OpenFGA has not received yet, on the primary database."""
+    """Reads created objects whose tuples OpenFGA has not received yet, on the primary database."""
 
     async def pending(self, objects: Sequence[ObjectKey]) -> Mapping[TupleKey, datetime | None]:
         """Return the undelivered tuples of the creations of `objects` and of their containers, each with its expiry.
@@ -152,7 +158,7 @@ class Policies(Protocol):
     """Evaluates the policies (OPA)."""
 
     async def decide(self, request: PolicyRequest) -> tuple[PolicyAnswer, ...]:
-        """Return one result for each check of the request, in order.
+        """Return one result for each question of the request, in order.
 
         Raises DecisionEngineUnavailable if a result is missing.
         """
@@ -163,11 +169,11 @@ class AuditSink(Protocol):
     """Stores audit records."""
 
     def buffer(self, record: AuditRecord) -> None:
-        """Accept the record for writing within 200 ms. Raises AuditUnavailable if the buffer is full."""
+        """Accept the record, to be written within 200 ms. Raises AuditUnavailable if the buffer is full."""
         ...
 
     async def commit(self, record: AuditRecord, issued: IssuedCredential | None = None) -> None:
-        """Return once the record and the register entry `issued` are durable, in one transaction.
+        """Write the record and the register entry `issued` in one transaction, and return once they are durable.
 
         Raises AuditUnavailable if they cannot be made durable.
         """
@@ -182,5 +188,5 @@ class Observer(Protocol):
         ...
 
     def decision_took(self, engine: str, seconds: float) -> None:
-        """Record the duration of one decision engine (`openfga`, `opa`) or of the whole decision (`total`)."""
+        """Record how long one decision engine (`openfga`, `opa`) or the whole decision (`total`) took."""
         ...

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversions between principals of requests, actors and rows."""
+"""Convert principals of requests, actors and rows into each other."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from gateway.iceberg.errors import BadRequestException
 
 
 def principal_of(identity: Identity) -> Principal:
-    """Return the principal of a request.
+    """Return the principal that a request names.
 
-    Raise 400 unless it names exactly one user or role, with an id that fits in a relationship tuple.
+    Raises 400 unless it names exactly one user or role, with an id that fits in a relationship tuple.
     """
     if (identity.user is None) == (identity.role is None):
         raise BadRequestException("A principal must have exactly one of the fields `user` and `role`.")
@@ -25,25 +25,22 @@ def principal_of(identity: Identity) -> Principal:
 
 
 def own_principal(caller: Actor) -> Principal:
-    """Return the principal for checks about the caller: the assumed role, else the user."""
+    """Return the principal for checks about the caller itself: the assumed role if there is one, else the user."""
     if caller.assumed_role is not None:
         return Principal(PrincipalType.ROLE, str(caller.assumed_role))
     return Principal(PrincipalType.USER, caller.id)
 
 
 def other_principal(principal: Principal | None, caller: Actor) -> Principal | None:
-    """Return None if the principal is the caller, because a caller may check its own rights.
-
-    Otherwise return the principal.
-    """
+    """Return the principal if it is not the caller. Return None for the caller, which may check its own rights."""
     return None if principal == own_principal(caller) else principal
 
 
 def actor_of(principal: Principal) -> Actor:
-    """Return the actor that the door evaluates for a principal.
+    """Return the actor for which the door evaluates a principal's rights.
 
-    A role is evaluated as an unnamed member with the rights of the role alone. Its human is unknown, so policies
-    receive no user id.
+    A role is evaluated as an unnamed member with the rights of the role alone. The user is unknown, so policies receive
+    no user id.
     """
     if principal.type is PrincipalType.ROLE:
         return Actor(kind=ActorKind.ROLE, id="", assumed_role=UUID(principal.id))
@@ -51,5 +48,5 @@ def actor_of(principal: Principal) -> Actor:
 
 
 def principal_answer(type: str, id: str) -> GrantedTo:
-    """Return the principal of a row in wire form."""
+    """Return the principal of a row in the form of a response."""
     return GrantedTo(role=UUID(id)) if type == PrincipalType.ROLE else GrantedTo(user=id)

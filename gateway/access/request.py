@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Markers for the sources of operation fields in a request.
+"""Markers that declare from which part of a request an operation's field is read.
 
     @dataclass(frozen=True)
     class ListTables(ReadOperation):
@@ -25,9 +25,10 @@ Field = TypeVar("Field")
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """The path names the value: a reference by the parameters of its type, an id or a text by the parameter `name`.
+    """Read the value from the path: a reference by the path parameters of its type, an id or text by the parameter
+    `name`.
 
-    With `dropped`, dropped tables, views and generic tables are found too, as long as they can be restored.
+    With `dropped`, dropped tables, views and generic tables that can still be restored are found too.
     """
 
     name: str = ""
@@ -36,9 +37,11 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query parameter: a text, `true` or `false` for a bool, and for a tuple several values or one with commas.
+    """Read the value from a query parameter. A bool is `true` or `false`; a tuple is several parameters, or one with
+    commas.
 
-    A number is at most `max_value`. `parse` converts all given values to the value of the field, instead of the type.
+    A number above `max_value` is reduced to it. `parse` converts all given values, instead of the conversion by the
+    type of the field.
     """
 
     name: str
@@ -48,14 +51,14 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """A request header, its name in lower case; several lines are joined by commas."""
+    """Read the value from a request header, whose name is in lower case. Several header lines are joined by commas."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The JSON body, or one member of it.
+    """Read the value from the JSON body, or from one member of it.
 
     `of` is the type of the body, None if it is the type of the field. `member` is the attribute of the decoded body for
     the field, with dots for an attribute of an attribute. A reference by name gets its warehouse from the path.
@@ -67,23 +70,25 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The body as a form (`application/x-www-form-urlencoded`) of this type. Handlers read it themselves."""
+    """The body is a form (`application/x-www-form-urlencoded`) of this type. Handlers read it themselves."""
 
     of: type
 
 
 @dataclass(frozen=True, slots=True)
 class RequestProject:
-    """The project of a management request: from path, header, query or the member `project_id` of its body."""
+    """Read the project of a management request from its path, header or query, or from the member `project_id` of its
+    body.
+    """
 
     in_body: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class PageSizeOf:
-    """A query parameter with the size of a page, limited to the largest page.
+    """Read the page size from a query parameter, and limit it to the largest page.
 
-    `after` is the parameter with the page token: a request that has it and no size gets the largest page.
+    `after` is the parameter with the page token. A request with a token and without a size gets the largest page.
     """
 
     name: str = "pageSize"
@@ -92,9 +97,10 @@ class PageSizeOf:
 
 @dataclass(frozen=True, slots=True)
 class PrincipalParameters:
-    """The query parameters `principalUser` and `principalRole`; None if neither is set.
+    """Read the principal from the query parameters `principalUser` and `principalRole`; None if neither is set.
 
-    The caller's own id is None too, unless `own`: a filter must not be lost.
+    The value is also None if it is the caller itself. With `own` it is kept, so that a filter by the caller is not
+    lost.
     """
 
     own: bool = False

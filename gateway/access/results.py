@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Say what a response has beside its body: an ETag, and whether a change restricts its caller."""
+"""Results of use cases beside the body: an ETag, and whether a change restricts its caller."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Restricts = Literal["caller", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class Stated(Generic[Answer]):
-    """The body of a response to a change, and the value of the header; None for a response without it."""
+    """The body of a response to a change, and the value of the header about restrictions; None for no header."""
 
     body: Answer
     restricts: Restricts | None

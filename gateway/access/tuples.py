@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Relationship tuples as values. PostgreSQL records them, and OpenFGA evaluates them."""
+"""Relationship tuples as values. PostgreSQL records the tuples, and OpenFGA evaluates them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MANAGED_ACCESS = "managed_access"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Principal:
-    """A user by `<idp>~<subject>`, or a role by its id. EVERYBODY represents all users, and is used in flags only."""
+    """A user by `<idp>~<subject>`, or a role by its id. EVERYBODY represents all users, and is used only in flags."""
 
     type: PrincipalType
     id: str
@@ -54,11 +54,14 @@ MAX_ENCODED_BYTES = 507
 
 
 class UserIdTooLong(CatalogError, code=400, type="UserIdTooLongError"):
-    """The user id has more bytes, percent-encoded, than a relationship can hold."""
+    """The percent-encoded user id has more bytes than a relationship tuple can contain."""
 
 
 def is_valid_in_tuples(user_id: str) -> bool:
-    """Return True if a relationship tuple can hold this user id. Other ids are rejected on input, before any change."""
+    """Return True if a relationship tuple can contain this user id.
+
+    Other ids are rejected on input, before any change.
+    """
     try:
         return len(quote(user_id, safe="")) <= MAX_ENCODED_BYTES
     except UnicodeEncodeError:
@@ -66,7 +69,7 @@ def is_valid_in_tuples(user_id: str) -> bool:
 
 
 def require_valid_in_tuples(user_id: str) -> str:
-    """Return the id. Raises UserIdTooLong: a grant that cannot be delivered must not be recorded."""
+    """Return the id. Raises UserIdTooLong, because a grant that cannot be delivered must not be recorded."""
     if not is_valid_in_tuples(user_id):
         raise UserIdTooLong(f"A user id must have at most {MAX_ENCODED_BYTES} bytes when percent-encoded.")
     return user_id

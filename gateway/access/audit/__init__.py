@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Audit records: their content and size, the chain of digests over them, and their formats of export."""
+"""Build audit records within their size limits, chain them by digests, and encode them for export."""

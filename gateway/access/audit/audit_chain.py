@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute and verify the chain of digests over blocks of audit records, and the months that partition them."""
+"""Compute and verify the chain of digests over blocks of audit records.
+
+Map times and record ids to monthly partitions.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ GENESIS: Final = bytes(32)
 
 @dataclass(frozen=True, slots=True)
 class SealedRecord:
-    """An audit record as it is stored: the searchable columns and the bytes of the whole record."""
+    """An audit record as it is stored: the searchable columns, and the encoded record as bytes."""
 
     id: UUID
     at: datetime
@@ -30,7 +33,7 @@ class SealedRecord:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The stored header of a block. `records_digest` stays when retention removes the records of the block."""
+    """The stored header of a block. It keeps `records_digest` when retention removes the records of the block."""
 
     number: int
     first: UUID
@@ -44,7 +47,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """The number and digest of a block, kept outside the database."""
+    """The number and digest of a block. It is kept outside of the database, to detect that blocks were removed."""
 
     number: int
     digest: bytes
@@ -52,7 +55,7 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """The first block that does not verify, and the reason."""
+    """The first block that fails verification, and the reason."""
 
     number: int
     reason: str
@@ -61,9 +64,9 @@ class Fault:
 def seal(
     records: Iterable[SealedRecord], *, after: Block | None, sealed_at: datetime, key: bytes | None = None
 ) -> Block:
-    """Return the block of these records that follows the block `after`.
+    """Return the header of the block that contains these records and follows the block `after`.
 
-    `key` turns the block's digest into an HMAC. Raises ValueError if there are no records.
+    With `key`, the block's digest is an HMAC. Raises ValueError if there are no records.
     """
     ordered = sorted(records, key=lambda record: record.id)
     if not ordered:
@@ -82,7 +85,7 @@ def seal(
 
 
 def digest_of(records: Iterable[SealedRecord]) -> bytes:
-    """Return the SHA-256 digest over the records in the order of their ids."""
+    """Return the SHA-256 digest over the records, sorted by their ids."""
     total = hashlib.sha256()
     for record in sorted(records, key=lambda record: record.id):
         texts = (_instant(record.at), record.request_id, record.actor_id, record.operation, record.outcome)
@@ -91,7 +94,7 @@ def digest_of(records: Iterable[SealedRecord]) -> bytes:
 
 
 def header_fault(block: Block, *, after: Block | None, key: bytes | None = None) -> Fault | None:
-    """Return the fault of a block's header, None if it follows `after` and its digest is right."""
+    """Return the fault of a block's header. Return None if the block follows `after` and its digest is correct."""
     expected = after.number + 1 if after else 1
     if block.number != expected:
         return Fault(expected, "the block is missing")
@@ -103,7 +106,7 @@ def header_fault(block: Block, *, after: Block | None, key: bytes | None = None)
 
 
 def records_fault(block: Block, records: Sequence[SealedRecord]) -> Fault | None:
-    """Return the fault of a block's records, None if they are the sealed ones."""
+    """Return the fault of a block's records. Return None if their number and digest match the header."""
     if len(records) != block.count:
         change = "deleted" if len(records) < block.count else "inserted"
         return Fault(block.number, f"records were {change}: {len(records)} instead of {block.count}")
@@ -113,7 +116,7 @@ def records_fault(block: Block, records: Sequence[SealedRecord]) -> Fault | None
 
 
 class ChainVerifier:
-    """Verifies blocks in their order, and stops at the first fault.
+    """Verifies the blocks of a chain in order, and stops at the first fault.
 
     With `anywhere`, the chain may begin with any block: the blocks before it are not verified. Records with an id below
     `removed_below` may be missing, because retention removed them.
@@ -143,7 +146,7 @@ class ChainVerifier:
         """The number of blocks with records that retention removed."""
 
     def add(self, block: Block, records: Sequence[SealedRecord]) -> Fault | None:
-        """Verify the next block. Return its fault, after which no block can be added."""
+        """Verify the next block. Return its fault, or None. After a fault, add no further block."""
         before = self._last
         if before is None and self._anywhere:
             before = _before(block)
@@ -166,13 +169,20 @@ class ChainVerifier:
         return None
 
     def end(self) -> Fault | None:
-        """Return the fault of a chain without the anchor's block: it was cut or rewritten."""
+        """Finish the verification.
+
+        Return a fault if the anchor's block did not occur: the chain was cut or rewritten.
+        """
         if self._anchor is None or self._anchored:
             return None
         return Fault(self._anchor.number, "the anchored block is missing: the end of the chain was removed")
 
     def _is_removed(self, block: Block, records: Sequence[SealedRecord]) -> bool:
-        """Return True if records are missing, and retention explains it: none of those that it kept is missing."""
+        """Return True if records are missing and retention explains it.
+
+        Then no record below `removed_below` is left, and at least one is left if the last id of the block is not below
+        it.
+        """
         below = self._removed_below
         if below is None or len(records) >= block.count or block.first.int >= below.int:
             return False
@@ -181,7 +191,7 @@ class ChainVerifier:
 
 
 def _before(block: Block) -> Block | None:
-    """Return a stand-in for the block before the first one of a file; None before block 1."""
+    """Return a stand-in for the block before `block`, the first one of a file. Return None if `block` is block 1."""
     if block.number == 1:
         return None
     return Block(
@@ -220,12 +230,12 @@ def _with_digest(block: Block, key: bytes | None) -> Block:
 
 
 def _instant(at: datetime) -> str:
-    """Return a time in UTC with microseconds, equal for every time zone of the database session."""
+    """Return a time as text in UTC with microseconds, the same for every time zone of the database session."""
     return at.astimezone(UTC).isoformat(timespec="microseconds")
 
 
 def _joined(*parts: bytes) -> bytes:
-    """Join parts with their lengths, so that no two lists of parts have the same bytes."""
+    """Join the parts, each preceded by its length. Different lists of parts give different bytes."""
     return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
 
 
@@ -235,7 +245,7 @@ _RANDOM_BITS: Final = 80
 
 @dataclass(frozen=True, slots=True, order=True)
 class Month:
-    """A month of UTC. Raises ValueError for a number outside of 1 to 12."""
+    """A calendar month in UTC. Raises ValueError if the number is not from 1 to 12."""
 
     year: int
     number: int
@@ -252,29 +262,35 @@ class Month:
 
     @property
     def first_id(self) -> UUID:
-        """Return the smallest id of a record of this month."""
+        """Return the smallest id that a record of this month can have."""
         return first_id(self.start)
 
 
 def month_of(time: datetime) -> Month:
-    """Return the month of a time with a zone."""
+    """Return the UTC month of a time that has a time zone."""
     there = time.astimezone(UTC)
     return Month(there.year, there.month)
 
 
 def month_of_id(id: UUID) -> Month | None:
-    """Return the month of a record's id; None for an id that has no time before the year 10000."""
+    """Return the month in which the record with this id was made.
+
+    Return None if the id contains no time before the year 10000.
+    """
     time = time_of(id)
     return None if time is None else month_of(time)
 
 
 def first_id(time: datetime) -> UUID:
-    """Return the smallest UUIDv7 of a time with a zone."""
+    """Return the smallest UUIDv7 with this time, which must have a time zone."""
     return UUID(int=round(time.timestamp() * 1000) << _RANDOM_BITS)
 
 
 def time_of(id: UUID) -> datetime | None:
-    """Return the time in an id; None if it is later than the year 9999: the id is no UUIDv7."""
+    """Return the time that a UUIDv7 contains.
+
+    Return None if it is after the year 9999, because the id is then not a UUIDv7.
+    """
     try:
         return datetime.fromtimestamp((id.int >> _RANDOM_BITS) / 1000, UTC)
     except (ValueError, OverflowError, OSError):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The file format of exported audit records: JSON lines that can be verified without the database.
 
-The line of a block is followed by the lines of its records. A record has the exact text that its digest covers.
+The line of a block is followed by the lines of its records. A record is written as the exact text that its digest
+covers.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _decoder = msgspec.json.Decoder(_BlockLine | _RecordLine)
 
 
 class VerifiedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of the verification of a file. `fault` is the first fault, None if there is none."""
+    """The result of verifying a file. `fault` is the first fault, None if the file has none."""
 
     blocks: int
     records: int
@@ -52,7 +53,7 @@ class VerifiedFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def lines_of(block: Block, records: Sequence[SealedRecord]) -> Iterator[bytes]:
-    """Yield the lines of a block and its records, each with its newline."""
+    """Yield the line of a block and then the lines of its records. Each ends with a newline."""
     yield _line(
         _BlockLine(
             number=block.number,
@@ -82,8 +83,8 @@ def lines_of(block: Block, records: Sequence[SealedRecord]) -> Iterator[bytes]:
 def verify_lines(lines: Iterable[bytes], *, key: bytes | None = None, anchor: Anchor | None = None) -> VerifiedFile:
     """Verify the lines of a file up to the first fault.
 
-    The file may begin with any block: the blocks before it are not verified. With an `anchor`, a file without its block
-    has a fault.
+    The file may begin with any block: the blocks before it are not verified. With an `anchor`, a file that does not
+    contain the anchor's block has a fault.
     """
     chain = ChainVerifier(key=key, anchor=anchor, anywhere=True)
     fault: Fault | None = None
@@ -97,7 +98,7 @@ def verify_lines(lines: Iterable[bytes], *, key: bytes | None = None, anchor: An
 
 
 def _blocks(lines: Iterable[bytes]) -> Iterator[tuple[Block | Fault, list[SealedRecord]]]:
-    """Yield each block with its records. A line that cannot be read ends with a fault of its block."""
+    """Yield each block with its records. For a line that cannot be read, yield a fault of its block, and end."""
     block: Block | None = None
     records: list[SealedRecord] = []
     for number, line in enumerate(lines, 1):
@@ -145,7 +146,7 @@ def _record(line: _RecordLine) -> SealedRecord:
 
 
 def _aware(time: datetime) -> datetime:
-    """Return a time with a zone. Raises ValueError for one without: its instant would depend on the reader."""
+    """Return the time. Raises ValueError if it has no time zone: its instant would depend on the reader."""
     if time.tzinfo is None:
         raise ValueError("a time in the file has no zone")
     return time

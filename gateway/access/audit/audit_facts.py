@@ -39,16 +39,17 @@ Facts = dict[str, msgspec.Raw]
 
 
 class Digest(msgspec.Struct, frozen=True):
-    """A value that is too large for the record: the length and the SHA-256 of its compact JSON."""
+    """Replaces a value that is too large for the record: the length and the SHA-256 of the value's compact JSON."""
 
     bytes: int
     sha256: str
 
 
 def facts_of_changes(operations: Iterable[Operation]) -> dict[str, str]:
-    """Return the detail `FACTS`: JSON with the facts of each changing operation by its name; empty if there are none.
+    """Return the audit detail `FACTS`: JSON that maps the name of each changing operation to its facts; empty if none
+    changes.
 
-    An operation with the same facts as one before it, such as the two of an adoption, is left out.
+    An operation with the same facts as an earlier one is left out, for example one of the two of an adoption.
     """
     facts: dict[str, Facts] = {}
     for operation in operations:
@@ -58,7 +59,9 @@ def facts_of_changes(operations: Iterable[Operation]) -> dict[str, str]:
 
 
 def facts_of(operation: Operation) -> Facts:
-    """Return the fields of an operation as JSON by name, without unset fields and the objects of the record."""
+    """Return the fields of an operation as JSON by name, without unset fields and without objects that the record lists
+    already.
+    """
     objects = {*(demand.on for demand in operation.demands()), *operation.further_refs()}
     kinds = {type(each) for each in objects}
     facts: Facts = {}
@@ -74,7 +77,7 @@ def _encoded(value: object) -> msgspec.Raw:
 
 
 def _stated(value: object) -> object:
-    """Return a value with its references to tables and views as objects of type and id or name."""
+    """Return the value, with each reference to a table or view replaced by an object of its type and its id or name."""
     match value:
         case TabularRef():
             named = {"name": value.identifier} if value.named else {"id": value.id}
@@ -87,8 +90,9 @@ def _stated(value: object) -> object:
 
 
 def _fitting(values: Facts, room: int, *, members: bool = True) -> Facts:
-    """Replace the largest values by digests until all fit in `room` bytes. With `members`, replace those of an object
-    before the object.
+    """Replace the largest values by digests until all values fit in `room` bytes.
+
+    With `members`, a JSON object is kept if digests of its largest members make it small enough.
     """
     excess = sum(len(bytes(value)) for value in values.values()) - room
     for name in sorted(values, key=lambda name: -len(bytes(values[name]))):
@@ -100,7 +104,10 @@ def _fitting(values: Facts, room: int, *, members: bool = True) -> Facts:
 
 
 def _shorter(whole: bytes, room: int) -> msgspec.Raw:
-    """Return an object with digests of its largest members if it fits in `room` bytes, else the digest of the value."""
+    """Return a JSON object with its largest members replaced by digests.
+
+    Return the digest of the whole value if it is not an object, or if the shortened object exceeds `room` bytes.
+    """
     if whole.startswith(b"{"):
         members = msgspec.json.decode(whole, type=Facts)
         names = len(whole) - sum(len(bytes(value)) for value in members.values())
@@ -121,7 +128,7 @@ Judged = tuple[Operation, Decision]
 def _judged(
     operations: Sequence[Operation], decisions: Sequence[Decision], groups: Sequence[Sequence[Judged]]
 ) -> list[Judged]:
-    """Return the decisions to record: each operation, followed by its parts."""
+    """Return the operations to record with their decisions: each operation, followed by its parts."""
     judged: list[Judged] = []
     for operation, decision, group in zip(operations, decisions, groups, strict=True):
         judged.append((operation, decision))
@@ -137,7 +144,10 @@ def record_of(
     groups: Sequence[Sequence[Judged]],
     resolution: Resolution,
 ) -> AuditRecord:
-    """Return the audit record of all decisions of one admission. `groups` are the decided parts of each operation."""
+    """Return the audit record of one admission with all its decisions.
+
+    `groups` are the decided parts of each operation.
+    """
     actor = context.actor
     judged = _judged(operations, decisions, groups)
     detail = {name: text for operation, _ in judged for name, text in operation.audit_details().items()}

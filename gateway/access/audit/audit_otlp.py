@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Audit records as OTLP logs, in the JSON encoding of OTLP/HTTP.
+"""Encode audit records as OTLP logs, in the JSON encoding of OTLP/HTTP.
 
 See https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding: names in lowerCamelCase, 64-bit integers as text.
 The body of a log record is the exact text of the audit record, so its digest can be computed from it.
@@ -84,14 +84,14 @@ class _Response(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Rejected(msgspec.Struct, frozen=True):
-    """The number of records that a collector does not want, and its reason. They must not be sent again."""
+    """The number of records that the collector rejected, and its reason. They must not be sent again."""
 
     records: int
     reason: str
 
 
 def requests_of(block: Block, records: Sequence[SealedRecord]) -> Iterator[bytes]:
-    """Yield the bodies of the requests that send a block's records, each of a limited size."""
+    """Yield the request bodies that send a block's records. The size of each body is limited."""
     batch: list[SealedRecord] = []
     size = 0
     for record in records:
@@ -105,7 +105,10 @@ def requests_of(block: Block, records: Sequence[SealedRecord]) -> Iterator[bytes
 
 
 def rejected_in(answer: bytes) -> Rejected | None:
-    """Return what a successful response rejects; None if it rejects nothing, or is not JSON of OTLP."""
+    """Return the records that a successful response rejects.
+
+    Return None if it rejects none, or is not an OTLP response in JSON.
+    """
     try:
         partial = msgspec.json.decode(answer or b"{}", type=_Response).partial_success
         count = 0 if partial is None else int(partial.rejected_log_records)
@@ -144,7 +147,7 @@ def _log(block: Block, record: SealedRecord) -> _LogRecord:
 
 
 def _trace_of(record: bytes) -> str | msgspec.UnsetType:
-    """Return the id of the trace in an audit record, if it has one."""
+    """Return the trace id of an audit record, UNSET if it has none."""
     try:
         return msgspec.json.decode(record, type=_Traced).trace_id
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

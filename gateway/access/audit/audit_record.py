@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The audit record, and the entry of one issued credential in the register of live credentials.
 
-A record has the caller, the operation, the decision and its reason. The vocabulary of each field is closed. Entries
-beyond the limit are counted, and a digest binds them to the record. The entry of a credential contains no secret.
+A record has the caller, the operation, the decision and its reason. The fields have closed sets of values. Entries of a
+list beyond the size limit are counted, and their digest is in the record. The entry of a credential contains no secret.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class AuditedActor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class AuditedResource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An object of a decision: its name as in the request, and its id if it exists."""
+    """An object that a decision is about: its name as in the request, and its id if it exists."""
 
     type: str
     id: str | None = None
@@ -50,9 +50,10 @@ class AuditedResource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
-    """Summary of list entries that exceed the size limit: their number, and the SHA-256 of the whole list.
+    """Summary of a list whose entries exceed the size limit: the number of entries left out, and the SHA-256 of the
+    whole list.
 
-    The digest is that of the list's compact JSON as the record would contain it (`audit_size.digest`).
+    The digest covers the list's compact JSON as an unlimited record would contain it (`audit_size.digest`).
     """
 
     count: int
@@ -60,7 +61,7 @@ class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditedDecision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The decision on one operation. `failure` is the true reason, which the response may hide."""
+    """The decision on one operation. `failure` is the true reason of a refusal, which the response may hide."""
 
     operation: str
     outcome: str
@@ -75,7 +76,7 @@ class AuditedDecision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One admission by the door. Use cases fill `detail` with what they vended or changed."""
+    """The record of one admission by the door. Use cases add to `detail` what they vended or changed."""
 
     id: UUID
     format: int
@@ -132,7 +133,7 @@ Entry = TypeVar("Entry")
 
 
 def encode_record(record: AuditRecord) -> bytes:
-    """Return the record as JSON of at most `MAX_RECORD_BYTES`."""
+    """Return the record as JSON of at most `MAX_RECORD_BYTES`. Long lists are cut to fit."""
     return _encoder.encode(bounded(record))
 
 
@@ -142,7 +143,10 @@ def digest(whole: object) -> str:
 
 
 def bounded(record: AuditRecord) -> AuditRecord:
-    """Return the record itself if it is small enough, else a copy with the first entries of its long lists."""
+    """Return the record itself if it is small enough.
+
+    Otherwise return a copy with only the first entries of its long lists.
+    """
     if len(_encoder.encode(record)) <= MAX_RECORD_BYTES:
         return record
     detail, detail_left_out = _short_details(record.detail)
@@ -160,7 +164,10 @@ def bounded(record: AuditRecord) -> AuditRecord:
 
 
 def _fit_resources(decision: AuditedDecision, room: int) -> AuditedDecision | None:
-    """Return the decision with as many resources as fit in `room` bytes; None if it does not fit without any."""
+    """Return the decision with as many of its resources as fit in `room` bytes.
+
+    Return None if the decision does not fit even without resources.
+    """
     if _size(decision) <= room:
         return decision
     reasons = _first(decision.policy_reasons, _MAX_REASONS_BYTES)
@@ -178,7 +185,10 @@ def _fit_resources(decision: AuditedDecision, room: int) -> AuditedDecision | No
 
 
 def _left_out(whole: Sequence[object], kept: int, before: LeftOut | None, *, shortened: bool = False) -> LeftOut | None:
-    """Return the summary of the entries cut from a list. A list cut `before` keeps its first digest."""
+    """Return the summary of the entries that were cut from a list.
+
+    `before` is the summary of an earlier cut: its digest is kept.
+    """
     if kept == len(whole) and not shortened:
         return before
     missing = len(whole) - kept
@@ -188,14 +198,17 @@ def _left_out(whole: Sequence[object], kept: int, before: LeftOut | None, *, sho
 
 
 def _short_name(resource: AuditedResource) -> AuditedResource:
-    """Return the resource; a name that is too long is cut to its beginning."""
+    """Return the resource, with its name cut to the maximum length."""
     if resource.name is None or len(resource.name) <= _MAX_NAME_CHARACTERS:
         return resource
     return msgspec.structs.replace(resource, name=resource.name[:_MAX_NAME_CHARACTERS] + "\u2026")
 
 
 def _short_details(detail: Mapping[str, str]) -> tuple[dict[str, str], dict[str, LeftOut]]:
-    """Return (entries of limited size, summaries of the cut entries by name). JSON lists keep their first entries."""
+    """Return (the details, each cut to a limited size, and summaries of the cut lists by the detail's name).
+
+    A JSON list keeps its first entries.
+    """
     short: dict[str, str] = {}
     left_out: dict[str, LeftOut] = {}
     room = _MAX_DETAILS_BYTES
@@ -220,7 +233,10 @@ def _short_text(text: str, limit: int) -> tuple[str, LeftOut]:
 
 
 def _first_words(text: str, room: int) -> str:
-    """Return the beginning of a text that encodes to at most `room` bytes, to the end of a word if it has several."""
+    """Return the beginning of a text, at most `room` bytes when encoded.
+
+    It ends with a whole word if it has several words.
+    """
     first = text[: max(room - 3, 0)]  # two quotes, and what `_size` adds
     while first and (excess := _size(first) - room) > 0:
         first = first[: -max(excess // 6, 1)]  # one character is six bytes at most, escaped
@@ -228,7 +244,7 @@ def _first_words(text: str, room: int) -> str:
 
 
 def _first(entries: Sequence[Entry], room: int) -> tuple[Entry, ...]:
-    """Return the first entries that together encode to at most `room` bytes."""
+    """Return as many of the first entries as fit in `room` bytes together when encoded."""
     kept: list[Entry] = []
     for entry in entries:
         room -= _size(entry) + 1
@@ -243,13 +259,13 @@ def _size(value: object) -> int:
 
 
 class IssuedCredential(msgspec.Struct, frozen=True, kw_only=True):
-    """A credential in the hands of one principal, for one table or generic table.
+    """A storage credential that one principal received for one table or generic table.
 
     `principal` is the user that received it, `engine` the proven engine that acted for the user. Below a view that is
     read with its owner's rights, `view_owner` is that owner. `seconds` is the lifetime that was requested from the
-    store, `expires_at` the expiry that the store stated. `policy_digest` is the SHA-256 of the session policy that
-    confines the credential. The names of the fields are those of the columns; `request_id`, the first request that
-    received it, is only for its event.
+    store, `expires_at` the expiry that the store returned. `policy_digest` is the SHA-256 of the session policy that
+    confines the credential. The fields have the names of the database columns. `request_id`, the first request that
+    received the credential, is used in its event only.
     """
 
     id: UUID

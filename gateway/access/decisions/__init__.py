@@ -1,2 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Combine the results of the engines into a decision, for real and for hypothetical questions."""
+"""Combine the results of OpenFGA, OPA and other authorizers into decisions, for requests and for hypothetical
+checks.
+"""

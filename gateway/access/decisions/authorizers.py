@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Additional authorizers: they decide together with OpenFGA, and can only refuse what it allows.
+"""Query additional authorizers, which can only refuse what OpenFGA allows.
 
-The operator names them in the settings. A package can provide one as an entry point of the group
-`lakegate.authorizers` (docs/extensions.md). A failing authorizer denies: its errors are those of a decision engine.
+The settings list them by name. A package can provide one as an entry point of the group `lakegate.authorizers`
+(docs/extensions.md). A failing authorizer denies: its errors are those of a decision engine.
 """
 
 from __future__ import annotations
@@ -24,21 +24,22 @@ ANSWER_SECONDS: Final = 5.0
 class Authorizer(Protocol):
     """Answers the same questions as OpenFGA (`gateway.access.ports.Relationships`), on every request.
 
-    Its results are not cached, so a refusal takes effect with the next request. Methods must not block the event loop.
+    Its results are not cached, so a refusal takes effect with the next request. Its methods must not block the event
+    loop.
     """
 
     @property
     def name(self) -> str:
-        """Return the name in the setting AUTHORIZERS, which health and errors show."""
+        """Return the name that the setting AUTHORIZERS contains, and that health and errors show."""
         ...
 
     async def check(
         self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
-        """Return one result for each check, in order. False refuses.
+        """Return one result for each question, in order. False refuses.
 
-        `now` is the database's time, which decides about expiries. `pin` and `paced` are those of `Relationships`;
-        most authorizers ignore them. Raises DecisionEngineUnavailable if a result is missing.
+        `now` is the database's time, which decides about expiries. `pin` and `paced` are those of `Relationships`; most
+        authorizers ignore them. Raises DecisionEngineUnavailable if a result is missing.
         """
         ...
 
@@ -52,9 +53,10 @@ class Authorizer(Protocol):
 
 
 class NarrowedRelationships:
-    """Implementation of `Relationships` that allows what `relationships` and all `authorizers` allow.
+    """Implements `Relationships`. Allows what both `relationships` and all `authorizers` allow.
 
-    Authorizers receive only the questions that `relationships` allows, all at the same time. `seconds` limits them.
+    The authorizers run concurrently, and receive only the questions that `relationships` allows. `seconds` is their
+    time limit.
     """
 
     def __init__(
@@ -67,7 +69,7 @@ class NarrowedRelationships:
     async def check(
         self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
-        """Return one result for each check, in order.
+        """Return one result for each question, in order.
 
         Raises DecisionEngineUnavailable if a result of any authorizer is missing, late or neither True nor False.
         """
@@ -77,7 +79,10 @@ class NarrowedRelationships:
     async def narrow(
         self, actor: Actor, questions: Sequence[Question], answers: list[bool], *, now: datetime
     ) -> list[bool]:
-        """Return the results of `relationships`, without the allows that an authorizer refuses. Raises as `check`."""
+        """Return `answers`, the results of `relationships`, with False for each question that an authorizer refuses.
+
+        Raises the errors of `check`.
+        """
         if len(answers) != len(questions):
             # The caller rejects a wrong number of results.
             return answers

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Combine the results of OpenFGA and OPA into one decision. Pure. Everything that is not a clear yes is a no."""
+"""Combine the results of OpenFGA and OPA into one decision. Anything but a clear yes is a refusal. Pure."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ class Failure(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DelegationRefusal:
-    """The reason why an engine may not act for the caller: the failure, and the limit that refused, for the audit."""
+    """The reason why an engine may not act for the caller: the failure and, for the audit, the limit that refuses
+    it.
+    """
 
     failure: Failure
     limit: str | None = None
@@ -64,11 +66,12 @@ class DelegationRefusal:
 
 @dataclass(frozen=True, slots=True)
 class DemandAnswer:
-    """The result to one demand.
+    """The result of checking one demand.
 
     `row` is None if the object is absent. `visible` is True if the caller may see that the object exists, and `holds`
-    if the relation holds. `partly` is True if only the column-level relation holds. In that case `restriction` is set
-    if an enforcer acts for the caller. `policies` is the effect of data policies on the object, None if absent.
+    if the caller has the demanded relation. `partly` is True if the caller has only the column-level relation. In that
+    case `restriction` is set if an enforcer acts for the caller. `policies` is the effect of data policies on the
+    object, None if no policy applies to it.
     """
 
     demand: Demand
@@ -84,9 +87,9 @@ class DemandAnswer:
 class Decision:
     """The decision on one operation.
 
-    `held` are the demanded relations that hold, required or optional. `obligations` come from column grants, data
-    policies and guardrails; None for a refusal without any. `policies` are the effects of data policies, at most one
-    for each object. `outage` is the error of the engine that could not decide, for commands.
+    `held` are the demanded relations that the caller has, required or optional. `obligations` come from column grants,
+    data policies and guardrails; None for a refusal without any. `policies` are the effects of data policies, at most
+    one for each object. `outage` is the error of the engine that could not decide; commands print it.
     """
 
     outcome: Outcome
@@ -101,15 +104,16 @@ class Decision:
 
     @property
     def allowed(self) -> bool:
-        """True only for a clear yes of both engines."""
+        """True only if both engines allow the operation."""
         return self.outcome is Outcome.ALLOWED
 
 
 def combine(answers: Sequence[DemandAnswer], policy: PolicyAnswer) -> Decision:
-    """Return the decision: allowed if every required demand holds, or holds in part, and the policies allow.
+    """Return the decision: allowed if every required demand holds, at least in part, and the policies allow.
 
-    The first required demand that fails determines the result, in the order of the operation. An absent or invisible
-    object is hidden, whatever else holds. Only callers that see the object receive the reasons of policies.
+    Of the required demands that fail, the first in the order of the operation determines the result. If an object is
+    absent or invisible, the response hides it, whatever else holds. Only callers that see the object receive the
+    reasons of policies.
     """
     reasons = tuple(f"{reason.code}: {reason.message}" for reason in policy.reasons)
     denied_too = DeterminedBy.OPENFGA if policy.allow else DeterminedBy.BOTH
@@ -143,7 +147,10 @@ def combine(answers: Sequence[DemandAnswer], policy: PolicyAnswer) -> Decision:
 
 
 def all_of(decisions: Sequence[Decision]) -> Decision:
-    """Return the decision on several parts: the first refusal, or allowed with the strictest obligations of all."""
+    """Return the decision on several parts.
+
+    It is the first refusal; if there is none, an allow with the strictest obligations of all parts.
+    """
     for decision in decisions:
         if not decision.allowed:
             return decision
@@ -161,10 +168,10 @@ def all_of(decisions: Sequence[Decision]) -> Decision:
 def enforced(
     decision: Decision, enforcement_point: EnforcementPoint | None, answers: Sequence[DemandAnswer]
 ) -> Decision:
-    """Return the decision, refused if it carries an obligation that nothing enforces at `enforcement_point`.
+    """Return the decision. Turn it into a refusal if it has an obligation that nothing enforces at `enforcement_point`.
 
     Data policies need an enforcer wherever the caller may read data. A caller that may only describe a table loads it
-    without one: `gateway.features.tables.tables` then leaves out what reveals data.
+    without an enforcer: `gateway.features.tables.tables` then leaves out what reveals data.
     """
     if not decision.allowed or enforcement_point is None:
         return decision
@@ -189,15 +196,16 @@ def enforced(
 
 
 def _reads(decision: Decision) -> bool:
-    """Return True if the decision lets the caller read data of a table, all of it or a part."""
+    """Return True if the decision lets the caller read data of a table, completely or in part."""
     return any(relation in (Can.READ_DATA, Can.READ_COLUMNS) for relation, _ in decision.held)
 
 
 def closed(decision: Decision, demand: Demand) -> Decision:
-    """Return the decision on an object in an inactive warehouse: hidden; a caller that sees it gets WarehouseNotActive.
+    """Return the refusal for an object in an inactive warehouse.
 
-    The audit receives a failure of its own, unless the object is hidden from the caller anyway. A decision that no
-    engine could make stays unavailable.
+    A caller that sees the object gets WarehouseNotActive; for others the object is hidden. The audit records the
+    inactive warehouse as the reason, unless the object is hidden from the caller anyway. A decision that an engine
+    could not make stays unavailable.
     """
     if decision.outcome in (Outcome.HIDDEN, Outcome.UNAVAILABLE):
         return decision
@@ -205,10 +213,10 @@ def closed(decision: Decision, demand: Demand) -> Decision:
 
 
 def undelegated(decision: Decision, answers: Sequence[DemandAnswer], refusal: DelegationRefusal) -> Decision:
-    """Return the decision on a request of an engine that may not act for the user there: hidden.
+    """Return the refusal for an engine that may not act for the user on the object: the object is hidden.
 
-    It does not depend on the user's rights. Otherwise an engine could name users to learn which objects exist in
-    warehouses that it has no delegation for. Without a required demand it is forbidden.
+    The response does not depend on the user's rights. Otherwise an engine could name users to learn which objects exist
+    in warehouses that it has no delegation for. An operation without a required demand is forbidden instead.
     """
     if decision.outcome in (Outcome.HIDDEN, Outcome.UNAVAILABLE):
         return decision
@@ -220,10 +228,10 @@ def undelegated(decision: Decision, answers: Sequence[DemandAnswer], refusal: De
 
 
 def refused(failure: Failure) -> Decision:
-    """Return the refusal for a caller with too many groups, or a deactivated one, whatever the operation."""
+    """Return the refusal of any operation of a caller that has too many groups, or is deactivated."""
     return Decision(Outcome.FORBIDDEN, DeterminedBy.NONE, failure)
 
 
 def undecided(failure: Failure, outage: Exception | None = None) -> Decision:
-    """Return the refusal for an operation that no engine could decide, because of `outage`."""
+    """Return the refusal of an operation that could not be decided because of the error `outage` of an engine."""
     return Decision(Outcome.UNAVAILABLE, DeterminedBy.NONE, failure, outage=outage)

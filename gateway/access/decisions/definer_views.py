@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Determine the user whose rights count below a view. Pure.
+"""Determine the user with whose rights the tables below a view are read. Pure.
 
 Engines that support definer views (Trino) read them with the rights of their owner, and store the owner's name in a
 property of the view. The property counts only for engines that the settings trust, and only they may set it
@@ -19,16 +19,17 @@ from gateway.iceberg.kinds import RUNS_AS
 
 
 class AmbiguousViewOwner(BadRequestException):
-    """A view names several owners, or an id that no user can have."""
+    """The view's properties contain several owners, or an id that no user can have."""
 
 
 def owners_in(properties: Mapping[str, str], names: frozenset[str]) -> dict[str, str]:
-    """Return the owner properties among `properties`, as they are spelled. `names` are case-folded."""
+    """Return the owner properties among `properties`, with names as they are spelled there. `names` are case-folded."""
     return {name: value for name, value in properties.items() if name.casefold() in names}
 
 
 def runs_as(excerpt: Excerpt) -> str | None:
-    """Return the user with whose rights Trino reads the view's contents, as the view spells it; None if absent.
+    """Return the user with whose rights Trino reads the view's contents, as spelled in the view. Return None if no user
+    is set.
 
     Trino reads exactly this property, in this letter case, whether the settings trust an engine or not.
     """
@@ -36,7 +37,7 @@ def runs_as(excerpt: Excerpt) -> str | None:
 
 
 def owner_of(view: ResolvedView, excerpt: Excerpt, caller: Actor) -> str | None:
-    """Return the id of the user whose rights count below the view; None if the view names none.
+    """Return the id of the user whose rights count below the view. Return None if the view has no owner.
 
     The user is of the caller's own provider. `excerpt` has the view's properties. Raises AmbiguousViewOwner for several
     owners, and for an owner that is not a valid user id.

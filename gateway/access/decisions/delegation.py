@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decide whether an engine may act for its caller: by its relation in OpenFGA, and by the limits of its grants."""
+"""Decide whether an engine may act for its caller: by the engine's relation in OpenFGA, and by the limits of its
+grants.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +38,10 @@ def may_be_delegated(operation: type[Operation]) -> bool:
 
 
 def questions_to_engine(operation: Operation, resolution: Resolution) -> list[Question] | None:
-    """Return the questions about relations that an engine must hold; None if no relation would be enough.
+    """Return the questions about relations that the engine must have; None if no relation would be enough.
 
     A token of an engine for a user gives no right by itself. Each operation checks the user's right, and that the
-    engine holds `delegate` on the warehouse of the object. `delegate` is granted on warehouses, or on a project for all
+    engine has `delegate` on the warehouse of the object. `delegate` is granted on warehouses, or on a project for all
     of its warehouses (`fga_model/warehouse.fga`). Engines cannot reach objects outside of warehouses: users administer
     and grant rights only as themselves.
 
@@ -58,12 +60,12 @@ def questions_to_engine(operation: Operation, resolution: Resolution) -> list[Qu
 
 
 def administering(on: ObjectType) -> Can:
-    """Return the relation to a warehouse or project that makes a user its administrator: managing the grants there."""
+    """Return the relation that makes a user an administrator of a warehouse or project: managing the grants on it."""
     return Can.GRANT_DELEGATE if on is ObjectType.PROJECT else Can.GRANT_MANAGE_GRANTS
 
 
 def administers(warehouse: ResolvedWarehouse) -> tuple[Question, ...]:
-    """Return the questions of which one is true for an administrator of the warehouse."""
+    """Return the questions whether a user administers the warehouse. One yes is enough."""
     project = ObjectKey(ObjectType.PROJECT, warehouse.project_id)
     return (
         Question(administering(ObjectType.WAREHOUSE), warehouse.key, warehouse.revision),
@@ -73,9 +75,10 @@ def administers(warehouse: ResolvedWarehouse) -> tuple[Question, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Limited:
-    """The limits in one warehouse. `refusal` is set if no grant permits the user, whatever OpenFGA answers.
+    """The effect of the grants' limits in one warehouse.
 
-    `questions` are those whose yes refuses the user: it is an administrator, and no grant includes administrators.
+    `refusal` is set if no grant permits the user, whatever OpenFGA returns. A yes to one of `questions` also refuses:
+    the user is an administrator, and no grant includes administrators.
     """
 
     refusal: str | None = None
@@ -85,10 +88,10 @@ class _Limited:
 async def delegation_refusals(
     check: Check, context: RequestContext, operations: Sequence[Operation], resolution: Resolution
 ) -> list[DelegationRefusal | None]:
-    """Return, for each operation, why the engine may not act for the caller there; None if it may, or without engine.
+    """Return, for each operation, the reason why the engine may not act for the caller; None if it may.
 
-    It is checked with every operation. The engine's relation is cached like other checks. Raises
-    DecisionEngineUnavailable, alone or in a group.
+    All are None if no engine acts for the caller. The limits are checked with every operation. The engine's relation is
+    cached like other checks. Raises DecisionEngineUnavailable, alone or in a group.
     """
     engine = context.actor.engine_itself()
     if engine is None:
@@ -110,7 +113,7 @@ async def delegation_refusals(
 
 
 def _limits(context: RequestContext, resolution: Resolution) -> dict[ObjectKey, _Limited]:
-    """Return the limits in each warehouse of the request."""
+    """Return the effect of the limits in each warehouse of the request, by the warehouse's key."""
     found: dict[ObjectKey, _Limited] = {}
     for row in resolution.rows.values():
         warehouse = warehouse_of(row)
@@ -129,16 +132,17 @@ def _limits(context: RequestContext, resolution: Resolution) -> dict[ObjectKey, 
 
 
 def covering(resolution: Resolution, warehouse: ResolvedWarehouse) -> list[DelegateGrant]:
-    """Return the recorded grants of `delegate` to the engine on a warehouse and on its project."""
+    """Return the recorded grants of `delegate` to the engine on the warehouse or on its project."""
     return [each for each in resolution.delegations if each.covers(str(warehouse.id), warehouse.project_id)]
 
 
 def limits_end(actor: Actor, resolution: Resolution) -> datetime | None:
-    """Return a time until which the limits of the engine's grants permit the caller; None if it has no end.
+    """Return a time until which the limits of the engine's grants permit the caller; None if they permit it without
+    end.
 
-    It may be earlier than the real end. It is never later, except for the end of the caller's own membership in a role
-    (`limiting_roles`). OpenFGA knows the end of the engine's relation, but not which
-    grant permits this caller. Below a grant to a role the membership may end: then the first end of any grant counts.
+    The time may be earlier than the actual end. It is never later, except if the caller's own membership in a role ends
+    (`limiting_roles`). OpenFGA knows the end of the engine's relation, but not the grant that permits this caller. If
+    the grant is to a role of the engine, that membership may end too, so the first end of any grant counts.
     """
     ends: list[datetime | None] = []
     warehouses = {each.key: each for each in map(warehouse_of, resolution.rows.values()) if each is not None}
@@ -153,7 +157,10 @@ def limits_end(actor: Actor, resolution: Resolution) -> datetime | None:
 
 
 def limiting_roles(actor: Actor, resolution: Resolution) -> list[str]:
-    """Return the caller's roles by which limits of the engine's grants permit it. The memberships may expire."""
+    """Return the roles of the caller by which the engine's grants include it, where they do not name the caller itself.
+
+    The caller's memberships in them may expire.
+    """
     found: set[str] = set()
     for warehouse in filter(None, map(warehouse_of, resolution.rows.values())):
         for each in covering(resolution, warehouse):
@@ -163,9 +170,10 @@ def limiting_roles(actor: Actor, resolution: Resolution) -> list[str]:
 
 
 def _user_of(context: RequestContext, resolution: Resolution) -> tuple[Actor, Pin | None]:
-    """Return the user that the engine acts for, without an assumed role, and the pin for cached results about it.
+    """Return the user that the engine acts for, without an assumed role, and the pin for cached results about this
+    user.
 
-    An administrator that acts as a role is still an administrator. The pin of the request is that of the role then.
+    An administrator that acts as a role is still an administrator, but the pin of the request is then that of the role.
     """
     if context.actor.assumed_role is not None:
         return without_role(context.actor), None
@@ -173,7 +181,7 @@ def _user_of(context: RequestContext, resolution: Resolution) -> tuple[Actor, Pi
 
 
 def without_role(actor: Actor) -> Actor:
-    """Return the user itself, without the role that it assumes."""
+    """Return the user without the role that it assumes."""
     return actor if actor.assumed_role is None else msgspec.structs.replace(actor, assumed_role=None, within=None)
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decide on which tables the engine that acts for a caller is trusted to enforce restrictions.
 
-An engine with keys of a restricted table reads all of it. So three things must be proven: the engine, the caller, and
-that the engine enforces. The engine's own token, the caller's own token, and `enforcer` with the probes prove them.
+An engine with keys of a restricted table can read all of it. So three things must be proven: the identity of the engine
+(by its own token), the identity of the caller (by the caller's own token), and that the engine enforces restrictions
+(by the relation `enforcer` and by probes).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from gateway.access.ports import Question
 
 
 def enforcing(row: ResolvedTable) -> Question:
-    """Return the question to OpenFGA about an engine that must enforce restrictions on this table."""
+    """Return the question whether an engine is an enforcer on this table."""
     return Question(Can.ENFORCE, row.key, row.warehouse.revision, inside=containers_of(row))
 
 
@@ -28,8 +29,8 @@ async def trusted_tables(
 ) -> frozenset[UUID]:
     """Return the ids of the tables on which the engine that acts for the caller is trusted.
 
-    A caller that the engine only names gets none: a name proves nothing, and another name could have fewer
-    restrictions. The exception is the canary of an open probe of this engine, which contains only random values. Raises
+    A caller that the engine only asserts gets none: the engine could assert another user with fewer restrictions. The
+    exception is the canary of an open probe of this engine, which contains only random values. Raises
     DecisionEngineUnavailable.
     """
     engine = actor.engine_itself()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute the earliest time at which a permit's grants expire.
+"""Compute the earliest time at which a right behind a permit expires.
 
-Relations, role memberships, definer views and delegation count.
+Relations, role memberships, definer views and delegation are considered.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ earlier expiry could refuse its holder credentials: they live for 15 minutes at 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The first expiry up to `searched`, None if there is none. `forgotten_at` is a time of this process's clock."""
+    """A cached result: the first expiry before the time `searched`, None if there is none.
+
+    `forgotten_at` is the end of its life in the cache, by this process's monotonic clock.
+    """
 
     first: datetime | None
     searched: datetime
@@ -44,12 +47,12 @@ class _Known:
 
 
 class ExpiryCache:
-    """Caches the first expiry behind a permit, under the same state as a cached allow.
+    """Caches the first expiry behind a permit.
 
     The key contains the revisions that were read before the search, the model, the caller and the checked relations.
     Every change that lets a right expire earlier changes a revision before it is acknowledged, and every new grant with
     an expiry changes `time_boxes`. `model_id` returns the id of the model that checks use now. `entries` is the maximum
-    number of entries. An entry is valid for at most `seconds`, as an allow is.
+    number of entries. An entry is valid for at most `seconds`, as a cached allow is.
     """
 
     def __init__(
@@ -66,25 +69,28 @@ class ExpiryCache:
         self._known: LRUCache[Hashable, _Known] = LRUCache(maxsize=max(entries, 1))
 
     def key(self, resolution: Resolution, *parts: Hashable) -> Hashable | None:
-        """Return the key of a search; None if the state it depends on is not known."""
+        """Return the cache key of a search; None if a revision that it depends on is not known."""
         within = resolution.warehouses()
         if resolution.revision is None or resolution.time_boxes is None or None in within.values():
             return None
         return resolution.revision, resolution.time_boxes, frozenset(within.items()), self._model_id(), parts
 
     def searched_until(self, until: datetime) -> datetime:
-        """Return the end of a search whose result requests can use for the whole time in the cache."""
+        """Return the end of a search that also serves later requests, until its result leaves the cache."""
         return until + timedelta(seconds=self._seconds)
 
     def find(self, key: Hashable, now: datetime, until: datetime) -> _Known | None:
-        """Return the cached result of a search at least up to `until`; None if there is none that can be used."""
+        """Return the cached result of a search at least up to `until`.
+
+        Return None if there is none, or if its expiry is near.
+        """
         known = self._known.get(key)
         if known is None or self._clock() >= known.forgotten_at or known.searched < until:
             return None
         return known if known.first is None or known.first - now > _NEAR else None
 
     def keep(self, key: Hashable, first: datetime | None, searched: datetime, model_id: str) -> None:
-        """Cache the result of a search that began under `model_id`, unless another model serves now."""
+        """Cache the result of a search that began under `model_id`. Do nothing if checks use another model now."""
         if self._seconds > 0 and model_id == self._model_id():
             self._known[key] = _Known(first, searched, self._clock() + self._seconds)
 
@@ -98,7 +104,8 @@ class ExpiryCache:
 class _Search:
     """The callers whose rights a permit depends on, and the relations that each must keep.
 
-    `roles` are those of the caller whose members see more rows. A membership that expires must end the permit.
+    `roles` ask for memberships of the caller in roles whose members see more rows. If such a membership expires, the
+    permit must end.
     """
 
     actor: Actor
@@ -109,7 +116,7 @@ class _Search:
 
 
 class GrantExpiry:
-    """Finds expiries by bisection: as time passes, grants are only lost. `cache` keeps results for credentials."""
+    """Finds expiries by bisection: as time passes, grants only expire. `cache` keeps the results for credentials."""
 
     def __init__(self, resolver: Resolver, engines: Engines, cache: ExpiryCache | None = None) -> None:
         self._resolver = resolver
@@ -123,7 +130,7 @@ class GrantExpiry:
         resolution: Resolution,
         held: Collection[tuple[Can, Ref]] | None = None,
     ) -> datetime | None:
-        """Return the first time up to `until` at which the caller loses a relation of `permit`; None if there is none.
+        """Return the first time up to `until` at which the caller loses a relation of `permit`; None if it loses none.
 
         `resolution` is that of the last decision. With `held`, only these relations of the permit count. Raises
         DecisionEngineUnavailable.
@@ -136,8 +143,9 @@ class GrantExpiry:
     ) -> datetime | None:
         """Return the result of `first`, from the cache if possible.
 
-        The result may be earlier than the actual expiry, if a grant without an expiry was made meanwhile, but never
-        later. Below a definer view nothing is cached: the view may be in a warehouse whose revision is not known here.
+        A cached result is never later than the actual expiry. It is earlier if a grant without an expiry was added
+        meanwhile. Below a definer view nothing is cached: the view may be in a warehouse whose revision is not known
+        here.
         """
         cache = self._cache
         search = _search(permit, resolution, permit.held)
@@ -174,7 +182,11 @@ class GrantExpiry:
         return min((end for end in found if end is not None), default=None)
 
     async def _ends_of_limits(self, actor: Actor, resolution: Resolution, until: datetime) -> list[datetime | None]:
-        """Return the end of the engine's grants that permit the caller, and of its memberships in their roles."""
+        """Return the times up to `until` at which the limits of the engine's grants stop permitting the caller.
+
+        The first is the end of these grants, the second the end of the caller's memberships in roles that they name.
+        None: no end.
+        """
         limits = limits_end(actor, resolution)
         found = [limits if limits is not None and limits <= until else None]
         if roles := limiting_roles(actor, resolution):
@@ -184,7 +196,7 @@ class GrantExpiry:
         return found
 
     async def membership(self, permit: Permit[Operation], role_id: str, until: datetime) -> datetime | None:
-        """Return the time up to `until` at which the caller's membership of a role expires; None if there is none.
+        """Return the time up to `until` at which the caller's membership in a role expires; None if it does not.
 
         Raises DecisionEngineUnavailable.
         """
@@ -194,8 +206,10 @@ class GrantExpiry:
         return await self._first_loss(member, [question], permit.resolution.now, until)
 
     async def _expiry_below_views(self, permit: Permit[Operation], until: datetime) -> list[datetime | None]:
-        """Return the times for each definer view: the reader's loss of the view, the end of its role membership, and
-        the ends of the limits that permit the engine to act for the reader.
+        """Return the times at which the reader of each definer view may lose it; None for each that has no end.
+
+        They are the expiry of the reader's rights on the view, the end of the reader's role membership, and the ends of
+        the limits that permit the engine to act for the reader.
         """
         found: list[datetime | None] = []
         for definer_view in permit.definer_views:
@@ -213,8 +227,8 @@ class GrantExpiry:
         return found
 
     async def _of_membership(self, actor: Actor, now: datetime, until: datetime) -> datetime | None:
-        """Return the time at which the membership in `actor`'s assumed role expires; None if it does not, or without a
-        role.
+        """Return the time at which `actor`'s membership in its assumed role expires; None if it does not, or without
+        such a role.
 
         The grants to the role do not include this membership.
         """
@@ -227,7 +241,9 @@ class GrantExpiry:
     async def _first_loss(
         self, actor: Actor, questions: Sequence[Question], now: datetime, until: datetime
     ) -> datetime | None:
-        """Return the first expiry of a grant to `actor`, up to `until`, from which on not all `questions` are True."""
+        """Return the first expiry of a grant to `actor`, up to `until`, after which a question is no longer answered
+        with True.
+        """
         ends = await self._resolver.grant_expiries(actor, after=now, until=until)
         first, last = 0, len(ends)
         while first < last:
@@ -240,7 +256,7 @@ class GrantExpiry:
 
 
 def _search(permit: Permit[Operation], resolution: Resolution, held: Collection[tuple[Can, Ref]]) -> _Search:
-    """Return the relations behind `held`, and those of the engine that acts for the caller."""
+    """Return the relations behind `held`, and the relations that the engine needs to act for the caller."""
     actor = resolution.acting(permit.actor)
     questions = [Question(relation, key_of(on, resolution)) for relation, on in held]
     # Grants on columns expire one by one. Credentials must expire with the first of them.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Evaluate the door's decision for another principal or object, for lists and for admitted checks.
 
-Nothing here mints permits. Only the door does (`door.py`).
+Nothing here mints permits. Only the door (`door.py`) does.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ from gateway.obligations.data_policies import AppliesTo, BoundPolicy
 
 
 class HypotheticalChecks:
-    """Evaluates checks with both engines, without admission. Each method raises the refusal for an outage."""
+    """Evaluates checks with OpenFGA and OPA, without admitting an operation.
+
+    If an engine cannot answer, each method raises the refusal for an outage.
+    """
 
     def __init__(self, resolver: Resolver, engines: Engines, columns: GrantedColumns, data: DataRestrictions) -> None:
         self._resolver = resolver
@@ -79,7 +82,7 @@ class HypotheticalChecks:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
 
     async def administered(self, permit: Permit[Operation], user: Actor, scopes: Sequence[ObjectKey]) -> set[ObjectKey]:
-        """Return the warehouses and projects among `scopes` of which `user` is an administrator; see `related`."""
+        """Return those of the warehouses and projects `scopes` of which `user` is an administrator; see `related`."""
         found: set[ObjectKey] = set()
         for type in dict.fromkeys(each.type for each in scopes):
             asked = [each for each in scopes if each.type is type]
@@ -88,9 +91,10 @@ class HypotheticalChecks:
         return found
 
     async def holds(self, permit: Permit[Operation], pairs: Sequence[tuple[Can, Ref]]) -> list[bool]:
-        """Return OpenFGA's results about the caller, in order; False for absent objects, which are checked as well.
+        """Return OpenFGA's results for relations of the caller, in order.
 
-        A yes allows nothing, because the policies are not evaluated.
+        The result for an absent object is False; a check is sent for it nevertheless, so that it takes the same time. A
+        yes does not allow an operation, because the policies are not evaluated.
         """
         resolution = permit.resolution
         hypothetical = [HypotheticalCheck(permit.actor, relation, on) for relation, on in pairs]
@@ -108,7 +112,7 @@ class HypotheticalChecks:
         return [yes and resolution.get(on) is not None for yes, (_, on) in zip(answers, pairs, strict=True)]
 
     def _lane_slot(self, permit: Permit[Operation]) -> Callable[[], AbstractAsyncContextManager[None]]:
-        """Return the function that makes a context manager for one slot of this request's lane."""
+        """Return a function whose result is a context manager. Its block occupies one slot of this request's lane."""
         return partial(self._slots[_lane(permit)].slot, principal_key(permit.actor))
 
     async def evaluate(
@@ -119,8 +123,8 @@ class HypotheticalChecks:
     ) -> list[bool]:
         """Return, for each check in order, whether both engines would allow it now.
 
-        Call it only if the operation was admitted for these checks. With `guardrails`, the caller must pass what is
-        added to it to `policy_verdicts` (`evaluate_checks`).
+        Call it only if the operation was admitted for these checks. The row filters and masks that are added to
+        `guardrails` (`evaluate_checks`) must be passed to `policy_verdicts`.
         """
         try:
             return await evaluate_checks(
@@ -144,8 +148,8 @@ class HypotheticalChecks:
         """Return the readable columns, by field id, of each (actor, table) in order.
 
         Both engines must allow reading the table in part, and the column; otherwise the set is empty. Call it only if
-        the operation was admitted for these checks. Each actor costs one statement, even if all tables are absent.
-        Tables without granted columns cost no check.
+        the operation was admitted for these checks. Each actor needs one statement, even if all tables are absent.
+        Tables without granted columns need no check.
         """
         found: dict[tuple[Actor, Ref], frozenset[int]] = {}
         for actor in dict.fromkeys(actor for actor, _ in pairs):
@@ -167,10 +171,11 @@ class HypotheticalChecks:
     async def policy_verdicts(
         self, permit: Permit[Operation], checks: Sequence[tuple[Actor, Ref, tuple[BoundPolicy, ...]]]
     ) -> list[PolicyVerdict | None]:
-        """Return the effect of data policies on each (actor, table, policies of guardrails) in order, or None.
+        """Return the effect of data policies on each (actor, table, policies of guardrails), in order; None if there is
+        none.
 
-        Call it only if the operation was admitted for checks of these actors that were allowed. Each actor costs one
-        statement. Tables and generic tables of warehouses without data policies cost nothing.
+        Call it only if the operation was admitted for checks of these actors that were allowed. Each actor needs one
+        statement. Tables and generic tables in warehouses without data policies need none.
         """
         found: dict[tuple[Actor, Ref, tuple[BoundPolicy, ...]], PolicyVerdict | None] = {}
         groups: dict[tuple[Actor, tuple[BoundPolicy, ...]], dict[Ref, Governed]] = {}
@@ -197,7 +202,10 @@ class HypotheticalChecks:
     async def policy_standing(
         self, operation: Operation, actor: Actor, policies: Mapping[str, AppliesTo], resolution: Resolution
     ) -> PolicyStanding:
-        """Return the relation of the caller of `operation` to data policies, by `resolution`, the last one about it."""
+        """Return which of `policies` restrict the caller of `operation`, and which the caller manages.
+
+        `resolution` is the last one about the operation.
+        """
         try:
             return await self._data.standing(actor, policies, resolution)
         except DecisionEngineUnavailable as outage:
@@ -213,7 +221,7 @@ class HypotheticalChecks:
 
 
 def _lane(permit: Permit[Operation]) -> Lane:
-    """Return the lane for the checks of a request. The lane of engines is for proven engines only."""
+    """Return the lane for the checks of a request. Only requests of proven engines use the lane of engines."""
     return Lane.ENGINE if _inspects(permit.operation) or permit.actor.engine is not None else Lane.USER
 
 
@@ -228,5 +236,8 @@ def _inspects(operation: Operation) -> bool:
 
 
 def _pin(permit: Permit[Operation], actor: Actor) -> Pin | None:
-    """Return the pin for cached results; None for other actors, because only the caller's expiries are known."""
+    """Return the pin for cached results about the caller.
+
+    Return None for other actors, because their expiries are not known.
+    """
     return pin_of(permit.resolution) if actor == permit.actor else None

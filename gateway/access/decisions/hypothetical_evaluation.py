@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Evaluate hypothetical checks with both engines.
+"""Evaluate hypothetical checks with OpenFGA and OPA.
 
-The result to "may Bob drop this table?" is the one that Bob would get. OpenFGA checks Bob's relations, and the policies
-receive Bob as the actor, with Bob's roles. The user agent and the address are sent as unknown, because there is no
-request of Bob.
+The result of "may Bob drop this table?" is the one that Bob would get. OpenFGA checks Bob's relations, and the policies
+receive Bob as the actor, with Bob's roles. The user agent and the address are sent as unknown, because Bob sends no
+request.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _OF_MANAGEMENT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class HypotheticalCheck:
-    """A hypothetical use of `relation` on `on` by `actor`, with these facts. `on` is resolved already."""
+    """The check whether `actor` may use `relation` on `on`, with these facts for policies. `on` is resolved already."""
 
     actor: Actor
     relation: Can
@@ -83,10 +83,10 @@ async def evaluate_checks(
 ) -> list[bool]:
     """Return one result for each check, in order; False for a check on an absent object.
 
-    Row filters and masks of guardrails refuse a check. With `guardrails`, those of an allowed check on one table are
-    added to it by the index of the check, and the caller must apply them.
+    If guardrails demand row filters or masks, the check is refused. With `guardrails`, a check on one table is allowed
+    instead, and its filters and masks are added to `guardrails` by the index of the check: the caller must apply them.
 
-    Checks of one actor are one request to OPA, and each actor takes a slot of `room`. `paced` is as for
+    The checks of one actor are one request to OPA. The checks of each actor take one slot of `room`. `paced` is as for
     `Relationships.check`. Raises DecisionEngineUnavailable if a result is missing.
     """
     answers = [False] * len(hypothetical)
@@ -128,7 +128,7 @@ async def evaluate_checks(
 
 
 def _is_in_inactive_warehouse(hypothetical: HypotheticalCheck, resolution: Resolution) -> bool:
-    """Return True if the warehouse is inactive and the check is about a catalog action.
+    """Return True if the check is about a catalog action in an inactive warehouse.
 
     Management continues in inactive warehouses: rights can be granted and read.
     """
@@ -141,7 +141,10 @@ def _is_in_inactive_warehouse(hypothetical: HypotheticalCheck, resolution: Resol
 
 
 def questions_about(hypothetical: Sequence[HypotheticalCheck], resolution: Resolution) -> list[Question]:
-    """Return the question to OpenFGA for each check; for an absent object it names a stand-in at the same location."""
+    """Return the question to OpenFGA for each check.
+
+    For an absent object it contains a stand-in at the same location.
+    """
     questions = []
     for each in hypothetical:
         row = resolution.get(each.on)

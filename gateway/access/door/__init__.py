@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decide every operation with both engines, write its audit record, and mint its permit."""
+"""Decide every operation with OpenFGA and OPA, write its audit record, and mint its permit."""

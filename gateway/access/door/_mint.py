@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one place where permits are made. Import contracts let only the door import this module."""
+"""Mint permits. Import contracts let only the door import this module."""
 
 from __future__ import annotations
 

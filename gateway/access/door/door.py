@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The door: decide every operation with both engines, write the audit record, and mint permits."""
+"""The door: decide every operation with OpenFGA and OPA, write the audit record, and mint permits."""
 
 from __future__ import annotations
 
@@ -73,12 +73,13 @@ _DURABILITY_ORDER = (Durability.BUFFERED, Durability.BEFORE_ANSWER, Durability.W
 class Door:
     """The door: decides every operation.
 
-    Permits are minted for allowed decisions only, and the latch sends no success response without one. All
-    collaborators fail by raising, and nothing in this class turns a failure into an allow.
+    Permits are minted for allowed decisions only, and the latch sends no success response without a permit. All
+    collaborators report a failure by an exception, and nothing in this class turns an exception into an allow.
 
     With `read_only`, operations that pause in maintenance are refused (`Operation.pauses`). `hypothetical_checks`
-    evaluates decisions for other principals. `expiries` caches expiries behind credentials; None caches none.
-    `alert` receives data policies that could not be applied as written, or test claims other than `kept_claims`.
+    evaluates decisions for other principals. `expiries` caches the expiries of grants behind credentials; with None
+    they are not cached. `alert` receives data policies that could not be applied as written, or that test other claims
+    than `kept_claims`.
     """
 
     def __init__(
@@ -114,7 +115,10 @@ class Door:
         self._preconditions.require_not_paused(operation)
 
     async def admit(self, context: RequestContext, operation: Op) -> Permit[Op]:
-        """Return the permit for `operation`. Raises the refusal as a CatalogError: 401, 403, 404, 429 or 503."""
+        """Return the permit for `operation`.
+
+        Raises the refusal, a CatalogError with status 401, 403, 404, 429 or 503.
+        """
         permit, _ = await self.admit_with(context, operation, None)
         return permit
 
@@ -124,10 +128,9 @@ class Door:
     async def admit_with(
         self, context: RequestContext, operation: Op, extra: Extra | None
     ) -> tuple[Permit[Op], Permit[Extra] | None]:
-        """Return the permit for `operation`, and the permit for `extra` if that is given and allowed.
+        """Return the permit for `operation`, and the permit for `extra`, which is None if `extra` is None or refused.
 
-        Both are decided in one round. A refusal of `operation` is raised as in `admit`. A refusal of `extra` raises
-        nothing: its permit is None.
+        Both are decided in one round. A refusal of `operation` is raised as in `admit`.
         """
         context.trace_id = known_trace_id()
         operations: tuple[Operation, ...] = (operation,) if extra is None else (operation, extra)
@@ -149,14 +152,14 @@ class Door:
         return permit, self._mint(context, extra, decisions[1], resolution, pending_audit)
 
     async def assume(self, context: RequestContext, role: RoleRef, *, project: str | None = None) -> None:
-        """Make the caller of `context` act as a role for the rest of the request, in the role's project only.
+        """Let the caller of `context` act as a role for the rest of the request, in the role's project only.
 
         `project` is the project that the request names, if any. Raises InvalidAssumeRoleId for an unknown or invisible
         role, AssumeRoleForbidden, and the errors of `admit`.
 
-        An engine that acts for a user gets no refusal here: by naming users and roles it could learn the members of a
-        role. The request continues without rights, and gets the response that a member of a role without rights gets
-        (LG-DEC-20).
+        An engine that acts for a user gets no refusal here: otherwise it could learn the members of a role by naming
+        users and roles. The request continues without rights. Its response is the one for a member of a role without
+        rights (LG-DEC-20).
         """
         operation = AssumeRole(role)
         try:
@@ -179,11 +182,11 @@ class Door:
         context.act_as(permit.actor, operation, assumed, permit.resolution.caller_roles)
 
     async def pass_through(self, context: RequestContext, views: Sequence[ViewRef]) -> None:
-        """Admit reading through these views, the outermost first, for a caller with a token of a trusted engine.
+        """Admit reading through these views, the outermost first. The caller has a token of a trusted engine.
 
-        The caller must be able to read the first view. Directly below a view the rights of its owner decide. Below a
-        view without an owner the caller's own rights decide, even if an outer view has an owner. Raises
-        AmbiguousViewOwner, and the errors of `admit`.
+        The caller must be able to read the first view. The rights of a view's owner decide about the objects directly
+        below this view. Below a view without an owner the caller's own rights decide, even if an outer view has an
+        owner. Raises AmbiguousViewOwner, and the errors of `admit`.
         """
         for view in views:
             operation = ReadThroughView(view)
@@ -203,8 +206,8 @@ class Door:
     ) -> list[bool]:
         """Return, for each of `objects` in order, whether the caller of `permit` has `relation` on it.
 
-        Lists are filtered with it. `by` holds the hint of each object (`Question.by`), or None. Raises the refusal for
-        an outage: a list is complete for its reader, or it fails.
+        It filters lists. `by` has a hint (`Question.by`) or None for each object. Raises the refusal for an outage, so
+        that no list is incomplete.
         """
         return await self.hypothetical_checks.related(permit, permit.actor, relation, objects, by)
 
@@ -213,9 +216,9 @@ class Door:
     ) -> datetime | None:
         """Return the first time up to `until` at which the caller loses a relation of `permit`; None if there is none.
 
-        Credentials must not outlive the grants behind them. For them, `last_resolution` is that of the last decision:
-        the permit may have been decided again. The result then may be cached (`GrantExpiry.first_for_credentials`).
-        Raises the refusal for an outage.
+        Credentials must not outlive the grants behind them. For credentials, pass the `last_resolution` of the last
+        decision, because the permit may have been decided again. Then the result may be cached
+        (`GrantExpiry.first_for_credentials`). Raises the refusal for an outage.
         """
         try:
             if last_resolution is not None:
@@ -225,10 +228,10 @@ class Door:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
 
     async def require_endless(self, permit: Permit[Operation], relation: Can, on: Ref) -> None:
-        """Raise ForbiddenException if the caller holds `relation` on `on` by a right that expires.
+        """Raise ForbiddenException if the caller's right to `relation` on `on` expires.
 
-        Changes that make inherited rights permanent call it: an expiring right must not determine permanent ones.
-        Raises LookupError for a relation that `permit` does not hold, and the refusal for an outage.
+        Changes that make inherited rights permanent call it: a caller must not create permanent rights by an expiring
+        one. Raises LookupError if the caller of `permit` does not hold the relation, and the refusal for an outage.
         """
         if not permit.holds(relation, on):
             raise LookupError(f"{type(permit.operation).__name__} was not admitted by {relation} on {on!r}")
@@ -240,7 +243,7 @@ class Door:
             raise expiring_right(permit.actor, permit.operation.name(), on, relation, ends)
 
     async def require_endless_membership(self, permit: Permit[Operation], role_id: str, ref: Ref) -> None:
-        """Raise ForbiddenException on `ref` if the caller's membership of a role expires; see `require_endless`."""
+        """Raise ForbiddenException about `ref` if the caller's membership in the role expires."""
         try:
             ends = await self._grant_expiry.membership(permit, role_id, _FOR_EVER)
         except DecisionEngineUnavailable as outage:
@@ -251,7 +254,7 @@ class Door:
     async def _judge(
         self, context: RequestContext, operations: Sequence[Operation]
     ) -> tuple[Resolution, list[Decision], list[list[Judged]]]:
-        """Return (resolution, the decision of each operation, the decisions of the parts of each operation)."""
+        """Return (the resolution, the decision on each operation, the decisions on the parts of each operation)."""
         started = time.perf_counter()
         assumption = context.assumption
         resolution = await self._resolver.resolve(refs_of(operations), context.actor)
@@ -276,7 +279,7 @@ class Door:
 
         Raises the refusal. Raises the error of an outage, so that clients retry, if less is allowed than before: names
         mean other objects, a relation is lost, or obligations differ. A caller that acts as a role must still be a
-        member of it.
+        member of the role.
         """
         for definer_view in context.definer_views:
             await self._revalidate_view(context, definer_view)
@@ -297,7 +300,7 @@ class Door:
         return resolution
 
     async def _revalidate_view(self, context: RequestContext, definer_view: DefinerView) -> None:
-        """Revalidate that the view may be read through. Raises the refusal.
+        """Check again that the caller may read through the view. Raises the refusal.
 
         Raises the error of an outage, so that clients retry, if the view was dropped or has another owner.
         """
@@ -321,7 +324,7 @@ class Door:
             raise unavailable(False)
 
     async def _revalidate_assumption(self, context: RequestContext, assumption: Assumption) -> None:
-        """Revalidate that the caller may act as the role. Raises the refusal."""
+        """Check again that the caller may act as the role. Raises the refusal."""
         operations = (assumption.operation,)
         before = replace(context, actor=assumption.actor, assumption=None)
         resolution, decisions, groups = await self._judge(before, operations)

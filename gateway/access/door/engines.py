@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Query both engines concurrently: OpenFGA about relationships, OPA about circumstances.
+"""Query both engines concurrently: OpenFGA about relationships, OPA about the circumstances of the request.
 
-A failure of either is raised; nothing here turns one into a result.
+An error of either engine is raised. It is never turned into a result.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from gateway.spans import spanned
 
 
 class Engines:
-    """Calls the two engines that decide together. Each question gets one result, or the call raises an error."""
+    """Calls OpenFGA and OPA, which decide together. Each question gets one result, or the call raises an error."""
 
     def __init__(self, relationships: Relationships, policies: Policies, observer: Observer) -> None:
         self._relationships = relationships
@@ -39,7 +39,10 @@ class Engines:
     async def check(
         self, actor: Actor, questions: Sequence[Question], now: datetime, pin: Pin | None, *, paced: bool = True
     ) -> list[bool]:
-        """Return the results of OpenFGA alone; anything but `True` is False. Raises DecisionEngineUnavailable."""
+        """Return the results of OpenFGA alone.
+
+        Each result other than `True` becomes False. Raises DecisionEngineUnavailable.
+        """
         answers = await self._relationships.check(actor, questions, now=now, pin=pin, paced=paced)
         if len(answers) != len(questions):
             raise DecisionEngineUnavailable("OpenFGA returned another number of answers than questions were sent")
@@ -60,8 +63,8 @@ class Engines:
         demands: Sequence[Sequence[Demand]],
         resolution: Resolution,
     ) -> list[tuple[list[DemandAnswer], PolicyAnswer, DelegationRefusal | None]]:
-        """Return (answers to its `demands`, answer of the policies, why the engine may not act there, or None) for each
-        operation.
+        """Return, for each operation, (the results of its `demands`, the result of the policies, the reason why the
+        engine may not act for the caller, or None).
 
         Raises CatalogError for a request that OpenFGA cannot represent; this error has precedence. Raises
         DecisionEngineUnavailable if an engine does not respond.

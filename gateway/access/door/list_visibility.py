@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Select the rows of a list that the caller can possibly see, before OpenFGA is queried.
 
-A caller that does not see everything in the parent sees a row only by a live grant to it or to one of its roles.
-PostgreSQL records all of those. So a list reads the rows with such a grant, and OpenFGA checks each. An
-extra row costs a check, and never a wrong answer.
+A caller that does not see everything in the parent sees a row only by a live grant to itself or to one of its roles.
+PostgreSQL records all such grants. So a list reads only rows with such a grant, and OpenFGA checks each row. A row that
+is read needlessly costs one check, and never changes the result.
 """
 
 from __future__ import annotations
@@ -53,19 +53,19 @@ ReachesInUse = Callable[[], Awaitable[Reaches]]
 
 @dataclass(frozen=True, slots=True)
 class Holders:
-    """The principals whose grants count for a caller: itself, unless it acts as a role, and its roles."""
+    """The principals whose grants count for a caller: its roles, and itself unless it acts as a role."""
 
     user: str | None
     roles: tuple[str, ...]
 
 
 def holders_of(actor: Actor, resolution: Resolution) -> Holders:
-    """Return the holders for a list of this caller, with the roles that the resolution of the parent read."""
+    """Return the principals whose grants count in a list of this caller. `resolution` is that of the list's parent."""
     return Holders(None if actor.assumed_role is not None else actor.id, resolution.caller_roles)
 
 
 async def reach_of(reaches: ReachesInUse, type: ObjectType) -> Reach | None:
-    """Return the reach for a list of this type; None if the list must check every row.
+    """Return the grants that can make objects of this type visible. Return None if a list must check every row.
 
     Raises the refusal for an outage.
     """
@@ -78,8 +78,8 @@ async def reach_of(reaches: ReachesInUse, type: ObjectType) -> Reach | None:
 async def all_by_grants(reaches: ReachesInUse, *, tasks: bool = False) -> bool:
     """Return True if objects of a warehouse are visible only by grants on them or on their namespaces.
 
-    Callers that see everything in the warehouse are not considered. With `tasks`, the same must hold for the tasks of
-    the objects. Raises the refusal for an outage.
+    Callers that see everything in the warehouse are not considered. With `tasks`, the tasks of the objects must also be
+    visible only by these grants. Raises the refusal for an outage.
     """
     within = await reach_of(reaches, ObjectType.NAMESPACE)
     if within is None or within.inside is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The audit record of an admitted request, from the decision until it is durable."""
+"""Keep the audit record of an admitted request, from the decision until the record is durable."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gateway.access.ports import AuditSink
 
 
 class PendingAudit:
-    """The audit record of one admission, and whether it is durable enough for its response.
+    """The audit record of one admission, and whether it is durable enough for the response.
 
     `settled` becomes True when the record was buffered (reads), committed (`commit`, vending) or written in the
     transaction of the change (`settle`, mutations). The latch sends no success response before that.
@@ -36,7 +36,7 @@ class PendingAudit:
 
     @property
     def record(self) -> AuditRecord:
-        """The record so far."""
+        """The audit record with the details so far."""
         return self._record
 
     def add_details(self, **detail: str) -> None:
@@ -53,28 +53,29 @@ class PendingAudit:
         self.settled = True
 
     async def also(self, issued: IssuedCredential | None = None, /, **detail: str) -> None:
-        """Write another record with details of a step after the change, and return once it is durable.
+        """Write a second record, with details of a step after the change, and return once it is durable.
 
-        The record is written together with the register entry of the credential that the response contains. The
-        transaction of the change wrote the first record. Raises AuditUnavailable.
+        The register entry of the credential that the response contains is written in the same transaction. The
+        transaction of the change has written the first record. Raises AuditUnavailable.
         """
         await self._sink.commit(msgspec.structs.replace(self._record, id=uuid7(), detail=detail), issued)
 
     def keep_as_read(self) -> None:
-        """Buffer the record like that of a read, because the part that needed a durable record did not happen.
+        """Buffer the record, as for a read. Used if the part of the operation that needed a durable record did not
+        happen.
 
-        The record of a read is buffered already. Raises AuditUnavailable if the buffer is full.
+        Does nothing for a read, whose record is buffered already. Raises AuditUnavailable if the buffer is full.
         """
         if not self.settled:
             self._sink.buffer(self._record)
             self.settled = True
 
     def settle(self) -> None:
-        """Mark the record as committed, together with the change it records."""
+        """Mark the record as committed. The transaction of the change has written it."""
         self.settled = True
 
     def abandon(self, error: str) -> None:
-        """Buffer the record of an admitted request that failed afterwards, with its error."""
+        """Buffer the record of an admitted request that failed afterwards, with the error."""
         if not self.settled:
             self.add_details(result="failed", error=error)
             # It gets an id of its own: a transaction without a response may have committed the first record.

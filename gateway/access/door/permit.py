@@ -107,7 +107,7 @@ class Permit(Generic[OpCo]):
 
     @property
     def definer_views(self) -> tuple[DefinerView, ...]:
-        """The definer views that were read through before this operation, the outermost first."""
+        """The definer views through which this operation is requested, the outermost first."""
         return self._definer_views
 
     @property
@@ -128,9 +128,9 @@ class Permit(Generic[OpCo]):
     async def revalidate(self) -> resolved.Resolution:
         """Decide the operation again for the same caller, and return the new resolution.
 
-        Used if the revision changed since the decision, because rights may have been revoked. Raises the refusal.
-        Raises the error of an outage, so that clients retry, if less is allowed than by this permit. Raises
-        LookupError for a permit that was minted without this function.
+        Called if the revision changed since the decision, because rights may have been revoked. Raises the refusal.
+        Raises the error of an outage, so that clients retry, if less is allowed than by this permit. Raises LookupError
+        for a permit that was minted without this function.
         """
         if self._revalidate is None:
             raise LookupError(f"{type(self._operation).__name__} was not admitted by a door that can be asked again")
@@ -139,7 +139,7 @@ class Permit(Generic[OpCo]):
     async def policy_standing(
         self, policies: Mapping[str, AppliesTo], resolution: resolved.Resolution
     ) -> PolicyStanding:
-        """Return which of these data policies restrict the caller, and which it manages.
+        """Return which of these data policies restrict the caller, and which the caller manages.
 
         `resolution` is that of the last decision. Raises the refusal for an outage, and LookupError for a permit that
         was minted without this function.
@@ -154,13 +154,16 @@ class Permit(Generic[OpCo]):
         return self._decision.held
 
     def holds(self, relation: Can, on: Ref) -> bool:
-        """Return True if the caller holds `relation` on `on`. Only relations in the demands were checked."""
+        """Return True if the caller holds `relation` on `on`.
+
+        Relations that the operation does not demand were not checked.
+        """
         return (relation, on) in self._decision.held
 
     def restriction(self, on: Ref) -> ReadableColumns | None:
-        """Return the readable columns of a table; None if there is no column restriction.
+        """Return the readable columns of a table; None if no column restriction applies.
 
-        Without a restriction, `holds` determines whether the table may be read.
+        None does not mean that the table may be read: `holds` determines that.
         """
         row = self._resolution.get(on)
         return None if row is None else self.obligations.find(ReadableColumns, row.key.id)
@@ -171,19 +174,19 @@ class Permit(Generic[OpCo]):
         return None if row is None else next((v for v in self._decision.policies if v.object_id == row.key.id), None)
 
     def restricted(self, on: Ref) -> bool:
-        """Return True if the caller may not read the table as it is, by a column grant or a data policy."""
+        """Return True if a column grant or a data policy restricts what the caller may read of the table."""
         verdict = self.policy_verdict(on)
         return self.restriction(on) is not None or (verdict is not None and verdict.restricts)
 
     @property
     def tested_roles(self) -> frozenset[str]:
-        """The ids of the roles that the row filters on the permit's tables test with `has-role`."""
+        """The ids of the roles that row filters on the permit's tables test with `has-role`."""
         bound = (one for each in self._decision.policies if each.inputs is not None for one in each.inputs.bound)
         return frozenset().union(*(roles_tested_by(one.policy.definition) for one in bound))
 
     @property
     def exempt(self) -> frozenset[str]:
-        """The ids of the data policies that would apply if the caller were not exempt."""
+        """The ids of the data policies that restrict others on these tables, but from which the caller is exempt."""
         return frozenset().union(*(each.exempt for each in self._decision.policies))
 
     def table(self, ref: TableRef) -> resolved.ResolvedTable:
@@ -219,7 +222,7 @@ class Permit(Generic[OpCo]):
         return self.row(ref, resolved.ResolvedWarehouse)
 
     def row(self, ref: Ref, kind: type[Row]) -> Row:
-        """Return the row behind `ref`, of the type that its card names."""
+        """Return the row behind `ref`, of the type that the card of its object type declares."""
         row = self._resolution.get(ref)
         if not isinstance(row, kind):
             raise LookupError(f"{type(self._operation).__name__} was not admitted on {ref!r}")

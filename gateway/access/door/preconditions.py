@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Check preconditions that need no engine: the caller's kind, its token, and read-only maintenance.
 
-Nothing here reads an object, so no response here discloses one.
+No object is read here, so these responses disclose none.
 """
 
 from __future__ import annotations
@@ -46,14 +46,15 @@ class Preconditions:
         raise in_maintenance(operation.is_catalog_mutation())
 
     def demands_of(self, operation: Operation) -> Sequence[Demand]:
-        """Return the demands to check: in maintenance without those that give access to changes."""
+        """Return the demands to check. In read-only maintenance, demands for access to changes are left out."""
         demands = operation.demands()
         return [demand for demand in demands if not demand.changes] if self._read_only else demands
 
     def require(self, context: RequestContext, operations: Sequence[Operation]) -> None:
-        """Raise the refusal of a caller that no engine could admit: 401, 403, or the error of maintenance.
+        """Raise the refusal of a caller that could not be admitted whatever the engines decide: 401, 403, or the error
+        of maintenance.
 
-        Raises TypeError for a mistake of the gateway's code.
+        Raises TypeError for a mistake in the gateway's code.
         """
         for each in operations:
             _require_way(context, each)
@@ -68,9 +69,9 @@ class Preconditions:
 
 
 def _require_way(context: RequestContext, operation: Operation) -> None:
-    """Raise TypeError unless operations of this kind can be requested in this situation.
+    """Raise TypeError if operations of this kind cannot be requested in this situation.
 
-    The cause is a mistake of the gateway's code, never of a caller. System tasks are for the gateway's tasks alone. A
+    The cause is a mistake in the gateway's code, never in a request. Only the gateway's own tasks do system tasks. A
     response is repeated only if a success is recorded.
     """
     system = context.actor.kind is ActorKind.SYSTEM
@@ -90,7 +91,7 @@ def _require_way(context: RequestContext, operation: Operation) -> None:
 
 
 def _require_stated(operation: Operation) -> None:
-    """Raise TypeError for an HTTP operation without a required demand that is not declared open.
+    """Raise TypeError for an HTTP operation that has no required demand and is not declared open.
 
     Lock 1 checks that demands are defined. The fields of the operation determine which are required, so this is checked
     here.
@@ -103,7 +104,7 @@ def _require_stated(operation: Operation) -> None:
 def _require_own(actor: Actor, operation: Operation) -> None:
     """Raise TypeError for an operation open to SELF that demands nothing here and is about another user.
 
-    No handler can confuse the two users then. A caller that acts as a role has no user record of its own.
+    So no handler can confuse the two users. A caller that acts as a role has no user record of its own.
     """
     target_user = operation.target_user()
     if (
@@ -117,7 +118,9 @@ def _require_own(actor: Actor, operation: Operation) -> None:
 
 
 def _require_direct_call(actor: Actor, operation: Operation) -> None:
-    """Raise DelegationForbidden for an operation that no engine can request for a user."""
+    """Raise DelegationForbidden if an engine acts for the caller, and engines cannot request this operation for
+    users.
+    """
     if actor.engine is not None and not may_be_delegated(type(operation)):
         raise DelegationForbidden(
             f"The engine {actor.engine} cannot request {operation.name()} on behalf of {actor.id}. The user must "
@@ -126,7 +129,8 @@ def _require_direct_call(actor: Actor, operation: Operation) -> None:
 
 
 def _require_token_for(actor: Actor, operation: Operation) -> None:
-    """Raise the refusal of a change that needs no right and is about the caller itself or the whole server.
+    """Raise the refusal for a token that does not permit changes that need no right: changes of the caller itself or of
+    the whole server.
 
     Raises ProjectTokenForbidden if the caller's token is for one project: objects outside of it do not exist for that
     token. Raises AssumeRoleForbidden for a caller that acts as a role: operations open to users are not open to roles.

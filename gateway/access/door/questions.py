@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convert demands to questions for OpenFGA, and its results to answers to the demands. Pure."""
+"""Convert demands to questions for OpenFGA, and the results of OpenFGA to results of the demands. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from gateway.access.ports import Pin, Question
 
 
 def refs_of(operations: Sequence[Operation]) -> list[Ref]:
-    """Return each reference of the operations once, in order."""
+    """Return the references of the operations in order, each once."""
     refs: dict[Ref, None] = {}
     for operation in operations:
         refs.update(dict.fromkeys(demand.on for demand in operation.demands()))
@@ -37,7 +37,7 @@ def refs_of(operations: Sequence[Operation]) -> list[Ref]:
 
 
 def key_of(ref: Ref, resolution: Resolution) -> ObjectKey:
-    """Return the object to check; for an absent one a stand-in, so that absence costs the same check."""
+    """Return the object to check. For an absent object it is a stand-in, so that the check takes as long."""
     row = resolution.get(ref)
     return placeholder_key(ref) if row is None else row.key
 
@@ -45,8 +45,8 @@ def key_of(ref: Ref, resolution: Resolution) -> ObjectKey:
 def placeholder_key(ref: Ref) -> ObjectKey:
     """Return the key of an object that does not exist, a different one for each reference.
 
-    Equal questions are sent once. With one key for all, several absent objects would cost less than several invisible
-    ones.
+    Equal questions are sent only once. With one common key, several absent objects would cost less than several
+    invisible ones, and the duration would tell them apart.
     """
     # The ids of rows are UUIDs of version 4 or 7; this id has no version.
     return ObjectKey(ref.type, UNUSED_ID[:-12] + sha256(repr(ref).encode()).hexdigest()[:12])
@@ -55,7 +55,8 @@ def placeholder_key(ref: Ref) -> ObjectKey:
 def above_of(ref: Ref, resolution: Resolution) -> tuple[ObjectKey, ...]:
     """Return the containers of the stand-in for an absent `ref`, from its parent upwards.
 
-    OpenFGA then evaluates as many levels as for an invisible object, so the duration distinguishes neither (LG-DIS-01).
+    OpenFGA then evaluates as many levels as for an invisible object, so the duration does not distinguish the two
+    (LG-DIS-01).
     """
     where = resolution.absent.get(ref)
     if where is None or not isinstance(ref, _IN_A_WAREHOUSE):
@@ -71,8 +72,10 @@ _IN_A_WAREHOUSE = (NamespaceRef, NamespaceIdRef, TabularRef)
 
 
 def _levels_above(ref: NamespaceRef | NamespaceIdRef | TabularRef[Any]) -> int:
-    """Return the number of namespaces above an absent object. By an id it is unknown: most tables are in one, and most
-    namespaces in none.
+    """Return the number of namespaces above an absent object.
+
+    For a reference by id the number is not known. Then it is 1 for a table, and 0 for a namespace, because that is most
+    frequent.
     """
     match ref:
         case NamespaceRef(namespace=namespace):
@@ -84,9 +87,10 @@ def _levels_above(ref: NamespaceRef | NamespaceIdRef | TabularRef[Any]) -> int:
 
 
 def inside_of(ref: Ref, resolution: Resolution) -> tuple[ObjectKey, ...]:
-    """Return the containers of an object, from its parent upwards to the project; none for those outside of warehouses.
+    """Return the containers of an object, from its parent upwards to the project; empty for objects outside of
+    warehouses.
 
-    The containers of an absent object start with `above_of`, so that they are as many as those of an invisible one.
+    The containers of an absent object start with `above_of`, so that their number is that of an invisible object.
     """
     row = resolution.get(ref)
     if row is not None:
@@ -101,7 +105,7 @@ def inside_of(ref: Ref, resolution: Resolution) -> tuple[ObjectKey, ...]:
 
 
 def containers_of(row: Resolved) -> tuple[ObjectKey, ...]:
-    """Return the containers of an object by its row, from its parent upwards to the project."""
+    """Return the containers of the object with this row, from its parent upwards to the project."""
     match row:
         case ResolvedTable(namespace=namespace) | ResolvedView(namespace=namespace):
             return (namespace.key, *containers_of(namespace))
@@ -130,7 +134,9 @@ def questions_of(demand: Demand, resolution: Resolution) -> list[Question]:
 
 
 def pin_of(resolution: Resolution) -> Pin | None:
-    """Return the part of the cache key from the resolution; None if the resolver does not provide it."""
+    """Return the state on which cached results depend, from the resolution; None if the resolver does not provide
+    it.
+    """
     if resolution.revision is None or resolution.time_boxes is None:
         return None
     return Pin(
@@ -143,13 +149,16 @@ def pin_of(resolution: Resolution) -> Pin | None:
 
 
 def engine_pin_of(resolution: Resolution) -> Pin | None:
-    """Return the pin of the engine that acts for the caller; see `pin_of`."""
+    """Return the same as `pin_of` for questions about the engine that acts for the caller."""
     pin = pin_of(resolution)
     return None if pin is None else replace(pin, next_expiry=resolution.engine_next_expiry, roles=None)
 
 
 def only_warehouse(resolution: Resolution) -> UUID | None:
-    """Return the revision of the warehouse that contains all resolved rows; None unless it is exactly one."""
+    """Return the revision of the one warehouse that contains all resolved rows.
+
+    Return None if there are several, or none.
+    """
     revisions = list(resolution.warehouses().values())
     return revisions[0] if len(revisions) == 1 else None
 
@@ -162,7 +171,7 @@ def revision_of(key: ObjectKey, within: UUID | None) -> UUID | None:
 def in_inactive_warehouse(operation: Operation, resolution: Resolution) -> Demand | None:
     """Return the first required demand on an object in an inactive warehouse; None if there is none.
 
-    It is always None for management operations, which work in inactive warehouses too.
+    Management operations work in inactive warehouses too, so the result for them is None.
     """
     if not operation.is_of_catalog():
         return None
@@ -174,7 +183,7 @@ def in_inactive_warehouse(operation: Operation, resolution: Resolution) -> Deman
 
 
 def answer_of(demand: Demand, resolution: Resolution, yes: set[Question]) -> DemandAnswer:
-    """Return the result to a demand. `yes` are the questions that OpenFGA found true."""
+    """Return the result of a demand. `yes` are the questions that OpenFGA answered with True."""
     key = key_of(demand.on, resolution)
     visible_by = VISIBLE_BY.get(key.type)
     holds = any(Question(relation, key) in yes for relation in demand.relations)

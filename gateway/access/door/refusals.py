@@ -19,7 +19,7 @@ from gateway.iceberg.errors import CatalogError
 
 
 def refusal_of(context: RequestContext, operation: Operation, decision: Decision) -> CatalogError:
-    """Return the error for a decision that does not allow. It names an object only to callers that may see it."""
+    """Return the error for a refused decision. It names an object only to callers that may see it."""
     if decision.outcome is Outcome.UNAVAILABLE:
         refusal = unavailable(operation.is_catalog_mutation())
         # Callers over HTTP do not see it. A command of the operator prints it.

@@ -23,8 +23,8 @@ from gateway.access.operations.steps import AssumeRole, ReadThroughView, RepeatA
 class Deadline:
     """The time limit of one request. Without a timer there is no limit, as for the gateway's own work.
 
-    A request can be cancelled until its COMMIT is sent, and never afterwards. So a client that receives the response
-    "nothing was changed" can rely on it.
+    A request can be cancelled until its COMMIT is sent, and never afterwards. So the response "nothing was changed" is
+    always true.
     """
 
     __slots__ = ("_timer",)
@@ -33,7 +33,7 @@ class Deadline:
         self._timer = timer
 
     def end_time_limit(self) -> None:
-        """End the time limit. Later steps have limits of their own, and their outcome is reported unchanged.
+        """End the time limit, so that later steps cannot be cancelled. They have limits of their own.
 
         Raises OutOfTime if the time limit has passed and the request is being cancelled.
         """
@@ -47,7 +47,8 @@ class Deadline:
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """Role assumption of a request: the caller before it, the admitted operation, and all roles of that caller.
+    """The assumption of a role in a request: the caller before it, the admitted operation, and all roles of that
+    caller.
 
     Policies about members of these roles also bind the caller while it acts as another role.
     """
@@ -59,9 +60,9 @@ class Assumption:
 
 @dataclass(frozen=True, slots=True)
 class DefinerView:
-    """View that was read through: its reader, the reader's role assumption, the admitted operation, and the owner.
+    """A view that was read through: its reader, the reader's role assumption, the admitted operation, and the owner.
 
-    The rights of the owner count below the view. `owner` is None if the view names none.
+    Below the view, the rights of the owner count. `owner` is None if the view has no owner.
     """
 
     actor: Actor
@@ -72,7 +73,10 @@ class DefinerView:
 
 @dataclass(frozen=True, slots=True)
 class RequestLocation:
-    """The project and the warehouse that contain all objects of a request; None if there are several, or none."""
+    """The project and the warehouse that contain all objects of a request.
+
+    Each is None if there are several, or none.
+    """
 
     project_id: str | None = None
     warehouse_id: UUID | None = None
@@ -80,7 +84,7 @@ class RequestLocation:
 
 @dataclass(slots=True)
 class RequestContext:
-    """State of one request at the door. The latch checks it before a response is sent."""
+    """The state of one request at the door. The latch checks it before a response is sent."""
 
     actor: Actor
     request_id: str
@@ -111,7 +115,7 @@ class RequestContext:
     """
 
     def record_location(self, resolution: Resolution) -> None:
-        """Record the project and the warehouse in which the objects of an operation are, or would be."""
+        """Record the project and the warehouse in which the operation's objects are, or would be if they existed."""
         projects = {row.in_project for row in resolution.rows.values()} - {None}
         projects |= {where.project_id for where in resolution.absent.values()}
         found = (warehouse_of(row) for row in resolution.rows.values())
@@ -121,7 +125,7 @@ class RequestContext:
             self.location = RequestLocation(projects.pop(), warehouses.pop() if len(warehouses) == 1 else None)
 
     def act_as(self, actor: Actor, operation: AssumeRole, role: ResolvedRole, roles: tuple[str, ...]) -> None:
-        """Make the caller act as the role alone.
+        """Let the caller act with the rights of the role alone.
 
         `actor` is the caller as it was admitted, and `roles` are all of its roles.
         """
@@ -129,7 +133,7 @@ class RequestContext:
         self.actor = msgspec.structs.replace(actor, assumed_role=role.id, within=role.project_id, instance_admin=False)
 
     def act_without_rights(self) -> None:
-        """Continue as a member of an absent role, so that every response is that for a caller without rights.
+        """Let the caller continue as a member of an absent role: every response is the one for a caller without rights.
 
         An earlier assumption ends.
         """
@@ -138,10 +142,10 @@ class RequestContext:
         self.actor = msgspec.structs.replace(was, assumed_role=UUID(UNUSED_ID), instance_admin=False)
 
     def pass_through(self, operation: ReadThroughView, owner: str | None) -> None:
-        """Continue below a view: with its owner's rights, or with the caller's own if the view names no owner.
+        """Continue below a view with its owner's rights, or with the caller's own rights if `owner` is None.
 
-        An owner lends rights to the definition of its own view only. The definition of an ownerless view below it can
-        be replaced by other users, so the owner's rights end there.
+        An owner lends rights only to the definition of its own view. Other users may replace the definition of an
+        ownerless view below it, so the owner's rights end there.
         """
         self.definer_views.append(DefinerView(self.actor, self.assumption, operation, owner))
         if owner is not None:
@@ -154,7 +158,7 @@ class RequestContext:
         """Return True if a success response may be sent.
 
         That needs an admitted operation among those served, and durable audit records. A public operation needs
-        neither. The repetition of a recorded success counts as admitted for operations with idempotency keys.
+        neither. For operations with idempotency keys, repeating a recorded success counts as an admission.
         """
         if any(operation.is_public() for operation in served):
             return True
@@ -170,6 +174,6 @@ class RequestContext:
         return any(operation.returns_secret() for operation in self.admitted)
 
     def abandon(self, error: str) -> None:
-        """Buffer the audit records of admitted operations that failed, with the error."""
+        """Buffer the audit records of admitted operations whose request failed, with the error."""
         for pending_audit in self.pending_audits:
             pending_audit.abandon(error)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events of committed changes: which operation announces which, their content and their schema."""
+"""Define the events of committed changes: the operations that announce them, their content and their schema."""

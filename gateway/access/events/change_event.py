@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Declarations of change events: which event an operation announces when its change is committed.
+"""Declare the event that an operation announces when its change is committed.
 
 Each `ChangeOperation` declares `event`: a `ChangeEvent`, or `NoEvent` with the reason. `event_building.py` builds the
 events of one change from the declaration, the resolved rows and the audit record.
@@ -19,7 +19,7 @@ MAX_CONTENTS: Final = 5_000
 
 
 class EventData(StrEnum):
-    """The content of the `data` of an event."""
+    """The source of the `data` of an event."""
 
     NOTHING = "nothing"
     """null, as the reference system sends for drops, registrations and renames of views."""
@@ -53,12 +53,15 @@ class ChangeEvent:
 
 @dataclass(frozen=True, slots=True)
 class EventPerPart:
-    """Declaration of an operation with parts: one event for each part, numbered."""
+    """Declaration of an operation that consists of parts: it announces one numbered event for each part."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventPerTarget:
-    """Declaration of an operation on several objects: one numbered event for each reference in the field `targets`."""
+    """Declaration of an operation on several objects.
+
+    It announces one numbered event for each reference in the field `targets`.
+    """
 
     targets: str
     type: str = ""
@@ -66,14 +69,15 @@ class EventPerTarget:
 
 @dataclass(frozen=True, slots=True)
 class EventPerFurtherChange:
-    """Declaration of an operation that does not state its changes: its use case lists them
-    (`PendingAudit.further_changes`).
+    """Declaration of an operation whose fields do not tell what it changes.
+
+    Its use case lists the changes in `PendingAudit.further_changes`.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class NoEvent:
-    """Declaration that an operation announces nothing, and why."""
+    """Declaration that an operation announces nothing, with the reason."""
 
     reason: str
 
@@ -82,7 +86,7 @@ class NoEvent:
 class DroppedObject:
     """An object that is dropped together with its namespace. `name` is empty for a namespace.
 
-    With `ends_deletion`, it was dropped before and could be restored until now.
+    With `ends_deletion`, it was dropped earlier, and cannot be restored any more.
     """
 
     kind: str
@@ -94,8 +98,9 @@ class DroppedObject:
 
 @dataclass(frozen=True, slots=True)
 class MovedObject:
-    """An object that has another name because a namespace above it was moved or renamed. `name` is empty for a
-    namespace. `namespace` and `destination` are the levels before and after the move.
+    """An object whose full name changed because a namespace above it was moved or renamed.
+
+    `name` is empty for a namespace. `namespace` and `destination` are the namespace levels before and after the move.
     """
 
     kind: str
@@ -107,7 +112,10 @@ class MovedObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FurtherEvent:
-    """A change that the operation does not state, such as a grant that drift repair adopts. `data` are facts."""
+    """The event of a change that the operation's fields do not contain, such as a grant that drift repair adopts.
+
+    `data` are facts.
+    """
 
     type: str
     kind: str
@@ -120,18 +128,21 @@ class FurtherEvent:
 
 @dataclass(frozen=True, slots=True)
 class FurtherChanges:
-    """The changes of a transaction beside that of its operation. `left_out` counts those without an event."""
+    """The changes of a transaction in addition to that of its operation.
+
+    `left_out` is the number of those without an event.
+    """
 
     changes: Sequence[DroppedObject | MovedObject | FurtherEvent] = ()
     left_out: int = 0
 
     def all(self) -> FurtherChanges:
-        """Return itself, where a function is needed that returns the changes."""
+        """Return itself. It makes the struct usable where a function that returns the changes is needed."""
         return self
 
     @staticmethod
     def limited(changes: Sequence[DroppedObject | MovedObject]) -> FurtherChanges:
-        """Return the contents of a namespace, or only their number if there are too many."""
+        """Return the changes of a namespace's contents. If there are too many, return only their number."""
         return FurtherChanges(left_out=len(changes)) if len(changes) > MAX_CONTENTS else FurtherChanges(changes)
 
 
@@ -139,5 +150,7 @@ EventDeclaration = ChangeEvent | EventPerPart | EventPerTarget | EventPerFurther
 
 
 def type_of(declared: str, operation: str) -> str:
-    """Return the declared CloudEvents type, or the class name `operation` in camelCase: `createTable`."""
+    """Return the CloudEvents type: the declared one, or else the class name `operation` in camelCase, such as
+    `createTable`.
+    """
     return declared or operation[:1].lower() + operation[1:]

@@ -83,7 +83,7 @@ class IssuedData(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
 
 
 class NewEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """An event that is written in the transaction of its change. `key` is the id of the changed object."""
+    """An event to be written in the transaction of its change. `key` is the id of the changed object."""
 
     id: UUID
     type: str
@@ -93,9 +93,10 @@ class NewEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def events_of(permit: Permit[Operation]) -> tuple[NewEvent, ...]:
-    """Return the events of the change of `permit`; none if its operation declares none, or if it changed nothing.
+    """Return the events of the change of `permit`.
 
-    Ids of new objects are read from the audit record, so call this when the use case has written everything.
+    Return none if its operation declares none, or if it changed nothing. Ids of new objects are read from the audit
+    record, so call this after the use case has written everything.
     """
     operation = permit.operation
     detail = permit.pending_audit.record.detail
@@ -114,7 +115,8 @@ def events_of(permit: Permit[Operation]) -> tuple[NewEvent, ...]:
 def event_of_issued(issued: IssuedCredential) -> NewEvent:
     """Return the event of a storage credential that a principal received. It contains no part of the credential.
 
-    Its id is the same for every request that received this credential from the cache, and only the first is written.
+    The event id is the same for every request that received this credential from the cache, so only the first event is
+    written.
     """
     where = {
         "objecttype": issued.kind,
@@ -137,7 +139,10 @@ def event_of_issued(issued: IssuedCredential) -> NewEvent:
 
 
 def _with_further(drafts: Sequence[Draft], further: FurtherChanges) -> list[Draft]:
-    """Return all events of a change in order. Dropped contents precede their namespace, moved ones follow it."""
+    """Return all events of a change in order.
+
+    The events of dropped contents precede that of their namespace; those of moved contents follow it.
+    """
     place = {name: drafts[-1][1].get(name, "") for name in ("projectid", "warehouseid", "prefix")} if drafts else {}
     if further.left_out:
         drafts[-1][1]["contentsleftout"] = str(further.left_out)
@@ -155,7 +160,10 @@ def _with_further(drafts: Sequence[Draft], further: FurtherChanges) -> list[Draf
 
 
 def _of_moved(moved: MovedObject, place: Mapping[str, str]) -> Draft:
-    """Return the event of an object in a moved namespace: that of a rename or move of its own."""
+    """Return the event of an object in a moved namespace.
+
+    It is the event that renaming or moving the object itself would have.
+    """
     attributes = {"objecttype": moved.kind, "objectid": moved.id, **place}
     attributes |= {"namespace": ".".join(moved.namespace), "name": moved.name} | tabular_of(moved.kind, moved.id)
     if moved.kind == "namespace":
@@ -182,7 +190,7 @@ Draft = tuple[str, dict[str, str], bytes]
 
 
 def new_event(id: UUID, draft: Draft, common: Mapping[str, str], count: int = 1, number: int = 0) -> NewEvent:
-    """Return an event with the common attributes of its change, as the event `number` of `count`."""
+    """Return event `number` of `count` events of a change, with the attributes `common` to all of them."""
     type, of_object, data = draft
     attributes = {name: value for name, value in of_object.items() if value}
     attributes |= {**common, "numevents": str(count), "sequencenumber": str(number)}
@@ -193,10 +201,10 @@ def new_event(id: UUID, draft: Draft, common: Mapping[str, str], count: int = 1,
 
 
 def event_id(record: UUID, number: int) -> UUID:
-    """Return the UUIDv7 of the event `number` of the change with this audit record, always the same.
+    """Return the UUIDv7 of event `number` of the change with this audit record. Equal arguments give equal ids.
 
-    A transaction that is repeated because its outcome is unknown therefore writes no second event. The time is that of
-    the audit record, and the rest is a digest. Source: RFC 9562, section 5.7.
+    So a transaction that is repeated because its outcome is unknown writes no event twice. The time in the id is that
+    of the audit record, and the rest is a digest. Source: RFC 9562, section 5.7.
     """
     digest = hashlib.sha256(record.bytes + number.to_bytes(4, "big")).digest()
     octets = bytearray(record.bytes[:6] + digest[:10])
@@ -261,7 +269,9 @@ def _data(operation: ChangeOperation | SystemTask, data: EventData) -> bytes:
 
 
 def _id_of(on: object) -> str:
-    """Return the id in a field that is not a row: an id, or the reference of a user, whose record may not exist."""
+    """Return the id of an object without a row: the id itself, or that of a reference to a user, whose record may not
+    exist.
+    """
     return str(getattr(on, "user_id", on))
 
 
@@ -288,7 +298,7 @@ def _of_row(row: Resolved) -> dict[str, str]:
 
 
 def _place(row: Resolved | None) -> dict[str, str]:
-    """Return the attributes of the project, warehouse and namespace that a row is or is in."""
+    """Return the event attributes of the project, warehouse and namespace that contain the row, or that the row is."""
     warehouse = warehouse_of(row)
     project = None if row is None else row.in_project
     place = {"projectid": project or "", "warehouseid": "" if warehouse is None else str(warehouse.id)}
@@ -301,7 +311,7 @@ def _place(row: Resolved | None) -> dict[str, str]:
 
 
 def tabular_of(kind: str, id: str) -> dict[str, str]:
-    """Return the attributes of a table, view or generic table; none for other types."""
+    """Return the event attributes of a table, view or generic table. The result is empty for other types."""
     return {"tabulartype": kind, "tabularid": id} if kind in _TABULARS else {}
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Remove secrets from the data of events.
 
-Users store secrets in properties of tables, views and namespaces against all advice. Sinks are read by more people than
-the catalog, so a value leaves in an event only if the name of its property does not look like that of a secret. A URL
-or connection string loses its password and each parameter with such a name, whatever the name of its property.
+Users store secrets in properties of tables, views and namespaces against all advice. More people read sinks than the
+catalog, so an event contains the value of a property only if its name does not look like that of a secret. A URL or
+connection string loses its password and each parameter with such a name, whatever the name of its property.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ _SIGNATURE: Final = "sig"
 
 
 def is_secret_name(name: str) -> bool:
-    """Return True if the name of a property looks like that of a secret."""
+    """Return True if a property with this name probably contains a secret."""
     if _SECRET.search(name):
         return True
     return _ANY_KEY.search(name) is not None and _KEY_OF_ROWS.search(name) is None
 
 
 def without_secrets(data: bytes) -> bytes:
-    """Return the JSON `data` with `REDACTED` instead of each value whose name looks like that of a secret, and of such
-    parts of URLs.
+    """Return the JSON `data` with secrets replaced by `REDACTED`.
 
-    Objects and lists under such a name are replaced as a whole; null and booleans stay, because they are not secrets.
+    A value is a secret if its name looks like that of a secret. Objects and lists under such a name are replaced as a
+    whole; null and booleans stay. The passwords and the parameters with such names in URLs are replaced too.
     """
     lowered = data.lower()
     if not any(hint in lowered for hint in _HINTS):

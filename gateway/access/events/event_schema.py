@@ -76,7 +76,7 @@ _REQUIRED: Final = (
 
 
 def declared_types() -> dict[str, list[tuple[EventData, Any]]]:
-    """Return (content of the data, Python type of the data) of every event type, without duplicates."""
+    """Return (source of the data, Python type of the data) for every event type, without duplicates."""
     for module in iter_modules(operations.__path__):
         import_module(f"{operations.__name__}.{module.name}")
     types: dict[str, list[tuple[EventData, Any]]] = {
@@ -99,7 +99,7 @@ def declared_types() -> dict[str, list[tuple[EventData, Any]]]:
 
 
 def _declared(event: EventDeclaration, operation: str) -> Iterator[tuple[str, EventData]]:
-    """Yield the type and content that a declaration announces. The parts of a transaction are operations too."""
+    """Yield each event type and data source that a declaration announces, including those of a transaction's parts."""
     if isinstance(event, ChangeEvent):
         yield type_of(event.type, operation), event.data
     elif isinstance(event, EventPerTarget):
@@ -113,7 +113,7 @@ def _body_type(operation: type[ChangeOperation] | type[SystemTask]) -> Any:
 
 
 def schema() -> str:
-    """Return the JSON Schema of all events in structured mode as text."""
+    """Return the JSON Schema of all events in structured mode, as text."""
     types = declared_types()
     bodies = sorted({body for each in types.values() for _, body in each if body is not NoneType}, key=repr)
     references, definitions = msgspec.json.schema_components(bodies, ref_template=_REFERENCE)
@@ -142,7 +142,7 @@ def schema() -> str:
 
 
 def main() -> None:
-    """Write the schema."""
+    """Write the schema to its file."""
     SCHEMA_FILE.write_text(schema(), encoding="utf-8")
 
 

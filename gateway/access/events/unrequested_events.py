@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Build the events of changes without a permit: granted rights, expired grants, the relationship model."""
+"""Build the events of changes that have no permit: granted rights, expired grants, and the relationship model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ from gateway.access.tuples import Principal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedGrant:
-    """A privilege of a principal on an object, and the place of the object as far as it is known."""
+    """A privilege of a principal on an object.
+
+    The project and warehouse of the object are given as far as they are known.
+    """
 
     privilege: Privilege
     principal: Principal
@@ -31,7 +34,7 @@ class ChangedGrant:
     warehouse_id: UUID | None = None
 
     def added(self, *, until: datetime | None = None) -> FurtherEvent:
-        """Return the event of a grant that exists now, or whose expiry is now `until` (None: no expiry)."""
+        """Return the event of a new grant, or of a grant whose expiry was changed to `until` (None: no expiry)."""
         ends = "" if until is None else until.isoformat()
         return self._event({"writes": (self._fact(),), "deletes": (), "write_ends": (ends,)})
 
@@ -92,7 +95,7 @@ class ModelData(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpiredGrant:
-    """A grant that expired, and the project and warehouse of its object. `id` is the id of the grant."""
+    """A grant that expired, with the project and warehouse of its object. `id` is the id of the grant."""
 
     id: UUID
     privilege: str
@@ -105,7 +108,7 @@ class ExpiredGrant:
 
 
 def event_of_expired(grant: ExpiredGrant, *, task: str, trace_id: str) -> NewEvent:
-    """Return the event of an expired grant. It has the same id each time, so it is written once.
+    """Return the event of an expired grant. Its id depends on the grant only, so the event is written once.
 
     `task` is the principal of the background task. A grant on a column is announced as a change of its table.
     """
@@ -134,7 +137,7 @@ def event_of_model(event_type: str, model_id: str, data: ModelData, *, by: str) 
 
 
 def place_of(on: ObjectKey, project_id: str, warehouse_id: UUID | None) -> dict[str, str]:
-    """Return the attributes of an object of which only the ids are known. Unknown ones are empty."""
+    """Return the event attributes of an object of which only ids are known. Attributes for unknown ids are empty."""
     warehouse = "" if warehouse_id is None else str(warehouse_id)
     place: Mapping[str, str] = {"projectid": project_id, "warehouseid": warehouse, "prefix": warehouse}
     return {"objecttype": on.type.value, "objectid": on.id, **place, **tabular_of(on.type.value, on.id)}

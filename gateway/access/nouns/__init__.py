@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The objects: references, rows behind them, privileges, relations, refusals, and names of policy operations."""
+"""Define the object types: references, rows, privileges, relations, refusals, and operation names for policies."""

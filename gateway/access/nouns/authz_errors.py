@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Error responses of refusals. Absent and invisible objects get the same response, visible ones another."""
+"""Error responses of refusals. Absent and invisible objects get the same response; visible objects get another one."""
 
 from __future__ import annotations
 
@@ -32,18 +32,21 @@ class DecisionUnavailable(ServiceUnavailableException, type="AuthorizationBacken
 
 
 class DecisionUnavailableBeforeChange(TooManyRequests, type="AuthorizationBackendError"):
-    """As DecisionUnavailable, for catalog mutations: clients read 5xx there as "state unknown", and 429 as "retry"."""
+    """The same as DecisionUnavailable, for catalog mutations.
+
+    Clients interpret a 5xx response to them as "state unknown", and 429 as "retry".
+    """
 
 
 _MAINTENANCE_SECONDS = 30
 
 
 class ShareExceeded(TooManyRequests, type="ShareExceeded"):
-    """The caller uses its whole share of a worker process (`shares.py`); nothing was done."""
+    """The caller uses its whole share of a worker process (`shares.py`). Nothing was done."""
 
 
 class Overloaded(TooManyRequests, type="Overloaded"):
-    """A worker process has more requests of all principals than it can answer in time; nothing was done."""
+    """A worker process has more requests, of all principals, than it can answer in time. Nothing was done."""
 
 
 class InMaintenance(ServiceUnavailableException, type="MaintenanceMode"):
@@ -51,15 +54,15 @@ class InMaintenance(ServiceUnavailableException, type="MaintenanceMode"):
 
 
 class InMaintenanceBeforeChange(TooManyRequests, type="MaintenanceMode"):
-    """As InMaintenance, for catalog mutations; see DecisionUnavailableBeforeChange for the status."""
+    """The same as InMaintenance, for catalog mutations. For the status see DecisionUnavailableBeforeChange."""
 
 
 class NotKeptInMaintenance(CatalogError, code=400, type="MaintenanceMode"):
-    """As InMaintenance, for a request that clients must not retry."""
+    """The same as InMaintenance, for a request that clients must not retry."""
 
 
 class WarehouseNotActive(CatalogError, code=404):
-    """The warehouse is deactivated, and the caller sees the object."""
+    """The warehouse is deactivated. Returned only to callers that may see the object."""
 
 
 class TaskNotFound(CatalogError, code=404):
@@ -79,7 +82,7 @@ class AssumeRoleForbidden(ForbiddenException):
 
 
 class ProjectTokenForbidden(ForbiddenException):
-    """The caller's token is valid for one project, and the operation is about no project."""
+    """The caller's token is valid in one project only, and the operation is outside of all projects."""
 
 
 class DelegationForbidden(ForbiddenException):
@@ -87,7 +90,7 @@ class DelegationForbidden(ForbiddenException):
 
 
 class TooManyGroups(ForbiddenException):
-    """More groups in the caller's token map to roles here than one check can hold."""
+    """The groups in the caller's token map to more roles here than one check can contain."""
 
 
 class UserDeactivated(ForbiddenException):
@@ -95,9 +98,9 @@ class UserDeactivated(ForbiddenException):
 
 
 def not_found(ref: refs.Ref) -> CatalogError:
-    """Return the one response for absent objects and for those that the caller may not see.
+    """Return the common response for absent objects and for those that the caller may not see.
 
-    It depends on the request alone, so it cannot distinguish the two.
+    It depends on the request alone, so it does not show which of the two is the case.
     """
     return CARDS[ref.type].absent(ref.full_name or ref.requested().warehouse_id or "")
 
@@ -122,7 +125,7 @@ def forbidden(actor: Actor, operation: str, ref: refs.Ref | None, reasons: tuple
 
 
 def expiring_right(actor: Actor, operation: str, ref: refs.Ref, relation: Can, ends: datetime) -> ForbiddenException:
-    """Return the 403 for a change that would outlive the right behind it.
+    """Return the 403 for a change that would last longer than the right by which the caller makes it.
 
     `ends` is the time at which the caller loses `relation`.
     """
@@ -135,7 +138,7 @@ def expiring_right(actor: Actor, operation: str, ref: refs.Ref, relation: Can, e
 
 
 def restricted(actor: Actor, operation: str) -> ForbiddenException:
-    """Return the response to a caller that may read only a part of a table, without an engine that is an enforcer.
+    """Return the response to a caller that may read only a part of a table, and for which no enforcer acts.
 
     It names the remedy, but neither columns nor grantors, and neither policies nor their content.
     """
@@ -149,7 +152,7 @@ def restricted(actor: Actor, operation: str) -> ForbiddenException:
 
 
 def unenforceable(actor: Actor, operation: str, reasons: Sequence[str]) -> ForbiddenException:
-    """Return the response to an obligation that nothing enforces; `reasons` name it."""
+    """Return the response to a request with an obligation that nothing enforces. `reasons` name the obligation."""
     return ForbiddenException(
         f"{operation} is not allowed for {_principal_text(actor)}: {'; '.join(reasons)}. Ask the administrator of the "
         "policies for an exemption, or use a copy of the data without the restriction."
@@ -159,7 +162,7 @@ def unenforceable(actor: Actor, operation: str, reasons: Sequence[str]) -> Forbi
 def _principal_text(actor: Actor) -> str:
     """Return the name of the principal that lacks a right.
 
-    Below a view with an owner the caller does not learn that name; the audit records it.
+    Below a view with an owner the caller does not learn the owner's name; the audit records it.
     """
     return actor.id if actor.asked_by is None else "the owner of the view through which it is read"
 
@@ -183,7 +186,7 @@ def user_deactivated() -> UserDeactivated:
 def unavailable(catalog_mutation: bool) -> CatalogError:
     """Return the response for a decision that cannot be made: 503, or 429 for catalog mutations.
 
-    Clients would read 503 there as "state unknown".
+    Clients would interpret 503 as "state unknown" there.
     """
     message = "The authorization of this request cannot be decided now. Nothing was changed. Try again later."
     if catalog_mutation:
@@ -192,7 +195,7 @@ def unavailable(catalog_mutation: bool) -> CatalogError:
 
 
 def audit_unavailable(failed: AuditUnavailable, catalog_mutation: bool) -> CatalogError:
-    """Return the response for a record that the audit rejects: 429 if the caller's own records fill its share."""
+    """Return the response for a record that the audit rejects. It is 429 if the caller's own records fill its share."""
     if isinstance(failed, AuditShareFull):
         return ShareExceeded(
             "Too many audit records of your requests wait to be written. Nothing was done. Retry after 1 s. The "
@@ -202,14 +205,14 @@ def audit_unavailable(failed: AuditUnavailable, catalog_mutation: bool) -> Catal
 
 
 def not_kept_in_maintenance(reason: str) -> CatalogError:
-    """Return the 400 of read-only maintenance to a request that must not be retried."""
+    """Return the 400 response of read-only maintenance to a request that must not be retried."""
     return NotKeptInMaintenance(f"This catalog is in read-only maintenance: {reason}.")
 
 
 def in_maintenance(catalog_mutation: bool) -> CatalogError:
     """Return the response of read-only maintenance: 503, or 429 for catalog mutations.
 
-    Clients would read 503 there as "state unknown".
+    Clients would interpret 503 as "state unknown" there.
     """
     message = (
         "The catalog is in read-only maintenance. Nothing was changed. Requests that only read still work; try "

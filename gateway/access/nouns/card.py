@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The base of rows, and the declaration of an object type. `cards.py` has those of all types."""
+"""Base class of rows, and the declaration ("card") of an object type. `cards.py` has the cards of all types."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gateway.iceberg.errors import CatalogError, ForbiddenException
 
 
 class Resolved(msgspec.Struct, frozen=True, kw_only=True):
-    """The row of an object. `type` is its object type."""
+    """The row of an object. `type` is the object's type."""
 
     type: ClassVar[ObjectType]
     id: Any
@@ -28,13 +28,13 @@ class Resolved(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def in_project(self) -> str | None:
-        """The id of the project that the object is or is in; None for users and the server."""
+        """The id of the project that contains the object, or that the object is; None for users and the server."""
         # Without a project, a new type would be visible to tokens of every project.
         raise TypeError(f"{type(self).__name__} must state in which project its objects are, or that they are in none")
 
 
 class ResolvedInProject(Resolved, frozen=True, kw_only=True):
-    """The row of an object that is in a project directly, and in no warehouse."""
+    """The row of an object that is directly in a project, and not in a warehouse."""
 
     id: UUID
     project_id: str
@@ -88,7 +88,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """The type in messages: `data policy`."""
+        """The name of the type in messages, such as `data policy`."""
         return self.type.value.replace("_", " ")
 
     @property
@@ -101,16 +101,20 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def in_bodies(self) -> str:
-        """The type in paths and in request and response bodies: `data-policy`, `tag-definition`."""
+        """The name of the type in paths and in bodies, such as `data-policy` and `tag-definition`."""
         return self.body_name or self.type.value.replace("_", "-")
 
     @property
     def id_members(self) -> tuple[str, ...]:
-        """The members of a grant's `resource` with its id. A type with another name in bodies has both names."""
+        """The members with the object's id in the `resource` of a grant.
+
+        There are two if the type has another name in bodies.
+        """
         return tuple(dict.fromkeys(f"{name.replace('-', '_')}_id" for name in (self.type.value, self.in_bodies)))
 
     def absent(self, name: str) -> CatalogError:
-        """Return the one response for an absent object and for one that the caller may not see. `name` is as in the
-        request.
+        """Return the common response for an absent object and for one that the caller may not see.
+
+        `name` is the object's name as in the request.
         """
         return self.not_found(self.absent_text or f"{self.words.capitalize()} does not exist: {name}")

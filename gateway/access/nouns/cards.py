@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cards of all object types, tables of their facts, and the names of operations for policies."""
+"""The cards of all object types, mappings derived from them, and the operation names that policies receive."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ VISIBLE_BY: Final[Mapping[ObjectType, Can]] = {
 
 
 def _actions() -> Mapping[ObjectType, frozenset[Can]]:
-    """Return the actions of the file that is generated from the relationship model (`make model`)."""
+    """Return the `can_*` relations of each type, from the file that `make model` generates from the relationship
+    model.
+    """
     text = resources.files("gateway.access.nouns").joinpath("actions.txt").read_text(encoding="utf-8")
     pairs = [line.split("#") for line in text.splitlines()]
     return {type: frozenset(Can(action) for name, action in pairs if name == type.value) for type in CARDS}
@@ -56,7 +58,7 @@ GRANTABLE: Final[Mapping[ObjectType, tuple[Privilege, ...]]] = {
 
 
 def _above(type: ObjectType) -> frozenset[ObjectType]:
-    """Return the types of all containers of objects of this type."""
+    """Return the types of all direct and indirect containers of objects of this type."""
     parents = [each for each in CARDS[type].parents if each is not type]
     return frozenset(parents).union(*map(_above, parents))
 
@@ -77,9 +79,9 @@ _ON_A_PART = ("get", "set", "update")
 
 
 def policy_operation_name(type: ObjectType, relation: Can) -> str:
-    """Return the operation's name for policies: `drop_table`, `load_table`, `write_table_assignments`.
+    """Return the operation name that policies receive: `drop_table`, `load_table`, `write_table_assignments`.
 
-    The card of the type has the names that follow from no rule here.
+    Names that do not follow from a rule here are in the card of the type.
     """
     named = CARDS[type].policy_operations.get(relation)
     if named is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Describe references for policies and for the audit: as in the request, and by the id if the object exists."""
+"""Describe references for policies and for the audit: the names of the request, and the id if the object exists."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MAX_NAME_CHARACTERS = 2048
 
 
 def describe_for_policy(operation: Operation, resolution: Resolution) -> PolicyResource:
-    """Return the operation's first object as policies receive it; the server if the operation has none."""
+    """Return the operation's first object in the form that policies receive. Without an object, return the server."""
     about = (*(demand.on for demand in operation.demands()), *operation.further_refs())
     if not about:
         return PolicyResource(type=refs.ObjectType.SERVER.value)
@@ -34,7 +34,7 @@ def describe_for_policy(operation: Operation, resolution: Resolution) -> PolicyR
 
 
 def describe_target(ref: refs.Ref, resolution: Resolution) -> PolicyResource:
-    """Return one reference as policies receive it."""
+    """Return the object of one reference in the form that policies receive."""
     row = resolution.get(ref)
     warehouse = warehouse_of(row)
     name, namespace, warehouse_id = ref.requested()
@@ -56,7 +56,7 @@ def describe_target(ref: refs.Ref, resolution: Resolution) -> PolicyResource:
 
 
 def describe_resource(ref: refs.Ref, resolution: Resolution) -> AuditedResource:
-    """Return one reference as the audit records it."""
+    """Return the object of one reference in the form that the audit records."""
     row = resolution.get(ref)
     return AuditedResource(
         type=ref.type.value,
@@ -67,7 +67,7 @@ def describe_resource(ref: refs.Ref, resolution: Resolution) -> AuditedResource:
 
 
 def _cut(name: str | None) -> str | None:
-    """Return the beginning of a name: the caller determines its length, and the record must stay small."""
+    """Return the beginning of a name. Its length is chosen by the caller, and the audit record must stay small."""
     if name is None or len(name) <= _MAX_NAME_CHARACTERS:
         return name
     return name[:_MAX_NAME_CHARACTERS] + "…"
@@ -90,7 +90,7 @@ def _stored_name(row: Resolved | None) -> str | None:
 
 
 def _namespace_of(row: Resolved | None) -> ResolvedNamespace | None:
-    """Return the namespace that contains a row, or the row itself if it is a namespace."""
+    """Return the namespace that contains a row's object; for a namespace, its own row."""
     match row:
         case ResolvedTable(namespace=parent) | ResolvedView(namespace=parent) | ResolvedGenericTable(namespace=parent):
             return parent
@@ -108,7 +108,7 @@ def _stored_levels(row: Resolved | None) -> list[str] | None:
 def _former_names(row: Resolved | None) -> tuple[FormerNames, FormerNames]:
     """Return (former names of a table or view, former names of its namespaces).
 
-    For a namespace the second element has its own former names.
+    For a namespace, the first is empty, and the second includes the former names of the namespace itself.
     """
     inside = _namespace_of(row)
     above = NO_FORMER_NAMES if inside is None else inside.former

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Families of operations: the same request for several object types, one class each.
+"""Declare families of operations: the same request for several object types, one class each.
 
-Policies and the audit identify an operation by its name (`read_table_assignments`), so each object type has a class.
-The common parts are written once, in an abstract operation with the field `on`.
+Policies and the audit identify an operation by its name (`read_table_assignments`), so each object type needs a class
+of its own. The common parts are written once, in an abstract operation with the field `on`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Target:
 
 
 def _target(card: Card, path: str) -> Target:
-    """Return the target of an object type outside of warehouses. Its first reference is by id."""
+    """Return the target of an object type outside of warehouses. Its first reference type is the one by id."""
     noun = card.words.title().replace(" ", "")
     ref, marked = card.refs[0], cast(Any, InPath)
     return Target(noun, f"a {card.words}", f"{path}/{{{ref.in_path[0]}}}", marked[ref])
@@ -78,8 +78,8 @@ def declare_for_each(
 ) -> tuple[type[Family], ...]:
     """Declare one operation for each target, and return the classes.
 
-    `{noun}` in `name`, `{path}` in `endpoint` and `{words}` in `doc` are those of the target. `members` are class
-    attributes of all of them. Raises TypeError for an invalid declaration.
+    `{noun}` in `name`, `{path}` in `endpoint` and `{words}` in `doc` are replaced by those of the target. `members` are
+    class attributes of all the classes. Raises TypeError for an invalid declaration.
     """
     return tuple(_declare(base, each, name, endpoint, doc, members) for each in targets)
 

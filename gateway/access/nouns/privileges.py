@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The privileges, and the right that granting each one needs."""
+"""The privileges, and for each the right that is needed to grant it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""References to objects, as requests state them.
+"""References to objects, as requests contain them.
 
-A reference holds names or ids. The resolver finds its row, or none. The door processes both cases alike, so that no
-response distinguishes an absent object from an invisible one.
+A reference holds names or ids. The resolver finds the row of the object, or no row. The door processes both cases
+alike, so that no response distinguishes an absent object from an invisible one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ObjectType(StrEnum):
 
 
 class Requested(NamedTuple):
-    """The name, the levels of the namespace and the id of the warehouse, as far as a request contains them."""
+    """The name, the namespace levels and the warehouse id that a request contains; None for those that it lacks."""
 
     name: str | None = None
     namespace: tuple[str, ...] | None = None
@@ -49,9 +49,9 @@ class Requested(NamedTuple):
 class Ref:
     """A reference to one object. Concrete references are frozen dataclasses beside the card of their object type.
 
-    `in_path` names the path parameters with the values of its fields, in the order of the fields; empty for references
-    that are read in another way (`gateway.api.path_refs`). mypy refuses a reference without one of the abstract
-    members; ABCMeta would make the `isinstance` of each request slower.
+    `in_path` has the names of the path parameters from which its fields are read, in the order of the fields. It is
+    empty for references that are read in another way (`gateway.api.path_refs`). mypy refuses a reference without one of
+    the abstract members; ABCMeta would make the `isinstance` of each request slower.
     """
 
     __slots__ = ()
@@ -68,7 +68,10 @@ class Ref:
 
     @property
     def full_name(self) -> str | None:
-        """The name with the levels of its namespace, or the id, as in the request; None if it has neither."""
+        """The name with the levels of its namespace, or else the id, as in the request.
+
+        None if the request has neither.
+        """
         name, levels, _ = self.requested()
         if levels is None or self.type is ObjectType.NAMESPACE:
             return name
@@ -76,11 +79,14 @@ class Ref:
 
     @abstractmethod
     def lookup(self) -> dict[str, Any]:
-        """Return the values that identify the row, by the names of its columns (`gateway.db.resolver`)."""
+        """Return the values that identify the row, keyed by the column names in `gateway.db.resolver`."""
 
 
 class IdRef(Ref):
-    """A reference by an id alone, outside of warehouses. Its only field has the name of its path parameter."""
+    """A reference by an id alone, to an object outside of warehouses.
+
+    Its only field has the name of its path parameter.
+    """
 
     __slots__ = ()
 
@@ -122,7 +128,7 @@ class WarehouseNameRef(Ref):
 
 @dataclass(frozen=True, slots=True)
 class NamespaceRef(Ref):
-    """A namespace by its levels."""
+    """A namespace by its name: the levels from the top."""
 
     type: ClassVar[ObjectType] = ObjectType.NAMESPACE
     warehouse_id: UUID
@@ -153,19 +159,19 @@ class NamespaceIdRef(Ref):
 
 
 class Table:
-    """The kind of a reference to a table."""
+    """The type parameter of references to tables."""
 
     type: ClassVar[ObjectType] = ObjectType.TABLE
 
 
 class View:
-    """The kind of a reference to a view."""
+    """The type parameter of references to views."""
 
     type: ClassVar[ObjectType] = ObjectType.VIEW
 
 
 class GenericTable:
-    """The kind of a reference to a generic table."""
+    """The type parameter of references to generic tables."""
 
     type: ClassVar[ObjectType] = ObjectType.GENERIC_TABLE
 
@@ -177,7 +183,7 @@ TabularKind = TypeVar("TabularKind", Table, View, GenericTable)
 class TabularRef(Ref, Generic[TabularKind]):
     """A table, view or generic table of a warehouse, by its name, or by its id as in the management API.
 
-    With `dropped`, a dropped object is found too, as long as it can be restored.
+    With `dropped`, a dropped object that can still be restored is found too.
     """
 
     kind: type[TabularKind]
@@ -229,7 +235,7 @@ GenericTableRef: TypeAlias = TabularRef[GenericTable]
 
 @dataclass(frozen=True, slots=True)
 class ObjectKey:
-    """One object of the relationship model: its type and the id its tuples carry."""
+    """One object of the relationship model: its type and the id that its tuples contain."""
 
     type: ObjectType
     id: str

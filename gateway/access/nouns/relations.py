@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every relation that the gateway demands, by its name in the relationship model.
+"""List every relation that the gateway demands, by its name in the relationship model.
 
 The names are those of Lakekeeper. `tests/access/test_lock_6_model_parity.py` checks three facts. Each relation exists
 on the demanded type. Each `can_*` of the model is demanded somewhere or listed as reserved. `actions.txt`, which is
@@ -12,7 +12,7 @@ from enum import StrEnum
 
 
 class Can(StrEnum):
-    """A relation that an operation demands, or that a check is about."""
+    """A relation that an operation demands, or that a check asks for."""
 
     ACCEPT_MOVED_NAMESPACE = "can_accept_moved_namespace"
     ACTIVATE = "can_activate"

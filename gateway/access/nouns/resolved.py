@@ -20,8 +20,10 @@ from gateway.scope.profile import StorageProfile
 
 
 class ResolvedWarehouse(Resolved, frozen=True, kw_only=True):
-    """A warehouse row. `profile` is the stored storage profile (JSON), which `decode` reads; `credential_id` names its
-    stored credential. `scope_verdict` is the canary's verdict for this profile version, None if absent.
+    """A warehouse row.
+
+    `profile` is the stored storage profile (JSON), which `decode` reads. `credential_id` is the id of the stored
+    credential. `scope_verdict` is the verdict of the canary for this profile version, None if there is none.
     """
 
     type: ClassVar[ObjectType] = ObjectType.WAREHOUSE
@@ -49,15 +51,18 @@ class ResolvedWarehouse(Resolved, frozen=True, kw_only=True):
 
     @property
     def storage_profile(self) -> StorageProfile:
-        """Return the decoded profile. Not every decision needs it, and a profile may be of a provider that is no longer
-        installed. Raises the errors of `decode`.
+        """The decoded storage profile. Raises the errors of `decode`.
+
+        It is decoded on demand: not every decision needs it, and the provider of the profile may not be installed any
+        more.
         """
         return self.decode(self.profile)
 
     @property
     def new_table_format(self) -> int:
-        """The format version of a new table without a stated one: the warehouse's default, else 2, else the highest
-        allowed.
+        """The format version of a new table if the request has none.
+
+        It is the warehouse's default, or else 2, or the highest allowed version if 2 is not allowed.
         """
         if self.default_format_version is not None:
             return self.default_format_version
@@ -71,7 +76,7 @@ more from a namespace to an object that leaves it, so raise both limits together
 
 
 class FormerNames(msgspec.Struct, frozen=True, kw_only=True):
-    """Full names that an object had before renames and moves. `complete` is False if there are more."""
+    """The full names that an object had before renames and moves. `complete` is False if there are more of them."""
 
     names: tuple[tuple[str, ...], ...] = ()
     complete: bool = True
@@ -123,8 +128,8 @@ class _ResolvedTabular(Resolved, frozen=True, kw_only=True):
 class ResolvedTable(_ResolvedTabular, frozen=True, kw_only=True):
     """A table row; `version` counts its changes. Documents are read after the decision (`gateway.db.tables.documents`).
 
-    `purged_by` is None for a live table. Of a dropped one that can be restored, it is the user that dropped it, for a
-    day, and empty afterwards.
+    `purged_by` is None for a live table. For a dropped table that can be restored, it is the user that dropped it;
+    after a day it is empty.
     """
 
     type: ClassVar[ObjectType] = ObjectType.TABLE
@@ -134,7 +139,7 @@ class ResolvedTable(_ResolvedTabular, frozen=True, kw_only=True):
 
 
 class ResolvedView(_ResolvedTabular, frozen=True, kw_only=True):
-    """A view row, with the fields of a table row."""
+    """A view row. It has the fields of a table row."""
 
     type: ClassVar[ObjectType] = ObjectType.VIEW
     metadata_location: str
@@ -149,8 +154,9 @@ class ResolvedGenericTable(_ResolvedTabular, frozen=True, kw_only=True):
 
 
 class NewTable(msgspec.Struct, frozen=True, kw_only=True):
-    """A table or generic table that a request creates. Decisions on it are answers about its namespace, so it has the
-    namespace's id.
+    """A table or generic table that a request creates.
+
+    Data policies decide about it as part of its namespace, so `id` is that of the namespace.
     """
 
     namespace: ResolvedNamespace
@@ -170,14 +176,16 @@ Governed = ResolvedTable | ResolvedGenericTable | ResolvedNamespace | NewTable
 
 
 class Excerpt(msgspec.Struct, frozen=True):
-    """The part of a metadata document that decisions need (`gateway.iceberg.excerpts`), and the document's file."""
+    """The part of a metadata document that decisions need (`gateway.iceberg.excerpts`), with the location of the
+    document.
+    """
 
     metadata_location: str
     text: bytes
 
 
 class AbsentLocation(msgspec.Struct, frozen=True):
-    """Location of an absent object.
+    """The location at which an absent object would be.
 
     `namespaces` are the existing namespaces of its path, from the top level down.
     """
@@ -189,7 +197,8 @@ class AbsentLocation(msgspec.Struct, frozen=True):
 class Resolution(msgspec.Struct, frozen=True, kw_only=True):
     """The rows behind all references of one request, read at `now` by the database's clock.
 
-    `caller_roles` are the roles of the caller, direct and through other roles: policies about roles bind their members.
+    `caller_roles` are the caller's roles, direct and through other roles. Policies about a role bind all of its
+    members.
     """
 
     rows: Mapping[Any, Resolved]
@@ -221,7 +230,7 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     def acting(self, actor: Actor) -> Actor:
-        """Return the caller with the roles that the groups in its token map to here.
+        """Return the caller with the roles that the groups in its token map to in the projects of the request.
 
         A caller that acts as a role has that role alone.
         """
@@ -230,14 +239,15 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(actor, group_roles=tuple(sorted(role for role, _ in self.group_roles)))
 
     def get(self, ref: Ref) -> Resolved | None:
-        """Return the row behind `ref`; None if there is none."""
+        """Return the row behind `ref`; None if the object does not exist."""
         return self.rows.get(ref)
 
     def seen_by(self, actor: Actor, roles: tuple[str, ...]) -> Resolution:
-        """Return the resolution without the objects outside of the project of an assumed role or of the token.
+        """Return the resolution without the objects outside of the project that the assumed role or the token is
+        limited to.
 
-        Those are treated like absent objects, in the response and in its duration. `roles` are added to the caller's
-        roles.
+        Objects outside of it are treated like absent objects, in the response and in its duration. `roles` are added to
+        the caller's roles.
         """
         if actor.within is None:
             return self
@@ -250,18 +260,20 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, rows=rows, absent=absent, caller_roles=held, group_roles=by_group)
 
     def warehouses(self) -> dict[UUID, UUID | None]:
-        """Return the revision of each warehouse that contains one of the rows."""
+        """Return the revision of each warehouse that contains one of the rows, by the id of the warehouse."""
         found = (warehouse_of(row) for row in self.rows.values())
         return {warehouse.id: warehouse.revision for warehouse in found if warehouse is not None}
 
     def data_policy_revisions(self) -> dict[UUID, UUID | None]:
-        """Return the data policy revision of each warehouse that contains one of the rows."""
+        """Return the data policy revision of each warehouse that contains one of the rows, by the id of the
+        warehouse.
+        """
         found = (warehouse_of(row) for row in self.rows.values())
         return {warehouse.id: warehouse.data_policy_revision for warehouse in found if warehouse is not None}
 
 
 def warehouse_of(row: Resolved | None) -> ResolvedWarehouse | None:
-    """Return the warehouse that a row is or is in; None for other rows."""
+    """Return the warehouse that contains a row's object, or that the row itself is; None for other rows."""
     if isinstance(row, ResolvedWarehouse):
         return row
     if isinstance(row, (ResolvedNamespace, ResolvedTable, ResolvedView, ResolvedGenericTable)):

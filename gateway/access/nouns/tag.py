@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tags: the definitions that objects and columns carry."""
+"""Tag definitions: the tags that can be attached to objects and columns."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ NAMESPACE = Card(
 
 
 def _operations(type: ObjectType) -> dict[Can, str]:
-    """Return the names of operations that the three types have in common."""
+    """Return the names of the policy operations that tables, views and generic tables have in common."""
     return {
         Can.CONTROL_TASKS: "control_tasks",
         Can.GET_METADATA: f"load_{type.value}",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find the warehouse that a request names as its `{prefix}`.
+"""Find the warehouse whose name a request has as its `{prefix}`.
 
 Clients use the id that `GET /v1/config` returns. Some, such as Lakekeeper's Python client, use the warehouse's name.
 """
@@ -17,20 +17,21 @@ from gateway.iceberg.identifiers import fold
 
 
 class WarehouseNames:
-    """Reads the ids of warehouses by their names, on the primary database.
+    """Looks up warehouses by name on the primary database.
 
-    Nothing is cached: after a rename, the old name must not reach the warehouse, and the new one must.
+    Nothing is cached: after a rename, only the new name must lead to the warehouse.
     """
 
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
 
     async def id_of(self, ref: WarehouseNameRef, caller: Actor) -> UUID:
-        """Return the id of a warehouse; an id that no warehouse has if there is none of this name.
+        """Return the id of the warehouse with this name. If none exists, return an id that no warehouse has.
 
-        This decides nothing. The door answers the same for a warehouse that is absent and for one that the caller may
-        not see. Each absent name has an id of its own, and its spellings share it, as those of a warehouse do:
-        otherwise two concurrent requests with one idempotency key would be a conflict only if both names are absent.
+        Nothing is decided here. The door gives the same response for an absent warehouse and for one that the caller
+        may not see. Each absent name has an id of its own, which all of its spellings share, as for existing
+        warehouses. Otherwise two concurrent requests with one idempotency key would be a conflict only if both names
+        are absent.
         """
         found = (await self._resolver.resolve((ref,), caller)).get(ref)
         if isinstance(found, ResolvedWarehouse):

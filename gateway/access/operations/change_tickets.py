@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations on tickets: changes that wait for approval.
 
-A ticket names its object by id, so a rename does not matter. A request for one ticket passes the door twice: to find
-the object of the ticket, and then for the right on that object. Policies about the object bind its tickets.
+A ticket identifies its object by id, so a rename does not matter. A request for one ticket passes the door twice: to
+find the object of the ticket, and then for the right on that object. Policies about the object also bind its tickets.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _TICKETS = "/management/v1/warehouse/{warehouse_id}/change-tickets"
 
 
 def parse_status(given: Sequence[str]) -> TicketStatus | None:
-    """Return the status of the tickets to list, None for all. Raises BadRequestException for another word."""
+    """Return the status by which tickets are listed, None for all. Raises BadRequestException for an unknown status."""
     if not given:
         return None
     if given[0] not in set(TicketStatus):
@@ -44,7 +44,7 @@ def parse_status(given: Sequence[str]) -> TicketStatus | None:
 
 @dataclass(frozen=True)
 class FoundTicket:
-    """A ticket, its requester, and the object it is about."""
+    """A ticket, the principal that requested it, and the object that the change is about."""
 
     id: UUID
     principal: str
@@ -52,7 +52,7 @@ class FoundTicket:
 
 
 def ticket_object(type: ObjectType, warehouse_id: UUID, id: UUID) -> Ref:
-    """Return the reference to the object of a ticket by its id. A dropped table is found as long as it is kept."""
+    """Return the reference to the object of a ticket by its id. It also finds a dropped table that can be restored."""
     match type:
         case ObjectType.WAREHOUSE:
             return WarehouseRef(id)
@@ -111,7 +111,7 @@ class GetChangeTicket(ReadOperation):
 
 @dataclass(frozen=True)
 class FindingToDecide(QuestionOperation, abstract=True):
-    """Find the object of a ticket to decide about. The right on that object decides."""
+    """Mixin of operations that find the object of a ticket to decide about. The right on that object decides."""
 
     # Read-only: it only finds the ticket. Deciding about it is an operation of its own.
     pause_reason: ClassVar[str] = "a ticket is found to be decided, and that pauses"
@@ -128,7 +128,7 @@ class FindingToDecide(QuestionOperation, abstract=True):
 
 @dataclass(frozen=True)
 class DecidingChange(ChangeOperation, abstract=True):
-    """Decide about a pending ticket of another principal. The caller must be an approver of its object."""
+    """Mixin of decisions on another principal's pending ticket. The caller must be an approver of its object."""
 
     event: ClassVar[EventDeclaration] = ChangeEvent(on="ticket.on")
     warehouse: WarehouseRef
@@ -142,7 +142,7 @@ class DecidingChange(ChangeOperation, abstract=True):
         return {"ticket_id": str(self.ticket.id), "requested_by": self.ticket.principal}
 
     def hidden(self, ref: Ref) -> CatalogError:
-        """Return TicketNotFound: a caller that does not see the object must not learn its id."""
+        """Return TicketNotFound, because a caller that does not see the object must not learn its id."""
         return ticket_not_found(self.ticket.id) if ref == self.ticket.on else super().hidden(ref)
 
 

@@ -26,21 +26,21 @@ _A_LIST = 10
 
 
 class UnknownAction(BadRequestException, type="BadRequestException"):
-    """This server has no such action, or not on objects of this type."""
+    """This server does not have this action, or not on objects of this type."""
 
 
 @dataclass(frozen=True)
 class Check:
     """A check of `relation` on `on` for `principal` (the caller if None). Policies receive `facts`.
 
-    `id` is the client's own id of the check. `or_on` is the other object that the name in the check may belong to:
-    tables and views share one name space, and an engine checks before it knows the type of the object.
+    `id` is the id that the client gave the check. `or_on` is a view with the same name, if `on` is a table: tables and
+    views share one name space, and an engine checks before it knows the type of the object.
 
     With `runs_as_owner` a view without an owner is not allowed. Engines request this before they read a view with the
     rights of another view's owner: those rights must not apply below a view without an owner (`docs/trino.md`).
 
-    With `append` the change only adds rows. With `applies_restrictions` the engine applies the row filter and the masks
-    of the result as Trino expressions.
+    With `append` the checked change only adds rows. With `applies_restrictions` the engine applies the row filter and
+    the masks of the result as Trino expressions.
     """
 
     on: Ref
@@ -54,9 +54,9 @@ class Check:
     applies_restrictions: bool = False
 
     def __post_init__(self) -> None:
-        """Raise UnknownAction for a relation that the model does not define on this type.
+        """Raise UnknownAction if the model does not define the relation on this type.
 
-        OpenFGA would return an error for it, which the caller would receive as an outage.
+        Otherwise OpenFGA would return an error, which the caller would receive as an outage.
         """
         for on in self.may_mean:
             known = ACTIONS[on.type]
@@ -68,7 +68,7 @@ class Check:
 
     @property
     def may_mean(self) -> tuple[Ref, ...]:
-        """The objects that the check may be about: one, or the two that could have the name."""
+        """The objects that the check may be about: one, or two if the name could be that of a table or of a view."""
         return (self.on,) if self.or_on is None else (self.on, self.or_on)
 
 
@@ -120,8 +120,8 @@ class BatchCheck(QuestionOperation):
     def __post_init__(self) -> None:
         """Raise BadRequestException for options that exclude each other.
 
-        A delegated check must be about a project or an object in a warehouse, where inspectors can be appointed. It
-        must not disclose which objects exist.
+        A delegated check must be about a project or about an object in a warehouse, because inspectors are appointed
+        there. It must not disclose which objects exist.
         """
         if self.delegated and self.error_on_not_found:
             raise BadRequestException("`error-on-not-found` and `delegated` cannot both be true.")
@@ -175,13 +175,16 @@ class BatchCheck(QuestionOperation):
 
 
 def _about(checks: Sequence[Check]) -> Mapping[str, str]:
-    """Return the other principals of the checks as a JSON list, because a principal's id may contain any separator."""
+    """Return the other principals of the checks as a JSON list.
+
+    A separator would not do, because ids may contain any character.
+    """
     others = {f"{each.principal.type}:{each.principal.id}" for each in checks if each.principal is not None}
     return {"asked_about": msgspec.json.encode(sorted(others)).decode()} if others else {}
 
 
 def hub_of(ref: Ref) -> WarehouseRef | ProjectRef | None:
-    """Return the object on which can_inspect allows checks of rights on `ref`; None if there is none."""
+    """Return the warehouse or project on which can_inspect allows checks of rights on `ref`; None if there is none."""
     if isinstance(ref, ProjectRef):
         return ref
     warehouse: UUID | None = getattr(ref, "warehouse_id", None)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations that give credentials: vended ones for a table, signatures of requests to its store, exchanged tokens.
+"""Operations that give credentials: vended credentials for a table, signatures of requests to its store, exchanged
+tokens.
 
-In remote signing, reads and changes are two operations of one endpoint. Policies can distinguish them, and read-only
-maintenance refuses changes. The handler decides `VendCredentials` together with each of them: a policy that refuses a
-caller credentials refuses it signatures too.
+In remote signing, reads and changes are two operations of one endpoint. So policies can distinguish them, and read-only
+maintenance refuses only changes. The handler decides `VendCredentials` together with each of them: a policy that
+refuses a caller credentials refuses it signatures too.
 """
 
 from __future__ import annotations
@@ -87,17 +88,20 @@ class VendStagedCredentials(VendingOperation):
         return (Demand(Can.CREATE_TABLE, self.namespace),)
 
     def of_table(self) -> VendCredentials:
-        """Return the operation for the table after its creation."""
+        """Return the operation for the table after its creation was committed."""
         return VendCredentials(TabularRef(Table, self.namespace.warehouse_id, self.table_id))
 
 
 @dataclass(frozen=True)
 class _Signing(VendingOperation, abstract=True):
-    """The common parts. The protocol has no 404 for these endpoints, so a hidden table is a 400."""
+    """Common parts of the signing operations.
+
+    The protocol has no 404 for these endpoints, so a hidden table results in 400.
+    """
 
     @classmethod
     def is_catalog_mutation(cls) -> bool:
-        """Return False: a signature changes nothing in the catalog, so an outage is answered like that of a read."""
+        """Return False. A signature changes nothing in the catalog, so the response to an outage is that of a read."""
         return False
 
     @classmethod
@@ -105,7 +109,7 @@ class _Signing(VendingOperation, abstract=True):
         return False
 
     def hidden(self, ref: Ref) -> CatalogError:
-        """Return NoSuchTableLocationException: the same for an absent and for an invisible table or warehouse."""
+        """Return NoSuchTableLocationException, for absent and for invisible tables and warehouses alike."""
         return NoSuchTableLocationException(
             "No table at this location. It does not exist, or you do not have the privilege to see it."
         )
@@ -178,12 +182,12 @@ class SignCreation(_Signing):
         return (Demand(Can.CREATE_TABLE, self.namespace),)
 
     def of_table(self) -> SignRequest | SignWrite:
-        """Return the operation for the table after its creation."""
+        """Return the operation for the table after its creation was committed."""
         return sign_operation(TabularRef(Table, self.namespace.warehouse_id, self.table_id), self.request)
 
 
 def sign_operation(table: TableRef, request: RemoteSignRequest) -> SignRequest | SignWrite:
-    """Return the operation that signs the request: its method tells whether it changes anything.
+    """Return the operation that signs the request. The request's method determines whether it changes anything.
 
     By its id, a dropped table is found too: engines drop a table before they delete its files, and keep the address.
     """
@@ -194,10 +198,10 @@ def sign_operation(table: TableRef, request: RemoteSignRequest) -> SignRequest |
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
     """The user that a token is issued for.
 
-    `groups` and `policy_claims` are those of the token that proves the user; a user that the engine named has none.
-    `groups_known` is False if that token does not contain the groups.
-    `project_id` is the only project that the token is valid for, if there is one. `not_after` (seconds since 1970) is
-    the expiry of the token that proves the user.
+    `groups` and `policy_claims` are those of the token that proves the user; a user that the engine only asserted has
+    none. `groups_known` is False if that token does not contain the groups. `project_id` is the only project that the
+    token is valid for, None if it is valid for all. `not_after` (seconds since 1970) is the expiry of the token that
+    proves the user.
     """
 
     user_id: str

@@ -68,7 +68,7 @@ class ListDataPolicies(ReadOperation):
 
 @dataclass(frozen=True)
 class _OfDataPolicy:
-    """Mixin of operations on one data policy that demand one relation on it."""
+    """Mixin of operations on one data policy that demand one relation to it."""
 
     needs: ClassVar[Can]
     policy: InPath[DataPolicyRef]
@@ -134,7 +134,7 @@ class ListDataPolicyBindings(_OfDataPolicy, ReadOperation):
 
 @dataclass(frozen=True)
 class _OfBindings:
-    """Mixin of operations with changes of a policy's bindings.
+    """Mixin of operations that change a policy's bindings.
 
     They need a right on the policy and on each object. For a name it is the right on the deepest existing namespace
     that contains every name of the pattern, or on the warehouse if there is none.
@@ -248,7 +248,7 @@ class ReleaseDataPolicyColumn(_OfDataPolicy, ChangeOperation):
 
 
 def target_ref(target: BindingTarget) -> Ref:
-    """Return the reference of a bound object."""
+    """Return the reference to an object that a policy is bound to."""
     match target.type:
         case "table":
             return TabularRef(Table, target.in_warehouse(), target.id)
@@ -265,7 +265,7 @@ def target_ref(target: BindingTarget) -> Ref:
 
 
 def places_of(name: BoundName) -> tuple[NamespaceRef | WarehouseRef, ...]:
-    """Return the references of the containers of a name that the request may bind it in, the deepest first."""
+    """Return the references of the containers in which the request may bind the name, the deepest first."""
     namespaces = (NamespaceRef(name.warehouse_id, each) for each in name.pattern.fixed_namespaces)
     return (*namespaces, WarehouseRef(name.warehouse_id))
 

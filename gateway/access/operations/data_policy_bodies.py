@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies of the endpoints for data policies."""
+"""Bodies of the requests and responses for data policies."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class BindingTarget(StrictRequest, frozen=True):
             raise ValueError(f"a {self.type} needs `warehouse-id`")
 
     def in_warehouse(self) -> UUID:
-        """Return the warehouse of a table. Raises ValueError if it has no warehouse."""
+        """Return the warehouse of a table. Raises ValueError if the target has no warehouse."""
         if self.warehouse_id is None:
             raise ValueError("a table needs `warehouse-id`")
         return self.warehouse_id
@@ -137,7 +137,7 @@ class BoundName(StrictRequest, frozen=True):
 
     @property
     def pattern(self) -> NamePattern:
-        """Return the pattern of the names. Raises ValueError for an invalid one."""
+        """Return the pattern of the names. Raises ValueError if it is invalid."""
         return NamePattern(self.namespace, self.name)
 
 

@@ -40,7 +40,7 @@ Kept = TableRef | ViewRef | GenericTableRef
 def kept(type: ObjectType, warehouse_id: UUID, id: UUID) -> Kept:
     """Return a reference to a table, view or generic table that also finds a dropped object.
 
-    Raises LookupError for another type.
+    Raises LookupError for another object type.
     """
     match type:
         case ObjectType.TABLE:
@@ -85,7 +85,7 @@ class UndropTabulars(ChangeOperation):
         return tuple(Demand(Can.UNDROP, target) for target in self.targets)
 
     def parts(self) -> tuple[UndropTabulars, ...]:
-        """Return one operation for each target, in the order of the request."""
+        """Return one operation for each object to restore, in the order of the request."""
         return tuple(UndropTabulars(self.warehouse, (target,)) for target in self.targets)
 
     def further_refs(self) -> tuple[Ref, ...]:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations on probes of engines. Principals that may grant `enforcer` on the warehouse create and finish them."""
+"""Operations on probes of engines.
+
+Only principals that may grant `enforcer` on the warehouse open and finish probes.
+"""
 
 from __future__ import annotations
 

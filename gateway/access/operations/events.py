@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations on the delivery of change events: the sinks' state, dead letters, and replay.
+"""Operations on the delivery of change events: the state of the sinks, dead letters, and replay.
 
-An addition to the reference system's API. Events concern all projects, so these operations demand rights on the server.
+They are an addition to the reference system's API. Events concern all projects, so these operations demand rights on
+the server.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from gateway.access.request import InBody, PageSize, PageToken, Query
 
 @dataclass(frozen=True)
 class _ReadingEvents:
-    """Mixin of reads. The delivery of events concerns all projects."""
+    """Mixin of reads about the delivery of events. Events concern all projects."""
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.READ_EVENTS, ServerRef()),)
@@ -49,7 +50,10 @@ class ListEventDeadLetters(_ReadingEvents, ReadOperation):
 
 @dataclass(frozen=True)
 class _SendingEvents:
-    """Mixin of changes of the outbox. They need a right that only administrators and operators of the server have."""
+    """Mixin of changes of the event outbox.
+
+    They need a right that only administrators and operators of the server have.
+    """
 
     event: ClassVar[EventDeclaration] = NoEvent("it sends existing events again and changes no object of the catalog")
 

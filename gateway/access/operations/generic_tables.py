@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations on generic tables, at the paths of Lakekeeper.
 
-The catalog stores the properties that creators state, and has no commits for generic tables. Writers use credentials to
-write to the table's location.
+The catalog stores the properties that the creator gives, and has no commits for generic tables. Writers write to the
+table's location with credentials.
 """
 
 from __future__ import annotations

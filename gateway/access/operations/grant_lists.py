@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations of the grants API: grants with grantor, time, reason and expiry.
 
-They demand the same relations as the assignments API (`grants.py`), but a change is idempotent here. Grants on roles,
-the history, and the list of one principal's grants are additions; Lakekeeper answers the latter two with 501.
+They demand the same relations as the assignments API (`grants.py`), but repeating a change has no effect. Grants on
+roles, the history, and the list of one principal's grants are additions; Lakekeeper responds with 501 to the latter
+two.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from gateway.access.tuples import PrincipalType
 
 @dataclass(frozen=True)
 class Paged:
-    """Mixin of paged operations: the token of the page, and its size (None for the largest)."""
+    """Mixin of paged operations: the page token, and the page size (None for the largest)."""
 
     page_token: PageToken = None
     page_size: PageSize = None
@@ -45,7 +46,7 @@ class Paged:
 
 @dataclass(frozen=True)
 class ListingGrants(Paged, ReadingGrants):
-    """Mixin of operations that list grants, live or ended: those of one principal, or of all."""
+    """Mixin of operations that list live or ended grants of one principal, or of all principals."""
 
     principal: OfPrincipal = None
 
@@ -178,7 +179,7 @@ class ReadColumnAssignments(ReadingGrants, ReadOperation):
 
 @dataclass(frozen=True)
 class WritingColumnGrants(WritingGrants):
-    """Mixin of operations that grant and revoke privileges on a column. Policies also receive its name."""
+    """Mixin of operations that grant and revoke privileges on a column. Policies also receive the column's name."""
 
     event: ClassVar[EventDeclaration] = ChangeEvent(on="on", type="changeColumnGrants")
     on: InPathDropped[TableRef]
@@ -207,7 +208,7 @@ class ChangeColumnGrants(WritingColumnGrants, ChangeOperation):
 
 @dataclass(frozen=True, kw_only=True)
 class ListingColumnGrants(ListingGrants):
-    """Mixin of operations that list the grants on a column, live or ended."""
+    """Mixin of operations that list the live or ended grants on a column."""
 
     on: InPathDropped[TableRef]
     column: InPath[str]

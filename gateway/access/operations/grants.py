@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations on the assignments of an object: reading and changing them.
+"""Operations that read and change the assignments of privileges on an object.
 
-Each entry of a change needs the granting right of its own privilege on the object. If one entry is refused, none is
-applied. The grants API (`grant_lists.py`) demands the same.
+Each entry of a change needs the right to grant its privilege on the object. If one entry is refused, none is applied.
+The grants API (`grant_lists.py`) demands the same rights.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from gateway.access.tuples import Principal
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A privilege of a principal on the object of the operation, with reason, expiry and limits of the grant.
+    """A privilege of a principal on the operation's object, with the reason, expiry and limits of the grant.
 
-    Only `delegate` has limits; None stands for the default.
+    Only `delegate` has limits. None stands for the default limits.
     """
 
     privilege: Privilege
@@ -59,7 +59,10 @@ class Assignment:
 
 
 def _to_grant(ref: Ref, entries: Iterable[Assignment]) -> tuple[Demand, ...]:
-    """Return demands for the granting right of each privilege, or for the right to read if the change is empty."""
+    """Return a demand for the right to grant each privilege.
+
+    If the change is empty, demand the right to read the assignments.
+    """
     rights = dict.fromkeys(granting(entry.privilege) for entry in entries)
     return tuple(Demand(right, ref) for right in rights) or (Demand(Can.READ_ASSIGNMENTS, ref),)
 
@@ -83,7 +86,7 @@ class WritingGrants:
     """Mixin of operations that grant and revoke privileges on an object.
 
     Policies receive the expiry (RFC 3339, or an empty text) of each of `writes` in order, and whether all of them have
-    a reason. If a grant of `delegate` has limits, they also receive those of each (JSON, or an empty text).
+    a reason. If a grant of `delegate` has limits, they also receive the limits of each grant (JSON, or an empty text).
     """
 
     returns: ClassVar[int] = 204
@@ -219,7 +222,7 @@ class GrantedTo(Answer, frozen=True, omit_defaults=True):
 
 
 def _with_ids(base: type[Answer]) -> type[msgspec.Struct]:
-    """Return `base` with the ids of the object types that are in a project directly, as optional members."""
+    """Return `base` with an optional member for the id of each object type that is directly in a project."""
     in_projects = [CARDS[type] for type in ObjectType if issubclass(CARDS[type].row, ResolvedInProject)]
     members = [(name, str | None, None) for card in in_projects for name in card.id_members]
     described = {"__doc__": base.__doc__}
@@ -308,7 +311,7 @@ class PrivilegeInfo(Answer, frozen=True, omit_defaults=True):
 
     @classmethod
     def of(cls, privilege: Privilege, type: ObjectType) -> PrivilegeInfo:
-        """Return the privilege on objects of this type."""
+        """Return the texts of the privilege on objects of this type."""
         return cls(
             name=privilege.value,
             display_name=privilege.display_name,

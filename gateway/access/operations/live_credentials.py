@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations on the register of live credentials: lists by object and by principal.
 
-An addition to the reference system's API. Callers that may read the grants on an object may list the credentials that
-are still valid for it.
+They are an addition to the reference system's API. Callers that may read the grants on an object may list the
+credentials that are still valid for it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gateway.access.request import About, InPath, OfRequest, PageSize, PageToken
 
 @dataclass(frozen=True)
 class ListingLiveCredentials(Paged, ReadingGrants):
-    """Mixin of lists of an object's live credentials. `user` selects those that concern one user."""
+    """Mixin of lists of an object's live credentials. `user` limits the list to credentials that concern one user."""
 
     user: Annotated[str | None, Query("user")] = None
 

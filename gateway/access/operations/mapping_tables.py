@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations on mapping tables: values of users and roles that row filters of data policies compare with columns."""
+"""Operations on mapping tables.
+
+They map users and roles to values that row filters of data policies compare with columns.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +57,7 @@ class ListMappingTables(ReadOperation):
 
 @dataclass(frozen=True)
 class _OfMappingTable:
-    """Mixin of operations on one mapping table of the project of the request."""
+    """Mixin of operations on one mapping table in the project of the request."""
 
     project: OfRequest
     mapping_table_id: InPath[UUID]
@@ -101,7 +104,7 @@ class ChangeMappingEntries(_OfMappingTable, ChangeOperation):
     request: InBody[ChangeEntriesRequest]
 
     def facts(self) -> Facts:
-        """Return the principals. The values can be confidential."""
+        """Return the principals of the changed entries, without their values, which can be confidential."""
         return {
             "mapping_table_id": str(self.mapping_table_id),
             "sets": tuple(f"{each.principal.type}:{each.principal.id}" for each in self.request.set),

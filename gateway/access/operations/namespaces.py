@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations on namespaces: those of the catalog protocol, the move, and managed access."""
+"""Operations on namespaces: those of the catalog protocol, moves, and managed access."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ class CreateNamespace(ChangeOperation):
 
     @property
     def parent(self) -> WarehouseRef | NamespaceRef:
-        """The object on which the right to create is demanded: the parent, or the warehouse for the top level."""
+        """The object on which the caller needs the right to create: the parent namespace, or the warehouse for the top
+        level.
+        """
         above = self.namespace.parent
         return self.warehouse if above is None else NamespaceRef(self.warehouse.warehouse_id, above)
 

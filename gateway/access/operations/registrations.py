@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations that register and unregister tables and views with existing metadata files."""
+"""Operations that register tables and views from existing metadata files, and unregister tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gateway.obligations.application import EnforcementPoint
 
 
 def _adoption_demand(namespace: NamespaceRef) -> Demand:
-    """Return the demand for the right on the warehouse's storage that adoption needs."""
+    """Return the demand for adoption: the right on the storage of the warehouse."""
     return Demand(Can.ADOPT_FILES, WarehouseRef(namespace.warehouse_id))
 
 

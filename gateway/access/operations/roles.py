@@ -71,7 +71,7 @@ class SearchRole(QuestionOperation):
 
 @dataclass(frozen=True)
 class _OfRole:
-    """Mixin of operations on one role that demand one relation on it."""
+    """Mixin of operations on one role that demand one relation to it."""
 
     needs: ClassVar[Can]
     role: InPath[RoleRef]
@@ -148,7 +148,7 @@ class ListRoleMembers(_OfRole, ReadOperation):
 
 @dataclass(frozen=True)
 class _ChangingMembers(WritingGrants):
-    """Mixin of changes of membership, which is the grant of `assignee` on the role."""
+    """Mixin of changes of a role's members. A membership is a grant of `assignee` on the role."""
 
     event: ClassVar[EventDeclaration] = ChangeEvent(on="on", type="changeRoleMembers")
 

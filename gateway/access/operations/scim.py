@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations of SCIM: the users of one identity provider, and its groups as roles of a project."""
+"""Operations of SCIM: on the users of one identity provider, and on its groups as roles of a project."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ from gateway.scim.wire import PatchRequest
 
 @dataclass(frozen=True)
 class _Synchronising:
-    """Mixin of all SCIM operations: they need the right to synchronize. The caller's token determines the provider."""
+    """Mixin of all SCIM operations.
+
+    They need the right to synchronize. The caller's token determines the identity provider.
+    """
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.SYNCHRONIZE_IDENTITIES, ServerRef()),)
@@ -65,7 +68,7 @@ class GetScimSchema(_Synchronising, ReadOperation):
 
 @dataclass(frozen=True)
 class _Listing(_Synchronising):
-    """Mixin of lists. `filter` is as in the request; `start` counts from 1."""
+    """Mixin of lists. `filter` is the filter of the request, `start` the number of the first result, from 1."""
 
     filter: str | None = None
     start: int = 1
@@ -74,7 +77,7 @@ class _Listing(_Synchronising):
 
 @dataclass(frozen=True)
 class _OfOne(_Synchronising):
-    """Mixin of operations on one user or group, by its SCIM id."""
+    """Mixin of operations on one user or one group, identified by its SCIM id."""
 
     id: UUID
 
@@ -84,7 +87,7 @@ class _OfOne(_Synchronising):
 
 @dataclass(frozen=True)
 class _Conditional:
-    """Mixin of changes with a precondition: the change applies to the version that `if_match` names, if any."""
+    """Mixin of changes with an optional precondition: the current version must be that in `if_match`."""
 
     if_match: Annotated[str | None, Header("if-match")] = field(default=None, kw_only=True)
 
@@ -106,7 +109,7 @@ class _OfGroup(_OfOne, _InProject):
 
 @dataclass(frozen=True)
 class _ChangingGroup(_Conditional, _OfGroup):
-    """Mixin of operations that state the new content of a group."""
+    """Mixin of operations that contain the new content of a group."""
 
     group: Group
 
@@ -162,7 +165,10 @@ class PatchScimUser(_Conditional, _OfOne, ChangeOperation):
     patch: PatchRequest
 
     def audited_fields(self) -> Mapping[str, object]:
-        """Return each value under its path: a directory may send passwords, which the gateway ignores."""
+        """Return each value of the patch under its path, so that the audit can remove secrets by their names.
+
+        A directory may send passwords, which the gateway ignores.
+        """
         patch = [{"op": each.op, each.path or "value": each.value} for each in self.patch.operations]
         return {**super().audited_fields(), "patch": patch}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The search for tables and views by name."""
+"""The operation that searches tables and views by name."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations on the server: bootstrap, information, configuration of clients, documentation, pages, policy bundles."""
+"""Operations on the server: bootstrap, server information, client configuration, documentation, pages, policy
+bundles.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations on statistics of calls and of the number of tables."""
+"""Operations that count calls, tables and views."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gateway.access.request import InPath, OfRequest, PageSizeOf, Query
 
 @dataclass(frozen=True)
 class _CountingCalls:
-    """Mixin of counts of calls in [start, end), by hour. Empty statuses match all."""
+    """Mixin of operations that count the calls of each hour in [start, end). Empty statuses match all statuses."""
 
     statuses: tuple[int, ...]
     start: datetime

@@ -2,7 +2,7 @@
 """Steps: decisions that precede the operation of a request. No endpoint serves them.
 
 Acting as a role is decided before every other operation of the request. Reading through views is decided for each view,
-before the object that is read. Repeating a response needs a success recorded under the idempotency key.
+before the object that is read. Repeating a response needs a success that was recorded under the idempotency key.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gateway.obligations.application import EnforcementPoint
 
 @dataclass(frozen=True)
 class AssumeRole(Step):
-    """Act as a role: afterwards the caller has the rights of the role alone."""
+    """Act as a role: for the rest of the request, the caller has only the rights of the role."""
 
     occasion: ClassVar[str] = "assume"
     role: RoleRef
@@ -31,7 +31,7 @@ class AssumeRole(Step):
 
 @dataclass(frozen=True)
 class ReadThroughView(Step):
-    """Read through a view: a trusted engine reads the objects of its definition for a user."""
+    """Read through a view: a trusted engine reads the objects in the view's definition for a user."""
 
     occasion: ClassVar[str] = "through"
     enforcement_point: ClassVar[EnforcementPoint | None] = EnforcementPoint.SCAN
@@ -42,7 +42,7 @@ class ReadThroughView(Step):
 
     @classmethod
     def is_of_catalog(cls) -> bool:
-        """Return True: it only precedes reads of the catalog."""
+        """Return True, because the step precedes reads of the catalog only."""
         return True
 
 
@@ -50,9 +50,9 @@ class ReadThroughView(Step):
 class RepeatAnswer(Step):
     """Repeat the response of an earlier success to the principal of that request, without a change.
 
-    No relation is demanded: a dropped object cannot be resolved, and the answer only confirms the success. If the
-    response has a body, other operations are decided to create it again. The door admits this step only with the
-    recorded success.
+    No relation is demanded: a dropped object cannot be resolved, and the response only confirms the success. If the
+    response has a body, other operations are decided to create it again. The door admits this step only if a success is
+    recorded.
     """
 
     occasion: ClassVar[str] = "repeat"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations on tables in the catalog protocol, commits to several tables, and renames.
+"""Operations on tables in the catalog protocol, commits to several tables, and renames of tables and views.
 
-Those on credentials are in `credentials.py`.
+Operations on credentials are in `credentials.py`.
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ class CreateTable(ChangeOperation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadOptions:
-    """Options of a client that loads a table: the snapshots, the credentials, and the version that the client has.
+    """Options of the client for loading a table: the snapshots, the credentials, and the version that the client has.
 
-    With `client_managed` no credentials are vended, because the client manages them. `known` are the tags of
+    With `client_managed` no credentials are vended, because the client manages them. `known` are the ETags of
     `If-None-Match`, None for `*`.
     """
 
@@ -216,7 +216,9 @@ class DropTable(ChangeOperation):
 
 
 def commit_facts(request: CommitTableRequest | CommitViewRequest) -> Facts:
-    """Return the facts of a commit: the kinds of its updates, the changed properties, and the changed refs."""
+    """Return the facts of a commit for policies: the kinds of its updates, the changed properties, and the changed
+    refs.
+    """
     return {
         "update_kinds": tuple(sorted(kind.value for kind in update_kinds(request.updates))),
         "updated_properties": tuple(
@@ -247,7 +249,7 @@ class CommitTransaction(ChangeOperation):
     request: InBody[CommitTransactionRequest]
 
     def __post_init__(self) -> None:
-        """Raise BadRequestException for an empty or too large transaction.
+        """Raise BadRequestException for a transaction without commits, or with too many.
 
         Raises TableIdentifierRequiredForCommitTransaction for a change without a table, and TableIdentifiersNotUnique
         for two changes of one table. The status of each is 400.
@@ -334,7 +336,7 @@ class RenameView(ChangeOperation):
 def destination_namespace(
     source: TableRef | ViewRef | GenericTableRef, destination: TableIdentifier
 ) -> NamespaceRef | None:
-    """Return the namespace of `destination`; None if it is the namespace of `source`.
+    """Return the namespace of `destination`; None if it is also the namespace of `source`.
 
     Namespaces are compared by the case-folded key that identifies their rows, not by their spelling.
     """
@@ -344,7 +346,7 @@ def destination_namespace(
 
 
 def rename_body(source: TableRef | ViewRef | GenericTableRef, destination: TableIdentifier) -> RenameRequest:
-    """Return the body of the request, for the event of the rename."""
+    """Return the body of the rename request, for the event."""
     return RenameRequest(
         source=TableIdentifierBody.of(source.identifier), destination=TableIdentifierBody.of(destination)
     )
@@ -353,7 +355,7 @@ def rename_body(source: TableRef | ViewRef | GenericTableRef, destination: Table
 def rename_demands(
     source: TableRef | ViewRef | GenericTableRef, destination: TableIdentifier, create: Can
 ) -> tuple[Demand, ...]:
-    """Return the demands of a rename; `create` is the right to create such an object in the destination namespace."""
+    """Return the demands of a rename. `create` is the right to create such an object in the destination namespace."""
     at = destination_namespace(source, destination)
     return (Demand(Can.RENAME, source),) if at is None else (Demand(Can.MOVE, source), Demand(create, at))
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations on the tags of objects: attach, detach, list, and list the objects with a tag.
+"""Operations on the tags of objects: attach and detach tags, list them, and list the objects with a tag.
 
-Attaching needs `manage_tags` on the object and `apply` on the tag. So the classification of an object can be left to
-principals that may not change it, and a tag to the principals that its owner chooses. Detaching needs `remove` on the
-tag instead of `apply`. So does changing the value of an attached tag (`gateway.features.tags.tag_attachments`).
+Attaching needs `manage_tags` on the object and `apply` on the tag. So an administrator can let principals classify an
+object that they may not change, and the owner of a tag chooses who may use it. Detaching needs `remove` on the tag
+instead of `apply`, and so does changing the value of an attached tag (`gateway.features.tags.tag_attachments`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from gateway.iceberg.errors import BadRequestException
 
 @dataclass(frozen=True)
 class _OnObject:
-    """Mixin of changes of the tags of an object."""
+    """Mixin of operations that change the tags of an object."""
 
     tag_needs: ClassVar[Can]
     on: Ref
@@ -113,7 +113,7 @@ _COLUMN = f"{TABLE.path}/column/{{column}}"
 
 @dataclass(frozen=True)
 class _OnColumn:
-    """Mixin of changes of the tags of a column. Policies also receive its name."""
+    """Mixin of operations that change the tags of a column. Policies also receive the column's name."""
 
     tag_needs: ClassVar[Can]
     on: InPath[TableRef]
@@ -195,16 +195,17 @@ class ListTagSuggestions(ReadOperation):
 
 
 def _target(given: Sequence[str]) -> str | None:
-    """Return the type of object in a query. Raise 400 for an unknown one."""
+    """Return the object type in a query parameter. Raises 400 if it is unknown."""
     if given and given[-1] not in get_args(TagTarget):
         raise BadRequestException(f"targetType must be one of {', '.join(get_args(TagTarget))}.")
     return given[-1] if given else None
 
 
 def _time(name: str, given: Sequence[str]) -> datetime | None:
-    """Return the time in a query. Raise 400 for other text than RFC 3339 with a time zone, and a year that is far away.
+    """Return the time in a query parameter.
 
-    Near the limits of the calendar, conversions to another time zone overflow.
+    Raises 400 unless it is RFC 3339 with a time zone, and for a year near the limits of the calendar: a conversion to
+    another time zone would overflow there.
     """
     if not given:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations on the definitions of tags in a project."""
+"""Operations on tag definitions in a project."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ListTags(ReadOperation):
 
 @dataclass(frozen=True)
 class _OfTag:
-    """Mixin of operations on one tag that demand one relation on it."""
+    """Mixin of operations on one tag that demand one relation to it."""
 
     needs: ClassVar[Can]
     tag: InPath[TagRef]

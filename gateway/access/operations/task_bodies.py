@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies of the endpoints for tasks and their queues."""
+"""Bodies of the requests and responses for tasks and task queues."""
 
 from __future__ import annotations
 

@@ -49,7 +49,9 @@ class ListTasks(QuestionOperation):
 
 @dataclass(frozen=True)
 class FoundTask:
-    """A task, and the table, view or generic table it is about; None if that no longer exists, or never did."""
+    """A task, and the table, view or generic table that it is about; None if that does not exist any more, or never
+    did.
+    """
 
     id: UUID
     about: Kept | None
@@ -99,7 +101,7 @@ class GetTask(ReadOperation):
         return {"task_id": str(self.task.id)}
 
     def hidden(self, ref: Ref) -> CatalogError:
-        """Return TaskNotFound for the object of the task; see `ControlTasks.hidden`."""
+        """Return TaskNotFound if the object of the task is hidden; see `ControlTasks.hidden`."""
         return task_not_found(self.task.id) if ref == self.task.about else super().hidden(ref)
 
 
@@ -151,7 +153,7 @@ class ControlTasks(ChangeOperation):
         return (*of_things, Demand(Can.USE, self.warehouse), *of_all)
 
     def parts(self) -> tuple[ControlTasks, ...]:
-        """Return one operation for each object, with all tasks about it."""
+        """Return one operation for each object, with all of the request's tasks about it."""
         about: dict[Kept | None, list[FoundTask]] = {}
         for each in self.tasks:
             about.setdefault(each.about, []).append(each)
@@ -161,7 +163,7 @@ class ControlTasks(ChangeOperation):
         return _control_facts(self.request.action, [each.id for each in self.tasks])
 
     def hidden(self, ref: Ref) -> CatalogError:
-        """Return TaskNotFound: a caller that does not see an object must not learn its id."""
+        """Return TaskNotFound, because a caller that does not see an object must not learn its id."""
         of_it = (each.id for each in self.tasks if each.about == ref)
         return next((task_not_found(id) for id in of_it), super().hidden(ref))
 

@@ -41,7 +41,7 @@ class _OfTable(_InWarehouse):
 
 @dataclass(frozen=True)
 class PurgeTable(_OfTable, SystemTask):
-    """Delete every file below the location of a table that was dropped with its files."""
+    """Delete every file below the location of a dropped table. Its files were to be deleted with it."""
 
     system_tasks: ClassVar[frozenset[str]] = frozenset({"tabular_purge"})
     location: str
@@ -52,14 +52,14 @@ class PurgeTable(_OfTable, SystemTask):
 
 @dataclass(frozen=True)
 class ExpireStagedTable(_OfTable, SystemTask):
-    """Remove a table that was staged and never committed, and schedule the deletion of its files."""
+    """Remove a staged table that was never committed, and schedule the deletion of its files."""
 
     system_tasks: ClassVar[frozenset[str]] = frozenset({"expire_staged_table"})
 
 
 @dataclass(frozen=True)
 class ExpireDeleted(_OfTable, SystemTask):
-    """Remove a dropped table or view after the period in which it could be restored."""
+    """Remove a dropped table or view permanently, after the period in which it could be restored."""
 
     system_tasks: ClassVar[frozenset[str]] = frozenset({"soft_deletion"})
     event: ClassVar[EventDeclaration] = ChangeEvent(
@@ -80,7 +80,7 @@ class CleanTaskLog(SystemTask):
 
 @dataclass(frozen=True)
 class SweepMetadataFiles(_InWarehouse, SystemTask):
-    """Delete metadata files that were written for changes that were never committed."""
+    """Delete metadata files that were written for commits that never succeeded."""
 
     system_tasks: ClassVar[frozenset[str]] = frozenset({"sweep_metadata_files"})
     files: tuple[str, ...]
@@ -110,7 +110,7 @@ class CompareTuples(SystemTask):
 
 @dataclass(frozen=True)
 class RepairDrift(SystemTask):
-    """Repair drift: make tuples in OpenFGA equal to what the rows of PostgreSQL require.
+    """Repair drift: make the tuples in OpenFGA equal to those that the rows of PostgreSQL require.
 
     `tuples` are `user relation object` as in OpenFGA. `kinds` are the kinds of the differences, in the same order.
     """
@@ -139,7 +139,10 @@ class ChangeEncryptionKey(SystemTask):
 
 @dataclass(frozen=True)
 class MoveSecret(SystemTask):
-    """Move the storage credential of warehouses into another secret store. `secret` is its id before the move."""
+    """Move the storage credential of warehouses into another secret store.
+
+    `secret` is the id of the credential before the move.
+    """
 
     system_tasks: ClassVar[frozenset[str]] = frozenset({"move_secrets"})
     continue_reason: ClassVar[str] = "it changes where a secret is kept and not the secret, and needs no pause"
@@ -152,7 +155,7 @@ class MoveSecret(SystemTask):
 
 @dataclass(frozen=True)
 class WithdrawSigningKeys(SystemTask):
-    """Revoke the keys that sign the gateway's own tokens, and so every token signed with them."""
+    """Revoke the keys that sign the gateway's own tokens. Every token signed with them becomes invalid."""
 
     system_tasks: ClassVar[frozenset[str]] = frozenset({"withdraw_signing_keys"})
     continue_reason: ClassVar[str] = "it only takes away, and a leaked key is urgent"
@@ -160,7 +163,7 @@ class WithdrawSigningKeys(SystemTask):
 
 @dataclass(frozen=True)
 class ReopenBootstrap(SystemTask):
-    """Allow another bootstrap: by the first caller with a token, or by `user_id` only."""
+    """Allow one more bootstrap: by the first caller with a token, or only by `user_id` if it is set."""
 
     system_tasks: ClassVar[frozenset[str]] = frozenset({"reopen_bootstrap"})
     user_id: str | None = None
@@ -174,7 +177,10 @@ class ReopenBootstrap(SystemTask):
 
 @dataclass(frozen=True)
 class IssueScimToken(SystemTask):
-    """Issue a provisioning token for a provider's directory (SCIM). It gives no right: its user needs a grant."""
+    """Issue a provisioning token for the directory of an identity provider (SCIM).
+
+    The token gives no right: its user needs a grant.
+    """
 
     system_tasks: ClassVar[frozenset[str]] = frozenset({"scim_tokens"})
     provider_id: str
@@ -199,7 +205,7 @@ class RevokeScimToken(SystemTask):
 
 @dataclass(frozen=True)
 class _EventCommand(SystemTask, abstract=True):
-    """A change of the outbox of events by the command line. `sinks` are the names of sinks."""
+    """Mixin of changes of the event outbox by the command line. `sinks` are the names of sinks."""
 
     system_tasks: ClassVar[frozenset[str]] = frozenset({"event_commands"})
     sinks: tuple[str, ...]
@@ -213,7 +219,7 @@ class _EventCommand(SystemTask, abstract=True):
 
 @dataclass(frozen=True)
 class ReplayEventsByCommand(_EventCommand):
-    """Send all stored events from `start` on again, a sequence or a time."""
+    """Send all stored events again, from `start` on, which is a sequence number or a time."""
 
     start: str
 

@@ -45,7 +45,9 @@ class ListOwnDelegates(ReadOperation):
     page_size: PageSize = None
 
     def questions(self) -> int:
-        """Return the charge of a large request: each project and warehouse with a grant for all users is checked."""
+        """Return the charge of a large request, because each project and warehouse with a grant for all users is
+        checked.
+        """
         return 100
 
 
@@ -142,7 +144,7 @@ class _OfUser:
 
 @dataclass(frozen=True)
 class _ChangingUser(_OfUser):
-    """Mixin of operations that change name and kind."""
+    """Mixin of operations that change the name and kind of a user."""
 
     display_name: str
     user_type: str
@@ -173,7 +175,7 @@ class UpdateUser(_ChangingUser, ChangeOperation):
 
 @dataclass(frozen=True)
 class _DeletingUser(_OfUser):
-    """Mixin of operations that delete a record with every grant to the user."""
+    """Mixin of operations that delete a user's record with every grant to the user."""
 
     returns: ClassVar[int] = 204
 
@@ -202,7 +204,7 @@ class DeleteUser(_DeletingUser, ChangeOperation):
 
 @dataclass(frozen=True)
 class _RolesOfUser(_OfUser):
-    """Mixin of the lists of a user's roles. Without `page_token` and `page_size` the whole list is returned."""
+    """Mixin of operations that list a user's roles. Without `page_token` and `page_size` they return the whole list."""
 
     page_token: PageToken = None
     page_size: PageSize = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies of the endpoints for warehouses, their storage, and the canary of their credentials."""
+"""Bodies of the requests and responses for warehouses, their storage, and the canary of their credentials."""
 
 from __future__ import annotations
 

@@ -31,9 +31,9 @@ from gateway.iceberg.errors import BadRequestException
 
 
 def parse_states(given: Sequence[str]) -> tuple[bool, ...]:
-    """Return the states to list: True for active and False for inactive warehouses.
+    """Return the states by which warehouses are listed: True for active and False for inactive warehouses.
 
-    Raises BadRequestException for another word.
+    Raises BadRequestException for an unknown state.
     """
     if not given:
         return (True,)
@@ -100,7 +100,7 @@ class GetWarehouse(ReadOperation):
 
 @dataclass(frozen=True)
 class _Changing:
-    """Mixin of changes of a warehouse itself."""
+    """Mixin of operations that change the warehouse itself."""
 
     warehouse: InPath[WarehouseRef]
 

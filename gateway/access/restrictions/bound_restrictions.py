@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bind data policies to a table, with their effect on one caller, and cache the results.
+"""Bind data policies to a table: compute their effect on one caller, and cache the results.
 
-Trino sends several questions about a table for a statement. The key of the cache contains all inputs of the
-computation, so that an entry never becomes invalid.
+Trino sends several questions about a table for one statement. The cache key contains all inputs of the computation, so
+an entry never becomes invalid.
 """
 
 from __future__ import annotations
@@ -52,18 +52,20 @@ class PolicyVerdict:
 
     @property
     def restricts(self) -> bool:
-        """Return True if the caller may not read the table as it is."""
+        """Return True if a data policy restricts what the caller may read of the table."""
         return self.restrictions is not None or self.inexpressible
 
     @property
     def enforceable(self) -> bool:
-        """Return True if an engine acts for the caller that is trusted to apply all restrictions."""
+        """Return True if all restrictions can be enforced, and the engine that acts for the caller is trusted to do
+        so.
+        """
         return self.trusted and not self.inexpressible
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyStanding:
-    """The data policies among some that restrict a caller, and those that it manages, by their ids."""
+    """The ids of the data policies that restrict a caller, and of those that the caller manages, from a given set."""
 
     restricting: frozenset[str]
     managed: frozenset[str]
@@ -79,7 +81,7 @@ _Entry = tuple[Columns, BindingResult, int]
 
 
 class BoundRestrictions:
-    """Computes verdicts, and caches those that an engine can enforce."""
+    """Computes the effects of data policies, and caches those that an engine can enforce."""
 
     def __init__(self) -> None:
         self._cache: LRUCache[bytes, _Entry] = LRUCache(_CACHED, getsizeof=_size)
@@ -92,7 +94,10 @@ class BoundRestrictions:
         attributes: PrincipalAttributes,
         excerpt: Excerpt,
     ) -> PolicyVerdict:
-        """Return the verdict with the restrictions; it stays inexpressible if no engine could enforce them."""
+        """Return the verdict with the computed restrictions.
+
+        If no engine could enforce them, it stays inexpressible.
+        """
         location = excerpt.metadata_location
         # As text, because 1, 1.0 and True are equal in Python and differ in a row filter.
         written = msgspec.json.encode((verdict.object_id, location, tuple(applying), attributes))

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resolve column-level access: the columns that a principal may read, and whether the engine can enforce that.
+"""Resolve column-level access: the columns that a principal may read, and whether the engine can enforce the
+restriction.
 
 A caller that may read all of a table, or nothing of it, causes no calls here. Columns must be granted in both
 PostgreSQL and OpenFGA. PostgreSQL's rows select the columns to check, so that a table with a thousand columns does not
 need a thousand checks. OpenFGA decides.
 
-The engine itself enforces restrictions, so it must be trusted on the table (`gateway.access.decisions.engine_trust`).
-A header, or a bearer token that an engine forwards, proves nothing.
+The engine itself enforces restrictions, so it must be trusted on the table (`gateway.access.decisions.engine_trust`). A
+header, or a bearer token that an engine forwards, proves nothing.
 """
 
 from __future__ import annotations
@@ -36,16 +37,16 @@ _AT_A_TIME: Final = 16
 
 
 class GrantedColumns:
-    """Looks up granted columns, by field id, for references to tables. Tables without any are left out."""
+    """Finds the granted columns of tables, by field id. Tables without granted columns are left out."""
 
     def __init__(self, resolver: Resolver, engines: Engines) -> None:
         self._resolver = resolver
         self._engines = engines
 
     async def recorded(self, actor: Actor, rows: Mapping[Ref, ResolvedTable]) -> dict[Ref, frozenset[int]]:
-        """Return the columns with grants in PostgreSQL, by one statement.
+        """Return the columns with grants in PostgreSQL, using one statement.
 
-        If no table exists, it queries an unused id, so that requests for absent tables take the same time.
+        If no table exists, the statement reads an unused id, so that requests for absent tables take the same time.
         """
         known = await self._resolver.columns(actor, [row.id for row in rows.values()] or [UUID(UNUSED_ID)])
         return {ref: fields for ref, row in rows.items() if (fields := known.get(row.id))}
@@ -53,7 +54,7 @@ class GrantedColumns:
     async def excerpts(self, ids: Sequence[UUID]) -> AsyncIterator[tuple[UUID, Excerpt]]:
         """Yield (id, excerpt) for tables and views (`Resolver.excerpts`).
 
-        Few are read at a time, because the excerpt of a wide table takes a megabyte.
+        Only a few are read at a time, because the excerpt of a wide table takes a megabyte.
         """
         for first in range(0, len(ids), _AT_A_TIME):
             for id, excerpt in (await self._resolver.excerpts(ids[first : first + _AT_A_TIME])).items():
@@ -68,7 +69,7 @@ class GrantedColumns:
         now: datetime,
         pin: Pin | None,
     ) -> dict[Ref, frozenset[int]]:
-        """Return the `recorded` columns that OpenFGA confirms. Raises DecisionEngineUnavailable."""
+        """Return those of the `recorded` columns that OpenFGA confirms. Raises DecisionEngineUnavailable."""
         column_pairs = [(ref, field) for ref, fields in recorded.items() for field in sorted(fields)]
         questions = [
             # The hint lets the adapter list the caller's columns in one call. It then checks only columns outside of
@@ -94,16 +95,16 @@ _LARGE = 262_144
 
 
 class ColumnRestrictions:
-    """Resolves demands that hold for some columns only."""
+    """Resolves demands that the caller meets for some columns of a table only."""
 
     def __init__(self, engines: Engines, columns: GrantedColumns) -> None:
         self._engines = engines
         self._columns = columns
 
     async def settle(self, actor: Actor, judged: Sequence[Judged], resolution: Resolution) -> list[Judged]:
-        """Return the results. Those that hold for some columns get a restriction if the engine is an enforcer.
+        """Return the results, with a restriction for each demand that is met for some columns only.
 
-        Raises DecisionEngineUnavailable.
+        The restriction is set only if an enforcer acts for the caller. Raises DecisionEngineUnavailable.
         """
         partly = {answer.demand.on for answers, _, _ in judged for answer in answers if answer.partly}
         if not partly or actor.engine is None:
@@ -132,7 +133,10 @@ class ColumnRestrictions:
 
 
 async def _restriction(table: UUID, excerpt: Excerpt, granted: frozenset[int]) -> ReadableColumns | None:
-    """Return the restriction to these columns; None if it cannot be expressed, or no column is left."""
+    """Return the restriction to the granted columns; None if it cannot be expressed, or no column is readable.
+
+    A large excerpt is parsed in a thread.
+    """
     if not granted:
         return None
     if len(excerpt.text) > _LARGE:
@@ -141,7 +145,7 @@ async def _restriction(table: UUID, excerpt: Excerpt, granted: frozenset[int]) -
 
 
 def restriction_under(table: UUID, excerpt: Excerpt, granted: frozenset[int]) -> ReadableColumns | None:
-    """Return the restriction to these columns; None if it cannot be expressed, or no column is left.
+    """Return the restriction to the granted columns; None if it cannot be expressed, or no column is readable.
 
     `excerpt` describes the table; its text may be a whole metadata document.
     """

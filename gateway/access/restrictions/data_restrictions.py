@@ -2,7 +2,8 @@
 """Determine the data policies that restrict a caller, and check that an engine can enforce them.
 
 Warehouses without data policies cause no calls here. PostgreSQL has the policies and attributes, and OpenFGA decides
-which policies apply to the caller. A missing result restricts: nothing in this module turns a failure into a yes.
+which policies apply to the caller. If a result is missing, the caller is restricted: nothing in this module turns a
+failure into a yes.
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ _GENERIC: Final = (
 class DataRestrictions:
     """Resolves the data policies of tables for one caller.
 
-    `alert` is called with the policies that could not be applied as written. It must not wait. It is called for claims
-    other than `kept_claims` too; None: the kept claims are unknown.
+    `alert` is called with the policies that could not be applied as written, and with those that test other claims than
+    `kept_claims`. It must not wait. With `kept_claims` None, claims are not checked.
     """
 
     def __init__(
@@ -79,10 +80,10 @@ class DataRestrictions:
         resolution: Resolution,
         own_roles: Sequence[str],
     ) -> list[Judged]:
-        """Return the results, with the effect of data policies on each governed table.
+        """Return the results, with the effect of data policies on each table that they can apply to.
 
-        Only operations that concern data (`Operation.enforced_at`) are governed. `own_roles` are the roles of the
-        caller itself, without those that its user has beside an assumed role. Raises DecisionEngineUnavailable.
+        Data policies apply only to operations that concern data (`Operation.enforced_at`). `own_roles` are the roles of
+        the caller itself, without those that its user has beside an assumed role. Raises DecisionEngineUnavailable.
         """
         if actor.kind is ActorKind.SYSTEM:
             return list(judged)
@@ -114,7 +115,8 @@ class DataRestrictions:
         other: Resolution | None = None,
         guardrails: Sequence[BoundPolicy] = (),
     ) -> dict[UUID, PolicyVerdict]:
-        """Return the effect of data policies on each row, by its id. Rows without any policy are left out.
+        """Return the effect of data policies on each row, by the row's id. Rows to which no policy is bound are left
+        out.
 
         If `actor` is another principal than the caller of `resolution`, `other` is a later resolution about it, and its
         roles are `own_roles`. `guardrails` apply to the actor on each table of `rows`. Raises
@@ -173,9 +175,9 @@ class DataRestrictions:
         return found
 
     async def standing(self, actor: Actor, policies: Mapping[str, AppliesTo], resolution: Resolution) -> PolicyStanding:
-        """Return which of these data policies restrict the caller of `resolution`, and which it manages.
+        """Return which of these data policies restrict the caller of `resolution`, and which the caller manages.
 
-        All of them restrict a caller that its engine only names. None restricts the system. Raises
+        If an engine only asserted the caller, all of them restrict it. None restricts the system. Raises
         DecisionEngineUnavailable.
         """
         if actor.kind is ActorKind.SYSTEM:
@@ -191,7 +193,9 @@ class DataRestrictions:
     async def _applying(
         self, acting: Actor, bound: Mapping[UUID, Sequence[BoundPolicy]], resolution: Resolution, *, is_caller: bool
     ) -> tuple[frozenset[str], dict[UUID, tuple[BoundPolicy, ...]]]:
-        """Return (ids of the policies that the caller is exempt from, the policies that apply to it, by row)."""
+        """Return (ids of the policies that the caller is exempt from, the policies that apply to the caller by the
+        row's id).
+        """
         policies = {each.policy.id: each.policy.applies_to for some in bound.values() for each in some}
         exempt, applying = await self._restricting(acting, policies, resolution, is_caller=is_caller)
         return exempt, {id: tuple(each for each in some if each.policy.id in applying) for id, some in bound.items()}
@@ -199,10 +203,10 @@ class DataRestrictions:
     async def _restricting(
         self, acting: Actor, policies: Mapping[str, AppliesTo], resolution: Resolution, *, is_caller: bool
     ) -> tuple[frozenset[str], frozenset[str]]:
-        """Return (ids of the policies that the caller is exempt from, ids of those that apply to it).
+        """Return (ids of the policies that the caller is exempt from, ids of the policies that apply to the caller).
 
-        While a caller acts as a role, only the role's exemptions count. Policies about the user still apply to it. A
-        user whose groups are unknown counts as a subject if any group can make it one.
+        While a caller acts as a role, only the role's exemptions count, but policies about the user still apply. A user
+        whose groups are unknown counts as a subject of a policy if any group would make the user one.
         """
         subjects = [id for id, applies_to in policies.items() if applies_to is not AppliesTo.EVERYONE]
         questions = [Question(Can.SKIP_POLICY, _key(id)) for id in policies]
@@ -233,9 +237,9 @@ class DataRestrictions:
         applying: Mapping[UUID, Sequence[BoundPolicy]],
         own_roles: Sequence[str],
     ) -> PrincipalAttributes:
-        """Return the attributes of the caller on these tables of one project.
+        """Return the attributes of the caller that the policies of these tables test. All tables are of one project.
 
-        A role that the caller acts as has its own values only.
+        A caller that acts as a role has only the values of that role.
         """
         definitions = [each.policy.definition for row in tables for each in applying[row.id]]
         names = sorted(frozenset().union(*(attributes_of(each, AttributeSource.MAPPING) for each in definitions)))
@@ -255,8 +259,8 @@ class DataRestrictions:
 def _concerned(judged: Judged, new_table: str | None) -> tuple[tuple[BoundPolicy, ...], dict[UUID, Governed]]:
     """Return (the policies of guardrails, the rows that data policies or guardrails may restrict) for one operation.
 
-    `new_table` is the name of the table that the operation creates in its namespace.
-    Guardrails name columns without a table. So their policies are returned only if the operation concerns one table.
+    `new_table` is the name of the table that the operation creates in its namespace. Guardrails name columns without a
+    table, so their policies are returned only if the operation concerns one table.
     """
     answers, policy, _ = judged
     if not policy.allow:
@@ -275,9 +279,10 @@ def _concerned(judged: Judged, new_table: str | None) -> tuple[tuple[BoundPolicy
 
 
 def _with_verdicts(judged: Judged, own: Sequence[BoundPolicy], found: Mapping[UUID, PolicyVerdict]) -> Judged:
-    """Return the results with the verdicts. They replace the obligations of guardrails that could be bound.
+    """Return the results with the verdicts.
 
-    Obligations that no engine could enforce stay, so that they refuse the operation.
+    Verdicts replace the obligations of guardrails that could be bound. Obligations that no engine could enforce stay,
+    so that they refuse the operation.
     """
     answers, policy, undelegated = judged
     answers = [
@@ -291,12 +296,15 @@ def _with_verdicts(judged: Judged, own: Sequence[BoundPolicy], found: Mapping[UU
 
 
 def is_governed(row: Governed) -> bool:
-    """Return True if a data policy may apply to a table of the row's warehouse."""
+    """Return True if data policies may apply to tables in the row's warehouse."""
     return row.warehouse.data_policy_revision is not None
 
 
 def _inexpressible(verdict: PolicyVerdict, row: Governed, applying: Sequence[BoundPolicy]) -> PolicyVerdict:
-    """Return the verdict that no engine can enforce what applies to the row. For a generic table it says why."""
+    """Return the verdict with the mark that no engine can enforce the restrictions.
+
+    For a generic table it has the reason.
+    """
     if not isinstance(row, ResolvedGenericTable):
         return replace(verdict, inexpressible=True)
     ids = sorted({each.policy.id for each in applying})
@@ -307,10 +315,10 @@ def _inexpressible(verdict: PolicyVerdict, row: Governed, applying: Sequence[Bou
 def _unproven(
     acting: Actor, bound: Mapping[UUID, Sequence[BoundPolicy]], rows: Sequence[Governed], resolution: Resolution
 ) -> dict[UUID, tuple[BoundPolicy, ...]]:
-    """Return all policies of each row of a caller that its engine only names, or of the owner of a view.
+    """Return, by row, all bound policies if the caller is only asserted by its engine, or is the owner of a view.
 
-    Another name could be exempt, or no subject. The canaries of open probes are left out: they show what the engine
-    does for each of its users.
+    Another asserted user could be exempt, or no subject of the policies. The canaries of open probes are left out: they
+    show what the engine does for each of its users.
     """
     if acting.subject_proven and acting.asked_by is None:
         return {}
@@ -320,12 +328,15 @@ def _unproven(
 
 
 def _groups_unknown(acting: Actor, *, is_caller: bool) -> bool:
-    """Return True if the principal may be in groups that the gateway does not know. A role without a user is not."""
+    """Return True if the principal may be in groups that the gateway does not know.
+
+    It is False for a role without a user.
+    """
     return bool(acting.id) and (not is_caller or acting.groups_unknown)
 
 
 def _unkept_claims(table_id: UUID, applying: Iterable[BoundPolicy], kept: frozenset[str]) -> Iterator[PolicyProblem]:
-    """Yield a problem for each claim in these policies that no identity provider's setting names."""
+    """Yield a problem for each claim that these policies test and that no identity provider's setting lists."""
     for each in applying:
         for path in sorted(attributes_of(each.policy.definition, AttributeSource.CLAIM) - kept):
             yield PolicyProblem(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slots for concurrent work and token buckets, shared fairly among principals.
+"""Slots for concurrent work, and token buckets, both shared fairly among principals.
 
-Slots are given to the waiting principals in turn (round-robin), not in the order of arrival. All state belongs to one
-event loop; the classes are not thread-safe.
+Free slots are given to the waiting principals in turn (round-robin), not in the order of arrival. All state belongs to
+one event loop; the classes are not thread-safe.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 
 class TooManyWaiting(Exception):
-    """The principal has as many waiters as it may have."""
+    """The principal has the maximum number of waiters already."""
 
 
 class FairSlots:
@@ -57,8 +57,9 @@ class FairSlots:
     def position_of(self, principal: str) -> int:
         """Return the position that a new waiter of the principal would have among all waiters; 1 is the next.
 
-        It waits one turn of all waiting principals for each waiter of its own: their queues fill again meanwhile. The
-        result is 0 if a slot is free or no other principal waits: it then waits for its own requests only.
+        The new waiter needs one turn for itself and one for each earlier waiter of its principal. In each turn, every
+        other waiting principal gets a slot first. The result is 0 if a slot is free or no other principal waits: then
+        it waits only for requests of its own principal.
         """
         others = len(self._queues) - (principal in self._queues)
         if not self.is_full or not others:
@@ -66,7 +67,7 @@ class FairSlots:
         return (len(self._queues.get(principal, ())) + 1) * (others + 1)
 
     def try_acquire(self, principal: str) -> bool:
-        """Take a slot if one is free for the principal now. Return True if it was taken.
+        """Take a slot without waiting. Return False if none is free for the principal.
 
         It never overtakes a waiter: a waiter that could use a free slot has already received it.
         """
@@ -76,7 +77,7 @@ class FairSlots:
         return True
 
     async def acquire(self, principal: str) -> None:
-        """Wait for a slot.
+        """Wait for a slot, and take it.
 
         Raises TooManyWaiting immediately if the principal's queue is full. A cancelled waiter leaves its queue, and
         holds no slot.
@@ -101,7 +102,7 @@ class FairSlots:
             raise
 
     def release(self, principal: str) -> None:
-        """Release a slot, which the next waiter gets. Raises ValueError if the principal holds none."""
+        """Release a slot, and give it to the next waiter. Raises ValueError if the principal holds none."""
         held = self._held.get(principal, 0)
         if held < 1:
             raise ValueError(f"no slot of {principal!r} to release")
@@ -114,7 +115,7 @@ class FairSlots:
 
     @asynccontextmanager
     async def slot(self, principal: str) -> AsyncIterator[None]:
-        """Hold a slot within the block. Raises TooManyWaiting."""
+        """Hold a slot during the block. Raises TooManyWaiting."""
         await self.acquire(principal)
         try:
             yield
@@ -160,14 +161,16 @@ class _Bucket:
 
 
 class TokenBuckets:
-    """Token buckets. Each principal receives `rate` tokens a second, up to `burst`; a reservation may overdraw its
-    bucket.
+    """Token buckets, one for each principal. It receives `rate` tokens a second, up to `burst`.
+
+    A reservation may take more tokens than the bucket has.
     """
 
     def __init__(self, rate: float, burst: float, *, principals: int = 100_000) -> None:
         """Set the limits. Raises ValueError for a rate or burst that is not positive.
 
-        `principals` limits the buckets in memory: full ones are dropped first, since a new bucket is full.
+        `principals` limits the number of buckets in memory. Full buckets are dropped first, because a new bucket is
+        full too.
         """
         if rate <= 0 or burst <= 0:
             raise ValueError(f"a token bucket needs a positive rate and burst, not {rate} and {burst}")
@@ -180,7 +183,7 @@ class TokenBuckets:
         return len(self._buckets)
 
     def level(self, principal: str, now: float) -> float:
-        """Return the number of tokens of the principal; negative while reservations wait."""
+        """Return the number of tokens of the principal. It is negative while reservations wait."""
         bucket = self._buckets.get(principal)
         return self._burst if bucket is None else self._filled(bucket, now)
 

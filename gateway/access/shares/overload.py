@@ -20,9 +20,9 @@ _SLOW_PART: Final = 0.25
 
 
 class Overload:
-    """The limit of concurrent requests of one process, between `least` and `most`.
+    """The limit of concurrent requests in one process, between `least` and `most`.
 
-    A decision is slow above `target` seconds. With a target of 0 the limit stays at `most`.
+    A decision that takes more than `target` seconds is slow. With a target of 0 the limit stays at `most`.
     """
 
     def __init__(self, *, least: int, most: int, target: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -47,9 +47,9 @@ class Overload:
         self._end_window()
 
     def predicted_wait(self, position: int) -> float:
-        """Return the seconds until the waiter at this position (1 is the next) gets a slot, by the latest rate.
+        """Return the predicted seconds until the waiter at this position (1 is the next) gets a slot.
 
-        The result is 0 while no rate is known.
+        The latest rate of completed requests determines it. The result is 0 while no rate is known.
         """
         return position / self._rate if self._rate else 0.0
 

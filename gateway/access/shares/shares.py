@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Admission control: the share of one worker process that each principal may use at the same time.
+"""Admission control: limit the share of one worker process that each principal may use at the same time.
 
 A share limits concurrent requests, request bytes in memory and questions to the decision engines. Requests above a
 share wait for a short time and are then refused with 429. Engines that act for users have a lane of their own.
@@ -47,7 +47,7 @@ class Lane(StrEnum):
 
 
 class Share(StrEnum):
-    """A resource that principals share."""
+    """A resource that principals share, and of which each may use a part."""
 
     REQUESTS = "requests"
     QUESTIONS = "questions"
@@ -99,12 +99,12 @@ class ShareObserver(Protocol):
 
 
 def principal_key(actor: Actor) -> str:
-    """Return the key of an actor's shares: its verified id, and the engine that acts for it if any."""
+    """Return the key of an actor's shares: its verified id, and the engine that acts for it if there is one."""
     return actor.id if actor.engine is None else f"{actor.engine}\x00{actor.id}"
 
 
 class Shares:
-    """The shares of one process."""
+    """The shares of all principals in one process."""
 
     def __init__(
         self,
@@ -134,9 +134,9 @@ class Shares:
         self._credentials: LRUCache[bytes, Actor] = LRUCache(maxsize=_CREDENTIALS_MOST)
 
     def decided(self, seconds: float, questions: int) -> None:
-        """Record the duration of a decision, from which the number of concurrent requests is adapted.
+        """Record the duration of a decision, and adapt the number of concurrent requests to it.
 
-        Decisions of many questions take long on an idle machine too, so they are not recorded.
+        Decisions of many questions are not recorded, because they take long on an idle machine too.
         """
         if questions <= _ORDINARY and self.limits.decision_target > 0:
             self._overload.decided(seconds)
@@ -148,14 +148,15 @@ class Shares:
 
     @property
     def is_full(self) -> bool:
-        """True while all slots of users are in use."""
+        """True while all slots for users are in use. Always False if overload control is off."""
         return self.limits.decision_target > 0 and self._slots[Lane.USER].is_full
 
     def early_refusal(self, credential: bytes) -> Overloaded | None:
-        """Return the refusal of a request with this credential; None if it may try to enter.
+        """Return the refusal of a request with this credential, before it is verified. Return None if the request may
+        try to enter.
 
-        Only users that entered with the credential while the process was full are known. An engine may have been
-        recognized since: it has a lane of its own.
+        Only credentials of users that entered while the process was full are known. The actor may have been recognized
+        as an engine since: then it uses the lane of engines.
         """
         actor = self._credentials.get(sha256(credential).digest())
         if actor is None or self.lane_of(actor) is not Lane.USER or not self._waits_too_long(principal_key(actor)):
@@ -174,13 +175,13 @@ class Shares:
         return self._engines.get(engine, -math.inf) > self._clock()
 
     def lane_of(self, actor: Actor) -> Lane:
-        """Return the lane of the identity that sends the request: the engine, if one acts for a user."""
+        """Return the lane for the sender of the request, which is the engine if one acts for a user."""
         return Lane.ENGINE if self.is_recognized(actor.engine or actor.id) else Lane.USER
 
     async def enter(self, actor: Actor, announced_bytes: int = 0, credential: bytes | None = None) -> Lease:
         """Wait for a slot and return the lease that holds it. Raises ShareExceeded and Overloaded.
 
-        `credential` is the value of the header that proved the actor, for `early_refusal`.
+        `credential` is the value of the header that proved the actor. It is recorded for `early_refusal`.
         """
         lane, principal = self.lane_of(actor), principal_key(actor)
         if credential is not None and lane is Lane.USER and self.is_full:
@@ -220,7 +221,7 @@ class Shares:
         )
 
     async def _take_large(self, lane: Lane, principal: str) -> None:
-        """Wait until no other large request of the principal is under way. Raises ShareExceeded."""
+        """Wait until no other large request of the principal runs. Raises ShareExceeded."""
         if not self._large.try_acquire(principal):
             self._observer.share_waited(Share.LARGE, lane)
             try:
@@ -307,15 +308,16 @@ class Lease:
         self.bytes = 0
 
     def take_bytes(self, amount: int) -> None:
-        """Add bytes of the request's body. Raises ShareExceeded, and then adds none.
+        """Add bytes of the request's body to the share. Raises ShareExceeded, and then adds none.
 
-        The only request of a principal may exceed the share, up to the general limit of a request.
+        If the principal has no other request, this one may exceed the share, up to the general limit of a request.
         """
         if amount > 0:
             self._shares._take_bytes(self, amount)
 
     async def charge_questions(self, questions: int) -> None:
-        """Charge questions to the decision engines before they are sent. Waits for a short time. Raises ShareExceeded.
+        """Charge the share for questions to the decision engines, before they are sent. Wait for a short time if
+        necessary. Raises ShareExceeded.
 
         Up to ten questions, as in an ordinary request, are charged as one. A large request waits here until the
         previous large request of the principal has ended, so that it does not wait in the queues of the engines.
@@ -326,7 +328,7 @@ class Lease:
         await self._shares._charge_questions(self, 1 if questions <= _ORDINARY else questions)
 
     def pause(self) -> None:
-        """Return the slot for now, and keep the bytes; without a slot this does nothing."""
+        """Return the slot for now, and keep the bytes. Do nothing if the lease holds no slot."""
         if self._has_slot and not self._released:
             self._has_slot = False
             self._shares._give_slot(self.lane, self.principal)
@@ -338,7 +340,7 @@ class Lease:
             self._has_slot = True
 
     def release(self) -> None:
-        """Return the slot and the bytes; a second call does nothing."""
+        """Return the slot and the bytes. A second call does nothing."""
         self.pause()
         if not self._released:
             self._released = True
