@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Migrate a database to this version's schema, and reject a database with another schema."""
+"""Migrate a database to the schema of this version, and reject a database with another schema."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SchemaMismatch(Exception):
 
 
 class SchemaBehind(SchemaMismatch):
-    """The database has no schema yet or an older one, and `lakegate migrate` of this version upgrades it."""
+    """The database has no schema yet, or an older one that `lakegate migrate` of this version upgrades."""
 
 
 def _config() -> Config:
@@ -46,9 +46,9 @@ async def run_migrations(
 ) -> None:
     """Migrate to the newest schema. Several processes may call it at the same time: one migrates, the others wait.
 
-    `url` is a SQLAlchemy URL for asyncpg. `waits` is called once if another process migrates. Raises SchemaMismatch for
-    a database of a newer version, and for a schema older than the first one of this version, and DatabaseUnavailable
-    if the database does not respond.
+    `url` is a SQLAlchemy URL for asyncpg. `waits` is called once if another process migrates. Raises SchemaMismatch if
+    the schema is newer than this version, or older than the first one of this version. Raises DatabaseUnavailable if
+    the database does not respond.
     """
     engine = create_async_engine(url, connect_args={"timeout": _CONNECT_SECONDS, "ssl": tls})
     try:
@@ -60,7 +60,7 @@ async def run_migrations(
 
 
 async def _migrate(connection: AsyncConnection, waits: Callable[[], None]) -> None:
-    """Migrate under the lock of migrations."""
+    """Migrate while holding the lock of migrations."""
     await _lock(connection, waits)
     try:
         await connection.run_sync(_upgrade)
@@ -73,9 +73,10 @@ async def _migrate(connection: AsyncConnection, waits: Callable[[], None]) -> No
 
 
 async def _lock(connection: AsyncConnection, waits: Callable[[], None]) -> None:
-    """Wait for the lock of migrations without a transaction.
+    """Wait for the lock of migrations without an open transaction.
 
-    A waiting statement is a transaction. The migration would wait for its end before it can use a new index.
+    A statement that waits for a lock is a transaction. The migration in the other process would have to wait for its
+    end before it can use a new index.
     """
     key = {"key": _ONE_MIGRATION_AT_A_TIME}
     waited = False
@@ -106,9 +107,9 @@ def _upgrade(connection: Connection) -> None:
 
 
 async def require_current_schema(url: str, *, tls: ssl.SSLContext | str = "prefer") -> None:
-    """Raise SchemaMismatch unless the database has exactly this version's schema.
+    """Raise SchemaMismatch unless the database has exactly the schema of this version.
 
-    Raises SchemaBehind if a migration by this version mends it. Raises DatabaseUnavailable if the database does not
+    Raises SchemaBehind if a migration by this version corrects it, and DatabaseUnavailable if the database does not
     respond.
     """
     engine = create_async_engine(url, connect_args={"timeout": _CONNECT_SECONDS, "ssl": tls})
@@ -139,7 +140,7 @@ async def require_current_schema(url: str, *, tls: ssl.SSLContext | str = "prefe
 
 
 async def _revision(connection: AsyncConnection) -> str | None:
-    """Return the revision in Alembic's table, None for a database that was never migrated."""
+    """Return the revision in Alembic's table. Return None if the database was never migrated."""
     if await connection.scalar(text("select to_regclass('alembic_version')")) is None:
         return None
     found: str | None = (await connection.execute(text("select version_num from alembic_version"))).scalar_one_or_none()
@@ -147,15 +148,15 @@ async def _revision(connection: AsyncConnection) -> str | None:
 
 
 def _known() -> set[str]:
-    """Return the revisions that this version upgrades from, and its own, which is the highest.
+    """Return the revisions that this version can upgrade, and its own, which is the highest.
 
-    They are the numbers that the files of the migrations begin with.
+    They are the numbers at the beginning of the migrations' file names.
     """
     return {file.name[:4] for file in (_MIGRATIONS / "versions").iterdir() if file.name[:4].isdigit()}
 
 
 def _foreign(found: str) -> str:
-    """Return why a database with an unknown revision is refused, and what the operator can do."""
+    """Return the reason why a database with an unknown revision is refused, and what the operator can do."""
     if found < min(_known()):
         return (
             f"the database has schema {found}, but this version upgrades only from schema {min(_known())} or later. "

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on audit records, their chain of digests, and their partitions."""
+"""Statements on audit records, on their chain of digests, and on their partitions."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statements on the chain of digests over audit records, and on the positions of its exports.
 
-A record is unsealed while no row names its block. So a record that becomes visible late, because its transaction was
-long or the database was down, is sealed by a later run and never skipped.
+A record is unsealed until a row of `audit_block_records` assigns it to a block. So a record that becomes visible late,
+because its transaction was long or the database was down, is sealed by a later run and never skipped.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _BACKLOG: Final = text(
 
 
 async def lock_chain(connection: AsyncConnection) -> bool:
-    """Take the lock of the chain until the transaction ends. Return False if another process seals at this moment."""
+    """Take the lock of the chain until the transaction ends. Return False if another process is sealing records now."""
     return bool((await connection.execute(_LOCK, {"class": _CLASS})).scalar_one())
 
 
@@ -58,13 +58,13 @@ async def now(connection: AsyncConnection) -> datetime:
 
 
 async def last_block(connection: AsyncConnection) -> Block | None:
-    """Return the newest block, None for an empty chain."""
+    """Return the newest block; None for an empty chain."""
     row = (await connection.execute(select(*_BLOCK).order_by(audit_blocks.c.number.desc()).limit(1))).first()
     return None if row is None else Block(*row)
 
 
 async def unsealed(connection: AsyncConnection, *, since: datetime | None, limit: int) -> list[SealedRecord]:
-    """Return unsealed records, oldest first. `since` leaves out records with an earlier time."""
+    """Return unsealed records, oldest first. With `since`, records with an earlier time are left out."""
     sealed = select(audit_block_records.c.record_id).where(audit_block_records.c.record_id == audit_log.c.id).exists()
     statement = select(*_RECORD).where(~sealed).order_by(audit_log.c.at, audit_log.c.id).limit(limit)
     if since is not None:
@@ -73,14 +73,17 @@ async def unsealed(connection: AsyncConnection, *, since: datetime | None, limit
 
 
 async def count_unsealed(connection: AsyncConnection) -> int:
-    """Return the number of records that no block contains."""
+    """Return the number of records that are in no block."""
     sealed = select(audit_block_records.c.record_id).where(audit_block_records.c.record_id == audit_log.c.id).exists()
     counted: int = (await connection.execute(select(func.count()).select_from(audit_log).where(~sealed))).scalar_one()
     return counted
 
 
 async def count_strays(connection: AsyncConnection) -> int:
-    """Return the number of memberships that name a block that does not exist. The sealer would skip their records."""
+    """Return the number of rows that assign a record to a block that does not exist.
+
+    The sealer would skip these records.
+    """
     known = select(audit_blocks.c.number).where(audit_blocks.c.number == audit_block_records.c.block).exists()
     statement = select(func.count()).select_from(audit_block_records).where(~known)
     counted: int = (await connection.execute(statement)).scalar_one()
@@ -88,7 +91,7 @@ async def count_strays(connection: AsyncConnection) -> int:
 
 
 async def add(connection: AsyncConnection, block: Block, records: Sequence[SealedRecord]) -> None:
-    """Write a block and the membership of its records."""
+    """Write a block, and the rows that assign the records to it."""
     values = {name: getattr(block, name) for name in Block.__dataclass_fields__}
     await connection.execute(insert(audit_blocks).values(values))
     ids = [record.id for record in records]
@@ -99,7 +102,7 @@ async def add(connection: AsyncConnection, block: Block, records: Sequence[Seale
 
 
 async def blocks(connection: AsyncConnection, *, after: int, limit: int) -> list[Block]:
-    """Return the blocks with a number above `after`, in order."""
+    """Return up to `limit` blocks with a number above `after`, in order."""
     statement = select(*_BLOCK).where(audit_blocks.c.number > after).order_by(audit_blocks.c.number).limit(limit)
     return [Block(*row) for row in await connection.execute(statement)]
 
@@ -117,27 +120,30 @@ async def records_of(connection: AsyncConnection, number: int) -> list[SealedRec
 
 
 async def hold_export(connection: AsyncConnection, name: str, holder: UUID, *, seconds: float) -> int | None:
-    """Hold an export for some seconds, and return its position. Return None if another process holds it."""
+    """Hold an export for some seconds, and return the number of its last block.
+
+    Return None if another process holds it.
+    """
     values = {"name": name, "holder": holder, "seconds": seconds}
     position: int | None = (await connection.execute(_HOLD, values)).scalar_one_or_none()
     return position
 
 
 async def advance_export(connection: AsyncConnection, name: str, holder: UUID, block: int) -> bool:
-    """Record that a block was exported. Return False if another process holds the export by now."""
+    """Record that a block was exported. Return False if another process holds the export now."""
     values = {"name": name, "holder": holder, "block": block}
     return (await connection.execute(_ADVANCE, values)).rowcount == 1
 
 
 async def release_export(connection: AsyncConnection, name: str, holder: UUID) -> None:
-    """Let another process hold the export immediately."""
+    """Release the export, so that another process can hold it immediately."""
     await connection.execute(_RELEASE, {"name": name, "holder": holder})
 
 
 async def export_backlog(connection: AsyncConnection, name: str) -> tuple[int, float]:
     """Return (number of sealed records that were not exported, age of their oldest block in seconds).
 
-    The age is 0 without such records.
+    The age is 0 if there are no such records.
     """
     row = (await connection.execute(_BACKLOG, {"name": name})).one()
     return int(row.records), max(0.0, float(row.oldest_seconds))

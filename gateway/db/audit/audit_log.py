@@ -46,15 +46,15 @@ _INSERT_AND_ANNOUNCE = DirectRead(text(_REGISTER + ISSUED_CTE + _INSERT))
 
 
 async def insert(connection: AsyncConnection, records: Sequence[AuditRecord]) -> None:
-    """Write audit records in one statement of a transaction. Skip records that exist."""
+    """Write audit records in one statement of a transaction. Records that already exist are skipped."""
     await connection.execute(INSERT.statement, parameters_of(records))
 
 
 def batch(
     records: Sequence[AuditRecord], issued: Sequence[IssuedCredential], outbox: EventOutbox | None = None
 ) -> tuple[DirectRead[Any], Mapping[str, Any]]:
-    """Return the statement, and its parameters, that writes records, register entries and the events of credentials in
-    one transaction.
+    """Return the statement that writes records, register entries and credential events in one transaction, and its
+    parameters.
 
     It can be repeated: existing records, entries and events are skipped.
     """

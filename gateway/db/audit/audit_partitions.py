@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statements on the partitions of audit records: create those of the next months, and remove the oldest one.
 
-A statement that locks the whole table waits at most a second for it: requests that write records wait behind it.
+A statement that locks the whole table waits at most a second for the lock, because requests that write records wait
+behind it.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ class PartitionBusy(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A partition of the audit log: ids from `first` (None: from the smallest one) to `end`, which is excluded."""
+    """A partition of the audit log with the ids from `first` (None: from the smallest id) to `end`, which is
+    excluded.
+    """
 
     name: str
     first: UUID | None
@@ -64,7 +67,7 @@ async def exclusive(connection: AsyncConnection) -> AsyncIterator[bool]:
 
 
 async def partitions(connection: AsyncConnection) -> list[Partition]:
-    """Return the partitions with a range, oldest first. The default partition is not among them."""
+    """Return the partitions with a range, oldest first. The default partition is left out."""
     found = []
     for name, bound in await connection.execute(_PARTITIONS):
         matched = _RANGE.fullmatch(bound)
@@ -99,13 +102,13 @@ async def freeze(connection: AsyncConnection, partition: Partition) -> None:
 
 
 async def has_records_since(connection: AsyncConnection, partition: Partition, time: datetime) -> bool:
-    """Return True if a record of the partition has this time or a later one."""
+    """Return True if a record of the partition has this time or a later time."""
     statement = f"select exists (select 1 from {_checked(partition)} where at >= :time)"  # noqa: S608 - a checked name
     return bool((await connection.execute(text(statement), {"time": time})).scalar_one())
 
 
 async def has_unsealed(connection: AsyncConnection, partition: Partition) -> bool:
-    """Return True if no block contains some record of the partition."""
+    """Return True if a record of the partition is in no block."""
     statement = f"""
         select exists (select 1 from {_checked(partition)} p
             where not exists (select 1 from audit_block_records m where m.record_id = p.id))
@@ -114,7 +117,7 @@ async def has_unsealed(connection: AsyncConnection, partition: Partition) -> boo
 
 
 async def has_unexported(connection: AsyncConnection, partition: Partition, export: str) -> bool:
-    """Return True if a sealed record of the partition belongs to a block that an export has not sent yet."""
+    """Return True if a sealed record of the partition is in a block that the export has not sent yet."""
     statement = f"""
         select exists (select 1 from {_checked(partition)} p join audit_block_records m on m.record_id = p.id
             where m.block > coalesce((select block from audit_exports where name = :name), 0))
@@ -123,7 +126,7 @@ async def has_unexported(connection: AsyncConnection, partition: Partition, expo
 
 
 async def remove(connection: AsyncConnection, partition: Partition) -> int:
-    """Remove a partition with its records, and register it. Return the number of removed records."""
+    """Remove a partition with its records, and record the removal. Return the number of removed records."""
     name = _checked(partition)
     counted: int = (await connection.execute(text(f"select count(*) from {name}"))).scalar_one()  # noqa: S608 - a checked name
     # `detach concurrently` is not possible for a table with a default partition.
@@ -135,7 +138,7 @@ async def remove(connection: AsyncConnection, partition: Partition) -> int:
 
 
 async def removed_below(connection: AsyncConnection) -> UUID | None:
-    """Return the id below which retention removed the records; None if it removed none."""
+    """Return the id below which retention has removed all records; None if it has removed none."""
     statement = select(audit_removals.c.below).order_by(audit_removals.c.below.desc()).limit(1)
     below: UUID | None = (await connection.execute(statement)).scalar_one_or_none()
     return below
@@ -144,7 +147,7 @@ async def removed_below(connection: AsyncConnection) -> UUID | None:
 async def forget_members(connection: AsyncConnection, below: UUID) -> int:
     """Delete up to 10,000 rows that assign removed records with ids lower than `below` to blocks.
 
-    Returns the number of rows. The blocks remain.
+    Return the number of deleted rows. The blocks themselves remain.
     """
     statement = text(
         f"""
@@ -158,7 +161,7 @@ async def forget_members(connection: AsyncConnection, below: UUID) -> int:
 
 
 def _checked(partition: Partition) -> str:
-    """Return the name of a partition for use in a statement. Raises ValueError for a name that needs quotes."""
+    """Return the name of a partition, to be used in a statement. Raises ValueError if the name would need quotes."""
     if _NAME.fullmatch(partition.name) is None:
         raise ValueError(f"the partition {partition.name!r} of audit_log needs a name of a-z, 0-9 and _; rename it")
     return partition.name

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write the storage credentials of warehouses into the secret store, and read them.
 
-The content of an id never changes, only the key that encrypts it. So a credential that was read once can be cached
-without a limit of time, and warehouses whose credential is cached work during an outage of the store.
+The content behind an id never changes, only the key that encrypts it. So a credential that was read can be cached
+without a time limit, and warehouses whose credential is cached work during an outage of the store.
 """
 
 from __future__ import annotations
@@ -33,14 +33,17 @@ _KEPT = 500
 
 @dataclass(frozen=True, slots=True)
 class WrittenCredential:
-    """A credential that is written to the store, and not yet used by a warehouse. `id` is None without a credential."""
+    """A credential that was written to the store, and is not used by a warehouse yet.
+
+    `id` is None without a credential.
+    """
 
     id: UUID | None
 
     async def use(self, connection: AsyncConnection) -> UUID | None:
         """Mark the credential as used, in the transaction that records its id in a warehouse. Return the id.
 
-        Raises CredentialExpired if the transaction came too late.
+        Raises CredentialExpired if the credential was written too long ago.
         """
         if self.id is not None:
             await stored_secrets.use(connection, self.id)
@@ -48,7 +51,7 @@ class WrittenCredential:
 
 
 class StorageCredentials:
-    """Storage credentials of warehouses in `stores`. At most 500 are cached, decrypted."""
+    """Storage credentials of warehouses, in the secret stores `stores`. At most 500 are cached, decrypted."""
 
     def __init__(self, database: Database, stores: SecretStores) -> None:
         self._database = database
@@ -58,11 +61,11 @@ class StorageCredentials:
 
     @asynccontextmanager
     async def written(self, credential: Credential | None) -> AsyncIterator[WrittenCredential]:
-        """Write a credential to the current store, and yield it for the transaction of its warehouse.
+        """Write a credential to the current store, and yield it for the transaction that changes its warehouse.
 
-        Open the transaction inside of the block: it holds locks, and the store may be slow. If the block raises and the
-        transaction was not committed, the credential is deleted. Raises SecretStoreUnavailable and SecretStoreRefused
-        if it could not be written.
+        Open the transaction inside of the block, because it holds locks, and the store may be slow. If the block raises
+        and the transaction was not committed, the credential is deleted. Raises SecretStoreUnavailable and
+        SecretStoreRefused if it could not be written.
         """
         if credential is None:
             yield WrittenCredential(None)
@@ -72,7 +75,7 @@ class StorageCredentials:
 
     @asynccontextmanager
     async def written_content(self, plain: bytes) -> AsyncIterator[WrittenCredential]:
-        """Write an encoded credential as `written` does."""
+        """Write an encoded credential, as `written` does."""
         id = await self._write(plain)
         try:
             yield WrittenCredential(id)
@@ -93,7 +96,10 @@ class StorageCredentials:
         return id
 
     async def _discard(self, id: UUID) -> None:
-        """Delete the content of a credential that no transaction has committed. Failures are left to `sweep`."""
+        """Delete the content of a credential whose transaction was not committed.
+
+        If that fails, `sweep` deletes it later.
+        """
         try:
             # The outcome of the transaction may be unknown. Then its row lock is held until it has an outcome.
             async with self._database.transaction() as connection:
@@ -104,15 +110,15 @@ class StorageCredentials:
             _log.warning("secrets.discard_postponed", secret=str(id), reason=type(outage).__name__)
 
     async def sweep(self, *, limit: int) -> None:
-        """Delete up to `limit` credentials outside of PostgreSQL that have been unused for long."""
+        """Delete up to `limit` credentials in stores outside of PostgreSQL that have been unused for long."""
         await stored_secrets.sweep(self._database, self._stores, limit=limit)
 
     async def check(self) -> None:
-        """Check all stores, before the gateway serves.
+        """Check all stores before the gateway serves.
 
-        Raises SecretUnreadable for a wrong encryption key and SecretStoreRefused for a wrong configuration: every load
-        would fail. An outage is only logged: it may end without the operator, and warehouses without a credential and
-        all metadata are served meanwhile.
+        Raises SecretUnreadable for a wrong encryption key and SecretStoreRefused for a wrong configuration, because
+        every load would fail. An outage is only logged: it may end without the operator, and meanwhile all metadata and
+        the warehouses without a credential are served.
         """
         for store in self._stores:
             try:
@@ -121,15 +127,16 @@ class StorageCredentials:
                 _log.warning("secret_store.check_failed", store=store.name, reason=outage.message)
 
     async def content_of(self, id: UUID) -> tuple[str, bytes]:
-        """Return (name of its store, encoded credential). Raise the errors of `of`."""
+        """Return (name of the credential's store, encoded credential). Raises the errors of `of`."""
         async with self._database.read() as connection:
             name = await stored_secrets.store_of(connection, id)
         return name, await self._stores.named(name).get(id)
 
     async def of(self, warehouse: ResolvedWarehouse) -> Credential | None:
-        """Return the warehouse's credential; without a stored one, the access that its profile has by itself, or None.
+        """Return the stored credential of the warehouse. Without one, return the access that its profile gives by
+        itself, or None.
 
-        Raises SecretUnreadable if it does not exist or no key decrypts it, SecretStoreUnavailable and
+        Raises SecretUnreadable if the credential does not exist or no key decrypts it, SecretStoreUnavailable and
         SecretStoreRefused.
         """
         id = warehouse.credential_id
@@ -141,10 +148,10 @@ class StorageCredentials:
         return self._opened[id]
 
     async def _read_once(self, id: UUID) -> Credential:
-        """Return a credential that is not cached. Concurrent requests share one read of the same id.
+        """Return a credential that is not cached. Concurrent requests for the same id share one read.
 
-        Each of them was permitted to use the warehouse that names the id, and the content of an id is the same for all.
-        A failure is raised in all of them and not cached. A request that is cancelled does not cancel the read.
+        Each request was permitted to use a warehouse with this id, and the content of an id is the same for all. A
+        failure is raised in all requests and not cached. A request that is cancelled does not cancel the read.
         """
         task = self._reads.get(id)
         if task is None:

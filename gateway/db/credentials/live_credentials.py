@@ -26,10 +26,10 @@ _LIVE: Final = live_credentials.c.live_until > func.clock_timestamp()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """A selection of live credentials. None selects all.
+    """A selection of live credentials. A field that is None does not restrict it.
 
-    `user` selects those that the user received, or that were made by its right as owner of a view, or that it received
-    as the engine of another user. `received_by` selects only the first of these.
+    `user` selects credentials that the user received, that were issued by its right as the owner of a view, and that it
+    received as the engine of another user. `received_by` selects only those that the user received.
     """
 
     project_id: str | None = None
@@ -40,7 +40,7 @@ class Selection:
     assumed_role: UUID | None = None
 
     def terms(self) -> list[ColumnElement[bool]]:
-        """Return the conditions on the rows."""
+        """Return the conditions on the rows of `live_credentials`."""
         given: list[tuple[object, ColumnElement[bool]]] = [
             (self.project_id, live_credentials.c.project_id == self.project_id),
             (self.warehouse_id, live_credentials.c.warehouse_id == self.warehouse_id),
@@ -53,14 +53,16 @@ class Selection:
 
 
 def concerns(users: Sequence[str]) -> ColumnElement[bool]:
-    """Return the condition that one of the users received the credential, lent its right to it, or passed it on."""
+    """Return the condition that one of the users received the credential, owns the view that it was issued below, or
+    was the engine.
+    """
     return or_(*(live_credentials.c[name].in_(users) for name in ("principal", "view_owner", "engine")))
 
 
 async def page(
     connection: AsyncConnection, selection: Selection, *, after: UUID | None, limit: int
 ) -> Sequence[LiveCredential]:
-    """Return live credentials, oldest first. `after` is the id of the last row of the page before."""
+    """Return live credentials, oldest first. `after` is the id of the last row of the previous page."""
     statement = select(live_credentials).where(_LIVE, *selection.terms())
     if after is not None:
         statement = statement.where(live_credentials.c.id > after)
@@ -71,10 +73,10 @@ async def page(
 async def remaining(
     connection: AsyncConnection, on: ObjectKey, *, project_id: str | None, users: Sequence[str] | None
 ) -> tuple[int, datetime | None]:
-    """Return (number of live credentials for tables at or below an object, time at which the last one has expired).
+    """Return (number of live credentials for tables at or below an object, time at which the last of them has expired).
 
-    `users` limits them to those that concern one of these users; None counts all. `project_id` is the project of a view
-    or role.
+    `users` limits them to credentials that concern one of these users; None counts all. `project_id` is the project of
+    a view or role.
     """
     statement = select(func.count(), func.max(live_credentials.c.live_until)).where(
         _LIVE, _within(on, project_id), true() if users is None else concerns(users)
@@ -106,7 +108,7 @@ def _within(on: ObjectKey, project_id: str | None) -> ColumnElement[bool]:
 
 
 def _tables_below(namespace_id: UUID) -> Select[Any]:
-    """Return the ids of the tables in a namespace and in the namespaces below it, dropped ones included if they can be
+    """Return the ids of the tables in a namespace and in all namespaces below it, including dropped tables that can be
     restored.
     """
     below = select(namespaces.c.id).where(
@@ -123,7 +125,7 @@ async def warehouses_named(connection: AsyncConnection, name: str) -> Sequence[U
 
 
 async def table_named(connection: AsyncConnection, warehouse_id: UUID, identifier: TableIdentifier) -> UUID | None:
-    """Return the id of a table or generic table; None if the name is free, or of a view."""
+    """Return the id of a table or generic table. Return None if no object has the name, or a view has it."""
     statement = select(tables.c.id).where(
         tables.c.namespace_id.in_(
             select(namespaces.c.id).where(
@@ -139,7 +141,7 @@ async def table_named(connection: AsyncConnection, warehouse_id: UUID, identifie
 
 
 async def counts(connection: AsyncConnection) -> Mapping[tuple[str, str], int]:
-    """Return the number of live credentials by (provider, level)."""
+    """Return the number of live credentials by (provider, access level)."""
     columns = (live_credentials.c.provider, live_credentials.c.level)
     rows = (await connection.execute(select(*columns, func.count()).where(_LIVE).group_by(*columns))).all()
     return {(provider, level): count for provider, level, count in rows}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on the canary's verdicts.
+"""Statements on the verdicts of the canary.
 
-A verdict belongs to one version of the storage profile, and no run of an earlier version is recorded.
-An inconclusive run does not replace what an earlier run showed: an escape counts until a run shows the opposite, and a
-proof until it is `keep_seconds` old.
+A verdict is valid for one version of the storage profile; the result of a run of an earlier version is not recorded. An
+inconclusive run does not replace an earlier verdict at once. A credential that escaped its scope counts until a run
+shows the opposite, and a verdict that credentials are confined counts until it is `keep_seconds` old.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _CURRENT = warehouses.c.scope_version == warehouses.c.profile_version
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A run that was started: its warehouse, and its start, which identifies it."""
+    """A run that was started: its warehouse, and its start time, which identifies it."""
 
     warehouse_id: UUID
     tried_at: datetime
@@ -43,17 +43,20 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Active warehouses by verdict (`none` without one), and the time of the oldest current verdict."""
+    """Numbers of active warehouses by verdict (`none` without a verdict), and the time of the oldest current
+    verdict.
+    """
 
     by_verdict: Mapping[str, int]
     oldest: datetime | None
 
 
 async def claim_due(connection: AsyncConnection, *, every: timedelta, retry: timedelta) -> Claimed | None:
-    """Start a run of an active warehouse that is due, the longest waiting first. Return None if none is.
+    """Start a run for an active warehouse that is due, the longest waiting first. Return None if no warehouse is due.
 
-    A warehouse is due `every` after its last run, or `retry` after it while it has no conclusive verdict for its
-    current profile or its last run did not renew it. Other processes do not claim the same warehouse meanwhile.
+    A warehouse is due `every` after its last run. It is due `retry` after it if it has no conclusive verdict for its
+    current profile, or if its last run did not renew the verdict. Other processes do not claim the same warehouse
+    meanwhile.
     """
     settled = and_(
         _CURRENT,
@@ -77,7 +80,7 @@ async def claim_due(connection: AsyncConnection, *, every: timedelta, retry: tim
 
 
 async def claim(connection: AsyncConnection, warehouse_id: UUID) -> Claimed | None:
-    """Start a run of this warehouse now. Return None if it does not exist."""
+    """Start a run for this warehouse now. Return None if it does not exist."""
     return await _claim(connection, warehouse_id)
 
 
@@ -102,9 +105,10 @@ async def record(
     claimed: Claimed | None = None,
     keep_seconds: float = 0,
 ) -> bool:
-    """Store the result of a run. Return False if the profile has changed since, or a later run has been claimed.
+    """Store the result of a run. Return False if the profile has changed since, or if a later run has been claimed.
 
-    An escape is stored also if a later run has been claimed. `claimed` is None for the checks of a new profile.
+    A verdict that a credential escaped is stored even if a later run has been claimed. `claimed` is None for the checks
+    of a new profile.
     """
     current = and_(warehouses.c.id == warehouse_id, warehouses.c.profile_version == profile_version)
     if claimed is not None and verdict != _ESCAPED:
@@ -132,7 +136,10 @@ async def record(
 
 
 async def stored(connection: AsyncConnection, warehouse_id: UUID) -> AnyRow | None:
-    """Return (verdict and its time, None unless they are for the current profile; start and report of the last run)."""
+    """Return (verdict and its time, start and report of the last run).
+
+    The first two are None if they are not for the current profile.
+    """
     statement = select(
         case((_CURRENT, warehouses.c.scope_verdict)).label("verdict"),
         case((_CURRENT, warehouses.c.scope_verdict_at)).label("verdict_at"),
@@ -145,14 +152,14 @@ async def stored(connection: AsyncConnection, warehouse_id: UUID) -> AnyRow | No
 
 
 async def named(connection: AsyncConnection, name: str) -> Sequence[UUID]:
-    """Return the ids of the warehouses of all projects with this name, irrespective of letter case."""
+    """Return the ids of the warehouses of all projects that have this name, ignoring letter case."""
     return (
         (await connection.execute(select(warehouses.c.id).where(warehouses.c.name_key == fold(name)))).scalars().all()
     )
 
 
 async def count(connection: AsyncConnection) -> Counts:
-    """Return the counts of all active warehouses."""
+    """Return the numbers of active warehouses by verdict."""
     verdict = func.coalesce(case((_CURRENT, warehouses.c.scope_verdict)), NONE)
     oldest = func.min(case((_CURRENT, warehouses.c.scope_verdict_at)))
     statement = select(verdict.label("verdict"), func.count().label("number"), oldest.label("oldest"))

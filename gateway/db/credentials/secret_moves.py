@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements of moves of storage credentials between secret stores (`gateway.features.credentials.encryption_keys`)."""
+"""Statements that move storage credentials between secret stores (`gateway.features.credentials.encryption_keys`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gateway.db.schema.warehouses import warehouses
 
 
 async def outside(connection: AsyncConnection, store: str) -> Sequence[UUID]:
-    """Return the ids of all credentials of warehouses that lie in another store than `store`."""
+    """Return the ids of all credentials of warehouses that are in another secret store than `store`."""
     query = (
         select(secrets.c.id)
         .join(warehouses, warehouses.c.secret_id == secrets.c.id)
@@ -27,10 +27,10 @@ async def outside(connection: AsyncConnection, store: str) -> Sequence[UUID]:
 
 
 async def replace(connection: AsyncConnection, id: UUID, written: WrittenCredential) -> int:
-    """Make the warehouse of the credential `id` use `written`, its copy, and mark the old one as unused.
+    """Let the warehouse with the credential `id` use `written`, a copy of it, and mark the old credential as unused.
 
-    Return the number of changed warehouses: 0 if its credential was replaced or the warehouse was deleted meanwhile.
-    Then the copy stays unused and is deleted like every unused credential.
+    Return the number of changed warehouses. It is 0 if the credential was replaced or the warehouse was deleted
+    meanwhile. Then the copy stays unused and is deleted like every unused credential.
     """
     changed = update(warehouses).where(warehouses.c.secret_id == id).values(secret_id=written.id)
     count = (await connection.execute(changed)).rowcount

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Encrypted storage credentials in the database. They are decrypted only for use."""
+"""Encrypted storage credentials in the database. They are decrypted only when they are used."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _KEPT: Final = 64
 
 
 class Sealer:
-    """Encryption with the first key, decryption with any of them (Fernet: AES-128-CBC with HMAC-SHA256), for key
-    rotation.
+    """Encrypts with the first key, and decrypts with any key (Fernet: AES-128-CBC with HMAC-SHA256), so that keys can
+    be rotated.
 
     The keys are passphrases of at least 16 characters. scrypt (RFC 7914) derives the encryption keys from them, with a
     salt that is stored with each secret. Secrets of earlier versions, whose keys HKDF-SHA256 derived, can still be
@@ -44,10 +44,10 @@ class Sealer:
     """
 
     def __init__(self, passphrases: Sequence[str], *, salt: bytes | None = None, former: bool = False) -> None:
-        """Set the keys. Raises ValueError without a key, or for one of less than 16 characters.
+        """Set the keys. Raises ValueError if there is no key, or one with less than 16 characters.
 
-        `salt` is the salt of new secrets, random by default. `former` encrypts in the form of earlier versions, which
-        gateways of those versions can decrypt.
+        `salt` is the salt of new secrets, random by default. With `former`, secrets are encrypted in the form of
+        earlier versions, which gateways of those versions can decrypt.
         """
         if not passphrases or any(len(phrase) < 16 for phrase in passphrases):
             raise ValueError("an encryption key of at least 16 characters is required")
@@ -59,7 +59,7 @@ class Sealer:
         self._lock = Lock()
 
     def prepare(self) -> None:
-        """Derive the keys of new secrets."""
+        """Derive the key that encrypts new secrets."""
         for index in range(len(self._phrases)):
             self._by_scrypt(index, self._salt)
 
@@ -79,7 +79,7 @@ class Sealer:
         raise SecretUnreadable("no configured encryption key decrypts this secret")
 
     def opens(self, sealed: bytes) -> bool:
-        """Return True if a key decrypts the secret."""
+        """Return True if one of the keys decrypts the secret."""
         return any(self._opened(index, sealed) is not None for index in range(len(self._phrases)))
 
     def sealed_with_first(self, sealed: bytes) -> bool:
@@ -106,7 +106,10 @@ class Sealer:
 
 
 def salt_of(sealed: bytes) -> bytes | None:
-    """Return the salt of a secret whose key scrypt derives; None for the form of earlier versions."""
+    """Return the salt of a secret whose key scrypt derives.
+
+    Return None for a secret in the form of earlier versions.
+    """
     if not sealed.startswith(_MARK) or sealed[_HEAD_BYTES - 1 : _HEAD_BYTES] != b"$":
         return None
     try:
@@ -118,9 +121,9 @@ def salt_of(sealed: bytes) -> bytes | None:
 async def sealer_for(connection: AsyncConnection, passphrases: Sequence[str]) -> Sealer:
     """Return the sealer for the secrets of this database, with derived keys.
 
-    New secrets share the salt of the newest one. They get the form of earlier versions as long as all secrets have it:
-    gateways of an earlier version may serve at the same time, until `lakegate secrets rotate` changes the form. Raises
-    ValueError for passphrases that are too short.
+    New secrets share the salt of the newest one. As long as all stored secrets have the form of earlier versions, new
+    ones get it too, because gateways of an earlier version may serve at the same time. `lakegate secrets rotate`
+    changes the form. Raises ValueError for passphrases that are too short.
     """
     found = await newest(connection, limit=100)
     salts = [salt for sealed in found if (salt := salt_of(sealed)) is not None]
@@ -145,7 +148,10 @@ async def sealed_after(connection: AsyncConnection, after: UUID | None, *, limit
 
 
 async def seal_anew(connection: AsyncConnection, id: UUID, *, before: bytes, sealed: bytes) -> bool:
-    """Replace the encrypted form of a credential. Return False if it was deleted, or replaced by another process."""
+    """Replace the encrypted form of a credential.
+
+    Return False if the credential was deleted, or another process replaced its form.
+    """
     statement = update(secrets).where(secrets.c.id == id, secrets.c.sealed == before).values(sealed=sealed)
     return (await connection.execute(statement)).rowcount == 1
 
@@ -167,14 +173,15 @@ async def load(connection: AsyncConnection, sealer: Sealer, id: UUID) -> bytes:
 
 
 async def retire(connection: AsyncConnection, id: UUID) -> None:
-    """Mark a credential that no warehouse uses any more. Requests in flight may still use it, until `sweep`
-    deletes it.
-    """
+    """Mark a credential that no warehouse uses any more. Requests in flight may use it until `sweep` deletes it."""
     await connection.execute(update(secrets).where(secrets.c.id == id).values(replaced_at=func.clock_timestamp()))
 
 
 async def sweep(connection: AsyncConnection, *, older_than_minutes: int, limit: int) -> int:
-    """Delete up to `limit` encrypted credentials that are unused since `older_than_minutes`. Return their number."""
+    """Delete up to `limit` encrypted credentials that have been unused for `older_than_minutes`.
+
+    Return their number.
+    """
     age = func.make_interval(0, 0, 0, 0, 0, older_than_minutes)
     replaced = secrets.c.replaced_at < func.clock_timestamp() - age
     old = select(secrets.c.id).where(replaced, secrets.c.store == POSTGRES).limit(limit)

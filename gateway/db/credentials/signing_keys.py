@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys of the gateway's own tokens, shared by all processes.
+"""Keys that sign the gateway's own tokens. All processes share them.
 
-The private keys are encrypted like other secrets, and `lakegate secrets rotate` encrypts them again with these.
+The private keys are encrypted like other secrets, and `lakegate secrets rotate` encrypts both again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ONE_AT_A_TIME = text("select pg_advisory_xact_lock(hashtextextended('signing_ke
 
 
 class PublishedKey(msgspec.Struct, frozen=True, kw_only=True):
-    """A public key (a JWK in JSON). `signs` is True while its private key signs new tokens."""
+    """A public key (a JWK in JSON). `signs` is True while the private key signs new tokens."""
 
     kid: str
     public: bytes
@@ -32,8 +32,9 @@ class SigningKeys:
     """Implements `gateway.identity.own_keys.KeyStore`."""
 
     def __init__(self, database: Database, sealer: Sealer, *, signs_seconds: int, verifies_seconds: int) -> None:
-        """Set the lifetimes: a key signs for `signs_seconds`, then verifies for `verifies_seconds`, longer than a token
-        is valid.
+        """Set the lifetimes.
+
+        A key signs for `signs_seconds`, and then verifies for `verifies_seconds`, longer than a token is valid.
         """
         self._database = database
         self._sealer = sealer
@@ -46,7 +47,10 @@ class SigningKeys:
             return await _published(connection)
 
     async def private(self, kid: str) -> bytes:
-        """Return the private key as it was stored. Raises SecretUnreadable, for example if the key does not exist."""
+        """Return the private key in its stored encoding.
+
+        Raises SecretUnreadable, for example if the key does not exist.
+        """
         async with self._database.read() as connection:
             query = select(signing_keys.c.secret_id).where(signing_keys.c.kid == kid)
             secret_id = (await connection.execute(query)).scalar_one_or_none()
@@ -55,8 +59,9 @@ class SigningKeys:
             return await secrets.load(connection, self._sealer, secret_id)
 
     async def store(self, kid: str, *, public: bytes, private: bytes) -> None:
-        """Store a key that signs from now on, unless another process stored one meanwhile. Raises
-        DatabaseUnavailable.
+        """Store a key that signs from now on.
+
+        Do nothing if another process stored one meanwhile. Raises DatabaseUnavailable.
         """
         async with self._database.transaction() as connection:
             await connection.execute(_ONE_AT_A_TIME)
@@ -88,8 +93,9 @@ async def _published(connection: AsyncConnection) -> Sequence[PublishedKey]:
 
 
 async def revoke(connection: AsyncConnection) -> int:
-    """Revoke all keys, and with them every token that they signed. Return the number of keys that verified
-    until now.
+    """Revoke all keys, and with them every token that they signed.
+
+    Return the number of keys that could still verify tokens.
     """
     now = func.clock_timestamp()
     ended = update(signing_keys).where(signing_keys.c.verifies_until > now).values(signs_until=now, verifies_until=now)
@@ -97,7 +103,7 @@ async def revoke(connection: AsyncConnection) -> int:
 
 
 async def sweep(connection: AsyncConnection) -> None:
-    """Delete keys that no longer verify."""
+    """Delete keys that no longer verify tokens."""
     over = signing_keys.c.verifies_until <= func.clock_timestamp()
     gone = await connection.execute(delete(signing_keys).where(over).returning(signing_keys.c.secret_id))
     for secret_id in gone.scalars().all():

@@ -2,7 +2,7 @@
 """Rows of storage credentials in any secret store, and the store in PostgreSQL.
 
 A row exists before its content is written, and until its content is deleted. So a process that is killed at any point
-leaves no content that no row names:
+leaves no content without a row:
 
 1. `reserve` commits the row of a new id as unused (`replaced_at` is set).
 2. The store writes the content.
@@ -45,7 +45,7 @@ class CredentialExpired(CatalogError, code=503, type="ServiceUnavailableExceptio
 
 
 async def reserve(connection: AsyncConnection, store: str) -> UUID:
-    """Insert an unused row for a new credential in `store`. Return its id."""
+    """Insert an unused row for a new credential in `store`, and return its id."""
     id = uuid7()
     await connection.execute(insert(secrets).values(id=id, store=store, replaced_at=func.clock_timestamp()))
     return id
@@ -60,7 +60,8 @@ async def use(connection: AsyncConnection, id: UUID) -> None:
 
 
 async def is_unused(connection: AsyncConnection, id: UUID) -> bool:
-    """Return True if no committed transaction uses the credential. It waits for the end of one that may still commit.
+    """Return True if no committed transaction uses the credential. Wait for the end of a transaction that may still
+    commit.
 
     Call it in a transaction.
     """
@@ -79,7 +80,7 @@ async def store_of(connection: AsyncConnection, id: UUID) -> str:
 async def sweep(database: Database, stores: SecretStores, *, limit: int) -> int:
     """Delete up to `limit` credentials outside of PostgreSQL that have been unused for long. Return their number.
 
-    An outage of a store leaves the rest for a later call. Raises the errors of the database.
+    If a store does not respond, its credentials are left for a later call. Raises the errors of the database.
     """
     overdue = (
         select(secrets.c.id, secrets.c.store)
@@ -110,7 +111,7 @@ async def sweep(database: Database, stores: SecretStores, *, limit: int) -> int:
 
 
 class PostgresSecrets:
-    """The secret store in PostgreSQL: content is encrypted with the keys of the settings (`Sealer`)."""
+    """The secret store in PostgreSQL. Its content is encrypted with the keys of the settings (`Sealer`)."""
 
     name = POSTGRES
 
@@ -132,15 +133,15 @@ class PostgresSecrets:
             return await sealed_secrets.load(connection, self._sealer, id)
 
     async def delete(self, id: UUID) -> None:
-        """Delete the row with its content, unless it is used."""
+        """Delete the row with its content, unless the credential is used."""
         async with self._database.transaction() as connection:
             await connection.execute(delete(secrets).where(secrets.c.id == id, secrets.c.replaced_at.is_not(None)))
 
     async def check(self) -> None:
         """Raise SecretUnreadable if none of the newest hundred credentials can be decrypted.
 
-        Then the key is not the one of this database, and every load would fail. A single unreadable credential may have
-        been lost earlier and raises nothing.
+        In that case the key is not that of this database, and every load would fail. If only some credentials are
+        unreadable, they may have been lost earlier, and nothing is raised.
         """
         async with self._database.read() as connection:
             found = await sealed_secrets.newest(connection, limit=_LOOKED_AT)
@@ -151,7 +152,7 @@ class PostgresSecrets:
             )
 
     async def close(self) -> None:
-        """Do nothing: the database is closed by its owner."""
+        """Do nothing, because the owner of the database closes it."""
 
 
 def _retention() -> object:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Order concurrent work of several processes with PostgreSQL's advisory locks.
 
-The locks only shorten retries. They protect nothing: rows and their versions guard against conflicts. So a caller
-proceeds without a lock that it cannot get in time. A process that ends releases its locks with its connection.
+The locks only save retries. They protect nothing: rows and their versions guard against conflicts. So a caller that
+cannot get a lock in time proceeds without it. A process that ends releases its locks with its connection.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _TAKE = text("select pg_advisory_xact_lock(:class, :number)")
 class AdvisoryLocks:
     """Advisory locks on objects by their ids, for all processes that use one database.
 
-    A lock that is held or waited for occupies a connection. `max_connections` limits these connections, so that the
-    holder of a lock still gets the connections for its work. `wait` limits the waiting, in seconds.
+    A lock that is held or waited for occupies a connection. `max_connections` limits these connections, so that enough
+    connections remain for the work of lock holders. `wait` is the longest waiting time in seconds.
     """
 
     def __init__(self, database: Database, *, max_connections: int = 2, wait: float = 5.0) -> None:
@@ -45,8 +45,9 @@ class AdvisoryLocks:
 
     @asynccontextmanager
     async def taken(self, ids: Iterable[UUID]) -> AsyncIterator[bool]:
-        """Hold the locks of all `ids` in the block. Yield True if they were acquired, False if the block runs without
-        them.
+        """Hold the locks of all `ids` during the block.
+
+        Yield True if they were acquired, False if the block runs without them.
         """
         # The locks are on the numbers, so duplicates are removed after the conversion: two ids may have the same
         # number.
@@ -78,7 +79,7 @@ class AdvisoryLocks:
 
 
 async def _give_back(connection: AsyncConnection) -> None:
-    """Close a connection without raising: the work in the block may be committed, whether or not the lock was kept."""
+    """Close a connection without raising an error, because the work in the block may be committed already."""
     try:
         await connection.close()
     except (TimeoutError, SQLAlchemyError, OSError) as lost:

@@ -50,9 +50,10 @@ class Database:
     `url` is a SQLAlchemy URL for asyncpg. At most `2 * pool_size` connections are opened, on demand, and kept. With
     `direct_reads`, a third of them (rounded down) only execute reads of one statement (`read_all`), without SQLAlchemy.
     A `read_only` instance opens at most `pool_size`, all for SQLAlchemy, and PostgreSQL rejects every change on them.
-    With `unshared_reads`, resolutions beyond this number in flight share statements (`SharedReads`); 0 shares none.
-    `acquire_timeout` (seconds) limits the wait for a connection. `statement_timeout` (seconds) limits every statement,
-    also on the server. `tls` is a context or an `sslmode` of libpq. With `event_outbox`, changes write their events.
+    If more than `unshared_reads` resolutions are in flight, further ones share statements (`SharedReads`); with 0 none
+    do. `acquire_timeout` (seconds) limits the wait for a connection. `statement_timeout` (seconds) limits every
+    statement, also on the server. `tls` is a context or an `sslmode` of libpq. With `event_outbox`, changes write their
+    events.
     """
 
     def __init__(
@@ -112,28 +113,28 @@ class Database:
 
     @property
     def engine(self) -> AsyncEngine:
-        """Return the engine, for migrations and tests."""
+        """Return SQLAlchemy's engine, for migrations and tests."""
         return self._engine
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:
-        """Yield a connection for reads of one statement each. Raises DatabaseUnavailable."""
+        """Yield a connection for reads that are one statement each. Raises DatabaseUnavailable."""
         with outages():
             async with self._autocommit.connect() as connection:
                 yield connection
 
     @asynccontextmanager
     async def autocommit(self) -> AsyncIterator[AsyncConnection]:
-        """Yield a connection on which each statement of the gateway's internal state commits by itself.
+        """Yield a connection on which each statement commits by itself, for changes of the gateway's internal state.
 
-        Raises DatabaseUnavailable, for example if the outcome of a commit is unknown. The caller must then not
-        perform actions that depend on the commit.
+        Raises DatabaseUnavailable, for example if the outcome of a commit is unknown. The caller must then not perform
+        actions that depend on the commit.
         """
         async with self.read() as connection:
             yield connection
 
     async def read_one(self, read: DirectRead[RowType], parameters: Mapping[str, Any]) -> RowType:
-        """Return the row of a read that always has exactly one. Raises DatabaseUnavailable."""
+        """Return the row of a read that always finds exactly one. Raises DatabaseUnavailable."""
         (row,) = await self.read_all(read, parameters)
         return row
 
@@ -151,8 +152,10 @@ class Database:
     def read_shared(
         self, read: DirectRead[RowType], parameters: Mapping[str, Any], principal: str
     ) -> Awaitable[RowType]:
-        """Return the row of a read that always has exactly one, maybe by a statement that concurrent requests share
-        (`SharedReads`). `principal` is the caller. Awaiting it raises DatabaseUnavailable.
+        """Return the row of a read that always finds exactly one.
+
+        If many reads are in flight, concurrent requests share one statement (`SharedReads`). `principal` is the caller.
+        Awaiting it raises DatabaseUnavailable.
         """
         if self._shared is None:
             return self.read_one(read, parameters)
@@ -161,7 +164,8 @@ class Database:
     async def _read_by_sqlalchemy(self, read: DirectRead[RowType], parameters: Mapping[str, Any]) -> Sequence[RowType]:
         """Return the rows, read on a connection of SQLAlchemy's pool.
 
-        The first broken connection makes the engine discard the others, so only the next try gets a new one.
+        After the first broken connection the engine discards the others, so that the next attempt gets a new
+        connection.
         """
         with outages():
             for tries_left in (1, 0):
@@ -178,7 +182,7 @@ class Database:
     async def execute_repeatable(
         self, statement: DirectRead[RowType], parameters: Mapping[str, Any]
     ) -> Sequence[RowType]:
-        """Execute and commit one statement that has the same effect when it is repeated, and return its rows.
+        """Execute and commit one statement, and return its rows. Repeating the statement must have no further effect.
 
         It is repeated once if its connection is lost, even if the first attempt was committed. Raises
         DatabaseUnavailable.
@@ -186,7 +190,11 @@ class Database:
         return await self.read_all(statement, parameters)
 
     async def revalidate(self, permit: Permit[Operation]) -> Resolution:
-        """Return the resolution that `permit` depends on now (`revalidate_by`). Raises DatabaseUnavailable."""
+        """Check that the decision of `permit` still holds, and return the resolution that it now depends on
+        (`revalidate_by`).
+
+        Raises DatabaseUnavailable.
+        """
 
         async def read(parameters: Mapping[str, Any]) -> Sequence[AnyRow]:
             return await self.read_all(REVISIONS, parameters)
@@ -194,10 +202,10 @@ class Database:
         return await revalidate_by(read, permit)
 
     async def prepare(self, reads: Iterable[tuple[DirectRead[Any], Mapping[str, Any]]]) -> None:
-        """Open a connection for reads of one statement, and execute these on it with the given parameters.
+        """Open a connection for reads of one statement, and execute these reads on it with the given parameters.
 
-        The server then has them prepared and has read its catalog, so that the first request does not wait for that.
-        Raises DatabaseUnavailable.
+        The server then has prepared the statements and read its catalog, so that the first request does not wait for
+        that. Raises DatabaseUnavailable.
         """
         if self._direct is not None:
             for read, parameters in reads:
@@ -205,7 +213,7 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncConnection]:
-        """Yield a connection in a transaction without an audit record, for internal state (outbox, health)."""
+        """Yield a connection in a transaction without an audit record, for internal state such as the outbox."""
         with outages():
             async with self._engine.connect() as connection:
                 await connection.begin()
@@ -214,7 +222,7 @@ class Database:
 
     @asynccontextmanager
     async def change(self, permit: Permit[Operation]) -> AsyncIterator[AsyncConnection]:
-        """Yield a connection in a transaction that also commits the permit's audit record and the result under its
+        """Yield a connection in a transaction that also writes the permit's audit record and the result under its
         idempotency key.
 
         The last step before COMMIT revalidates the decision of the permit; a refusal is raised. Raises
@@ -238,21 +246,24 @@ class Database:
 
     @property
     def announces(self) -> bool:
-        """Return True if changes write events: a sink is configured."""
+        """Return True if changes write events, because a sink is configured."""
         return self._event_outbox is not None
 
     async def announce(self, connection: AsyncConnection, events: Sequence[NewEvent]) -> None:
-        """Write the events of a change without a permit, in its transaction. Nothing is written without a sink."""
+        """Write the events of a change without a permit, in the transaction of the change.
+
+        Do nothing if no sink is configured.
+        """
         if self._event_outbox is not None:
             await announce(connection, self._event_outbox, events)
 
     @asynccontextmanager
     async def locked(self, names: Sequence[str]) -> AsyncIterator[AsyncConnection]:
-        """Yield a connection that holds advisory locks on these names until the end of the block. Each statement on it
-        commits by itself.
+        """Yield a connection that holds advisory locks on these names until the end of the block.
 
-        The locks are taken in one order, so two callers cannot deadlock. No statement uses a transaction, which would
-        cost two more round trips. Raises DatabaseUnavailable, for example if a lock is not available in time.
+        Each statement on it commits by itself. The locks are taken in one order, so two callers cannot deadlock. No
+        statement uses a transaction, which would cost two more round trips. Raises DatabaseUnavailable, for example if
+        a lock is not available in time.
         """
         with outages():
             async with self._autocommit.connect() as connection:
@@ -278,15 +289,16 @@ class Database:
 
 
 class Deadlocked(DatabaseUnavailable):
-    """PostgreSQL aborted the transaction because of a conflict with another one. Nothing was changed; a retry may
-    succeed.
+    """PostgreSQL aborted the transaction because of a conflict with another one.
+
+    Nothing was changed. A retry may succeed.
     """
 
 
 async def retry_serialization(attempt: Callable[[], Awaitable[Answer]], *, tries: int = 3) -> Answer:
-    """Retry a transaction that PostgreSQL aborted because of a conflict. It is safe because nothing was committed.
+    """Run `attempt` again if PostgreSQL aborted its transaction because of a conflict. Nothing was committed then.
 
-    Raises Deadlocked after the last try.
+    Raises Deadlocked after the last attempt.
     """
     for left in range(tries - 1, -1, -1):
         try:
@@ -313,8 +325,9 @@ async def commit(connection: AsyncConnection) -> None:
 
 
 class outages:
-    """Context manager that converts the driver's errors of unavailability into DatabaseUnavailable. Other
-    errors pass.
+    """Context manager.
+
+    Converts errors of the driver about unavailability into DatabaseUnavailable. Other errors are not changed.
     """
 
     def __enter__(self) -> None:

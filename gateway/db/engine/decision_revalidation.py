@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Revalidate a decision before commit or vending: read the revisions again, and decide again if one moved."""
+"""Revalidate a decision before commit or vending: read the revisions again, and decide again if one has changed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ ReadRevisions = Callable[[Mapping[str, Any]], Awaitable[Sequence[AnyRow]]]
 
 
 async def revalidate_decision(connection: AsyncConnection, permit: Permit[Operation]) -> Resolution:
-    """Revalidate the decision on the connection of a transaction. See `revalidate_by`."""
+    """Revalidate the decision of `permit` on the connection of a transaction; see `revalidate_by`."""
 
     async def read(parameters: Mapping[str, Any]) -> Sequence[AnyRow]:
         rows: Sequence[AnyRow] = (await connection.execute(REVISIONS.statement, dict(parameters))).all()
@@ -59,11 +59,12 @@ async def revalidate_decision(connection: AsyncConnection, permit: Permit[Operat
 
 
 async def revalidate_by(read: ReadRevisions, permit: Permit[Operation]) -> Resolution:
-    """Return the resolution that `permit` depends on now: its own if no revision changed, else that of a new decision.
+    """Return the resolution that `permit` depends on now.
 
-    The door decides again if a revision changed, or if a warehouse is inactive and the operation needs an active one.
-    Its refusal is raised. If revisions also change during each new decision, DecisionEngineUnavailable is raised. A
-    deleted row causes no new decision: the statement of the change fails on it.
+    It is the resolution of the permit if no revision changed, else that of a new decision. The door decides again if a
+    revision changed, or if a warehouse is inactive and the operation needs an active one. Its refusal is raised. Raises
+    DecisionEngineUnavailable if revisions also change during each new decision. A deleted row causes no new decision,
+    because the statement of the change fails on it.
     """
     resolution = permit.resolution
     needs_active = permit.operation.is_of_catalog()
@@ -93,12 +94,11 @@ async def _moved(read: ReadRevisions, resolution: Resolution, needs_active: bool
 async def revalidate_and_record(
     connection: AsyncConnection, permit: Permit[Operation], outbox: EventOutbox | None = None
 ) -> None:
-    """Revalidate the decision of a change, and write its audit record, its events and the result under its idempotency
-    key.
+    """Revalidate the decision of a change. Write its audit record, its events and the result under its idempotency key.
 
     One statement does all of it, as the last step before COMMIT. It writes nothing if a revision changed. The door then
-    decides again, and the statement is repeated. It also writes nothing if the transaction gave a name that a
-    restricted object had to another object, before that loss of restrictions was settled (`policy_loss`). Raises the
+    decides again, and the statement is repeated. It also writes nothing if the transaction gave the name of a
+    restricted object to another object and the loss of restrictions is not settled yet (`policy_loss`). Raises the
     refusal of the door, DecisionEngineUnavailable as `revalidate_decision` does, DataPolicyLost, and RequestInProgress
     if another attempt claimed the key.
     """

@@ -25,9 +25,9 @@ from gateway.access.operation import Operation
 
 @dataclass(frozen=True, slots=True)
 class EventOutbox:
-    """The names of the sinks that need the events, and the `source` of each event.
+    """The names of the sinks that receive events, and the `source` attribute of each event.
 
-    With `credentials_vended`, each storage credential in the hands of a principal has an event too.
+    With `credentials_vended`, each storage credential that a principal receives also has an event.
     """
 
     source: str
@@ -36,9 +36,10 @@ class EventOutbox:
 
 
 def event_values(outbox: EventOutbox | None, permit: Permit[Operation]) -> dict[str, Any] | None:
-    """Return the values of `EVENTS_CTE` for a change; None without an outbox or events.
+    """Return the values of `EVENTS_CTE` for a change. Return None if there is no outbox, or if the change has no
+    events.
 
-    The events of one permit always have the same ids, so a repeated transaction writes them once.
+    The events of one permit always have the same ids, so a repeated transaction writes them only once.
     """
     if outbox is None:
         return None
@@ -47,7 +48,10 @@ def event_values(outbox: EventOutbox | None, permit: Permit[Operation]) -> dict[
 
 
 def issued_values(outbox: EventOutbox | None, issued: Sequence[IssuedCredential]) -> dict[str, Any] | None:
-    """Return the values of `ISSUED_CTE` for these credentials; None if the outbox takes no such events."""
+    """Return the values of `ISSUED_CTE` for these credentials.
+
+    Return None if the outbox takes no events of credentials.
+    """
     if outbox is None or not outbox.credentials_vended or not issued:
         return None
     return _values(outbox, [event_of_issued(each) for each in issued])
@@ -91,7 +95,10 @@ _ANNOUNCE: Final = text("with" + _cte("", "") + "select 1")
 
 
 async def announce(connection: AsyncConnection, outbox: EventOutbox, events: Sequence[NewEvent]) -> None:
-    """Write the events of a change that has no permit, in its transaction. Events that exist are skipped."""
+    """Write the events of a change that has no permit, in the transaction of the change.
+
+    Existing events are skipped.
+    """
     if events:
         await connection.execute(_ANNOUNCE, _values(outbox, events))
 

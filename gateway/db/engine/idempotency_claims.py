@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on idempotency keys: claim a key, and release it. The last statement of a change stores its result
-(`decision_revalidation`).
+"""Statements that claim and release idempotency keys.
+
+The last statement of a change stores its result under the key (`decision_revalidation`).
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ _LEASE_IS_VALID = select(idempotency).where(idempotency.c.scope == bindparam("sc
 async def claim(
     connection: AsyncConnection, request: RepeatableRequest, attempt: UUID, *, lease_seconds: float
 ) -> AnyRow | None:
-    """Claim the key. Return None if it was claimed, else the existing row.
+    """Claim the key. Return None on success. If it is claimed or used already, return the existing row.
 
-    The key of an attempt without a result is free after the lease, the key of a success after its lifetime. The row is
-    then overwritten. Use a connection in autocommit mode (`Database.autocommit`).
+    The key of an attempt without a result is free after the lease, and the key of a success after its lifetime. The row
+    is then overwritten. Use a connection in autocommit mode (`Database.autocommit`).
     """
     values = {
         "scope": request.scope,
@@ -64,7 +65,7 @@ async def claim(
 
 
 def in_progress() -> RequestInProgress:
-    """Return the error for a key that another attempt holds: a change under it must not be committed."""
+    """Return the error for a key that another attempt has claimed: this attempt must not commit its change."""
     return RequestInProgress(_IN_PROGRESS)
 
 
@@ -72,7 +73,7 @@ _GIVE_UP = text("delete from idempotency where scope = :scope and attempt = :att
 
 
 async def release(connection: AsyncConnection, claim: Claim) -> None:
-    """Release the key of an attempt that changed nothing."""
+    """Release the key after an attempt that changed nothing."""
     await connection.execute(_GIVE_UP, {"scope": claim.scope, "attempt": claim.attempt})
 
 

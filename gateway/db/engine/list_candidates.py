@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Select the rows of a list that a live grant may make visible, for lists that the caller does not see whole.
+"""Select the rows of a list that a live grant may make visible, if the caller may not see the whole list.
 
 Each statement starts from the grants of the caller and of the caller's roles, by their index. So its cost depends on
 these grants and not on the size of the list. `by` of a row is one relation that the grants give on it. OpenFGA then
-confirms it.
+confirms that relation.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gateway.db.pools.rows import fetch_all
 
 
 class TabularCandidate(NamedTuple):
-    """A table or view that a grant of `by` may make visible."""
+    """A table or view that a grant of the privilege `by` may make visible."""
 
     id: UUID
     name: str
@@ -32,7 +32,7 @@ class TabularCandidate(NamedTuple):
 
 
 class NamespaceCandidate(NamedTuple):
-    """A namespace that a grant of `by` may make visible."""
+    """A namespace that a grant of the privilege `by` may make visible."""
 
     id: UUID
     levels: Sequence[str]
@@ -42,7 +42,7 @@ class NamespaceCandidate(NamedTuple):
 
 
 class ProjectCandidate(NamedTuple):
-    """A project. `by` is None if only rights from above may show it."""
+    """A project. `by` is None if only rights on the server may make it visible."""
 
     id: str
     name: str
@@ -184,7 +184,7 @@ async def tabulars(
     after: tuple[str, UUID] | None,
     limit: int,
 ) -> Sequence[TabularCandidate]:
-    """Return tables or views of a namespace, ordered by folded name."""
+    """Return tables or views of a namespace that grants may make visible, ordered by folded name."""
     own = {key: value for key, value in _parameters(holders, reach).items() if key != "below"}
     values = {**own, **_page(after, limit), "namespace_id": namespace_id, "kind": kind}
     return await fetch_all(connection, TabularCandidate, _TABULARS, values)
@@ -200,7 +200,7 @@ async def children(
     after: tuple[str, UUID] | None,
     limit: int,
 ) -> Sequence[NamespaceCandidate]:
-    """Return direct children of a namespace or warehouse, ordered by folded name.
+    """Return direct children of a namespace or warehouse that grants may make visible, ordered by folded name.
 
     `parent` is the namespace and its depth (1 at the top), None for the warehouse.
     """
@@ -214,14 +214,15 @@ async def children(
 async def warehouses(
     connection: AsyncConnection, holders: Holders, reach: Reach, *, project_id: str
 ) -> dict[UUID, str | None]:
-    """Return the warehouses of a project, each with `by`; it is None if only rights from above may show the
-    warehouse.
+    """Return the warehouses of a project, each with `by`.
+
+    It is None if only rights on containers may make the warehouse visible.
     """
     values = {**_parameters(holders, reach), "above": list(reach.above), "project_id": project_id}
     return {row.id: row.by for row in await connection.execute(_WAREHOUSES, values)}
 
 
 async def projects(connection: AsyncConnection, holders: Holders, reach: Reach) -> Sequence[ProjectCandidate]:
-    """Return projects, ordered by name."""
+    """Return projects that may be visible, ordered by name."""
     values = {**_parameters(holders, reach), "above": list(reach.above)}
     return await fetch_all(connection, ProjectCandidate, _PROJECTS, values)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read the pages of lists that the caller sees whole."""
+"""Read the pages of lists in which the caller sees every row."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gateway.db.schema.tables import LIVE, namespaces, tables
 
 
 class ListedTabular(NamedTuple):
-    """A table or view of a list. `name_key` is its place."""
+    """A table or view in a list. `name_key` determines its position."""
 
     id: UUID
     name: str
@@ -25,7 +25,7 @@ class ListedTabular(NamedTuple):
 
 
 class ListedNamespace(NamedTuple):
-    """A namespace of a list. `path_key` is its place."""
+    """A namespace in a list. `path_key` determines its position."""
 
     id: UUID
     levels: Sequence[str]
@@ -63,7 +63,7 @@ def in_namespace(
 ) -> tuple[DirectRead[ListedTabular], Mapping[str, Any]]:
     """Return the read of tables or views, ordered by folded name, and its parameters.
 
-    `after` is the folded name and id of the last row of the page before.
+    `after` is the folded name and id of the last row of the previous page.
     """
     values = {"namespace_id": namespace_id, "kind": kind, "limit": limit}
     if after is None:
@@ -82,7 +82,10 @@ _NAMES = DirectRead(_names(), Names)
 
 
 def names_in_namespace(*, namespace_id: UUID, kind: str, limit: int) -> tuple[DirectRead[Names], Mapping[str, Any]]:
-    """Return the read of the first names of `in_namespace`, in the same order, as one row with the array `names`."""
+    """Return the read of the first names of a namespace, and its parameters.
+
+    The names are in the order of `in_namespace`, in one row with the array `names`.
+    """
     return _NAMES, {"namespace_id": namespace_id, "kind": kind, "limit": limit}
 
 
@@ -117,7 +120,7 @@ def children(
 ) -> tuple[DirectRead[ListedNamespace], Mapping[str, Any]]:
     """Return the read of direct children, ordered by folded name, and its parameters.
 
-    `after` is the folded path and id of the last row of the page before.
+    `after` is the folded path and id of the last row of the previous page.
     """
     values: dict[str, Any] = {"warehouse_id": warehouse_id, "parent_id": parent_id, "limit": limit}
     if after is not None:

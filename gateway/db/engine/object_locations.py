@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read the ids of the project and the warehouse of objects, for paths of the management API."""
+"""Read the project id and the warehouse id of objects, for paths of the management API."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from gateway.db.schema.objects import IN_PROJECTS
 
 @dataclass(frozen=True, slots=True)
 class ObjectLocation:
-    """The project and the warehouse of an object, None for an object outside of one."""
+    """The project and the warehouse of an object. Each is None for an object outside of one."""
 
     project_id: str | None = None
     warehouse_id: str | None = None
 
 
 def joined_locations(type: str, id: str) -> str:
-    """Return the SQL that joins the row of an object, and its warehouse as `w`, to columns with its type and id.
+    """Return an SQL `join` that adds the row of an object, and its warehouse as `w`, to columns with the object's type
+    and id.
 
-    Namespaces are `n`, and tables with the views and columns among them `t`.
+    Namespaces are `n`; tables, views and generic tables are `t`.
     """
     in_projects = " ".join(
         f"left join {table.name} on {table.name}.id = case {type} when '{each.value}' then {id}::uuid end"
@@ -41,7 +42,10 @@ def joined_locations(type: str, id: str) -> str:
 
 
 def project_of(type: str, id: str) -> str:
-    """Return the SQL of the project of an object, of the joins with the same columns; null for servers and users."""
+    """Return the SQL of an object's project id, from the joins with the same columns.
+
+    It is null for servers and users.
+    """
     in_projects = ", ".join(f"{table.name}.project_id" for table in IN_PROJECTS.values())
     return f"coalesce(w.project_id, {in_projects}, case {type} when 'project' then {id} end)"
 
@@ -49,7 +53,7 @@ def project_of(type: str, id: str) -> str:
 async def object_locations(
     connection: AsyncConnection, keys: Sequence[ObjectKey]
 ) -> Mapping[ObjectKey, ObjectLocation]:
-    """Return the places of those objects that exist. One statement reads them."""
+    """Return the locations of those objects that exist. One statement reads all of them."""
     unique = list(dict.fromkeys(keys))
     parameters = {"types": [key.type.value for key in unique], "ids": [key.id for key in unique]}
     rows = await connection.execute(_OBJECT_LOCATIONS, parameters)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Refuse or announce a change after which a name has fewer restrictions than the object that held it before.
 
-A rename, drop or move leaves a name, and a later change gives the name to another object. Triggers record what the
-former object had (`gateway.db.engine.vacated_names`). The transaction of the later change compares before it commits.
+A rename, drop or move frees a name, and a later change gives the name to another object. Triggers record which
+restrictions the former object had (`gateway.db.engine.vacated_names`). The transaction of the later change compares
+them before it commits.
 
-Statements on the alerts of data policies.
+This module also has the statements on the alerts of data policies.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ class DataPolicyLost(ForbiddenException):
 class Loss:
     """A data policy that restricted the former holder of a name, and does not restrict the new one as much.
 
-    `levels` are those of the namespace, and `own_name` is empty for a namespace. `entries` are the ids of the rows in
-    `vacated_names`. `mode` is the setting of the warehouse.
+    `levels` are those of the namespace. `own_name` is empty if the object is a namespace. `entries` are the ids of the
+    rows in `vacated_names`. `mode` is the setting of the warehouse.
     """
 
     policy_id: str
@@ -64,7 +65,7 @@ class Loss:
 
     @property
     def name(self) -> str:
-        """The full name with dots."""
+        """The full name, with dots between its parts."""
         return ".".join(each for each in (*self.levels, self.own_name) if each)
 
     @property
@@ -79,9 +80,9 @@ class Loss:
 
 
 async def settle(connection: AsyncConnection, permit: Permit[Operation], resolution: Resolution) -> Sequence[Loss]:
-    """Compare the names that this transaction gave to other objects, and return the permitted losses.
+    """Compare the names that this transaction gave to other objects, and return the permitted losses of restrictions.
 
-    They are announced: in the audit record, as events and as alerts. Raises what `require_permitted` raises.
+    The losses are announced in the audit record, as events and as alerts. Raises the errors of `require_permitted`.
     """
     losses = losses_of(await vacated_names.taken(connection))
     await require_permitted(permit, losses, resolution)
@@ -93,9 +94,9 @@ async def settle(connection: AsyncConnection, permit: Permit[Operation], resolut
 
 
 async def require_permitted(permit: Permit[Operation], losses: Sequence[Loss], resolution: Resolution) -> None:
-    """Raise DataPolicyLost if the caller may not cause one of the losses, by the setting of the warehouse.
+    """Raise DataPolicyLost if the setting of the warehouse does not permit the caller to cause one of the losses.
 
-    The managers of a policy may. Raises the refusal for an outage.
+    The managers of a policy may cause its losses. Raises the refusal for an outage.
     """
     judged = [each for each in losses if each.mode != "announce"]
     if not judged:
@@ -121,7 +122,7 @@ def _refusal(refused: Sequence[Loss]) -> str:
 
 
 def losses_of(rows: Sequence[AnyRow]) -> tuple[Loss, ...]:
-    """Return the losses in `rows` of `vacated_names.taken`, one for each policy and object."""
+    """Return the losses that these `rows` of `vacated_names.taken` show, one for each policy and object."""
     lost = [row for row in rows if _is_lost(row)]
     return tuple(
         Loss(
@@ -143,9 +144,10 @@ def losses_of(rows: Sequence[AnyRow]) -> tuple[Loss, ...]:
 
 
 def _is_lost(row: AnyRow) -> bool:
-    """Return True if the absence of a restriction reduces what the policy covers.
+    """Return True if the new object lacks a restriction in a way that reduces what the policy covers.
 
-    A tag matters to a policy that names it. A policy that was bound to a tag also holds by another binding.
+    The loss of a tag counts only if the policy names the tag. A policy that was bound to a tag may still cover the
+    object by another binding.
     """
     if row.held:
         return False
@@ -208,12 +210,12 @@ RECORD = DirectRead(
 
 
 async def record(connection: AsyncConnection, problems: Sequence[PolicyProblem]) -> None:
-    """Record problems in the transaction of the change that causes them."""
+    """Record alerts in the transaction of the change that causes them."""
     await connection.execute(RECORD.statement, recorded(problems))
 
 
 def recorded(problems: Sequence[PolicyProblem]) -> dict[str, list[str]]:
-    """Return the parameters of `RECORD` in one order, so that transactions on the same rows do not deadlock."""
+    """Return the parameters of `RECORD`. They are sorted, so that transactions on the same rows do not deadlock."""
     ordered = sorted(set(problems))
     return {
         "policies": [each.policy_id for each in ordered],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on names that restricted objects have left: compare the next object of a name with the former one."""
+"""Statements on names that restricted objects have left. They compare the next object of a name with the former one."""
 
 from __future__ import annotations
 
@@ -35,12 +35,15 @@ async def taken(connection: AsyncConnection) -> Sequence[AnyRow]:
 async def announced(
     connection: AsyncConnection, policy_id: UUID, *, after: UUID | None, limit: int
 ) -> Sequence[AnyRow]:
-    """Return the permitted losses of a policy, as `taken` does, of at most `limit` objects by id after `after`."""
+    """Return the permitted losses of a policy, in rows as `taken` returns them.
+
+    At most `limit` objects are included, in order of their ids, starting after `after`.
+    """
     return (await connection.execute(_ANNOUNCED, {"policy": policy_id, "after": after, "limit": limit})).all()
 
 
 def _compared(entries: str) -> TextClause:
-    """Return the statement of `taken` for the rows that the query `entries` selects."""
+    """Return the statement of `taken` for the rows of `vacated_names` that the query `entries` selects."""
     # A policy bound to a tag of the whole object covers as much as one bound to the object.
     return text(
         f"""
@@ -98,8 +101,8 @@ _ANNOUNCED = _compared(
 
 
 async def settle(connection: AsyncConnection, permitted: Sequence[UUID]) -> None:
-    """Keep the rows `permitted` of names that this transaction gave to other objects as permitted losses, and delete
-    the others.
+    """Keep the rows `permitted` as permitted losses, and delete the other rows of names that this transaction gave to
+    other objects.
     """
     await connection.execute(_ANNOUNCE, {"ids": list(permitted)})
     await connection.execute(_FORGET)
@@ -110,7 +113,7 @@ _FORGET = text(f"delete from vacated_names where id in ({_TAKEN_IDS})")  # noqa:
 
 
 async def forget(connection: AsyncConnection, policy_id: UUID, names: Sequence[tuple[UUID, NamePattern]]) -> None:
-    """Delete the rows of a policy for names that match, pairs of a warehouse and a pattern."""
+    """Delete the rows of a policy for names that match one of `names`, pairs of a warehouse and a pattern."""
     for warehouse_id, pattern in names:
         values = {"policy": policy_id, "warehouse": warehouse_id, "pattern": pattern.like}
         await connection.execute(_FORGET_NAMED, {**values, "levels": len(pattern.levels)})
@@ -127,7 +130,7 @@ _FORGET_NAMED = text(
 
 
 async def sweep(connection: AsyncConnection, *, older_than_days: int, limit: int) -> None:
-    """Delete the rows of names without a new object that are older than this, at most `limit`."""
+    """Delete up to `limit` rows of names without a new object that are older than this number of days."""
     await connection.execute(_SWEEP, {"days": older_than_days, "limit": limit})
 
 

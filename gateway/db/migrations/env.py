@@ -14,7 +14,7 @@ from gateway.db.schema.whole import whole_schema
 def _install_functions(
     ctx: MigrationContext, step: MigrationInfo, heads: Collection[Any], run_args: Mapping[str, Any]
 ) -> None:
-    """Install the functions in the transaction that stamps the newest revision."""
+    """Install the SQL functions in the transaction that records the newest revision."""
     if set(heads) == set(context.script.get_heads()) and ctx.connection is not None:
         install_functions(ctx.connection)
 

@@ -21,7 +21,7 @@ from gateway.iceberg.identifiers import fold
 
 
 class DataPolicyRow(NamedTuple):
-    """A data policy. `tag_ids` has the ids of the tags that it names, by their folded names."""
+    """A data policy. `tag_ids` maps the folded names of the tags in its definition to their ids."""
 
     id: UUID
     project_id: str
@@ -54,7 +54,7 @@ class DataPolicyClash(Exception):
 
 
 class NameTaken(DataPolicyClash):
-    """Another data policy of the project has this name, irrespective of letter case."""
+    """Another data policy of the project has this name, ignoring letter case."""
 
 
 class ProjectGone(DataPolicyClash):
@@ -84,7 +84,7 @@ async def create(
 ) -> DataPolicyRow:
     """Insert a data policy with its first version, and return its row. Raises DataPolicyClash.
 
-    `document` has the columns of the policy that a version contains. `tag_ids` are those of `tags.ids_of_names`.
+    `document` has the columns that each version of the policy contains. `tag_ids` is the result of `tags.ids_of_names`.
     """
     values = {"id": id, "project_id": project_id, "name_key": fold(document["name"]), "tag_ids": tag_ids, **document}
     with _clashes():
@@ -144,7 +144,7 @@ async def lock(connection: AsyncConnection, id: UUID) -> DataPolicyRow | None:
 async def page(
     connection: AsyncConnection, project_id: str, *, after: UUID | None, limit: int
 ) -> Sequence[DataPolicyRow]:
-    """Return the data policies of a project, ordered by id, starting after `after`."""
+    """Return the data policies of a project, ordered by id. The page starts after the id `after`."""
     statement = select(*_COLUMNS).where(data_policies.c.project_id == project_id)
     if after is not None:
         statement = statement.where(data_policies.c.id > after)
@@ -152,7 +152,7 @@ async def page(
 
 
 async def versions(connection: AsyncConnection, id: UUID, *, before: int | None, limit: int) -> Sequence[VersionRow]:
-    """Return the versions of a data policy, newest first, starting below `before`."""
+    """Return the versions of a data policy, newest first. The page starts below the version `before`."""
     statement = select(*columns_for(VersionRow, data_policy_versions)).where(data_policy_versions.c.policy_id == id)
     if before is not None:
         statement = statement.where(data_policy_versions.c.version < before)
@@ -162,7 +162,7 @@ async def versions(connection: AsyncConnection, id: UUID, *, before: int | None,
 
 
 async def delete(connection: AsyncConnection, id: UUID) -> None:
-    """Delete a data policy with its bindings. The versions stay.
+    """Delete a data policy with its bindings. Its versions are kept.
 
     Call `ownership.record_deleted` in the same transaction afterwards.
     """

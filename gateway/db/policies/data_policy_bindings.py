@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on bindings of data policies, released columns, alerts, and the tables that a policy covers."""
+"""Statements on bindings of data policies, on released columns, and on the tables that a policy covers."""
 
 from __future__ import annotations
 
@@ -29,11 +29,13 @@ MAX_NAMES: Final = 1_000
 
 
 class TooManyNames(Exception):
-    """Policies are bound to more than MAX_NAMES names of a warehouse. The transaction cannot continue."""
+    """More than MAX_NAMES names of a warehouse are bound to data policies. The transaction cannot continue."""
 
 
 class BindingRow(NamedTuple):
-    """A binding. `kind` is the kind of a table, and `levels` are the patterns of a name; None for other objects."""
+    """A binding. `kind` is set for a table, and `levels` are the patterns of a name; both are None for other
+    objects.
+    """
 
     object_type: str
     object_id: UUID
@@ -46,8 +48,9 @@ class BindingRow(NamedTuple):
 
 
 class CoveredTable(NamedTuple):
-    """A table that a policy covers, with the levels, id and ancestors of its namespace. `kind` is `generic_table` for
-    generic tables.
+    """A table that a policy covers, with the levels, id and ancestors of its namespace.
+
+    `kind` may be `generic_table`.
     """
 
     id: UUID
@@ -61,7 +64,7 @@ class CoveredTable(NamedTuple):
 
 
 class Reader(NamedTuple):
-    """A principal that reads the table `id`."""
+    """A principal with a grant that reads the table `id`."""
 
     id: UUID
     principal_type: Literal["user", "role"]
@@ -72,7 +75,7 @@ class Reader(NamedTuple):
 class Bound:
     """An object to bind. `type` is `table` for a generic table too.
 
-    `warehouse_id` is None for a tag. `recorded` are field ids of a table.
+    `warehouse_id` is None for a tag. `recorded` are the field ids of a table to record.
     """
 
     type: str
@@ -84,9 +87,9 @@ class Bound:
 async def of_policy(
     connection: AsyncConnection, policy_id: UUID, *, after: UUID | None = None, limit: int | None = None
 ) -> Sequence[BindingRow]:
-    """Return the bindings of a data policy in order of the objects' ids, starting after `after`.
+    """Return the bindings of a data policy, ordered by the ids of the objects. The page starts after the id `after`.
 
-    Those that are kept for the files of deleted tables are left out (`policy_inputs.sql`).
+    Bindings that are kept only for the files of deleted tables are left out (`policy_inputs.sql`).
     """
     of_name = data_policy_names.c.id == _OF.object_id
     columns = (_OF.object_type, _OF.object_id, _OF.warehouse_id, _OF.recorded_fields, _OF.bound_by, _OF.bound_at)
@@ -99,9 +102,10 @@ async def of_policy(
 
 
 async def bind(connection: AsyncConnection, policy_id: UUID, bound: Sequence[Bound], *, by: str) -> None:
-    """Insert bindings. Requested ones stay as they are, and inherited ones become requested ones too.
+    """Insert bindings that were requested.
 
-    Call `touch_warehouses` or `touch` afterwards.
+    An existing requested binding stays as it is. A binding that an object inherited from the former object of its files
+    becomes a requested one. Call `touch_warehouses` or `touch` afterwards.
     """
     if bound:
         values = [
@@ -126,14 +130,17 @@ async def bind(connection: AsyncConnection, policy_id: UUID, bound: Sequence[Bou
 
 
 def name_id(warehouse_id: UUID, pattern: NamePattern) -> UUID:
-    """Return the id of a name in a warehouse, equal for patterns that match the same way."""
+    """Return the id of a name pattern in a warehouse.
+
+    Patterns that match the same names in the same way have equal ids.
+    """
     return uuid5(warehouse_id, pattern.like)
 
 
 async def bind_names(
     connection: AsyncConnection, policy_id: UUID, names: Sequence[tuple[UUID, NamePattern]], *, by: str
 ) -> None:
-    """Bind a policy to names, pairs of a warehouse and a pattern, as `bind` does.
+    """Bind a policy to `names`, which are pairs of a warehouse and a pattern, as `bind` does.
 
     Lock the warehouses before (`data_policy_revisions.lock`), so that no concurrent change deletes the rows of the
     names. Raises TooManyNames.
@@ -155,27 +162,33 @@ async def bind_names(
 
 
 async def unbind(connection: AsyncConnection, policy_id: UUID, ids: Sequence[UUID]) -> None:
-    """Delete the bindings to these objects. Missing ones are not an error."""
+    """Delete the bindings to these objects. A missing binding is not an error."""
     if ids:
         gone = delete_from(data_policy_bindings).where(_OF.policy_id == policy_id, _OF.object_id.in_(ids))
         await connection.execute(gone)
 
 
 async def record_fields(connection: AsyncConnection, policy_id: UUID, fields: Mapping[UUID, Sequence[int]]) -> None:
-    """Replace the recorded field ids of bindings to tables, by table id."""
+    """Replace the recorded field ids in the bindings to tables. `fields` has the new ids by table id."""
     for table_id, ids in fields.items():
         here = (_OF.policy_id == policy_id, _OF.object_id == table_id)
         await connection.execute(update_of(data_policy_bindings).where(*here).values(recorded_fields=list(ids)))
 
 
 async def warehouses_of(connection: AsyncConnection, policy_id: UUID) -> set[UUID | None]:
-    """Return the warehouses of the bindings. None stands for all of the project: the policy is bound to a tag."""
+    """Return the warehouses of the bindings.
+
+    None is included if the policy is bound to a tag, which concerns all warehouses.
+    """
     statement = select(_OF.warehouse_id).where(_OF.policy_id == policy_id).distinct()
     return set((await connection.execute(statement)).scalars())
 
 
 async def touch_warehouses(connection: AsyncConnection, policy_id: UUID) -> None:
-    """Write a new data policy revision to the warehouses that a policy is bound in. A deleted policy has none."""
+    """Write a new data policy revision to the warehouses that a policy is bound in.
+
+    For a deleted policy there are none.
+    """
     found = select(data_policies.c.project_id).where(data_policies.c.id == policy_id)
     project_id = (await connection.execute(found)).scalar_one_or_none()
     if project_id is not None:
@@ -183,7 +196,7 @@ async def touch_warehouses(connection: AsyncConnection, policy_id: UUID) -> None
 
 
 async def touch_each(connection: AsyncConnection, project_id: str, warehouses: set[UUID | None]) -> None:
-    """Write a new data policy revision to these warehouses, always in the same order."""
+    """Write a new data policy revision to these warehouses. They are changed in a fixed order, to avoid deadlocks."""
     if None in warehouses:
         await touch(connection, project_id=project_id, warehouse_id=None)
         return
@@ -200,7 +213,7 @@ async def release(connection: AsyncConnection, policy_id: UUID, table_id: UUID, 
 async def covered(
     connection: AsyncConnection, policy_id: UUID, *, table_id: UUID | None = None, after: UUID | None, limit: int
 ) -> Sequence[CoveredTable]:
-    """Return the tables that a policy covers, by a binding to the table, its name, a container or a tag, by id.
+    """Return the tables that a policy covers by a binding to the table, its name, a container or a tag, ordered by id.
 
     `table_id` limits the rows to one table.
     """
@@ -209,7 +222,8 @@ async def covered(
 
 
 async def readers(connection: AsyncConnection, policy_id: UUID, ids: Sequence[UUID]) -> Sequence[Reader]:
-    """Return (id, principal_type, principal_id) of the live grants that read these tables, in this order.
+    """Return the principals whose live grants let them read these tables, ordered by (id, principal_type,
+    principal_id).
 
     Principals with a live grant of `exempt` on the policy are left out, and for a policy that applies to subjects all
     principals without a grant of `subject`. Members of roles and administrators of the server are not included.

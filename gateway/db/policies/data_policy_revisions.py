@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The data policy revision of warehouses: null while no data policy can apply, else new with each change."""
+"""The data policy revision of warehouses. It is null while no data policy can apply, and new after each change."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def touch(connection: AsyncConnection, *, project_id: str, warehouse_id: U
 
 
 async def lock(connection: AsyncConnection, *, project_id: str, warehouse_id: UUID | None) -> None:
-    """Lock the warehouses that `touch` changes, until the transaction ends."""
+    """Lock the warehouses whose revision `touch` would change, until the transaction ends."""
     await connection.execute(_LOCK, {"project": project_id, "warehouse": warehouse_id})
 
 

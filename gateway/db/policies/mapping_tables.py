@@ -33,7 +33,7 @@ class MappingTableRow(NamedTuple):
 
 
 class EntryRow(NamedTuple):
-    """A principal with its values."""
+    """A principal with its values in a mapping table."""
 
     principal_type: str
     principal_id: str
@@ -72,7 +72,7 @@ async def get(connection: AsyncConnection, id: UUID, *, project_id: str, lock: b
 async def page(
     connection: AsyncConnection, project_id: str, *, after: UUID | None, limit: int
 ) -> Sequence[MappingTableRow]:
-    """Return the mapping tables of a project, ordered by id, starting after `after`."""
+    """Return the mapping tables of a project, ordered by id. The page starts after the id `after`."""
     statement = select(*_COLUMNS).where(mapping_tables.c.project_id == project_id)
     if after is not None:
         statement = statement.where(mapping_tables.c.id > after)
@@ -87,7 +87,7 @@ async def delete(connection: AsyncConnection, id: UUID) -> None:
 async def entries(
     connection: AsyncConnection, id: UUID, *, after: MappedPrincipal | None, limit: int
 ) -> Sequence[EntryRow]:
-    """Return (principal_type, principal_id, values) of each principal, in this order, starting after `after`."""
+    """Return the principals with their values, ordered by type and id. The page starts after the principal `after`."""
     of = (mapping_entries.c.principal_type, mapping_entries.c.principal_id)
     found = func.array_agg(mapping_entries.c.value.op("order by")(mapping_entries.c.value)).label("values")
     statement = select(*of, found).where(mapping_entries.c.mapping_id == id).group_by(*of).order_by(*of).limit(limit)
@@ -105,7 +105,10 @@ async def replace(
     values: Sequence[tuple[MappedPrincipal, Sequence[str]]],
     removed: Sequence[MappedPrincipal],
 ) -> None:
-    """Replace the values of principals, and remove those of others. Call `data_policy_revisions.touch` afterwards."""
+    """Set the values of some principals, and remove the values of others.
+
+    Call `data_policy_revisions.touch` afterwards.
+    """
     principals = [*(principal for principal, _ in values), *removed]
     if principals:
         key = tuple_(mapping_entries.c.principal_type, mapping_entries.c.principal_id)
@@ -122,9 +125,9 @@ async def replace(
 
 
 async def delete_entries_of(connection: AsyncConnection, principal: Principal) -> None:
-    """Delete the values of a deleted user or role in all mapping tables: a user that returns has no values.
+    """Delete the values of a deleted user or role in all mapping tables, so that a returning user has no values.
 
-    No data policy revision is needed. Values are read for each request, and the principal has no rights any more.
+    No new data policy revision is needed: values are read for each request, and the principal has no rights any more.
     """
     of = (mapping_entries.c.principal_type == principal.type.value, mapping_entries.c.principal_id == principal.id)
     await connection.execute(delete_from(mapping_entries).where(*of))

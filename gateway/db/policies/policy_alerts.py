@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Record data policies that could not be applied as written, outside of the requests that found them.
+"""Record alerts about data policies that could not be applied as written, after the requests that found them.
 
 The requests get a stricter result. The owner of the policy sees the alert in the management API, in the log and as a
 metric.
@@ -30,7 +30,7 @@ _LIMIT: Final = 1000
 
 
 class PolicyAlerts:
-    """Records problems of data policies. `counted` is called with the number of new ones, for metrics."""
+    """Records alerts about data policies. `counted` is called with the number of new alerts, for metrics."""
 
     def __init__(
         self,
@@ -46,7 +46,10 @@ class PolicyAlerts:
         self._writer: asyncio.Task[None] | None = None
 
     def note(self, problems: Sequence[PolicyProblem]) -> None:
-        """Log and count the problems that are new in this process, and record them soon. It never waits or raises."""
+        """Log and count the alerts that are new in this process, and record them soon.
+
+        It never waits or raises an error.
+        """
         new = [each for each in problems if each not in self._seen and len(self._waiting) < _LIMIT]
         if not new:
             return
@@ -62,7 +65,7 @@ class PolicyAlerts:
             self._writer = asyncio.get_running_loop().create_task(self.flush(), name="data policy alerts")
 
     async def flush(self) -> None:
-        """Write what waits. After a failure of the database the next request with the problem records it again."""
+        """Write the waiting alerts. If the database fails, the next request that finds an alert records it again."""
         while self._waiting:
             batch, self._waiting = self._waiting, []
             try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read the data policies that are bound to tables, and the values that mapping tables have for a principal."""
+"""Read the data policies that are bound to tables, and the values of a principal in mapping tables."""
 
 from __future__ import annotations
 
@@ -113,10 +113,10 @@ _former_columns = msgspec.json.Decoder(tuple[tuple[int, str], ...])
 
 
 class PolicyRows:
-    """Reads the inputs of data policies on the primary, and caches those of tables.
+    """Reads the inputs of data policies on the primary, and caches the inputs of tables.
 
-    The key of the cache contains the revision of the data policies in the warehouse, which was read before the inputs.
-    Each change of a policy, binding or tag writes a new revision in its own transaction.
+    The cache key contains the revision of the data policies in the warehouse, which was read before the inputs. Each
+    change of a policy, binding or tag writes a new revision in its own transaction.
     """
 
     def __init__(self, database: Database) -> None:
@@ -126,7 +126,8 @@ class PolicyRows:
     async def inputs(self, rows: Sequence[Governed]) -> Mapping[UUID, PolicyInputs | None]:
         """Return the inputs of each row, by its id. For a namespace, they are those of a new table in it.
 
-        The policies of a table's name are those of its name now, whatever name it had when it was resolved.
+        Policies that are bound to names are those of the table's current name, even if it had another name when it was
+        resolved.
 
         The inputs are None if a stored policy cannot be read: a later version wrote it. Raises DatabaseUnavailable.
         """
@@ -156,7 +157,7 @@ class PolicyRows:
     ) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """Return (name of the mapping table, its values for the user and the roles) for each of `names`.
 
-        An empty `user` has no values of its own. Raises DatabaseUnavailable.
+        If `user` is empty, only the values of the roles are returned. Raises DatabaseUnavailable.
         """
         if not names:
             return ()
@@ -172,9 +173,10 @@ class PolicyRows:
         return tuple((name, tuple(sorted(values.get(fold(name), ())))) for name in names)
 
     async def subjects_by_group(self, policy_ids: Sequence[str], provider: str) -> frozenset[str]:
-        """Return the policies whose subjects include a role that groups of this provider can give.
+        """Return the policies among `policy_ids` whose subjects include a role that maps to a group of this provider.
 
-        It is not cached, because memberships of roles write no data policy revision. Raises DatabaseUnavailable.
+        The result is not cached, because memberships of roles write no data policy revision. Raises
+        DatabaseUnavailable.
         """
         parameters = {"policies": _text(policy_ids), "provider": provider}
         return frozenset(row.policy_id for row in await self._database.read_all(_SUBJECTS_BY_GROUP, parameters))
@@ -185,8 +187,8 @@ async def inputs_within(
 ) -> dict[UUID, PolicyInputs | None]:
     """Return the inputs of each object as this transaction sees them.
 
-    `places` has the containers of each object, nearest first and the warehouse last. Other containers than those of
-    the object's row give the inputs that it would have there, with the name that it has.
+    `places` has the containers of each object, nearest first and the warehouse last. If they differ from the containers
+    in the object's row, the inputs are those that the object would have there under its current name.
     """
     objects = [{"of": str(id), "in": [*map(str, above)]} for id, above in places.items()]
     rows = await connection.execute(_INPUTS.statement, {"objects": msgspec.json.encode(objects).decode()})
@@ -194,9 +196,9 @@ async def inputs_within(
 
 
 def _key(row: Governed) -> tuple[object, ...]:
-    """Return the key under which the inputs of a row may be cached. A move or commit changes it.
+    """Return the key under which the inputs of a row may be cached. It changes after a move or commit of the object.
 
-    A rename after which the policies of another name apply changes the revision (`policy_inputs.sql`).
+    A rename that changes which policies apply also changes the revision (`policy_inputs.sql`).
     """
     namespace = row if isinstance(row, ResolvedNamespace) else row.namespace
     at = (

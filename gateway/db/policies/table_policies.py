@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read what a load returns of policies: the data policies bound to a table, and the tags that become labels."""
+"""Read what a load returns about policies: the data policies bound to a table, and the tags that become labels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gateway.db.pools.rows import fetch_all
 
 
 class TablePolicy(NamedTuple):
-    """A binding: the policy, and the bound object."""
+    """A binding of a data policy that concerns a table: the policy, and the bound object."""
 
     id: UUID
     name: str
@@ -53,7 +53,7 @@ async def of_table(connection: AsyncConnection, table_id: UUID, containers: Sequ
 
 
 class LabelRow(NamedTuple):
-    """A tag of an object or, with `field_id`, of a column. The value is empty for a tag without one."""
+    """A tag of an object or, with `field_id`, of a column. The value is empty for a tag without a value."""
 
     object_id: UUID
     field_id: int | None

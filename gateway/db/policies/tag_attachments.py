@@ -20,7 +20,7 @@ _on = tag_attachments.c
 
 
 class Attachment(NamedTuple):
-    """A tag on an object or, with `field_id`, on a column of a table."""
+    """The attachment of a tag to an object or, with `field_id`, to a column of a table."""
 
     tag_id: UUID
     warehouse_id: UUID
@@ -53,7 +53,7 @@ _COLUMNS: Final = columns_for(Attachment, tag_attachments)
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An object that can carry tags. For a column it is the id of the table, with the field id and present name."""
+    """An object that can have tags. For a column, it has the id of the table, the field id and the current name."""
 
     type: str
     id: UUID
@@ -79,7 +79,10 @@ def _at(tag_id: UUID, target: Target) -> tuple[object, ...]:
 
 
 async def held(connection: AsyncConnection, tag_id: UUID, target: Target) -> Attachment | None:
-    """Return the attachment of a tag to an object, and lock it until the transaction ends. None if there is none."""
+    """Return the attachment of a tag to an object and lock it until the transaction ends.
+
+    Return None if there is none.
+    """
     found = select(*_COLUMNS).where(*_at(tag_id, target)).with_for_update()  # type: ignore[arg-type]  # conditions of one table
     return await fetch_optional(connection, Attachment, found)
 
@@ -87,9 +90,9 @@ async def held(connection: AsyncConnection, tag_id: UUID, target: Target) -> Att
 async def attach(
     connection: AsyncConnection, tag_id: UUID, target: Target, present: Attachment | None, *, value: str | None, by: str
 ) -> Attachment:
-    """Attach a tag, or change the value of the attachment `present` that `held` locked. Return the row.
+    """Attach a tag, or change the value of the attachment `present`, which `held` has locked. Return the row.
 
-    Call it with the tag and the object locked: concurrent changes of one attachment are then made one after another.
+    Call it with the tag and the object locked, so that concurrent changes of one attachment run one after another.
     """
     # One value for the statement, so that both times of a new attachment are equal.
     now = func.statement_timestamp()
@@ -110,7 +113,7 @@ async def attach(
 
 
 async def detach(connection: AsyncConnection, tag_id: UUID, target: Target) -> None:
-    """Detach a tag. Nothing changes if the object does not carry it."""
+    """Detach a tag. Do nothing if the object does not have it."""
     await connection.execute(delete(tag_attachments).where(*_at(tag_id, target)))  # type: ignore[arg-type]  # as above
 
 
@@ -119,7 +122,7 @@ def _with_names() -> Select[tuple[object, ...]]:
 
 
 async def of_objects(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequence[NamedAttachment]:
-    """Return the tags of these objects themselves, without those of columns, by name: attachments with `name`."""
+    """Return the attachments to these objects themselves, without those to columns, ordered by the tag's name."""
     statement = _with_names().where(_on.object_id.in_(list(ids)), _on.field_id.is_(None))
     return await fetch_all(connection, NamedAttachment, statement.order_by(tags.c.name_key, _on.object_id))
 
@@ -127,7 +130,7 @@ async def of_objects(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequen
 async def of_columns(
     connection: AsyncConnection, table_id: UUID, field_id: int | None = None
 ) -> Sequence[NamedAttachment]:
-    """Return the tags of all columns of a table, or of one, by field id and name: attachments with `name`."""
+    """Return the attachments to all columns of a table, or to one column, ordered by field id and the tag's name."""
     statement = _with_names().where(_on.object_id == table_id, _on.field_id.is_not(None))
     if field_id is not None:
         statement = statement.where(_on.field_id == field_id)
@@ -142,8 +145,9 @@ async def of_tag(
     after: tuple[UUID, int] | None,
     limit: int,
 ) -> Sequence[Attachment]:
-    """Return the attachments of a tag in order of (object id, field id), starting after `after`. The field id is -1 for
-    an object itself. Dropped tables and deleted objects are left out.
+    """Return the attachments of a tag, ordered by (object id, field id). The page starts after `after`.
+
+    The field id is -1 for an object itself. Dropped tables and deleted objects are left out.
     """
     field = func.coalesce(_on.field_id, -1)
     present = or_(

@@ -21,7 +21,7 @@ from gateway.obligations.data_policies import AppliesTo
 
 
 class TagRow(NamedTuple):
-    """A tag."""
+    """A tag definition."""
 
     id: UUID
     project_id: str
@@ -38,7 +38,9 @@ _COLUMNS: Final = columns_for(TagRow, tags)
 
 
 class _Dependent(NamedTuple):
-    """A data policy with the tags that it names: their ids by folded name as JSON, and their names or ids."""
+    """A data policy with the tags that its definition names: their ids by folded name as JSON, and their names or
+    ids.
+    """
 
     id: UUID
     tag_ids: str
@@ -59,7 +61,7 @@ class ProjectGone(TagClash):
 
 
 class InUse(TagClash):
-    """An object carries the tag, or a data policy is bound to it."""
+    """An object has the tag, or a data policy is bound to it."""
 
 
 def _clash(error: IntegrityError) -> TagClash | None:
@@ -132,7 +134,10 @@ async def get(connection: AsyncConnection, id: UUID) -> TagRow | None:
 
 
 async def held(connection: AsyncConnection, id: UUID, *, shared: bool = False) -> TagRow | None:
-    """Return the row of a tag, and lock it until the transaction ends. With `shared`, only against changes."""
+    """Return the row of a tag, and lock it until the transaction ends.
+
+    With `shared`, other transactions may also lock it so.
+    """
     statement = select(*_COLUMNS).where(tags.c.id == id).with_for_update(read=shared)
     return await fetch_optional(connection, TagRow, statement)
 
@@ -140,7 +145,10 @@ async def held(connection: AsyncConnection, id: UUID, *, shared: bool = False) -
 async def page(
     connection: AsyncConnection, project_id: str, *, named: str | None, after: UUID | None, limit: int
 ) -> Sequence[TagRow]:
-    """Return the tags of a project in order of their ids, starting after `after`. `named` selects one by its name."""
+    """Return the tags of a project, ordered by id.
+
+    The page starts after the id `after`. `named` selects the tag of this name.
+    """
     statement = select(*_COLUMNS).where(tags.c.project_id == project_id).order_by(tags.c.id).limit(limit)
     if after is not None:
         statement = statement.where(tags.c.id > after)
@@ -180,13 +188,13 @@ _DEPENDENT = text(
 
 
 async def policies_bound_to(connection: AsyncConnection, id: UUID) -> Mapping[str, AppliesTo]:
-    """Return the data policies that are bound to a tag, by their ids, each with the principals that it applies to."""
+    """Return the data policies that are bound to a tag: the principals that each applies to, by the policy's id."""
     rows = (await connection.execute(_BOUND_POLICIES, {"id": id})).all()
     return {str(row.id): AppliesTo(row.applies_to) for row in rows}
 
 
 async def dependent_policies(connection: AsyncConnection, id: UUID, project_id: str, name: str) -> Sequence[UUID]:
-    """Return the data policies that depend on a tag: they are bound to it, or their definition means it."""
+    """Return the data policies that depend on a tag: they are bound to it, or their definition refers to it."""
     rows = await fetch_all(connection, _Dependent, _DEPENDENT, {"id": id, "project": project_id})
     return [row.id for row in rows if row.bound or _means(row, str(id), name, by_name_alone=False)]
 
@@ -194,9 +202,10 @@ async def dependent_policies(connection: AsyncConnection, id: UUID, project_id: 
 async def named_by_policy(
     connection: AsyncConnection, id: UUID, project_id: str, name: str, *, by_name_alone: bool = False
 ) -> bool:
-    """Return True if the definition of a data policy of the project means the tag.
+    """Return True if the definition of a data policy of the project refers to the tag.
 
-    With `by_name_alone`, policies do not count that were written after the tag was defined: they know its id.
+    With `by_name_alone`, policies that were written after the definition of the tag do not count, because they contain
+    its id.
     """
     rows = await fetch_all(connection, _Dependent, _DEPENDENT, {"id": id, "project": project_id})
     return any(_means(row, str(id), name, by_name_alone=by_name_alone) for row in rows)
@@ -213,7 +222,7 @@ def _means(row: _Dependent, id: str, name: str, *, by_name_alone: bool) -> bool:
 
 
 async def ids_of_names(connection: AsyncConnection, project_id: str, names: Collection[str]) -> dict[str, str]:
-    """Return {folded name: id} of the tags of the project with these names, and lock them against deletion."""
+    """Return {folded name: id} for the project's tags with these names, and lock these tags against deletion."""
     keys = [fold(each) for each in names]
     statement = (
         select(tags.c.name_key, tags.c.id)
@@ -224,7 +233,7 @@ async def ids_of_names(connection: AsyncConnection, project_id: str, names: Coll
 
 
 async def names_of(connection: AsyncConnection, ids: Collection[str]) -> dict[str, str]:
-    """Return {id: name} of these tags."""
+    """Return {id: name} for these tags."""
     statement = select(tags.c.id, tags.c.name).where(tags.c.id.in_([UUID(each) for each in ids]))
     return {str(row.id): row.name for row in (await connection.execute(statement)).all()} if ids else {}
 

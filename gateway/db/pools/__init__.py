@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connections and reads: pools of the driver, compiled and shared reads, and hooks around statements."""
+"""Connections and reads: pools of driver connections, compiled and shared reads, and hooks around statements."""

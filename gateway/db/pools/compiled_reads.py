@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads that requests wait for, compiled once and executed by the driver on connections of its own pool.
+"""Reads that requests wait for. SQLAlchemy compiles them once, and the driver executes them on connections of its own
+pool.
 
 SQLAlchemy's execution of a statement costs five times as much as the driver's, and half as much as a whole decision
-may. So SQLAlchemy Core compiles the statement once. The driver sends the statement and decodes the rows. Only for reads
-of one statement: no transaction is begun. A statement that writes must have the same effect when it is repeated,
-because it is repeated after the loss of its connection.
+may. So SQLAlchemy Core compiles the statement only once. The driver sends the statement and decodes the rows. This is
+only for reads of one statement, because no transaction is begun. A statement that writes must have the same effect when
+it is repeated, because it is repeated after the loss of its connection.
 """
 
 from __future__ import annotations
@@ -46,11 +47,11 @@ _Statement: TypeAlias = Select[Any] | CompoundSelect[Any] | TextClause
 
 
 class ConnectionLost(Exception):
-    """The connection was lost during a statement: it can be repeated on another connection."""
+    """The connection was lost during a statement. The statement can be repeated on another connection."""
 
 
 class DirectRead(Generic[RowType]):
-    """A read of one statement, compiled by its first execution.
+    """A read of one statement, which is compiled at its first execution.
 
     Every column needs a name that is an identifier. Write values that never change into the statement as literals: the
     planner does not match a parameter with the predicate of a partial index. A statement as text must cast its
@@ -84,11 +85,12 @@ class DirectRead(Generic[RowType]):
         return self._rows(await _fetch(pool, self._sql, arguments))
 
     async def each(self, pool: DriverPool, members: Sequence[Mapping[str, Any]]) -> list[RowType]:
-        """Return the row of each member in order, by one statement. The read must have one row for any parameters.
+        """Return one row for each member (a set of parameters) in order, using one statement.
 
-        Each member's row is what the read alone returns for its parameters at that moment: the statement of the batch
-        contains the read, executed for each member. All members are read from one snapshot. Raises as `all`, and
-        ValueError if a member has not exactly one row.
+        The read must find one row for any parameters. Each member's row is what the read alone returns for its
+        parameters at that moment: the statement of the batch contains the read, executed for each member. All members
+        are read from one snapshot. Raises the errors of `all`, and ValueError if a member does not have exactly one
+        row.
         """
         if not self._batch_sql:
             self._compile_batch()
@@ -100,7 +102,7 @@ class DirectRead(Generic[RowType]):
         return [rows[number] for number in range(1, len(members) + 1)]
 
     def _rows(self, records: Sequence[Any], *, first: int = 0) -> list[RowType]:
-        """Return the rows of the driver's records, from the column `first` on."""
+        """Convert the driver's records to rows. The first `first` columns are left out."""
         if not records:
             return []
         if self._row is None:
@@ -174,7 +176,7 @@ class DirectRead(Generic[RowType]):
 
 
 async def _fetch(pool: DriverPool, sql: str, arguments: Sequence[Any]) -> Sequence[Any]:
-    """Return the driver's records. A statement whose connection was lost is repeated once, on a new connection.
+    """Return the driver's records. If the connection is lost, the statement is repeated once on a new connection.
 
     Raises DatabaseUnavailable.
     """
@@ -203,7 +205,7 @@ async def _attempt(pool: DriverPool, sql: str, arguments: Sequence[Any]) -> Sequ
 
 
 def _is_sent_as_given(type: TypeEngine[Any]) -> bool:
-    """Return True if SQLAlchemy does not convert parameters of this type, and elements of an array of this type."""
+    """Return True if SQLAlchemy passes values of this type, or of an array of it, to the driver unchanged."""
     return _element_of(type).dialect_impl(_DIALECT).bind_processor(_DIALECT) is None
 
 
@@ -221,7 +223,9 @@ async def _acquired(pool: DriverPool) -> asyncpg.Connection:
 
 
 def _raise_converted(error: BaseException) -> None:
-    """Raise ConnectionLost or DatabaseUnavailable if an error of the driver during a statement means that."""
+    """Raise ConnectionLost or DatabaseUnavailable if the driver's error during a statement has one of these
+    meanings.
+    """
     # An `InterfaceError` that is a ValueError is about a parameter.
     if isinstance(error, _LOST) and not isinstance(error, ValueError):
         raise ConnectionLost from error

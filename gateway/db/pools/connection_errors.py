@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Describe why PostgreSQL or a decision engine failed a command: what is wrong, and which setting corrects it."""
+"""Describe why PostgreSQL or a decision engine failed during a command, and which setting corrects it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _SETTING = "LAKEGATE__PG_DATABASE_URL_WRITE"
 
 
 def connection_fault(error: BaseException) -> str | None:
-    """Return one line with the fault and its remedy; None if the error is another one. It contains no password.
+    """Return one line with the fault and its remedy, without passwords. Return None for other errors.
 
-    The errors of decision engines name the engine, its address and its setting already.
+    The errors of decision engines already name the engine, its address and its setting.
     """
     outage: str | None = None
     for each in _causes(error):
@@ -44,7 +44,7 @@ def connection_fault(error: BaseException) -> str | None:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error, its causes, and the errors of groups, each once."""
+    """Yield an error, its causes, and the errors in exception groups, each once."""
     waiting: list[BaseException | None] = [error]
     seen: set[int] = set()
     while waiting:

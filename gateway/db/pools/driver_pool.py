@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pool of connections of the driver, without SQLAlchemy, for statements that need no transaction.
+"""A pool of driver connections, without SQLAlchemy, for statements that need no transaction.
 
-SQLAlchemy's pool needs two greenlets for each statement. The pool of asyncpg sends a query for each release, to reset
-the session. This pool calls the driver directly, and its statements change no session state, so neither is needed.
+SQLAlchemy's pool needs two greenlets for each statement. This pool calls the driver directly. The pool of asyncpg sends
+a query at each release, to reset the session. That is not needed here, because the statements of this pool change no
+session state.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class DriverPool:
     """At most `size` connections, opened on demand and kept. They belong to one event loop.
 
     `acquire_timeout` (seconds) limits the wait for a free connection. A connection is closed when it is older than
-    `recycle_seconds`. A caller takes a connection with `take` or `acquire`, and gives it back with exactly one call of
+    `recycle_seconds`. A caller takes a connection with `take` or `acquire`, and returns it with exactly one call of
     `release` or `discard`. The connection that was used last is used next, because its statements are prepared.
     """
 
@@ -80,7 +81,7 @@ class DriverPool:
         return len(self._opened) - len(self._idle)
 
     def take(self) -> asyncpg.Connection | None:
-        """Return an idle connection, None if there is none."""
+        """Take an idle connection. Return None if none is idle."""
         while self._idle:
             connection = self._idle.pop()
             if not connection.is_closed() and not self._is_outdated(connection):
@@ -89,10 +90,10 @@ class DriverPool:
         return None
 
     async def acquire(self) -> asyncpg.Connection:
-        """Return an idle or new connection. Callers that wait get connections in the order of their calls.
+        """Take an idle connection, or open one. Callers that wait get connections in the order of their calls.
 
-        Raises PoolTimeout if none becomes free in time, DatabaseUnavailable if the pool is closed, and the driver's
-        errors of opening a connection.
+        Raises PoolTimeout if no connection becomes free in time, DatabaseUnavailable if the pool is closed, and the
+        driver's errors of opening a connection.
         """
         if self._closed:
             raise DatabaseUnavailable("the connections to the database are closed")
@@ -123,15 +124,16 @@ class DriverPool:
         self._offer_places()
 
     def outdate(self) -> None:
-        """Close every connection that is open now, those in use when they are given back. A restart of the database
-        breaks all of them.
+        """Close every connection that is open now, because a restart of the database breaks all of them.
+
+        Connections in use are closed when they are returned.
         """
         self._epoch += 1
         while self._idle:
             self._close(self._idle.pop())
 
     async def close(self) -> None:
-        """Close the pool. Connections in use are closed when they are given back."""
+        """Close the pool. Connections in use are closed when they are returned."""
         self._closed = True
         idle, self._idle = self._idle, []
         for connection in idle:
@@ -143,7 +145,7 @@ class DriverPool:
         await asyncio.gather(*(connection.close(timeout=2) for connection in idle), return_exceptions=True)
 
     async def _open(self) -> asyncpg.Connection:
-        """Open a connection in the place that the caller reserved by `_opening`."""
+        """Open a connection. The caller has reserved its place in `_opening`."""
         epoch = self._epoch
         try:
             connection = await self._connect()
@@ -156,7 +158,10 @@ class DriverPool:
         return connection
 
     async def _wait(self) -> asyncpg.Connection | None:
-        """Return a connection, or None if a place for a new one was reserved. Raises PoolTimeout."""
+        """Wait for a connection and return it.
+
+        Return None if a place for a new connection was reserved. Raises PoolTimeout.
+        """
         turn: asyncio.Future[asyncpg.Connection | None] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
@@ -185,7 +190,7 @@ class DriverPool:
         return len(self._opened) + self._opening < self._size
 
     def _offer_places(self) -> None:
-        """Reserve free places for the callers that wait longest."""
+        """Reserve the free places for the callers that have waited longest."""
         while self._waiting and self._has_place():
             turn = self._waiting.popleft()
             if not turn.done():
@@ -203,8 +208,9 @@ class DriverPool:
 
 
 def connect_like(engine: AsyncEngine, settings: dict[str, Any]) -> Connect:
-    """Return a function that opens connections of the driver as `engine` does: to the same address, with the same
-    `settings` (SQLAlchemy's `connect_args`), and with the same types of Python for JSON.
+    """Return a function that opens driver connections in the same way as `engine`.
+
+    They have the same address, the same `settings` (SQLAlchemy's `connect_args`), and the same Python types for JSON.
     """
     _, address = engine.dialect.create_connect_args(engine.url)
     session = {**settings.get("server_settings", {}), **_SESSION}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows with types, column lists for statements as text, and pages with a total.
+"""Typed rows, column lists for statements that are text, and pages with a total number.
 
-The type of a row is a `NamedTuple` with one field for each column of its statement. `mypy` checks the users of rows
-by it, and each execution compares its fields with the columns.
+The type of a row is a `NamedTuple` with one field for each column of its statement. `mypy` checks the code that uses
+rows by this type, and each execution compares its fields with the columns.
 """
 
 from __future__ import annotations
@@ -19,12 +19,15 @@ RowType = TypeVar("RowType", bound=NamedTuple)
 
 
 def columns_for(kind: type[NamedTuple], table: Table) -> list[ColumnElement[Any]]:
-    """Return the columns of a table that a row of this kind has. Raises KeyError if the table lacks one."""
+    """Return the columns of a table that correspond to the fields of this row type.
+
+    Raises KeyError if the table lacks one.
+    """
     return [table.c[name] for name in kind._fields]
 
 
 def require_fields(kind: type[NamedTuple], columns: Iterable[str]) -> None:
-    """Raise TypeError unless the fields of the kind are the columns of a statement, in their order."""
+    """Raise TypeError unless the fields of the row type are the columns of the statement, in the same order."""
     if tuple(columns) != kind._fields:
         raise TypeError(f"{kind.__name__} has {', '.join(kind._fields)}; the statement has {', '.join(columns)}")
 
@@ -44,7 +47,7 @@ async def fetch_all(
 async def fetch_one(
     connection: AsyncConnection, kind: type[RowType], statement: Executable, values: Mapping[str, Any] | None = None
 ) -> RowType:
-    """Execute a statement that has exactly one row, and return it. Raises ValueError for another number of rows."""
+    """Execute a statement that finds exactly one row, and return it. Raises ValueError for another number of rows."""
     (row,) = _rows(kind, await connection.execute(statement, values))
     return row
 
@@ -52,7 +55,7 @@ async def fetch_one(
 async def fetch_optional(
     connection: AsyncConnection, kind: type[RowType], statement: Executable, values: Mapping[str, Any] | None = None
 ) -> RowType | None:
-    """Execute a statement that has at most one row, and return it or None. Raises ValueError for more rows."""
+    """Execute a statement that finds at most one row. Return it or None. Raises ValueError for more rows."""
     rows = _rows(kind, await connection.execute(statement, values))
     if len(rows) > 1:
         raise ValueError(f"{len(rows)} rows instead of at most one")
@@ -60,7 +63,7 @@ async def fetch_optional(
 
 
 def columns_of(kind: type[NamedTuple], alias: str) -> str:
-    """Return the columns of a type of rows, for a statement as text.
+    """Return the columns of a row type as SQL, for a statement that is text.
 
     Never use `*`: the next version's migration adds columns while this version serves. PostgreSQL refuses a prepared
     statement whose result columns changed.
@@ -71,7 +74,7 @@ def columns_of(kind: type[NamedTuple], alias: str) -> str:
 async def count_and_some(
     connection: AsyncConnection, kind: type[RowType], statement: Select[Any], *, offset: int, limit: int
 ) -> tuple[int, Sequence[RowType]]:
-    """Return (the number of all rows, a page of them). The order of `statement` must be unique."""
+    """Return (the number of all rows, one page of the rows). The order of `statement` must be unique."""
     total = (
         await connection.execute(select(func.count()).select_from(statement.order_by(None).subquery()))
     ).scalar_one()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads of concurrent requests that leave as one statement.
+"""Combine reads of concurrent requests into one statement.
 
 A statement costs PostgreSQL and the gateway more than the lookup in it. While few statements are in flight, a read is
-sent immediately and alone. Reads that arrive meanwhile wait for the next free slot and leave together. A statement
-contains only reads that were requested before it was sent, so no request is answered by something older than itself.
+sent immediately and alone. Reads that arrive meanwhile wait for the next free slot and are sent together. A statement
+contains only reads that were requested before it was sent, so no result is older than its request.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _Member:
 
 
 class _Queues:
-    """The members that wait for one read, in the order of each principal."""
+    """The waiting requests of one read, in the order of each principal."""
 
     def __init__(self) -> None:
         self._of: OrderedDict[str, deque[_Member]] = OrderedDict()
@@ -43,7 +43,9 @@ class _Queues:
         self._of.setdefault(principal, deque()).append(member)
 
     def take(self, largest: int) -> list[_Member]:
-        """Remove and return at most `largest` members whose callers still wait, one of each principal in turn."""
+        """Remove and return at most `largest` waiting requests whose callers still wait, one of each principal in
+        turn.
+        """
         taken: list[_Member] = []
         while self._of and len(taken) < largest:
             principal, queue = self._of.popitem(last=False)
@@ -61,8 +63,8 @@ class _Queues:
 class SharedReads:
     """The reads of one worker process that may share statements.
 
-    At most `unshared` statements are in flight. A read waits at most `wait` seconds for its statement to be sent. Reads
-    of different statements never share one. Principals take turns, so that a principal with many requests does not
+    At most `unshared` statements are in flight. A read waits at most `wait` seconds until its statement is sent.
+    Different reads never share a statement. Principals take turns, so that a principal with many requests does not
     delay the others.
     """
 
@@ -80,7 +82,7 @@ class SharedReads:
 
     @property
     def is_busy(self) -> bool:
-        """Return True if the next read waits, and may then share its statement."""
+        """Return True if the next read has to wait. It may then share its statement."""
         return self._in_flight >= self._unshared
 
     @spanned(
@@ -88,7 +90,7 @@ class SharedReads:
         lambda self, read, *_: {**named(summary_of(read)), "lakegate.waits_for_slot": self.is_busy},
     )
     async def one(self, read: DirectRead[RowType], parameters: Mapping[str, Any], principal: str) -> RowType:
-        """Return the row of a read that always has exactly one. Raises DatabaseUnavailable."""
+        """Return the row of a read that always finds exactly one. Raises DatabaseUnavailable."""
         # Nothing waits while a slot is free.
         if self._in_flight < self._unshared:
             self._in_flight += 1
@@ -109,7 +111,7 @@ class SharedReads:
             member.alarm.cancel()
 
     def _end(self) -> None:
-        """Release a slot, and send what waits."""
+        """Release a slot, and send the waiting reads."""
         self._in_flight -= 1
         while self._waiting and self._in_flight < self._unshared:
             read, queues = self._waiting.popitem(last=False)

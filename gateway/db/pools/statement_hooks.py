@@ -28,8 +28,8 @@ def _tables() -> frozenset[str]:
 def summary(sql: str) -> str:
     """Return the verb of a statement and its first tables, for example `SELECT warehouses tables`.
 
-    A statement that changes a table has the verb of its first change. Only names of tables of the schema are included.
-    Values are parameters, so the text of a statement contains none.
+    For a statement that changes a table, the verb is that of its first change. Only names of tables of the schema are
+    included. Values are parameters, so the text of a statement contains none.
     """
     known = _tables()
     changes = [[text for text in groups if text] for groups in _CHANGE.findall(sql)]
@@ -43,18 +43,18 @@ def summary(sql: str) -> str:
 def summary_of(read: DirectRead[Any]) -> str:
     """Return the summary of a read that is executed without SQLAlchemy.
 
-    Composing the text of a large statement takes milliseconds, so the result is cached by the read.
+    Composing the text of a large statement takes milliseconds, so the result is cached for each read.
     """
     return summary(str(read.statement))
 
 
 def named(statement: str) -> Attributes:
-    """Return the attributes of the span of a statement with this summary. They never contain its values."""
+    """Return the span attributes of a statement with this summary. They never contain values of the statement."""
     return {"db.system.name": "postgresql", "db.query.summary": statement}
 
 
 def watch_statements(engine: AsyncEngine) -> None:
-    """Record a span for each statement of this engine in a recorded request, and mark each COMMIT."""
+    """Record a span for each statement of this engine while a request is traced, and mark each COMMIT."""
     sync = engine.sync_engine
 
     def before(_connection: Any, _cursor: Any, statement: str, _parameters: Any, context: Any, _many: bool) -> None:

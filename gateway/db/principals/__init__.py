@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on users, roles, and what identity providers keep with SCIM."""
+"""Statements on users, roles, and the users, groups and tokens of identity providers that use SCIM."""

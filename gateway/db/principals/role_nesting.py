@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nested roles: transitive members and memberships, and the checks of new edges between roles."""
+"""Nested roles: direct and indirect members and memberships, and the checks of new edges between roles."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ MAX_DEPTH = 10
 
 @dataclass(frozen=True, slots=True)
 class Nesting:
-    """The effect of new members of a role: the members that already contain the role, and the length of the longest
-    chain.
+    """The effect of new members of a role.
+
+    It has the new members that already contain the role, and the length of the longest chain of roles.
     """
 
     around: tuple[str, ...]
@@ -35,9 +36,9 @@ class Nesting:
 
 
 async def nesting(connection: AsyncConnection, role_id: str, members: Sequence[str]) -> Nesting:
-    """Compute the effect of `members` becoming members or owners of the role (owners are members).
+    """Compute the effect if `members` become members or owners of the role. Owners are members too.
 
-    Such changes run one at a time in all processes until their transactions end: two edges that are valid alone may
+    In all processes, such changes run one at a time until their transactions end: two edges that are valid alone may
     form a cycle together.
     """
     await connection.execute(text("select pg_advisory_xact_lock(hashtextextended('role nesting', 7))"))
@@ -71,7 +72,7 @@ async def all_roles_of(
 ) -> Sequence[RoleRow]:
     """Return the roles that contain the principal by live grants, directly or through other roles, ordered by name.
 
-    `project_id` limits them to one project. Owners of a role are members (`fga_model/role.fga`).
+    `project_id` limits the result to one project. Owners of a role are members (`fga_model/role.fga`).
     """
     values = {"type": type.value, "id": id, "project_id": project_id}
     return await fetch_all(connection, RoleRow, _ALL_ROLES_OF, values)
@@ -85,8 +86,9 @@ async def all_members(
     after: tuple[str, str] | None,
     limit: int,
 ) -> Sequence[MemberRow]:
-    """Return the members of a role by live grants, directly or through other roles, each once, starting after
-    `after`.
+    """Return the members of a role by live grants, directly or through other roles, each once.
+
+    The page starts after `after`.
     """
     kind, id = after or (None, None)
     values = {"role": role_id, "type": None if type is None else type.value, "kind": kind, "id": id, "limit": limit}
@@ -150,7 +152,7 @@ async def administers_server(connection: AsyncConnection, role_id: str) -> bool:
 
 
 async def is_subject(connection: AsyncConnection, principal: Principal) -> bool:
-    """Return True if a data policy has the principal as a subject, or a role that contains it."""
+    """Return True if a data policy has as a subject the principal itself, or a role that contains it."""
     values = {"type": principal.type.value, "id": principal.id}
     return (await connection.execute(_SUBJECT, values)).first() is not None
 
@@ -172,8 +174,10 @@ _SUBJECT = text(
 
 
 class Restriction(NamedTuple):
-    """A restriction of a principal by a data policy: it is a subject (without a mapping), or has a value in a mapping
-    table that the policy tests so that one value less can show more rows.
+    """A restriction of a principal by a data policy.
+
+    Without a `mapping`, the principal is a subject of the policy. Otherwise it has a value in a mapping table, and the
+    policy tests the value in such a way that removing it can show more rows.
     """
 
     policy_id: str
@@ -182,9 +186,9 @@ class Restriction(NamedTuple):
 
 
 async def restricted_until(connection: AsyncConnection, principals: Sequence[Principal]) -> dict[Restriction, datetime]:
-    """Return the restrictions of the principals, also by their roles, with the times at which they end.
+    """Return the restrictions of the principals, including those by their roles, with the time at which each ends.
 
-    The time is in the year 9999 without an expiry.
+    The time is in the year 9999 if a restriction has no expiry.
     """
     asked = [{"type": each.type.value, "id": each.id} for each in principals]
     found: dict[Restriction, datetime] = {}

@@ -57,7 +57,7 @@ class NameTaken(RoleClash):
 
 
 class SourceTaken(RoleClash):
-    """Another role of the project has this provider and source."""
+    """Another role of the project has this provider and source id."""
 
 
 class ProjectGone(RoleClash):
@@ -104,7 +104,7 @@ async def update(connection: AsyncConnection, id: UUID, *, name: str, descriptio
 
 
 async def update_source(connection: AsyncConnection, id: UUID, *, provider_id: str, source_id: str) -> RoleRow | None:
-    """Set the source of a role. Return its row, None if it does not exist. Raises RoleClash."""
+    """Set the provider of a role and its source id. Return its row, None if it does not exist. Raises RoleClash."""
     return await _changed(connection, id, {"provider_id": provider_id, "source_id": source_id})
 
 
@@ -137,8 +137,9 @@ async def page(
     after: UUID | None,
     limit: int,
 ) -> Sequence[RoleRow]:
-    """Return the project's roles that pass the filters, ordered by id, starting after `after`. An empty filter passes
-    all.
+    """Return the project's roles that pass the filters, ordered by id. The page starts after `after`.
+
+    An empty filter matches all roles.
     """
     statement = select(*_COLUMNS).where(roles.c.project_id == project_id).order_by(roles.c.id).limit(limit)
     if after is not None:
@@ -160,7 +161,7 @@ async def members(
     after: tuple[str, str] | None,
     limit: int,
 ) -> Sequence[MemberRow]:
-    """Return the principals with a live `assignee` grant of a role, each once, starting after `after`."""
+    """Return the principals with a live `assignee` grant on a role, each once. The page starts after `after`."""
     of = (grants.c.principal_type, grants.c.principal_id)
     statement = select(*of).distinct().where(*_memberships(), grants.c.object_id == str(id))
     if type is not None:
@@ -180,9 +181,10 @@ async def member_of(
     project_id: str | None = None,
     by_group: Sequence[str] = (),
 ) -> Sequence[RoleRow]:
-    """Return the roles of which a principal is `assignee` by a live grant, and those in `by_group`, ordered by name.
+    """Return the roles of which a principal is `assignee` by a live grant, and the roles in `by_group`, ordered by
+    name.
 
-    `project_id` limits them to one project.
+    `project_id` limits the result to one project.
     """
     held = select(grants.c.object_id).where(
         *_memberships(), grants.c.principal_type == type.value, grants.c.principal_id == id
@@ -192,7 +194,7 @@ async def member_of(
 
 
 async def named(connection: AsyncConnection, ids: Sequence[str], *, project_id: str | None) -> Sequence[RoleRow]:
-    """Return the roles with these ids, ordered by name. `project_id` limits them to one project."""
+    """Return the roles with these ids, ordered by name. `project_id` limits the result to one project."""
     if not ids:
         return ()
     is_requested = roles.c.id.in_({UUID(each) for each in ids})
@@ -208,7 +210,7 @@ def _memberships() -> tuple[ColumnElement[bool], ...]:
 
 
 async def exist(connection: AsyncConnection, ids: Sequence[str]) -> set[str]:
-    """Return the ids that are roles, and lock them against deletion until the transaction ends."""
+    """Return those of the ids that belong to roles, and lock the roles against deletion until the transaction ends."""
     if not ids:
         return set()
     return {str(row.id) for row in await connection.execute(_EXIST, {"ids": [UUID(id) for id in ids]})}
@@ -218,7 +220,7 @@ _EXIST = text("select id from roles where id = any(:ids) order by id for key sha
 
 
 async def delete(connection: AsyncConnection, id: UUID) -> str | None:
-    """Delete a role. Return the project that it was in, None if it does not exist.
+    """Delete a role. Return the project that contained it, None if it does not exist.
 
     Call `ownership.record_deleted` and `ownership.record_principal_deleted` in the same transaction afterwards.
     """

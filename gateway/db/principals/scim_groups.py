@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on roles that identity providers keep as groups. Each statement concerns one provider in one project."""
+"""Statements on roles that identity providers maintain as groups.
+
+Each statement concerns one provider in one project.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from gateway.iceberg.identifiers import fold
 
 
 class GroupRow(NamedTuple):
-    """A role that a provider keeps as a group. The times are those of the group."""
+    """A role that a provider maintains as a group. The times are those of the group."""
 
     id: UUID
     project_id: str
@@ -36,7 +39,7 @@ class GroupRow(NamedTuple):
 
 
 class GroupMember(NamedTuple):
-    """A provider's user in a group: the group's id as text, and the user's SCIM id, id and name."""
+    """A user of a provider who is in a group. It has the group's id as text, and the user's SCIM id, id and name."""
 
     object_id: str
     id: UUID
@@ -97,9 +100,10 @@ async def page(
     offset: int,
     limit: int,
 ) -> tuple[int, Sequence[GroupRow]]:
-    """Return (the number of the provider's groups in the project that meet the conditions, a page of them by creation).
+    """Return (the number of matching groups, one page of them in order of creation).
 
-    The keys of `conditions` are attributes in lower case.
+    They are the provider's groups in the project that meet the conditions. The keys of `conditions` are attributes in
+    lower case.
     """
     statement = _GROUPS.where(
         scim_groups.c.provider_id == provider_id,
@@ -143,7 +147,10 @@ def _membership() -> tuple[ColumnElement[bool], ...]:
 async def members(
     connection: AsyncConnection, role_ids: Sequence[UUID], *, limit: int | None = None
 ) -> dict[UUID, list[GroupMember]] | None:
-    """Return the provider's users in each of these groups, or None if there are more than `limit` in all."""
+    """Return the provider's users in each of these groups.
+
+    Return None if there are more than `limit` in all groups together.
+    """
     found: dict[UUID, list[GroupMember]] = {id: [] for id in role_ids}
     if not role_ids:
         return found
@@ -164,6 +171,6 @@ async def members(
 
 
 async def member_ids(connection: AsyncConnection, role_id: UUID) -> list[str]:
-    """Return the gateway's ids of all users who are members, whatever added them."""
+    """Return the gateway's ids of all users that are members, including members that the provider did not add."""
     held = select(grants.c.principal_id).distinct().where(*_membership(), grants.c.object_id == str(role_id))
     return list((await connection.execute(held.order_by(grants.c.principal_id))).scalars())

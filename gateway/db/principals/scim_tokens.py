@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on the tokens of providers' directories. Only digests are stored, never the tokens."""
+"""Statements on the provisioning tokens of providers' directories. Only digests of the tokens are stored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gateway.db.schema.principals import scim_tokens
 
 
 class ScimTokenRow(NamedTuple):
-    """A token of a provider's directory. `good` is true for a valid one."""
+    """A provisioning token of a provider's directory. `good` is true if it is valid."""
 
     id: UUID
     provider_id: str

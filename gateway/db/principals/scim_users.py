@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on users that identity providers keep. Each statement concerns the users of one provider."""
+"""Statements on users that identity providers maintain. Each statement concerns the users of one provider."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gateway.iceberg.identifiers import fold
 
 
 class ScimUserRow(NamedTuple):
-    """A user of a provider. `document` is JSON."""
+    """A user that a provider maintains. `document` is JSON."""
 
     id: UUID
     user_id: str
@@ -54,7 +54,7 @@ async def create(
 ) -> ScimUserRow:
     """Insert the SCIM user of an existing row of `users`, and return its row.
 
-    `values` are those of `values_of`. Raises UserTaken.
+    `values` is the result of `values_of`. Raises UserTaken.
     """
     new = insert(scim_users).values(id=id, user_id=user_id, provider_id=provider_id, **values)
     with _clashes():
@@ -94,7 +94,7 @@ async def get(connection: AsyncConnection, provider_id: str, id: UUID) -> ScimUs
 async def hold(connection: AsyncConnection, provider_id: str, id: UUID) -> ScimUserRow | None:
     """Return the user as `get` does, and lock its row in `users` until this transaction ends.
 
-    No grant can be made to the user meanwhile (`users.exist`).
+    So no grant can be made to the user until then (`users.exist`).
     """
     row = await get(connection, provider_id, id)
     if row is None:
@@ -104,7 +104,7 @@ async def hold(connection: AsyncConnection, provider_id: str, id: UUID) -> ScimU
 
 
 async def is_provisioned(connection: AsyncConnection, user_id: str) -> bool:
-    """Return True if a provider keeps the user, and lock the user's row, if any, until the transaction ends."""
+    """Return True if a provider maintains the user. Lock the user's row, if any, until the transaction ends."""
     # Two statements: the second one sees the changes of a transaction for which the first one waited.
     await connection.execute(select(users.c.id).where(users.c.id == user_id).with_for_update())
     found = select(scim_users.c.id).where(scim_users.c.user_id == user_id)
@@ -114,9 +114,9 @@ async def is_provisioned(connection: AsyncConnection, user_id: str) -> bool:
 async def page(
     connection: AsyncConnection, *, provider_id: str, conditions: Mapping[str, Any], offset: int, limit: int
 ) -> tuple[int, Sequence[ScimUserRow]]:
-    """Return (the number of the provider's users that meet the conditions, a page of them by creation).
+    """Return (the number of matching users, one page of them in order of creation).
 
-    The keys of `conditions` are attributes in lower case.
+    They are the provider's users that meet the conditions. The keys of `conditions` are attributes in lower case.
     """
     statement = select(*_COLUMNS).where(
         scim_users.c.provider_id == provider_id, *(_condition(*each) for each in conditions.items())
@@ -146,7 +146,7 @@ def _condition(attribute: str, value: Any) -> ColumnElement[bool]:
 
 
 async def ids_of(connection: AsyncConnection, provider_id: str, ids: Sequence[UUID]) -> dict[UUID, str]:
-    """Return the gateway's ids of the provider's users among these, by SCIM id.
+    """Return the gateway's user ids of those SCIM ids that belong to the provider, by SCIM id.
 
     Their rows are locked until the transaction ends, so that no grant is made to a user whose grants a concurrent
     deletion has just ended.

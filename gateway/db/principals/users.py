@@ -28,7 +28,7 @@ from gateway.db.schema.principals import scim_users, users
 
 
 class UserRow(NamedTuple):
-    """A user. `email` is shown; only `verified_email` proves who the user is."""
+    """A user. `email` is only displayed. `verified_email` proves who the user is."""
 
     id: str
     name: str
@@ -55,7 +55,7 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
-    """The name and the type of a user. What is not known is None, and a new record gets the fallback instead."""
+    """The name and the type of a user. A field is None if it is not known; a new record then gets the fallback."""
 
     name: str | None
     user_type: str | None
@@ -74,9 +74,9 @@ async def upsert(
 ) -> tuple[UserRow, bool]:
     """Insert or update a user. Return (its row, True if it was inserted).
 
-    An existing user changes only with `update_if_exists`. It keeps its address without an `address`, and its name and
-    type unless the profile knows them. The type of a record that has the fallback name was a guess, like its name: with
-    the name it gets the fallback type of the profile.
+    An existing user is changed only with `update_if_exists`. Its address is kept if `address` is None, and its name and
+    type are kept if the profile does not have them. A record with the fallback name also has a guessed type. When such
+    a record gets a name, it also gets the fallback type of the profile.
     """
     first: dict[str, Any] = {} if address is None else {"email": address.email}
     if address is not None and address.verified:
@@ -113,7 +113,7 @@ async def verify_address(connection: AsyncConnection, id: str, email: str) -> No
 
 
 def _columns_for_address(address: Address) -> dict[str, Any]:
-    """Return the values of both columns.
+    """Return the values of the columns for the address and the verified address.
 
     With an unverified address, the verified one is kept only if both are equal.
     """
@@ -129,7 +129,7 @@ async def get(connection: AsyncConnection, id: str) -> UserRow | None:
 
 
 async def named(connection: AsyncConnection, ids: Sequence[str]) -> Sequence[UserRow]:
-    """Return the users that have a record."""
+    """Return the users among these ids that have a record."""
     if not ids:
         return ()
     return await fetch_all(connection, UserRow, select(*_COLUMNS).where(users.c.id.in_(ids)))
@@ -138,8 +138,9 @@ async def named(connection: AsyncConnection, ids: Sequence[str]) -> Sequence[Use
 async def update(
     connection: AsyncConnection, id: str, *, name: str, address: Address | None, user_type: str, by: str
 ) -> UserRow | None:
-    """Set the name and type of a user, and the address if one is given. Return the row, None if the user does not
-    exist.
+    """Set the name and type of a user, and the address if one is given.
+
+    Return the row, None if the user does not exist.
     """
     values = {"name": name, "user_type": user_type, "last_updated_with": by}
     values |= {} if address is None else _columns_for_address(address)
@@ -148,7 +149,7 @@ async def update(
 
 
 async def exist(connection: AsyncConnection, ids: Sequence[str]) -> set[str]:
-    """Return the ids that are users, and lock them against deletion until the transaction ends.
+    """Return those of the ids that belong to users, and lock the users against deletion until the transaction ends.
 
     Otherwise a grant could be made to a user whose grants a concurrent deletion has just ended.
     """
@@ -171,7 +172,7 @@ async def delete(connection: AsyncConnection, id: str) -> bool:
 async def page(
     connection: AsyncConnection, *, name_contains: str | None, after: str | None, limit: int
 ) -> Sequence[UserRow]:
-    """Return users ordered by id, starting after `after`."""
+    """Return users ordered by id. The page starts after the id `after`."""
     statement = select(*_COLUMNS).order_by(users.c.id).limit(limit)
     if after is not None:
         statement = statement.where(users.c.id > after)
