@@ -1,2 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Provide what is not the gateway: clients of it, the stack on one machine, and the kits for extensions."""
+"""Provide everything beside the gateway: its clients, the stack for one machine, and the conformance kits for
+extensions.
+"""

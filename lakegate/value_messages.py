@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages for values that a decoder rejects: the possible values, and required forms in words.
+"""Write messages about values that a decoder rejects: with the possible values, or the required form in words.
 
-The decoder states a regular expression, or only that the value is not a member of an enumeration. Everything that
-prints its errors passes them through this module.
+The decoder's own message has a regular expression, or tells only that the value is not in an enumeration. All code that
+prints such errors passes them through this module.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ Node: TypeAlias = inspect.Type
 
 
 def in_words(error: Exception, kind: Any) -> str:
-    """Return the message of a decoder's error for `kind`, with the possible values or the required form in words.
+    """Return the message of a decoder's error about `kind`, with the possible values or the required form in words.
 
     The part with the path of the value is kept, and so is every other message.
     """
@@ -72,7 +72,7 @@ def in_words(error: Exception, kind: Any) -> str:
 
 @lru_cache(maxsize=256)
 def _allowed(kind: Any, rest: str) -> tuple[str, ...]:
-    """Return the possible values at the path in the end of a message; none if they are unknown."""
+    """Return the possible values of the field whose path ends the message; empty if they are unknown."""
     nodes = list(_alternatives(inspect.type_info(kind)))
     # A value that is decoded by itself has a path of its own, and the outermost is the last.
     path = "".join(reversed(_PLACE.findall(rest)))

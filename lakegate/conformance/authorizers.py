@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conformance kit for additional authorizers (`gateway.access.decisions.authorizers.Authorizer`).
 
-An authorizer decides by rules of its own, so its author states answers that it must give (`Expected`). The kit checks
-them, and the rules that every authorizer keeps. It asks questions and changes nothing.
+An authorizer decides by rules of its own, so its author lists results that it must give (`Expected`). The kit checks
+these results, and the rules that every authorizer must keep. It only queries the authorizer and changes nothing.
 """
 
 from __future__ import annotations
@@ -47,14 +47,16 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid
 
     @property
     def question(self) -> Question:
-        """Return the question. Raises ValueError for an object of an unknown type."""
+        """Return the question about the relation of the user to the object. Raises ValueError if the object has an
+        unknown type.
+        """
         type, _, id = self.object.partition(":")
         return Question(self.relation, ObjectKey(ObjectType(type), id))
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorizerSubject:
-    """An authorizer to be checked: `open` opens a new instance each time. `name` is the name of the entry point."""
+    """An authorizer to be checked. `open` opens a new instance at each call. `name` is the name of its entry point."""
 
     name: str
     open: Callable[[], Authorizer]
@@ -62,7 +64,7 @@ class AuthorizerSubject:
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def by_actor(self) -> dict[Actor, list[Expected]]:
-        """Return the expected results of each caller."""
+        """Return the expected results, grouped by caller."""
         found: dict[Actor, list[Expected]] = {}
         for each in self.expected:
             found.setdefault(each.actor, []).append(each)
@@ -70,7 +72,7 @@ class AuthorizerSubject:
 
 
 async def check_authorizer(subject: AuthorizerSubject, *, passed: Callable[[str], None] = lambda _: None) -> None:
-    """Check all rules of authorizers. `passed` receives the name of each rule that holds.
+    """Check all rules of authorizers. `passed` is called with the name of each rule that holds.
 
     Raises ConformanceError with the first broken rule.
     """

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conformance kit for event sinks (`gateway.events.port.EventSink`), with a reader of what the sink stored.
+"""Conformance kit for event sinks (`gateway.events.port.EventSink`). Its user provides a function that reads the sink's
+storage.
 
 No command runs it, because only the author of a sink knows how to read its storage. In a test:
 
@@ -29,14 +30,16 @@ _KEYS: Final = 7
 
 @dataclass(frozen=True, slots=True)
 class SinkSubject:
-    """An opened sink with an empty storage, which `read` reads. An event of `too_large` bytes must be refused."""
+    """An opened sink whose storage is empty. `read` reads the storage. The sink must refuse an event of `too_large`
+    bytes.
+    """
 
     sink: EventSink
     read: Read
     too_large: int = 2_000_000
 
     async def stored(self) -> dict[str, list[str]]:
-        """Return the stored event ids by key, in the order of storage."""
+        """Return {key: ids of the stored events}, in the order of storage."""
         return _by_key(await self.read())
 
 
@@ -54,7 +57,7 @@ def event(key: str, size: int = 20) -> Event:
 
 
 async def check_event_sink(subject: SinkSubject, *, passed: Callable[[str], None] = lambda _: None) -> None:
-    """Check all rules of event sinks. `passed` receives the name of each rule that holds.
+    """Check all rules of event sinks. `passed` is called with the name of each rule that holds.
 
     Raises ConformanceError with the first broken rule.
     """
@@ -73,7 +76,7 @@ def _expected(events: Sequence[Event]) -> dict[str, list[str]]:
 
 
 def _of(stored: dict[str, list[str]], events: Sequence[Event]) -> dict[str, list[str]]:
-    """Return the part of the storage that has the ids of these events."""
+    """Return the part of `stored` that consists of the ids of these events."""
     ids = {str(event.id) for event in events}
     return _by_key([(key, id) for key, all in stored.items() for id in all if id in ids])
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The common form of the kits: a kit is a list of rules, and a rule is a function that fails if it is broken.
+"""Common form of the kits. A kit is a list of rules; each rule has a function that raises an error if the rule is
+broken.
 
 await run_kit(SECRET_RULES, SecretSubject(open_store))
 """
@@ -19,7 +20,7 @@ RULE_SECONDS: Final = 60.0
 
 
 class ConformanceError(Exception):
-    """A rule is broken. `rule` is its name, `detail` says what the extension did and what the rule requires."""
+    """A rule is broken. `rule` is its name. `detail` tells what the extension did and what the rule requires."""
 
     def __init__(self, rule: str, detail: str) -> None:
         super().__init__(f"rule {rule!r} is broken: {detail}")
@@ -28,19 +29,19 @@ class ConformanceError(Exception):
 
 
 class Broken(Exception):
-    """Error of a check: the rule does not hold, for the reason in the message."""
+    """Raised by a check if the rule does not hold. The message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule(Generic[Subject]):
-    """A rule: its name, which reports and tests use, and the check, which raises `Broken`."""
+    """A rule: its name, which reports and tests use, and its check, which raises `Broken`."""
 
     name: str
     check: Callable[[Subject], Awaitable[None]]
 
 
 class _Closable(Protocol):
-    """The method that extensions of all kinds have."""
+    """Has the method `close`, as extensions of all kinds do."""
 
     async def close(self) -> None: ...
 
@@ -50,7 +51,7 @@ Extension = TypeVar("Extension", bound=_Closable)
 
 @asynccontextmanager
 async def opened(open: Callable[[], Extension]) -> AsyncIterator[Extension]:
-    """Yield the extension that `open` returns, and close it afterwards."""
+    """Yield the extension that `open` returns, and close it after the block."""
     extension = open()
     try:
         yield extension
@@ -71,10 +72,10 @@ async def run_kit(
     passed: Callable[[str], None] = lambda _: None,
     seconds: float = RULE_SECONDS,
 ) -> tuple[str, ...]:
-    """Check all rules in order and return their names. `passed` receives the name of each rule that holds.
+    """Check all rules in order, and return their names. `passed` is called with the name of each rule that holds.
 
-    Raises ConformanceError for the first broken rule. An unexpected error of the extension, and a check that takes
-    longer than `seconds`, break the rule that is checked.
+    Raises ConformanceError for the first broken rule. A rule is also broken if the extension raises an unexpected
+    error, or the check takes longer than `seconds`.
     """
     for rule in rules:
         try:

@@ -29,10 +29,10 @@ async def _random_id() -> UUID:
 
 @dataclass(frozen=True, slots=True)
 class SecretSubject:
-    """A store to be checked: `open` opens a new instance each time, and `new_id` returns an id that was never used.
+    """A store to be checked. `open` opens a new instance at each call. `new_id` returns an id that was never used.
 
-    `name` is the name of the entry point. A store that accepts only ids with a row in its database, as PostgreSQL's
-    does, gives a `new_id` of its own.
+    `name` is the name of the entry point. If a store accepts only ids with a row in its database, as the one in
+    PostgreSQL does, it needs its own `new_id`.
     """
 
     name: str
@@ -41,7 +41,7 @@ class SecretSubject:
 
     @asynccontextmanager
     async def written(self, *contents: bytes) -> AsyncIterator[tuple[SecretStore, list[UUID]]]:
-        """Yield (the store, one id for each of `contents`, which are written). The ids are deleted afterwards."""
+        """Write each of `contents` under a new id. Yield (the store, the ids), and delete the ids after the block."""
         ids = [await self.new_id() for _ in contents]
         async with opened(self.open) as store:
             try:
@@ -59,7 +59,7 @@ def content(value: str) -> bytes:
 
 
 async def check_secret_store(subject: SecretSubject, *, passed: Callable[[str], None] = lambda _: None) -> None:
-    """Check all rules of secret stores. `passed` receives the name of each rule that holds.
+    """Check all rules of secret stores. `passed` is called with the name of each rule that holds.
 
     Raises ConformanceError with the first broken rule.
     """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conformance kit for storage providers (`gateway.storage.provider.Provider`): subject, profiles and locations.
+"""Conformance kit for storage providers (`gateway.storage.provider.Provider`).
 
-The kit works in a new folder of one warehouse and removes it. Give it a warehouse of its own: the proof of vended
-credentials also tries to leave the folder. Further rules are those of files (`gateway.storage.provider.FileClient`).
+The kit works in a new folder of one warehouse and removes it. Use a separate warehouse: the test of vended credentials
+also tries to leave the folder. The kit includes the rules of file clients (`gateway.storage.provider.FileClient`).
 """
 
 from __future__ import annotations
@@ -207,9 +207,11 @@ _SECRET_LENGTH: Final = 8  # shorter values are numbers, flags and names of kind
 
 @dataclass(frozen=True, slots=True)
 class StorageSubject:
-    """A provider to be checked, with the JSON fields of one warehouse's `profile` and `credential`, if it has one.
+    """A provider to be checked. `profile` has the JSON fields of a warehouse's profile, `credential` those of its
+    credential, if any.
 
-    `name` is the name of the entry point. `options` opens the client, as the gateway does by its settings.
+    `name` is the name of the entry point. `options` are the options with which the client is opened, which the gateway
+    takes from its settings.
     """
 
     name: str
@@ -220,11 +222,13 @@ class StorageSubject:
     folder: str = field(default_factory=lambda: f"lakegate-kit-{uuid4().hex}")
 
     def decoded(self) -> StorageProfile:
-        """Return the profile, decoded by the provider."""
+        """Return the storage profile, decoded by the provider."""
         return self.provider.decode_profile({"type": self.name, **self.profile}, STORED)
 
     def own_credential(self) -> Credential:
-        """Return the credential that the gateway uses: the given one, or its own access. Raises Broken."""
+        """Return the credential for the gateway's own access: the given one, or that of the profile. Raises Broken if
+        there is none.
+        """
         if self.credential is not None:
             require(self.provider.decode_credential is not None, "a credential is given, and the provider reads none")
             fields = {key: value for key, value in self.credential.items() if key != "type"}
@@ -242,7 +246,7 @@ class StorageSubject:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[StorageClients]:
-        """Yield the client of the provider, newly opened, and close it afterwards."""
+        """Open the client of the provider, yield it, and close it after the block."""
         client = self.provider.open(self.options)
         try:
             yield StorageClients({self.provider.tag: client})
@@ -250,7 +254,7 @@ class StorageSubject:
             client.close()
 
     async def clean_up(self) -> None:
-        """Delete all files of this run."""
+        """Delete all files that this run of the kit has written."""
         profile, credential = self.decoded(), self.own_credential()
         async with self.opened() as clients:
             files = Files(clients)
@@ -259,7 +263,7 @@ class StorageSubject:
 
 
 async def check_storage(subject: StorageSubject, *, passed: Callable[[str], None] = lambda _: None) -> None:
-    """Check all rules of storage providers. `passed` receives the name of each rule that holds.
+    """Check all rules of storage providers. `passed` is called with the name of each rule that holds.
 
     Raises ConformanceError with the first broken rule.
     """

@@ -2,7 +2,8 @@
 """Conformance kit for verifiers (`gateway.verification.port.Verifier`).
 
 The changes are a new table, commits, drops, renames, a restored table, changes of properties, a document of two
-megabytes, and updates that no version of the protocol has. Which verdict is right, only the author's own tests can say.
+megabytes, and updates that no version of the protocol has. Only the author's own tests can check which verdict is
+right.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ _CONCURRENT: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class VerifierSubject:
-    """A verifier to be checked: `open` opens a new instance each time, with the name `name`.
+    """A verifier to be checked. `open` opens a new instance at each call; `name` is its name.
 
-    `seconds` is the time limit of one question.
+    `seconds` is the time limit for one verdict.
     """
 
     name: str
@@ -46,7 +47,7 @@ class VerifierSubject:
 
 
 async def check_verifier(subject: VerifierSubject, *, passed: Callable[[str], None] = lambda _: None) -> None:
-    """Check all rules of verifiers. `passed` receives the name of each rule that holds.
+    """Check all rules of verifiers. `passed` is called with the name of each rule that holds.
 
     Raises ConformanceError with the first broken rule.
     """
@@ -55,7 +56,7 @@ async def check_verifier(subject: VerifierSubject, *, passed: Callable[[str], No
 
 
 def cases() -> dict[str, ProposedChange]:
-    """Return the changes of the kit by name."""
+    """Return {name: change} of the changes that the kit submits to the verifier."""
     small, wide = _document({"owner": "a"}), _document({"owner": "a", "x": "y" * LARGE_BYTES})
     odd: dict[str, Any] = {"action": "an-update-of-a-later-version", "nested": [{"deep": None}], "number": 2**53}
     named: dict[str, Any] = {"action": "set-properties", "updates": {"owner": "größe \u2028 \U0001f600"}}
@@ -145,7 +146,9 @@ def _concerned(verifier: Verifier) -> dict[str, ProposedChange]:
 
 
 async def _asked(verifier: Verifier, case: str, change: ProposedChange, seconds: float) -> Verdict:
-    """Return the verdict. Raises Broken if there is none in time, or one of another form."""
+    """Return the verdict on a change. Raises Broken if there is none within the time limit, or it has an invalid
+    form.
+    """
     began = time.monotonic()
     try:
         async with asyncio.timeout(seconds):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operating-system account of PostgreSQL, and directories that this account can reach.
+"""Select the operating-system account for PostgreSQL, and directories that this account can reach.
 
 PostgreSQL refuses to run as root. A stack that root starts runs it as ``nobody``. That account often cannot enter
 root's home directory or checkout. Programs and data that it cannot reach are therefore put below :data:`_SHARED`. A
@@ -63,13 +63,13 @@ _SHARED = Path("/var/lib/lakegate")
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """User and group id of a child process; None for both keeps those of this process."""
+    """User and group id of a child process. If both are None, the child keeps the ids of this process."""
 
     uid: int | None
     gid: int | None
 
     def own(self, path: Path) -> None:
-        """Make this account the owner of ``path`` itself, without its contents."""
+        """Make this account the owner of ``path``, but not of its contents."""
         if self.uid is not None and self.gid is not None:
             os.chown(path, self.uid, self.gid)
 
@@ -96,7 +96,7 @@ def unprivileged() -> Account:
 
 
 def can_reach(path: Path, account: Account) -> bool:
-    """Return True if the mode bits of every directory above ``path`` let ``account`` reach it."""
+    """Return True if ``account`` can reach ``path``, by the mode bits of every directory above it."""
     if account.uid is None:
         return True
     for parent in path.resolve().parents:
@@ -130,7 +130,7 @@ def _shared_place() -> Path:
 
 
 def reachable_programs(programs: Path, account: Account) -> Path:
-    """Return the directory tree ``programs``, or a copy that ``account`` can reach.
+    """Return the directory tree ``programs`` if ``account`` can reach it, else a copy that it can reach.
 
     An unchanged tree is copied once.
     """
@@ -158,7 +158,8 @@ def reachable_programs(programs: Path, account: Account) -> Path:
 
 
 def reachable_data(requested: Path, account: Account) -> Path:
-    """Create ``requested`` as a directory of ``account``, or another if ``account`` cannot reach it. Return its path.
+    """Create ``requested`` as a directory of ``account``, and return its path. If ``account`` cannot reach it, create
+    another directory.
 
     In the second case ``requested`` is a symbolic link to it.
     """
@@ -182,7 +183,7 @@ def reachable_data(requested: Path, account: Account) -> Path:
 
 
 def remove_data(requested: Path) -> None:
-    """Remove the directory, and the link, that :func:`reachable_data` created."""
+    """Remove the directory that :func:`reachable_data` created, and the symbolic link to it."""
     if requested.is_symlink():
         shutil.rmtree(requested.readlink(), ignore_errors=True)
         requested.unlink()

@@ -81,7 +81,7 @@ class Management:
 
 
 async def run(stack: Stack) -> tuple[str, str]:
-    """Bootstrap the server as ``admin``, register all users, create the warehouse, and make the first grants.
+    """Bootstrap the server as ``admin``, register all users, create a warehouse, and make the first grants.
 
     Return the warehouse's name and id. In it ``alice`` may read everything, ``bob`` may also write, ``carol`` has no
     right. Trino may act for users there, and the OPA beside it may query their rights. A marker file with the id makes
@@ -120,7 +120,7 @@ def _delete_profile(keep_dropped_days: int) -> dict[str, Any]:
 
 
 async def _warehouse(admin: Management, stack: Stack) -> str:
-    """Return the id of the demonstration's warehouse. A missing warehouse is created."""
+    """Return the id of the demonstration's warehouse. Create the warehouse if it is missing."""
     known = await admin.get("warehouse")
     for warehouse in known["warehouses"]:
         if warehouse["name"] == WAREHOUSE:

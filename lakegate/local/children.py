@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Send orders to the supervisor process and receive its events, and wait until a child serves or has failed.
+"""Send orders to the supervisor process and receive its events. Wait until a child serves requests or has failed.
 
 A response counts only if the child itself holds the port. Otherwise a program that took the port first would receive
 the tokens of the stack.
@@ -70,7 +70,7 @@ class Child:
 
 
 class Children:
-    """The children of one stack, as an async context manager that stops all of them at its end.
+    """The children of one stack. As an async context manager it stops all of them at the end of its block.
 
     ``logs``: the directory of the log files, one per name. ``keep_open``: file descriptors that the supervisor holds
     while a child lives (the lock of the data directory). ``remove``: files and directories that it removes at the end.
@@ -109,7 +109,7 @@ class Children:
         await self.close()
 
     async def close(self) -> None:
-        """Stop every child and return when all have ended. A second call does nothing."""
+        """Stop every child. Return when all have ended. A second call does nothing."""
         if self._process is None or self._listener is None:
             return
         if self._process.stdin is not None:
@@ -162,7 +162,7 @@ class Children:
         return Child(spec.name, pid, log, self._exits[pid], log_start)
 
     async def run(self, spec: ChildSpec, *, timeout: float) -> None:
-        """Run one child to its end.
+        """Run one child, and return when it has ended.
 
         Raises:
             ChildFailed: the child ended with another code than 0, or not within ``timeout`` seconds.
@@ -207,7 +207,7 @@ def _settle(future: asyncio.Future[int], value: int) -> None:
 
 
 def log_tail(log: Path, start: int = 0) -> str:
-    """Return the end of a log as text, from offset ``start`` at the earliest; empty if the file cannot be read."""
+    """Return the end of a log as text, not before offset ``start``. Return an empty text if the file cannot be read."""
     try:
         with log.open("rb") as file:
             file.seek(max(start, log.stat().st_size - _TAIL_BYTES))
@@ -229,7 +229,7 @@ _ONE_TRY_SECONDS = 2.0
 
 
 async def until(child: Child, port: int, serves: Callable[[], Awaitable[bool]], *, timeout: float) -> None:
-    """Return when ``serves()`` is true and the child or a descendant listens on the loopback ``port``.
+    """Wait until ``serves()`` is true and the child, or a descendant of it, listens on the loopback ``port``.
 
     Raises:
         ChildFailed: the child ended, or ``timeout`` seconds passed.
@@ -266,12 +266,14 @@ def _holds(pid: int, port: int) -> bool:
 
 
 async def until_postgres(child: Child, port: int, *, timeout: float) -> None:
-    """Wait until a PostgreSQL server accepts connections on the loopback ``port``. Raise as :func:`until`."""
+    """Wait until a PostgreSQL server accepts connections on the loopback ``port``. Raises the errors of
+    :func:`until`.
+    """
     await until(child, port, lambda: accepts_connections(LOOPBACK, port, timeout=_ONE_TRY_SECONDS), timeout=timeout)
 
 
 async def until_answering(child: Child, port: int, path: str, *, timeout: float, token: str | None = None) -> None:
-    """Wait until a GET of ``path`` on the loopback ``port`` returns 200. Raise as :func:`until`.
+    """Wait until a GET of ``path`` on the loopback ``port`` returns 200. Raises the errors of :func:`until`.
 
     ``token``: the bearer token to send. It is sent only after the child is known to hold the port.
     """

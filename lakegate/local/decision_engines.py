@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OPA with the shipped policies, and OpenFGA on PostgreSQL, as children of the stack.
+"""Run OPA with the policies of the package, and OpenFGA on PostgreSQL, as children of the stack.
 
 ``policies/system/authz.rego`` compares the bearer token with two values of OPA's own environment: the gateway's, which
 may only query decisions, and the operator's, which may change policy data.
@@ -34,7 +34,7 @@ class Opa:
         self.url = f"http://{LOOPBACK}:{port}"
 
     async def start(self, children: Children) -> Child:
-        """Start OPA and return when it responds. It answers only after it has compiled every policy.
+        """Start OPA, and return when it responds, which it does after it has compiled all policies.
 
         Raises:
             ToolMissing: the authorization policy for OPA itself is missing; OPA would refuse every request.
@@ -86,7 +86,7 @@ _CALL_SECONDS = 5.0
 
 
 class OpenFga:
-    """One OpenFGA server. Its tuples are stored in a PostgreSQL database of its own."""
+    """One OpenFGA server. It stores its tuples in a PostgreSQL database of its own."""
 
     def __init__(self, binary: Path, ports: Ports, secrets: Secrets) -> None:
         self._binary = binary
@@ -95,7 +95,7 @@ class OpenFga:
         self.url = f"http://{LOOPBACK}:{ports.openfga_http}"
 
     async def start(self, children: Children) -> Child:
-        """Migrate its tables, start the server, and return when it responds. PostgreSQL must be running."""
+        """Migrate OpenFGA's tables, start the server, and return when it responds. PostgreSQL must be running."""
         environment = {
             "OPENFGA_DATASTORE_ENGINE": "postgres",
             "OPENFGA_DATASTORE_URI": self._database_url(),

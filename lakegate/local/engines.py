@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Configure engines for a running stack: `lakegate up` prints the configuration and writes it to files.
+"""Write the configuration of engines for a running stack: `lakegate up` prints it and writes it to files.
 
 The files for Trino and for the OPA beside it contain no secret. They refer to variables of the environment, as Trino's
 ``${ENV:NAME}`` does. The bridge to Trino is an OPA bundle: one file with all policies, which
@@ -52,7 +52,9 @@ CATALOG_OF_TRINO = "lakegate"
 
 @dataclass(frozen=True, slots=True)
 class EngineFile:
-    """A file of an engine: its path below the directory of configuration, and its text without secrets."""
+    """A configuration file of an engine: its path below the directory of configurations, and its text without
+    secrets.
+    """
 
     engine: str
     path: str
@@ -82,7 +84,7 @@ def engine_files(ready: Ready, directory: Path, tools: Tools) -> list[EngineFile
 
 
 def write(ready: Ready, directory: Path, tools: Tools) -> list[EngineFile]:
-    """Write the configuration of all engines below ``directory``, and what Trino's OPA needs. Return the files.
+    """Write the configuration of all engines below ``directory``, and the files of Trino's OPA. Return the files.
 
     Raises:
         StackError: the policies for Trino are missing.
@@ -97,7 +99,9 @@ def write(ready: Ready, directory: Path, tools: Tools) -> list[EngineFile]:
 
 
 def _write_bridge(ready: Ready, warehouse_id: str, directory: Path, policies: Path) -> None:
-    """Write the bundle, and the variables of the bridge and of Trino. These files contain secrets."""
+    """Write the bundle of the bridge, and the environment variables of the bridge and of Trino. These files contain
+    secrets.
+    """
     bridge = ready.users[TRINO_BRIDGE]
     client = BridgeClient(
         token_endpoint=ready.token_endpoint, client_id=bridge.client_id, client_secret=bridge.client_secret
@@ -168,7 +172,7 @@ OPA_OPTIONS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BridgeClient:
-    """The client of the bridge at the identity provider."""
+    """The credentials of the bridge as a client of the identity provider."""
 
     token_endpoint: str
     client_id: str
@@ -181,7 +185,7 @@ class BridgeClient:
 def catalog_properties(
     *, catalog: str, warehouse: str, endpoint: str, region: str, token: str = "", renewal: str = ""
 ) -> str:
-    """Return a file `etc/catalog/….properties` without the properties of caches and statistics.
+    """Return a file `etc/catalog/….properties`. Properties of caches and statistics are left out.
 
     ``catalog``: address of the catalog. ``endpoint``, ``region``: of the object store. ``token``: Trino's own token;
     empty for the variable ``TOKEN``. ``renewal``: `RENEWING` instead of a token.
@@ -192,7 +196,7 @@ def catalog_properties(
 
 
 def access_control_properties(opa: str = BRIDGE, key: str = "") -> str:
-    """Return `etc/access-control.properties` for an OPA at this address; the default key is the variable's."""
+    """Return `etc/access-control.properties` for an OPA at this address. By default the key is read from a variable."""
     return _ACCESS.format(opa=opa, key=key or f"${{ENV:{ENGINE_KEY}}}")
 
 

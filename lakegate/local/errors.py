@@ -9,11 +9,11 @@ _LINES = 8
 
 
 class StackError(Exception):
-    """The embedded stack cannot start or continue; the message is for the user at the terminal."""
+    """The embedded stack cannot start or continue. The message is for the user at the terminal."""
 
 
 class ToolMissing(StackError):
-    """A program, a JDK or an archive that the stack needs is missing; the message describes the installation."""
+    """A program, a JDK or an archive that the stack needs is missing. The message tells how to install it."""
 
 
 class ChildFailed(StackError):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run the gateway as a child: the same ``lakegate migrate`` and ``lakegate serve`` as in production.
+"""Run the gateway as a child, by ``lakegate migrate`` and ``lakegate serve`` as in production.
 
-Its settings are those of the stack, and those of the user's environment that it can use.
+Its settings are those that the stack chooses, and the settings in the user's environment that fit the stack.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _START_SECONDS = 60.0
 
 
 class Gateway:
-    """One gateway. It is configured by its ``variables`` (``LAKEGATE__…``), and Hadoop's for HDFS."""
+    """One gateway. Its configuration is in ``variables`` (``LAKEGATE__…``, and Hadoop's variables for HDFS)."""
 
     def __init__(self, ports: Ports, variables: Mapping[str, str], temporary: Path) -> None:
         self.url = f"http://{LOOPBACK}:{ports.gateway}"
@@ -33,11 +33,11 @@ class Gateway:
         self._environment = {**hadoop_environment(), **own, **variables}
 
     async def migrate(self, children: Children) -> None:
-        """Upgrade the database and the relationship model. PostgreSQL and OpenFGA must be running."""
+        """Upgrade the database and the OpenFGA model. PostgreSQL and OpenFGA must be running."""
         await children.run(self._spec("migrate", order=2), timeout=_MIGRATE_SECONDS)
 
     async def start(self, children: Children) -> Child:
-        """Start the gateway; return when its health check passes. Every other part must be running."""
+        """Start the gateway, and return when its health check passes. All other parts must be running."""
         server = await children.start(self._spec("serve", order=2))
         await until_answering(server, self._port, "/health", timeout=_START_SECONDS)
         return server
@@ -87,7 +87,7 @@ _OF_THE_COMMAND = ("EMBEDDED__", "POLICY_COMPLETE", "SETTINGS_DIRECTORY")
 
 
 def stack_settings(chosen: Ports, secrets: Secrets) -> dict[str, str]:
-    """Return the settings with which the gateway uses the other parts of the stack. Names have no prefix."""
+    """Return the settings by which the gateway uses the other parts of the stack. Their names have no prefix."""
     return {
         "BIND_IP": LOOPBACK,
         "LISTEN_PORT": str(chosen.gateway),
@@ -115,7 +115,8 @@ def stack_settings(chosen: Ports, secrets: Secrets) -> dict[str, str]:
 def gateway_variables(
     chosen: Ports, secrets: Secrets, given: Mapping[str, str], origins: Sequence[str] = ()
 ) -> dict[str, str]:
-    """Return the variables of the gateway. Settings of ``given``, without prefix, have precedence.
+    """Return the environment variables of the gateway. Settings in ``given``, whose names have no prefix, take
+    precedence.
 
     ``origins``: those of pages that sign users in and query the gateway, in addition to the given ones.
     """
@@ -125,7 +126,7 @@ def gateway_variables(
 
 
 def passed_on(given: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Return (settings of the user for the gateway, variables that the stack does not use).
+    """Return (the user's settings for the gateway, names of the user's variables that the stack does not use).
 
     ``given``: the user's settings, without prefix. The settings of the command itself are in neither part.
     """
@@ -135,7 +136,7 @@ def passed_on(given: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
 
 
 def write_environment(data: Path, variables: Mapping[str, str]) -> Path:
-    """Write the variables for a shell to the data directory, readable by its owner only. Return the file."""
+    """Write the variables to a file for a shell in the data directory. Only its owner can read it. Return the file."""
     file = data / ENVIRONMENT_FILE
     write_private(file, engines.environment_file(variables).encode())
     return file

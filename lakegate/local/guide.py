@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text about a running stack: the summary of `lakegate up`, and all of it for `lakegate status`."""
+"""Text about a running stack: `lakegate up` prints a summary, `lakegate status` the whole text."""
 
 from __future__ import annotations
 
@@ -64,7 +64,9 @@ def ports_of(ready: Ready) -> dict[str, int]:
 
 
 def show(console: Console, ready: Ready, data: Path) -> None:
-    """Print what a user needs first, and write the clients' files. No secret and no token is printed."""
+    """Print what a user needs first, and write the configuration files of clients. No secret and no token is
+    printed.
+    """
     clients = data / "clients"
     write_clients(clients, ready)
     text = _SUMMARY.format(
@@ -83,7 +85,7 @@ def show(console: Console, ready: Ready, data: Path) -> None:
 
 
 def write_clients(directory: Path, ready: Ready) -> None:
-    """Write a curl configuration for each user, so that a request for a token needs no secret on a command line."""
+    """Write a curl configuration for each user, so that a request for a token has no secret on its command line."""
     directory.mkdir(mode=0o700, exist_ok=True)
     for name, user in ready.users.items():
         write_private(directory / name, f'user = "{user.client_id}:{user.client_secret}"\n'.encode())
@@ -117,7 +119,7 @@ def _block(console: Console, title: str, text: str) -> None:
 
 
 def show_all(console: Console, ready: Ready, data: Path, files: Sequence[EngineFile]) -> None:
-    """Print the whole guide with these files of engines, which are in ``data``.
+    """Print the whole guide. ``files`` are the configuration files of engines, below ``data``.
 
     No secret and no token is printed, only the path of a password's file.
     """
@@ -139,7 +141,7 @@ def show_all(console: Console, ready: Ready, data: Path, files: Sequence[EngineF
 
 
 def show_replaced_ports(console: Console, replaced: Mapping[str, tuple[int, int]]) -> None:
-    """Print the parts that do not have their fixed port. ``replaced``: (fixed port, port in use) by part."""
+    """Print the parts that did not get their fixed port. ``replaced`` has (fixed port, port in use) by part."""
     for part, (fixed, used) in replaced.items():
         name = part.replace("_", " ")
         console.print(

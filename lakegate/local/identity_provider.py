@@ -35,12 +35,12 @@ _CALL_SECONDS = 10.0
 
 
 class IdentityProvider:
-    """One provider. Its signing key is stored in ``data``, so that tokens stay valid after a restart."""
+    """One identity provider. Its signing key is stored in ``data``, so tokens stay valid after a restart."""
 
     def __init__(
         self, binary: Path, data: Path, port: int, secrets: Secrets, *, pages: str, redirect_uris: Sequence[str] = ()
     ) -> None:
-        """`pages` is the origin of the gateway, which serves the sign-in pages.
+        """Configure the provider. `pages` is the origin of the gateway, which serves the sign-in pages.
 
         `redirect_uris` are pages of further programs in which users sign in, as the same client.
         """
@@ -71,10 +71,10 @@ class IdentityProvider:
         return server
 
     def _program(self) -> list[str]:
-        """Return the command that starts the provider in its own environment, with `identity_provider_app`.
+        """Return the command that starts the provider in its own virtual environment, with `identity_provider_app`.
 
-        `NANOIDP_BIN` may name a program outside of a virtual environment. It starts alone, and then its clients send
-        their secrets by HTTP Basic only.
+        `NANOIDP_BIN` may name a program outside of a virtual environment. It is started without
+        `identity_provider_app`; then its clients can send their secrets only by HTTP Basic.
         """
         interpreter = self._binary.with_name("python")
         if not interpreter.is_file():
@@ -83,7 +83,7 @@ class IdentityProvider:
         return [str(interpreter), "-I", "-u", str(Path(identity_provider_app.__file__).resolve())]
 
     def _people(self) -> dict[str, object]:
-        """Return the configuration of the users that are not programs, each with a password."""
+        """Return the configuration of the users that are people, not programs. Each has a password."""
         people = {
             name: {"password": secret, "email": f"{name}@example.com"}
             for name, secret in self._secrets.clients.items()
@@ -138,6 +138,6 @@ class IdentityProvider:
 
 
 def origins_of(uris: Iterable[str]) -> list[str]:
-    """Return the different origins of addresses."""
+    """Return the distinct origins of the addresses."""
     parts = [urlsplit(uri) for uri in uris]
     return list(dict.fromkeys(f"{each.scheme}://{each.netloc}" for each in parts))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Start the identity provider with two additions: secrets in bodies, and names in access tokens.
+"""Start the identity provider with two additions: it accepts client secrets in bodies, and adds names to access tokens.
 
 The provider registers one authentication method for each client. Spark, Trino, PyIceberg and Lakekeeper's Python client
 send `client_secret_post`; command lines and the gateway send `client_secret_basic`. Here a secret in the body becomes
@@ -27,7 +27,7 @@ _MAX_FORM: Final = 65_536
 
 
 def accept_secret_in_body(app: Wsgi) -> Wsgi:
-    """Return a WSGI application that turns `client_secret_post` into `client_secret_basic` for `app`."""
+    """Return a WSGI application that changes `client_secret_post` into `client_secret_basic` and calls `app`."""
 
     def converted(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         if _is_form(environ):
@@ -42,10 +42,10 @@ def accept_secret_in_body(app: Wsgi) -> Wsgi:
 
 
 def split_secret(body: bytes) -> tuple[str | None, bytes]:
-    """Return (value of the header Authorization, form without the secret).
+    """Return (value of the header Authorization, form without the client secret).
 
-    The form stays as it is, with None, unless it has exactly one client id and one secret. The provider then rejects
-    it. A client id with a colon cannot be sent by HTTP Basic.
+    If the form does not have exactly one client id and one secret, return None and the unchanged form, which the
+    provider rejects. The same applies to a client id with a colon, because HTTP Basic cannot send it.
     """
     try:
         fields = parse_qsl(body.decode("ascii"), keep_blank_values=True, errors="strict")
@@ -60,9 +60,11 @@ def split_secret(body: bytes) -> tuple[str | None, bytes]:
 
 
 def _is_form(environ: dict[str, Any]) -> bool:
-    """Return True for a form to an endpoint that authenticates clients, if it has no header Authorization.
+    """Return True for a form that is sent to an endpoint which authenticates clients, if it has no header
+    Authorization.
 
-    RFC 6749 section 2.3 forbids two methods in one request: the provider rejects a secret beside the header.
+    RFC 6749 section 2.3 forbids two methods in one request. With the header, the provider therefore rejects a secret in
+    the form.
     """
     length = environ.get("CONTENT_LENGTH") or ""
     media_type = (environ.get("CONTENT_TYPE") or "").partition(";")[0].strip().lower()
@@ -78,7 +80,7 @@ def _is_form(environ: dict[str, Any]) -> bool:
 
 
 def name_subjects(create_jwt: Callable[..., str]) -> Callable[..., str]:
-    """Return `create_jwt` of the provider with the claim `name` in access tokens: the subject, unless it is set."""
+    """Wrap the provider's `create_jwt`, so that access tokens have the claim `name`. By default it is the subject."""
 
     def named(*arguments: Any, sub: str, extra: dict[str, Any] | None = None, **more: Any) -> str:
         if extra is not None and extra.get("token_use") == "access":
@@ -89,7 +91,7 @@ def name_subjects(create_jwt: Callable[..., str]) -> Callable[..., str]:
 
 
 def main() -> None:
-    """Serve the configuration directory that `--config` names, until the process is ended."""
+    """Serve the configuration directory in the option `--config` until the process is ended."""
     from nanoidp.app import create_app  # type: ignore[import-not-found]  # it is in the provider's environment only
     from nanoidp.config import get_config  # type: ignore[import-not-found]  # as above
     from nanoidp.services.crypto import CryptoService  # type: ignore[import-not-found]  # as above

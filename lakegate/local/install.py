@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Install the missing tools of the embedded stack: the work of ``lakegate setup``, which ``lakegate up`` does as well.
+"""Install the missing tools of the embedded stack, for ``lakegate setup`` and ``lakegate up``.
 
 A second run checks a few files and changes nothing. Packages and archives are fetched while the tools in Go are built.
 A step that fails raises an error with the fault and the remedy. The other steps finish, so that the next run continues.
@@ -45,7 +45,7 @@ def go_version(program: str) -> tuple[int, int] | None:
 
 
 def build_missing(tools: Sequence[GoTool], kept: Cache, steps: Steps, locked: Environment) -> None:
-    """Build the tools that are missing in the cache. ``locked`` installs Go if the machine has none.
+    """Build those tools that the cache does not have. ``locked`` installs Go if the machine has none.
 
     Raises:
         StackError: a build failed.
@@ -61,7 +61,8 @@ def build_missing(tools: Sequence[GoTool], kept: Cache, steps: Steps, locked: En
 
 @contextmanager
 def go_program(kept: Cache, steps: Steps, locked: Environment) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield (path of a Go, environment of its builds). A Go that is installed for this purpose is removed afterwards.
+    """Yield (path of the program ``go``, environment for builds). If Go was installed for this purpose, it is removed
+    after the block.
 
     Raises:
         StackError: Go cannot be installed.
@@ -78,13 +79,15 @@ def go_program(kept: Cache, steps: Steps, locked: Environment) -> Iterator[tuple
 
 
 def installed_go() -> str | None:
-    """Return the path of the machine's own Go of at least ``OLDEST_GO``; None if it has none."""
+    """Return the path of the Go that is installed on the machine; None if it is older than ``OLDEST_GO`` or there is
+    none.
+    """
     on_path = shutil.which("go", path=search_path())
     return on_path if on_path is not None and (go_version(on_path) or (0, 0)) >= OLDEST_GO else None
 
 
 def _go(steps: Steps, locked: Environment) -> tuple[str, bool]:
-    """Return (path of a Go of at least ``OLDEST_GO``, True if it was installed here for this purpose)."""
+    """Return (path of a Go that is not older than ``OLDEST_GO``, True if this call installed it)."""
     if (on_path := installed_go()) is not None:
         return on_path, False
     with steps.step("Installing Go (75 MB), to build with") as step:
@@ -120,10 +123,10 @@ def _build(tool: GoTool, go: str, kept: Cache, environment: dict[str, str], step
 
 
 def _write_module(directory: Path, source: Path, tool: GoTool) -> None:
-    """Write a module that requires what the module in `source` requires, and that module itself.
+    """Write a Go module that requires the module of the tool, and everything that the module in `source` requires.
 
-    So Go selects the same versions, checks the same hashes, and replaces what the stack does not use. `go install`
-    could do none of it.
+    By this file Go selects the same versions, checks the same hashes, and replaces modules that the stack does not use.
+    `go install` can do none of that.
     """
     lines = [line for line in (source / "go.mod").read_text().splitlines() if not line.startswith("module ")]
     lines[:0] = ["module lakegate.build", "", f"require {tool.module_path} {tool.version}"]
@@ -133,7 +136,7 @@ def _write_module(directory: Path, source: Path, tool: GoTool) -> None:
 
 
 def _packages(go: str, directory: str, tool: GoTool, environment: dict[str, str]) -> int:
-    """Return the number of packages that a build compiles at most, or 0 if Go does not list them."""
+    """Return the maximum number of packages that a build compiles, or 0 if Go does not list them."""
     lines: list[str] = []
     try:
         run([go, "list", "-C", directory, _MODULE_MODE, "-deps", tool.package], environment, lines.append, "")
@@ -153,7 +156,7 @@ def _module_directory(tool: GoTool, go: str, environment: dict[str, str], hint: 
 
 
 def locked_environment(kept: Cache, name: str, notify: Notify) -> Path:
-    """Return the virtual environment for ``requirements/<name>.lock``; create it if it is missing.
+    """Return the virtual environment for ``requirements/<name>.lock``. Create it if it is missing.
 
     Raises:
         StackError: Python's venv module or pip failed.
@@ -172,7 +175,7 @@ def locked_environment(kept: Cache, name: str, notify: Notify) -> Path:
 
 
 def build_go_tools(tools: Sequence[GoTool], kept: Cache, console: Console) -> None:
-    """Build the tools that are missing in the cache.
+    """Build those of the tools that the cache does not have.
 
     Raises:
         StackError: a build failed.
@@ -183,7 +186,7 @@ def build_go_tools(tools: Sequence[GoTool], kept: Cache, console: Console) -> No
 
 
 def install(settings: Settings, console: Console, *, with_spark: bool) -> None:
-    """Install every missing tool; ``with_spark`` includes Spark's archives.
+    """Install every missing tool, including Spark's archives if ``with_spark`` is set.
 
     Raises:
         StackError: a tool could not be installed, or a configured program has another version than this stack needs.
@@ -211,12 +214,12 @@ def install(settings: Settings, console: Console, *, with_spark: bool) -> None:
 
 
 def _builds(tools: Sequence[GoTool]) -> int:
-    """Return the number of steps that build these tools: one more for Go, if the machine has none."""
+    """Return the number of steps to build these tools, including one for Go if the machine has none."""
     return len(tools) + (1 if tools and installed_go() is None else 0)
 
 
 def _missing(settings: Settings, kept: Cache, *, with_spark: bool) -> dict[str, Callable[[Step], object]]:
-    """Return the steps that fetch missing packages and archives: the work by the title."""
+    """Return {title: function} of the steps that fetch missing packages and archives."""
     missing: dict[str, Callable[[Step], object]] = {}
     if needs_servers(settings) and not (kept.environment("servers") / "complete").exists():
         title = "Installing PostgreSQL and the object store (100 MB)"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Search for a Java that Spark 4.1 supports: 17 or 21. On newer ones Hadoop fails: "getSubject is not supported"."""
+"""Search for a Java that Spark 4.1 supports: 17 or 21. With newer ones Hadoop fails: "getSubject is not supported"."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _VERSION = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
 
 
 def version_of(home: Path) -> int | None:
-    """Return the feature version in the ``release`` file of the Java at ``home``, or None without a Java there."""
+    """Return the feature version in the ``release`` file of the Java at ``home``; None if there is no Java."""
     try:
         found = _VERSION.search((home / "release").read_text(errors="replace"))
     except OSError:
@@ -42,7 +42,7 @@ def _candidates(java_home: str | None, path: str) -> Iterator[Path]:
 
 
 def find(java_home: str | None, path: str) -> Path:
-    """Return the first supported Java: ``JAVA_HOME``, then the one on the PATH, then those in the usual directories.
+    """Return the first supported Java of these: ``JAVA_HOME``, the one on the PATH, those in the usual directories.
 
     Raises:
         ToolMissing: none was found. The message lists unsupported ones and the commands that install one.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SeaweedFS as the object store with temporary credentials, configured as restrictively as it allows.
+"""Run SeaweedFS as an object store with temporary credentials, configured as restrictively as it allows.
 
 Three settings are necessary. A trust policy for all principals would let a vended credential assume the role again,
 without its session policy. Without the JWT keys in ``security.toml`` the HTTP port of the filer reads and writes every
@@ -30,7 +30,9 @@ _START_SECONDS = 30.0
 
 
 def installed() -> Path | None:
-    """Return the path of ``weed``: the program that the wheel installed, else the one on the PATH, or None."""
+    """Return the path of ``weed``: the program that the wheel installed, or else the one on the PATH. None if there is
+    neither.
+    """
     found = shutil.which("weed", path=sysconfig.get_path("scripts")) or shutil.which("weed")
     return None if found is None else Path(found)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readiness check of PostgreSQL that works like ``pg_isready``: without a password and without a library."""
+"""Check if PostgreSQL is ready, as ``pg_isready`` does: without a password and without a library."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _AUTHENTICATION = b"R"
 
 
 async def accepts_connections(host: str, port: int, *, timeout: float) -> bool:
-    """Return True if the server answers a start-up packet with an authentication request within ``timeout`` seconds.
+    """Return True if the server answers a start-up packet with an authentication request, within ``timeout`` seconds.
 
     A server that is starting, recovering or shutting down accepts the TCP connection, but answers with an error
     (SQLSTATE 57P03).

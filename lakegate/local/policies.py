@@ -33,7 +33,7 @@ def _fga() -> Path:
 
 
 def commands(checkout: Path, opa: Path, fga: Path) -> list[list[str]]:
-    """Return every check as an argument list, to run in `checkout`. A folder without tests is an error.
+    """Return the commands of all checks as argument lists, to run in `checkout`. A folder without tests is an error.
 
     Raises:
         StackError: there are no model tests or no policies.
@@ -59,7 +59,7 @@ def _policy_tests(opa: Path) -> list[list[str]]:
 
 
 def check_policies(directory: Path | None) -> int:
-    """Compile policies, check their format and the rules of guardrails; return 0 if no fault was found.
+    """Compile policies, and check their format and the rules of guardrails. Return 0 if no fault was found.
 
     `directory` is a policy repository or a complete set of policies, None for the policies of the package alone.
     """
@@ -67,7 +67,7 @@ def check_policies(directory: Path | None) -> int:
 
 
 def policy_source(settings: Settings, directory: Path | None) -> PolicySource | None:
-    """Return the policies of `directory` with the program OPA that checks them; None for those of the package.
+    """Return the policies of `directory`, with the OPA program that checks them. Return None if `directory` is None.
 
     Raises:
         ToolMissing: OPA is missing.
@@ -89,9 +89,9 @@ def _print_faults(find: Callable[[Path, Settings], list[str]]) -> int:
 
 
 def test_policies(directory: Path | None = None) -> int:
-    """Run the tests of policies; return 0 if all passed.
+    """Run the tests of policies. Return 0 if all passed.
 
-    None: the tests of the package's policies. They also fail if the coverage is too low.
+    If `directory` is None, run the tests of the package's policies, which also fail if the coverage is too low.
     """
     if directory is not None:
         try:
@@ -106,7 +106,7 @@ def test_policies(directory: Path | None = None) -> int:
 
 
 def test_model() -> int:
-    """Run the tests of the relationship model; return 0 if all passed."""
+    """Run the tests of the OpenFGA model. Return 0 if all passed."""
     checkout = toolchain.shipped()
     try:
         argv = _model_test(checkout, _fga())
@@ -124,13 +124,13 @@ def _model_test(checkout: Path, fga: Path) -> list[str]:
 
 
 def main() -> int:
-    """Run every check, even after a failure; return 0 if all passed."""
+    """Run every check, even after one has failed. Return 0 if all passed."""
     failed = _run(lambda: commands(toolchain.shipped(), toolchain.locate(all_settings.load()).opa, _fga()))
     return _print_faults(lambda opa, _: check_guardrails(opa, toolchain.shipped() / "policies")) or failed
 
 
 def _run(find: Callable[[], list[list[str]]]) -> int:
-    """Run all commands that `find` returns, even after a failure; return 0 if all passed."""
+    """Run all commands that `find` returns, even after one has failed. Return 0 if all passed."""
     failed = []
     try:
         todo = find()

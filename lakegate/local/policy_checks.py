@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check the rules of guardrails without evaluating them, and what the rules read from the input.
+"""Check the rules of guardrails, and the input fields that policies read, without evaluating the policies.
 
 `policies/gateway/main.rego` denies requests for which a guardrail returns an invalid value. It cannot detect a rule
 that is undefined for an input, or a package that no rule reads. This check finds both before deployment.
 
-A condition on a field that does not exist, or on an operation that does not exist, never holds. A guardrail with such a
-condition denies nothing. OPA checks fields only for rules with an annotation, and enumerations never.
+A condition on a field or an operation that does not exist never holds, so a guardrail with such a condition denies
+nothing. OPA checks fields only for rules with an annotation, and it never checks values of enumerations.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LITERALS = {"string", "number", "boolean", "null", "array", "set", "object"}
 
 
 def check_guardrails(opa: Path, policies: Path) -> list[str]:
-    """Return the faults of the guardrails in this folder of policies, one line each.
+    """Return the faults of the guardrails in this folder of policies, one text for each.
 
     Raises:
         StackError: OPA cannot parse a file.
@@ -56,12 +56,14 @@ def check_guardrails(opa: Path, policies: Path) -> list[str]:
 
 
 def _is_guardrail(module: Module) -> bool:
-    """Return True for a package below gateway.guardrails."""
+    """Return True for a package that is a guardrail: it is below gateway.guardrails."""
     return module.package[:2] == _PREFIX and len(module.package) > 2
 
 
 def _placement(module: Module, shipped: Sequence[Module]) -> Iterator[str]:
-    """Yield the faults of a package: it is below gateway.guardrails but no guardrail, or no other module reads it."""
+    """Yield the faults of a package's place: it is below gateway.guardrails and is no guardrail, or no other module
+    reads it.
+    """
     name = ".".join(module.package)
     if module.package[:2] == _PREFIX:
         if module.is_test:
@@ -80,7 +82,7 @@ def _placement(module: Module, shipped: Sequence[Module]) -> Iterator[str]:
 
 
 def _contract(modules: Sequence[Module]) -> Iterator[str]:
-    """Yield the faults of one guardrail against the output schema. `modules` are the files of its package."""
+    """Yield the violations of the output schema by one guardrail. `modules` are the files of its package."""
     name = ".".join(modules[0].package)
     rules = [rule for module in modules for rule in module.rules]
     defined = {_name(rule) for rule in rules}
@@ -113,7 +115,7 @@ def _rule_faults(rule: dict[str, Any]) -> Iterator[str]:
 
 
 def _entries(rule: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the objects that a rule adds to its set, if they are literals."""
+    """Yield the objects that a rule adds to its set, as far as they are literals."""
     key = rule["head"]["key"]
     if key["type"] == "object":
         yield key
@@ -141,7 +143,7 @@ def _entry_faults(rule: str, entry: dict[str, Any]) -> Iterator[str]:
 
 
 def _undefined(module: Module, shipped: Sequence[Module], data: set[str]) -> Iterator[str]:
-    """Yield references to rules and policy data that do not exist. They are undefined for every input."""
+    """Yield references to rules and policy data that do not exist. Such a reference is undefined for every input."""
     rules = {(*each.package, _name(rule)) for each in shipped for rule in each.rules}
     for path in sorted(set(_data_paths(module))):
         if path[:1] == ("policy_data",):
@@ -158,7 +160,7 @@ def _name(rule: dict[str, Any]) -> str:
 
 
 def _data_paths(module: Module) -> Iterator[tuple[str, ...]]:
-    """Yield the paths below `data` that a file refers to, each up to its first variable."""
+    """Yield the paths below `data` to which a file refers, each cut at its first variable."""
     for parts in module.references():
         path = constant_path(parts)
         if path[:1] == ("data",) and len(path) > 1:
@@ -166,7 +168,7 @@ def _data_paths(module: Module) -> Iterator[tuple[str, ...]]:
 
 
 def _variables(node: Any) -> set[str]:
-    """Return all variables in a part of a syntax tree. Rules of the same package are variables, too."""
+    """Return all variables in a part of a syntax tree. Names of rules of the same package are included."""
     if isinstance(node, dict):
         own = {str(node["value"])} if node.get("type") == "var" else set()
         return own.union(*(_variables(value) for value in node.values()))
@@ -189,7 +191,8 @@ _PATTERNS: Mapping[str, tuple[int, Callable[[str, str], bool]]] = {
 
 
 def input_faults(opa: Path, modules: Sequence[Module], files: Mapping[str, bytes]) -> list[str]:
-    """Return the faults of the packages below `gateway`, one line each: unknown fields, and impossible values.
+    """Return the faults of the packages below `gateway`, one text for each: unknown input fields, and impossible
+    values.
 
     `modules` are parsed files of `files` without tests. No annotation is needed.
 
@@ -245,7 +248,7 @@ def _allowed_values(schema: Mapping[str, Any]) -> dict[str, frozenset[str]]:
 
 
 def _impossible_values(module: Module, kinds: Kinds, allowed: Mapping[str, frozenset[str]]) -> Iterator[str]:
-    """Yield each constant that a field of the input is compared with and cannot have."""
+    """Yield each constant with which a field of the input is compared although the field cannot have this value."""
     for rule in module.rules:
         names = kinds.of_rule(rule)
         for kind, text in names.compared(rule):
@@ -283,7 +286,7 @@ def _matches(pattern: str, value: str) -> bool:
 
 
 def _as_regex(pattern: str) -> str:
-    """Return a regular expression that matches at least what this glob matches."""
+    """Return a regular expression that matches at least the texts that this glob matches."""
     if not re.fullmatch(r"[\w*?]+", pattern):
         return ""
     return "^" + pattern.replace("*", ".*").replace("?", ".") + "$"

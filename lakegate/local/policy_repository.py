@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Create policy repositories, and check and test their policies together with those of the package.
+"""Create policy repositories. Check and test their policies together with those of the package.
 
 OPA reads them from a temporary directory. Messages name the files of the repository. A new repository has a guardrail
 with tests and policy data. An own relationship model is a copy of the package's model with tests. Both have a README
@@ -32,7 +32,8 @@ _NAMED = re.compile(rf"(?<![\w/.]){_FOLDER}/([^\s:]+)")
 
 @contextmanager
 def composed(source: PolicySource | None) -> Iterator[Path]:
-    """Context manager. Write the policies of the package and of `source` to a temporary directory; yield it.
+    """Context manager. Write the policies of the package and of `source` to a temporary directory, and yield the
+    directory.
 
     Raises:
         StackError: the policies of the directory cannot be used.
@@ -54,7 +55,8 @@ def composed(source: PolicySource | None) -> Iterator[Path]:
 
 
 def check_repository(opa: Path, source: PolicySource | None) -> list[str]:
-    """Return the faults of the policies of `source`, added to the package's: compilation, format, and contract.
+    """Return the faults of the policies of `source`, combined with those of the package: compilation, format and
+    contract.
 
     Raises:
         StackError: the policies cannot be used, or OPA cannot parse a file.
@@ -73,7 +75,7 @@ def check_repository(opa: Path, source: PolicySource | None) -> list[str]:
 
 
 def test_repository(source: PolicySource) -> tuple[bool, str]:
-    """Return (all tests passed, output of OPA) for the tests of a policy repository.
+    """Run the tests of a policy repository. Return (True if all tests passed, output of OPA).
 
     Raises:
         StackError: the policies cannot be used, or there are no tests.
@@ -91,7 +93,9 @@ def test_repository(source: PolicySource) -> tuple[bool, str]:
 
 
 def _run(command: list[str], folder: Path) -> tuple[bool, str]:
-    """Return (the command failed, its output). Tests of a repository must not read the variables of this process."""
+    """Run a command. Return (True if it failed, its output). Tests of a repository must not read this process's
+    variables.
+    """
     try:
         done = subprocess.run(
             command,
@@ -140,7 +144,7 @@ _FILES = {
 
 
 def create_repository(directory: Path) -> list[Path]:
-    """Write the files of a new policy repository; return their paths.
+    """Write the files of a new policy repository, and return their paths.
 
     Raises:
         StackError: the directory is not empty, or cannot be written.
@@ -162,7 +166,8 @@ def create_repository(directory: Path) -> list[Path]:
 
 
 def create_model(directory: Path) -> list[Path]:
-    """Write the files of an own model; return their paths. `directory` may be a policy repository.
+    """Write the files of an operator's own OpenFGA model, and return their paths. `directory` may be a policy
+    repository.
 
     Raises:
         StackError: the directory already has a model, or cannot be written.
@@ -191,7 +196,7 @@ def create_model(directory: Path) -> list[Path]:
 
 
 def _pin() -> str:
-    """Return the version specifier of this installation, empty if it is not installed."""
+    """Return the version specifier of this installation; an empty text if the package is not installed."""
     try:
         return f"=={version('lakegate')}"
     except PackageNotFoundError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Selection of loopback ports: fixed first choices, and free ports instead of those that are taken.
+"""Select loopback ports: fixed first choices, and free ports instead of those that are in use.
 
 All ports are below 32768, outside of the range that common systems use for outgoing connections. A port from "bind to
 0" is inside that range, where an outgoing connection can take it before the child binds it. Two stacks can still select
@@ -36,7 +36,9 @@ def without_tls() -> ssl.SSLContext:
 
 
 class Ports(msgspec.Struct, frozen=True, kw_only=True):
-    """Every port of one stack. They are stored with the data: a warehouse contains the address of its object store."""
+    """All ports of one stack. They are stored with its data, because a warehouse contains the address of its object
+    store.
+    """
 
     postgres: int
     openfga_http: int
@@ -75,7 +77,7 @@ _WITH_GRPC = ("s3", "store_master", "store_volume", "store_filer", "store_admin"
 
 
 def is_free(port: int) -> bool:
-    """Return True if a listener can be bound to ``port`` on the loopback address now."""
+    """Return True if ``port`` can be bound on the loopback address now."""
     with contextlib.closing(socket.socket(socket.AF_INET, socket.SOCK_STREAM)) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -126,13 +128,13 @@ def pick(kept: Ports | None = None, *, first: Ports | None = None) -> Ports:
 
 
 def replaced(chosen: Ports) -> dict[str, tuple[int, int]]:
-    """Return the parts that do not have their first choice: (first choice, chosen port) by name."""
+    """Return {name: (first choice, chosen port)} of the parts that did not get their first choice."""
     pairs = {name: (getattr(FIRST_CHOICES, name), getattr(chosen, name)) for name in Ports.__struct_fields__}
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
 def load(path: Path) -> Ports | None:
-    """Return the ports of the previous start with the same data, or None if there is no readable file."""
+    """Return the ports of the previous start with the same data; None if there is no readable file."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=Ports)
     except (OSError, msgspec.DecodeError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PostgreSQL, with the programs of its wheel.
+"""Run PostgreSQL with the programs of its wheel.
 
 The Python wrapper of the wheel is not used: it listens only on a Unix socket, and its server survives a killed parent.
 The server of this module listens on TCP at the loopback address only, because the path of a Unix socket has a limited

@@ -5,7 +5,7 @@ The output of a program is shown, and its last lines explain a failure. A progra
 another version is refused: the policies, the relationship model and the options of the stack are tested with one
 version only.
 
-Progress of several installation steps that run at the same time.
+Show the progress of several installation steps that run at the same time.
 
 A terminal shows a line for each running step. Other outputs get a line at the start and the end of a step, and one
 every half minute.
@@ -64,7 +64,9 @@ def run(argv: Sequence[str], environment: dict[str, str], notify: Notify, hint: 
 
 
 def output_of(argv: Sequence[str], environment: dict[str, str]) -> str:
-    """Return what a program prints on both outputs, empty if it cannot be run or takes too long."""
+    """Return what a program prints to standard output and standard error. Empty if it cannot be run or takes too
+    long.
+    """
     try:
         done = subprocess.run(
             argv,
@@ -95,7 +97,7 @@ class _Program:
 
 
 def check_versions(settings: Settings) -> None:
-    """Check each configured program. A program that states no version is accepted.
+    """Check the version of each configured program. A program that prints no version is accepted.
 
     Raises:
         StackError: a program is missing or has another version. The message explains where to get the right one.
@@ -138,7 +140,7 @@ def _stated(path: Path, pattern: str, argument: str = "version") -> str | None:
 
 
 def _go_tool_version(path: Path, tool: GoTool) -> str | None:
-    """Return the version that the program prints, else the one of its module in Go's build information."""
+    """Return the version that the program prints, or else the version of its module in Go's build information."""
     printed = re.search(r"[Vv]ersion:?\s+`?v?(\d+\.\d+\.\d+)", output_of([str(path), "version"], tool_environment()))
     if printed:
         return printed[1]
@@ -161,7 +163,7 @@ _FEWEST_PARTS = 20
 
 
 def remaining_seconds(done: int, total: int, elapsed: float) -> float | None:
-    """Return the estimated remaining time of a step, or None if it is too early for an estimate.
+    """Return the estimated remaining time of a step in seconds; None if it is too early for an estimate.
 
     ``done`` of ``total`` parts took ``elapsed`` seconds. The estimate assumes that all parts take equally long.
     """
@@ -171,12 +173,12 @@ def remaining_seconds(done: int, total: int, elapsed: float) -> float | None:
 
 
 def described(seconds: float) -> str:
-    """Return a duration in words: seconds below one and a half minutes, else minutes."""
+    """Return a duration in words: in seconds below 90 seconds, else in minutes."""
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
 class Step:
-    """One step. A counted step shows its parts, and the remaining time that follows from them."""
+    """One installation step. A step with counted parts shows their number, and the estimated remaining time."""
 
     def __init__(self, show: Callable[[str], None], clock: Callable[[], float]) -> None:
         self._show = show
@@ -186,11 +188,11 @@ class Step:
         self._done = 0
 
     def expect(self, total: int) -> None:
-        """Begin to count parts, of which there are ``total``."""
+        """Begin to count the parts of the step. Their number is ``total``."""
         self._total, self._done, self._started = total, 0, self._clock()
 
     def count(self, part: str) -> None:
-        """Report that the next part was reached."""
+        """Report that the next part was reached. Its name is ``part``."""
         self._done += 1
         if self._total is None or self._done > self._total:
             self.notify(part)
@@ -207,7 +209,7 @@ class Step:
 class Steps:
     """All steps of one installation; use it as a context manager. Steps may run in several threads.
 
-    ``total`` is the number of steps, in the order of whose starts they are counted.
+    ``total`` is the number of steps. They are numbered in the order in which they start.
     """
 
     def __init__(self, console: Console, total: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -252,9 +254,10 @@ class Steps:
 
 
 class Parts:
-    """Progress of parts that start at the same time; use it as a context manager. It prints a line for each ready part.
+    """Progress of parts that start at the same time. As a context manager, it prints a line for each part that is
+    ready.
 
-    A terminal also shows the parts that are missing.
+    On a terminal it also shows the parts that are not ready yet.
     """
 
     def __init__(self, console: Console, parts: Mapping[str, str], clock: Callable[[], float] = time.monotonic) -> None:
@@ -275,7 +278,7 @@ class Parts:
         self.stop()
 
     def ready(self, part: str) -> None:
-        """Report that a part is ready. A part that is started again is counted once."""
+        """Report that a part is ready. A part that was started again is counted once."""
         if (name := self._missing.pop(part, None)) is not None:
             number, taken = self._total - len(self._missing), described(self._clock() - self._started)
             missing = "" if self.console.is_terminal or not self._missing else f"; waiting for {self._waiting()}"
@@ -284,7 +287,7 @@ class Parts:
             self._show()
 
     def stop(self) -> None:
-        """Remove the line of the missing parts."""
+        """Remove the line of the parts that are not ready."""
         self._status.stop()
 
     def _show(self) -> None:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ready file: addresses and secrets with which another program can use a running stack. Its mode is 0600.
+"""Write and read the ready file: the addresses and secrets with which another program can use a running stack. Its mode
+is 0600.
 
-The generated secrets of one stack, in a file of its data directory that only its owner can read.
+Generate and store the secrets of one stack, in a file of its data directory that only its owner can read.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write(path: Path, ready: Ready) -> None:
-    """Write the file atomically: a reader sees the whole file or none."""
+    """Write the file atomically: a reader sees the whole file or no file."""
     write_private(path, msgspec.json.format(msgspec.json.encode(ready)) + b"\n")
 
 
@@ -163,14 +164,14 @@ def generate() -> Secrets:
 
 
 def _completed(kept: Secrets) -> Secrets:
-    """Return the secrets of an earlier version with those that this version needs in addition."""
+    """Return the secrets that an earlier version has stored, completed by those that this version needs in addition."""
     made = generate()
     clients = made.clients | kept.clients
     return msgspec.structs.replace(kept, clients=clients, bridge_key=kept.bridge_key or made.bridge_key)
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file atomically. Its mode is 0600 from its creation on."""
+    """Write a file atomically. It has the mode 0600 from its creation on."""
     part = path.with_name(f".{path.name}.{os.getpid()}")
     part.unlink(missing_ok=True)
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -182,7 +183,7 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def load_or_generate(path: Path) -> Secrets:
-    """Return the secrets stored at ``path``; generate and store them at the first start.
+    """Return the secrets stored at ``path``. At the first start, generate and store them.
 
     Raises:
         StackError: the file exists but cannot be read. Without it, the data directory is unusable.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Iceberg's archives for Spark: download once, with a pinned checksum.
+"""Download Iceberg's archives for Spark once, with pinned checksums.
 
 An installed Maven is preferred, because its configuration has the user's mirrors. The alternative is Ivy, which is part
 of PySpark and needs only the Java that Spark needs.
@@ -35,7 +35,7 @@ class Archive:
 
     @property
     def file_name(self) -> str:
-        """Return the usual file name."""
+        """Return the archive's file name as Maven repositories have it."""
         return f"{self.name}-{self.version}.jar"
 
 
@@ -58,7 +58,7 @@ ARCHIVES = (
 
 
 def locate(directory: Path) -> list[Path]:
-    """Return the archives in ``directory``, for ``spark.jars``.
+    """Return the paths of the archives in ``directory``, for the option ``spark.jars``.
 
     Raises:
         ToolMissing: an archive is missing.
@@ -115,7 +115,7 @@ def fetch(archive: Archive, directory: Path, *, java_home: str | None, environme
 
 
 def _run(argv: list[str], environment: dict[str, str]) -> str | None:
-    """Run a program that fetches; return None on success, otherwise the end of its output."""
+    """Run a program that fetches an archive. Return None on success, otherwise the end of its output."""
     try:
         done = subprocess.run(
             argv,

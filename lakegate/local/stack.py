@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stack as a whole: it starts all parts in the order of their dependencies, and describes the running stack."""
+"""Start all parts of the stack in the order of their dependencies, and describe the running stack."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class Stack:
 
 
 def _with_workers(child: Child) -> list[int]:
-    """Return the process id of a part; for the gateway including those of its worker processes."""
+    """Return the process ids of a part. For the gateway, those of its worker processes are included."""
     if child.name != "gateway":
         return [child.pid]
     return [child.pid, *(worker.pid for worker in psutil.Process(child.pid).children(recursive=True))]
@@ -248,7 +248,7 @@ async def running(plan: Plan) -> AsyncIterator[Stack]:
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the error to report of a group. An error for which the start can be repeated has precedence."""
+    """Return the error of a group that is reported: first one after which the start can be repeated."""
     failures: list[BaseException] = []
     pending: list[BaseException] = [group]
     while pending:

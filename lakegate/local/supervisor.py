@@ -66,7 +66,9 @@ class Supervisor:
         self._pending = b""
 
     def run(self) -> None:
-        """Serve until the input ends, or an order or a signal requests the stop. Return when no child is left."""
+        """Execute orders until the input ends, or an order or a signal requests the stop. Return when no child is
+        left.
+        """
         wake_read, wake_write = os.pipe()
         os.set_blocking(wake_write, False)
         os.set_blocking(wake_read, False)
@@ -206,7 +208,7 @@ def _send_group(group: int, number: int) -> None:
 
 
 def _own_children() -> list[int]:
-    """Return the pids of the live children of this process, adopted ones included. Source: ``/proc``."""
+    """Return the pids of the live children of this process, including adopted ones. Source: ``/proc``."""
     own = os.getpid()
     found = []
     for entry in os.listdir("/proc"):

@@ -33,15 +33,16 @@ def shipped() -> Path:
 
 
 def tool_lock(name: str) -> Path:
-    """Return the path of ``requirements/<name>.lock``."""
+    """Return the path of the lock file ``requirements/<name>.lock``."""
     return shipped() / "requirements" / f"{name}.lock"
 
 
 @dataclass(frozen=True, slots=True)
 class GoTool:
-    """A program built from a pinned module version. Go checks the hash of the module against its checksum database.
+    """A program that is built from a pinned version of its Go module. Go checks the hash of the module against its
+    checksum database.
 
-    `without` are modules of which the stack uses nothing, and the folders below `go_substitutes/` that replace them.
+    `without` has the modules that the stack does not use, with the folders below `go_substitutes/` that replace them.
     """
 
     name: str
@@ -55,12 +56,12 @@ class GoTool:
         return self.package.partition("/cmd/")[0]
 
     def substitutes(self) -> dict[str, Path]:
-        """Return the folder that replaces each module of `without`."""
+        """Return {module: folder that replaces it} for the modules in `without`."""
         return {module: Path(__file__).parent / "go_substitutes" / folder for module, folder in self.without}
 
     @property
     def build(self) -> str:
-        """Return the version, and a digest of the substitutes: it names one way to build the program."""
+        """Return an id of this way to build the program: its version, and a digest of the substitutes."""
         if not self.without:
             return self.version
         digest = hashlib.sha256()
@@ -71,7 +72,7 @@ class GoTool:
 
     @property
     def releases(self) -> str:
-        """Return the page from which its developers offer the program."""
+        """Return the page from which the program's developers offer its releases."""
         return f"https://{self.module_path}/releases/tag/{self.version}"
 
 
@@ -108,7 +109,7 @@ class Cache:
     root: Path
 
     def go_tool(self, tool: GoTool) -> Path:
-        """Return the path of a built program, which may not exist yet."""
+        """Return the path of a program that is built from Go. It may not exist yet."""
         return self.root / "tools" / f"{tool.name}-{tool.build}" / tool.name
 
     def environment(self, name: str) -> Path:
@@ -135,7 +136,7 @@ class Cache:
 
 
 def cache(settings: Settings) -> Cache:
-    """Return the cache that the settings name."""
+    """Return the cache whose directory is in the settings."""
     return Cache(Path(cache_directory(settings)))
 
 
@@ -177,7 +178,7 @@ def needs_servers(settings: Settings) -> bool:
 
 
 def locate_opa(settings: Settings) -> Path:
-    """Find OPA alone, for checks of policies on a machine without the rest of the stack.
+    """Find only OPA, to check policies on a machine without the rest of the stack.
 
     Raises:
         ToolMissing: OPA is missing.
@@ -186,7 +187,7 @@ def locate_opa(settings: Settings) -> Path:
 
 
 def locate_openfga(settings: Settings) -> Path:
-    """Find OpenFGA alone.
+    """Find only OpenFGA.
 
     Raises:
         ToolMissing: OpenFGA is missing.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check a bridge as Trino uses it: the work of ``lakegate trino check``. It changes nothing."""
+"""Check a bridge by the queries that Trino sends, for ``lakegate trino check``. Nothing is changed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _START = "Start it as docs/trino.md describes, with the bundle of `lakegate poli
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One result: whether it is as it should be, what was found, and the remedy of a failure."""
+    """The result of one check: if it passed, what was found, and the remedy of a failure."""
 
     passed: bool
     text: str
@@ -26,7 +26,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """The user of Trino to check for, and the objects. ``table``: (schema, table), if any."""
+    """The Trino user and the objects to check. ``table`` is (schema, table), if given."""
 
     user: str
     catalog: str
@@ -60,7 +60,7 @@ class _Result(msgspec.Struct, frozen=True):
 
 
 class Unusable(Exception):
-    """OPA gave no usable response. It contains the finding to report."""
+    """OPA gave no usable response. The error contains the finding to report."""
 
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding.text)
@@ -68,7 +68,9 @@ class Unusable(Exception):
 
 
 class BridgeCheck:
-    """Checks one bridge. ``http``: a client of its OPA, with address, timeout and certificates. ``key``: its secret."""
+    """Checks one bridge. ``http`` is a client of its OPA, with address, timeout and certificates. ``key`` is its
+    secret.
+    """
 
     def __init__(self, http: httpx2.Client, key: str | None, question: Question) -> None:
         self._http = http
@@ -76,7 +78,9 @@ class BridgeCheck:
         self._question = question
 
     def run(self) -> Iterator[Finding]:
-        """Return the findings in the order of the steps. A step that makes the next ones pointless is the last."""
+        """Yield the findings in the order of the steps. If a step makes the following ones pointless, its finding is
+        the last.
+        """
         try:
             state = self._state()
             yield Finding(True, "OPA answers, and accepts this client as Trino")
@@ -91,7 +95,7 @@ class BridgeCheck:
             yield unusable.finding
 
     def _state(self) -> _State:
-        """Return the state of the bridge. Raises Unusable."""
+        """Return the state that the bridge reports. Raises Unusable."""
         found = self._query("diagnosis", {})
         try:
             return msgspec.convert(found, _State)
@@ -101,7 +105,7 @@ class BridgeCheck:
             ) from None
 
     def _query(self, entry: str, action: Mapping[str, Any]) -> Any:
-        """Return the result of an entry point, as Trino queries it. Raises Unusable."""
+        """Return the result of an entry point of the policies, queried as Trino does. Raises Unusable."""
         identity = {"user": self._question.user, "groups": []}
         body = {
             "input": {"context": {"identity": identity, "softwareStack": {"trinoVersion": "476"}}, "action": action}
@@ -130,7 +134,7 @@ class BridgeCheck:
             raise Unusable(finding) from None
 
     def _protection(self) -> Finding:
-        """Report whether OPA refuses what Trino never queries."""
+        """Report whether OPA refuses queries that Trino never sends."""
         answer = self._send("/v1/data/trino/names", {}, with_key=False)
         if answer.is_success:
             remedy = (
@@ -141,7 +145,7 @@ class BridgeCheck:
         return Finding(True, "OPA refuses other queries")
 
     def _answers(self) -> Iterator[Finding]:
-        """Report what Trino is told about the catalog and the table."""
+        """Report the bridge's responses to Trino about the catalog and the table."""
         user, catalog = self._question.user, self._question.catalog
         allowed = self._query("allow", {"operation": "AccessCatalog", "resource": {"catalog": {"name": catalog}}})
         yield Finding(
@@ -190,7 +194,7 @@ class BridgeCheck:
         return Finding(not texts, f"columns that read as NULL: {', '.join(texts) or 'none'}", remedy)
 
     def _expressions(self, entry: str, action: Mapping[str, Any]) -> list[str]:
-        """Return the expressions of an entry point. Raises Unusable."""
+        """Return the row filter or mask expressions of an entry point. Raises Unusable."""
         try:
             return [each.expression for each in msgspec.convert(self._query(entry, action), list[_Expression])]
         except msgspec.ValidationError:
@@ -224,7 +228,7 @@ def _token(state: _State) -> Iterator[Finding]:
 
 
 def _warehouse(state: _State, catalog: str) -> Iterator[Finding]:
-    """Report the response of the gateway about one catalog."""
+    """Report the gateway's response about one catalog."""
     if catalog not in state.warehouses:
         known = ", ".join(state.warehouses) or "none"
         remedy = f"Add it to LAKEGATE_BRIDGE_CATALOGS with the id of its warehouse. Catalogs there: {known}."

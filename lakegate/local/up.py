@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``lakegate up``: run the stack until a signal, and print how to use it."""
+"""Run the stack for ``lakegate up`` until a signal, and print how to use it."""
 
 from __future__ import annotations
 
@@ -75,7 +75,9 @@ async def run(
 
 
 def _user_settings(console: Console) -> dict[str, str]:
-    """Return the user's settings for the gateway, without prefix. Print those that the stack does not use."""
+    """Return the user's settings for the gateway, without the prefix. Print the settings that the stack does not
+    use.
+    """
     used, unused = passed_on(configuration.given())
     if unused:
         text = f"Not used, because the stack has its own values of them: {', '.join(unused)}"
@@ -84,7 +86,8 @@ def _user_settings(console: Console) -> dict[str, str]:
 
 
 async def until_signal(work: Coroutine[None, None, None]) -> bool:
-    """Run ``work``. On SIGINT, SIGTERM or SIGHUP cancel it and wait for its cleanup. Return True if no signal ended it.
+    """Run ``work``. On SIGINT, SIGTERM or SIGHUP cancel it and wait for its cleanup. Return True if it ended without a
+    signal.
 
     A second signal does not interrupt the cleanup, which stops every child.
     """
@@ -113,7 +116,7 @@ async def until_signal(work: Coroutine[None, None, None]) -> bool:
 
 
 async def _stay(plan: Plan, ready_file: Path | None, empty: bool, up: asyncio.Event, parts: Parts) -> None:
-    """Start the stack, write the files of clients, print the guide, and wait for failures."""
+    """Start the stack, write the configuration files of clients, print the guide, and wait for failures."""
     with parts:
         async with stack.running(plan) as running:
             # The lock of the data directory is held, so its files are those of this process.

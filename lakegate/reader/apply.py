@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Apply read-restrictions to arrow record batches: first the row filter on raw values, then the projections.
+"""Apply read-restrictions to arrow record batches: first the row filter on original values, then the projections
+(masks).
 
-`bind` checks the restrictions against the schemas of a table once for each scan. Nothing that it cannot apply in full
-is applied in part. Fields are found, and masked, at any depth of a schema.
+`bind` checks the restrictions against the schemas of a table once for each scan. If one of them cannot be applied in
+full, none is applied. Fields are masked at any depth of a schema.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from lakegate.restrictions.wire import (
 
 
 def children(kind: iceberg.IcebergType) -> tuple[iceberg.NestedField, ...]:
-    """Return the fields directly inside of a type. The first one of a map is its key."""
+    """Return the fields directly inside a type. For a map, the first one is its key."""
     match kind:
         case iceberg.StructType(fields=fields):
             return fields
@@ -47,16 +48,16 @@ def children(kind: iceberg.IcebergType) -> tuple[iceberg.NestedField, ...]:
 
 
 def walk(fields: tuple[iceberg.NestedField, ...]) -> Iterator[iceberg.NestedField]:
-    """Return the fields and all fields inside of them."""
+    """Return the fields and all fields inside them, at any depth."""
     for field in fields:
         yield field
         yield from walk(children(field.field_type))
 
 
 def column(fields: tuple[iceberg.NestedField, ...], field_id: int, path: tuple[int, ...] = ()) -> Column | None:
-    """Return the column of a field id, through structs only, or None.
+    """Return the column with a field id, which may be inside structs; None if there is none.
 
-    Raises RestrictionNotSupported for a field inside of a list or map, which has several values in a row.
+    Raises RestrictionNotSupported for a field inside a list or map, because it has several values in one row.
     """
     for index, field in enumerate(fields):
         if field.field_id == field_id:
@@ -71,7 +72,9 @@ def column(fields: tuple[iceberg.NestedField, ...], field_id: int, path: tuple[i
 
 
 def mask_within(field: iceberg.NestedField, masks: Mapping[int, Mask]) -> Mask | None:
-    """Return the mask of a field that applies `masks`, by field id, at each depth. None if it has no masked field."""
+    """Return the mask of a field that applies `masks`, by field id, to it and to fields inside it. None if nothing is
+    masked.
+    """
     if field.field_id in masks:
         return masks[field.field_id]
     below = [mask_within(each, masks) for each in children(field.field_type)]
@@ -110,14 +113,16 @@ def _map(values: Any, mask: Mask | None) -> Any:
 
 @dataclass(frozen=True)
 class BoundRestrictions:
-    """Restrictions that are bound to the schema of the batches. `masks` are by the index of a top-level column."""
+    """Restrictions that are bound to the schema of the batches. `masks` has the masks by index of the top-level
+    column.
+    """
 
     names: tuple[str, ...]
     row_filter: Test | None
     masks: Mapping[int, Mask]
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows of the batch that pass the filter, with masked columns. The schema stays the same.
+        """Return the rows of the batch that pass the filter, with masks applied. The schema stays the same.
 
         Raises RestrictionNotSupported if the batch has other columns than the bound schema.
         """
@@ -136,7 +141,7 @@ class BoundRestrictions:
 def apply(
     batch: pa.RecordBatch, restrictions: ReadRestrictions, schema: Schema, salt: bytes, schemas: Sequence[Schema] = ()
 ) -> pa.RecordBatch:
-    """Return the restricted batch.
+    """Return the batch with the restrictions applied.
 
     `schema` describes its columns, `schemas` are all schemas that the table has had. `salt` is random for each scan.
     """
@@ -146,7 +151,7 @@ def apply(
 def bind(restrictions: ReadRestrictions, schema: Schema, schemas: Iterable[Schema], salt: bytes) -> BoundRestrictions:
     """Return the restrictions for batches of `schema`. `salt` is random for each scan, with at least 16 bytes.
 
-    A projection of a field that `schema` lacks and another of `schemas` has is ignored. The fields of the row filter
+    A projection is ignored if its field is not in `schema`, but in another of `schemas`. The fields of the row filter
     must be in `schema`; `filter_ids` returns them. Raises RestrictionNotSupported if a restriction cannot be applied.
     """
     known = (schema, *schemas)
@@ -189,7 +194,9 @@ def _column(schema: Schema, field_id: int) -> Column:
 
 
 def _check(restrictions: ReadRestrictions, schemas: Iterable[Schema]) -> None:
-    """Raise RestrictionNotSupported for ids of no schema, keys of maps, and a projection below another one."""
+    """Raise RestrictionNotSupported for an id that no schema has, for a key of a map, and for a projection inside
+    another.
+    """
     wanted = {each.field_id for each in restrictions.projections}
     seen: set[int] = set()
     for schema in schemas:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Load tables from a Lakegate catalog with PyIceberg: metadata, credentials and restrictions of one response.
+"""Load tables from a Lakegate catalog with PyIceberg, so that metadata, credentials and restrictions are of one
+response.
 
-PyIceberg ignores `read-restrictions`. A second request could have a response for other rights, so the response is read
-here, and PyIceberg gets its other parts.
+PyIceberg ignores `read-restrictions`, and a second request for them could have a response for other rights. So the
+response is read here, and PyIceberg gets the rest of it.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class LoadFailed(Exception):
 
 
 class _Restrictions(msgspec.Struct, rename="kebab"):
-    """The only member of a load response that PyIceberg does not read."""
+    """The only field of a load response that PyIceberg does not read."""
 
     read_restrictions: msgspec.Raw = msgspec.Raw(b"{}")
 
@@ -63,10 +64,10 @@ class _Errors(msgspec.Struct):
 
 
 class _Retry(Retry):
-    """Repeat a request to which the gateway returned 429 or 503. Such a response means that nothing was done."""
+    """Repeat a request to which the gateway returned 429 or 503. With these statuses nothing was done."""
 
     def get_retry_after(self, response: Any) -> float | None:
-        """Return the seconds of `Retry-After`, at most those of a slow response."""
+        """Return the seconds in `Retry-After`, but not more than the time limit for a slow response."""
         seconds = super().get_retry_after(response)
         return None if seconds is None else min(seconds, _LONGEST_PAUSE)
 
@@ -104,7 +105,7 @@ class _Adapter(HTTPAdapter):  # type: ignore[misc]  # the library has no types
 
 
 class RestrictedCatalog(RestCatalog):
-    """A catalog of PyIceberg whose requests have a timeout, and that loads restricted tables."""
+    """A PyIceberg catalog whose requests have a timeout. It also loads restricted tables."""
 
     def __repr__(self) -> str:
         return f"RestrictedCatalog(uri={self.uri!r})"
@@ -115,7 +116,8 @@ class RestrictedCatalog(RestCatalog):
         return session
 
     def load_restricted(self, identifier: str | tuple[str, ...], properties: Mapping[str, str]) -> RestrictedTable:
-        """Return a table with its restrictions. `properties` of the file client precede those of the server.
+        """Return a table with its restrictions. `properties` configure the file client, and take precedence over those
+        of the server.
 
         Raises LoadFailed if the gateway refuses, and RestrictionNotSupported for restrictions that the reader cannot
         apply.
@@ -129,7 +131,7 @@ class RestrictedCatalog(RestCatalog):
         return RestrictedTable(loaded.metadata, files, found, loaded.metadata_location)
 
     def _files(self, loaded: TableResponse, properties: Mapping[str, str]) -> FileIO:
-        """Return the client of the table's files. Properties of the table itself do not configure it."""
+        """Return the file client of the table. The properties of the table itself do not configure it."""
         credentials = self._resolve_storage_credentials(loaded.storage_credentials, loaded.metadata_location)
         found = {**self.properties, **loaded.config, **credentials}
         found.pop(_CLASS_OF_IO, None)
@@ -171,7 +173,7 @@ def _decoded(answer: requests.Response) -> tuple[TableResponse, msgspec.Raw]:
 
 
 def _message(answer: requests.Response) -> str:
-    """Return the text of an error of the gateway."""
+    """Return the text of an error response of the gateway."""
     try:
         return msgspec.json.decode(answer.content, type=_Errors).error.message[:500]
     except ValueError:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Name the cause of a failed read without any text of the error.
+"""Name the cause of a failed read without the text of the error.
 
-Errors of the libraries below can contain values of rows, paths with partition values, and credentials.
+Error texts of the libraries can contain values of rows, paths with partition values, and credentials.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _UNKNOWN: Final = "an unexpected error: try again, and report it with the type o
 
 
 class ReadFailed(Exception):
-    """Raised if files of the table cannot be read. The text has the type of the error and the cause only."""
+    """Raised if files of the table cannot be read. The message has only the type of the error and its cause."""
 
 
 def failure(error: Exception) -> str:
-    """Return the text of the `ReadFailed` for an error of the libraries below."""
+    """Return the message of the `ReadFailed` for an error of the libraries."""
     return f"the table could not be read ({type(error).__name__}): {_cause(error)}"
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read data files with PyIceberg, and keep null lists and maps.
+"""Read data files with PyIceberg. Unlike in PyIceberg, null lists and maps stay null.
 
 PyIceberg 0.12 rebuilds a list or map that contains structs from its offsets alone, so null becomes an empty list
-(https://github.com/apache/iceberg-python/issues/3833). A row filter with `is-null` would then keep rows that it hides
-in other engines. PyIceberg has no parameter for its projection, so its functions are bound here to another one. The
-functions of PyIceberg itself do not change.
+(https://github.com/apache/iceberg-python/issues/3833). A row filter with `is-null` would then keep other rows than in
+other engines. PyIceberg has no parameter for its projection, so this module uses copies of its functions with another
+projection. PyIceberg itself is not changed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lakegate.reader.failures import ReadFailed
 
 
 class Projection(ArrowProjectionVisitor):
-    """The conversion of a record batch of a file to the schema of a scan. Null lists and maps stay null."""
+    """Converts a record batch of a file to the schema of a scan. Null lists and maps stay null."""
 
     def list(self, list_type: iceberg.ListType, list_array: Any, value_array: Any) -> Any:
         """Return the list with projected elements, or None if the file does not have it."""
@@ -44,7 +44,7 @@ class Projection(ArrowProjectionVisitor):
 
 
 def readable(tasks: Iterable[FileScanTask]) -> list[FileScanTask]:
-    """Return the files of a scan. Raises ReadFailed if PyArrow does not read the format of one of them."""
+    """Return the files of a scan. Raises ReadFailed if PyArrow cannot read the format of one of them."""
     found = list(tasks)
     if others := sorted({each.file.file_format.value for each in found} - {"PARQUET", "ORC"}):
         raise ReadFailed(
@@ -55,7 +55,7 @@ def readable(tasks: Iterable[FileScanTask]) -> list[FileScanTask]:
 
 
 def offsets(values: Any) -> Any:
-    """Return a copy of the offsets of a list or map: arrow accepts no slice of them together with nulls."""
+    """Return a copy of the offsets of a list or map. Arrow does not accept a slice of offsets together with nulls."""
     return pa.array(np.array(values.offsets))
 
 
@@ -63,7 +63,7 @@ _NAMES: dict[str, Any] = {**vars(original), "ArrowProjectionVisitor": Projection
 
 
 def _bound(function: Any) -> Any:
-    """Return a copy of a function of PyIceberg that finds the names of this module's table."""
+    """Return a copy of a PyIceberg function that looks up names in the table of this module."""
     return FunctionType(function.__code__, _NAMES, function.__name__, function.__defaults__, function.__closure__)
 
 
@@ -72,6 +72,6 @@ for _name in ("_to_requested_schema", "_task_to_record_batches"):
 
 
 class FileScan(ArrowScan):
-    """The scan of PyIceberg over the files of a table, with the projection of this module."""
+    """PyIceberg's scan of the files of a table, with the projection of this module."""
 
     _record_batches_from_scan_tasks_and_deletes = _bound(ArrowScan._record_batches_from_scan_tasks_and_deletes)

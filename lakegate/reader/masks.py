@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replace the values of arrow arrays by the nine projections of read-restrictions.
+"""Mask the values of arrow arrays by the nine actions of read-restrictions.
 
 Each mask keeps the arrow type. Texts are masked by code point on the bytes of a whole array. Digests are computed once
 for each distinct value of an array.
@@ -90,7 +90,7 @@ def mask(field: iceberg.NestedField, action: Action, salt: bytes) -> Mask:
 
 
 def on_values(function: Mask) -> Mask:
-    """Return a mask that changes only the dictionary of a dictionary-encoded array."""
+    """Return a mask that, for a dictionary-encoded array, changes only the dictionary."""
 
     def masked(values: Any) -> Any:
         if not isinstance(values, pa.DictionaryArray):
@@ -102,7 +102,7 @@ def on_values(function: Mask) -> Mask:
 
 
 def mask_alphanum(values: Any) -> Any:
-    """Replace each code point: ASCII digits by `n`, all others by `x`, except `( ) , . - @`."""
+    """Mask each code point: ASCII digits become `n`, all others `x`, except `( ) , . - @`."""
     kind = values.type
     values = values.cast(pa.large_string())
     offsets, text = _bytes_of(values)
@@ -115,7 +115,7 @@ def mask_alphanum(values: Any) -> Any:
 
 
 def _bytes_of(values: Any) -> tuple[np.ndarray[Any, np.dtype[np.int64]], np.ndarray[Any, np.dtype[np.uint8]]]:
-    """Return the offsets, from 0 on, and the bytes of an array of large texts or large binaries."""
+    """Return (offsets that start at 0, bytes) of an array of large texts or large binaries."""
     if len(values) == 0:
         return np.zeros(1, np.int64), np.empty(0, np.uint8)
     offsets = np.frombuffer(values.buffers()[1], np.int64)[values.offset : values.offset + len(values) + 1]
@@ -125,7 +125,7 @@ def _bytes_of(values: Any) -> tuple[np.ndarray[Any, np.dtype[np.int64]], np.ndar
 
 
 def _validity(values: Any) -> Any:
-    """Return the validity bitmap from bit 0 on, or None if no value is null."""
+    """Return the validity bitmap, starting at bit 0; None if no value is null."""
     if values.null_count == 0:
         return None
     return pa.py_buffer(np.packbits(values.is_valid().to_numpy(zero_copy_only=False), bitorder="little"))
@@ -146,7 +146,7 @@ def show_last_4(values: Any) -> Any:
 
 
 def truncate(values: Any, unit: str) -> Any:
-    """Set the parts below `unit` (`year`, `month`) to their least value. Time zones are UTC.
+    """Set the parts of a date or time below `unit` (`year`, `month`) to their least value. Time zones are UTC.
 
     Raises RestrictionNotSupported if the result is outside of the type's range.
     """
@@ -160,7 +160,7 @@ def truncate(values: Any, unit: str) -> Any:
 
 
 def _wrapped(found: Any, raw: Any) -> bool:
-    """Return True if a date was not truncated to the start of its own year.
+    """Return True if a date was not truncated to the start of its own year, because the year overflowed.
 
     The kernel has years of 16 bits, and wraps around beyond them.
     """
@@ -169,7 +169,9 @@ def _wrapped(found: Any, raw: Any) -> bool:
 
 
 def sha_256(values: Any, salt: bytes) -> Any:
-    """Return the digests: hexadecimal text for text, the first bytes as a number for int and long, else 32 bytes."""
+    """Return the SHA-256 digests: hexadecimal text for text, the first bytes as a number for int and long, else 32
+    bytes.
+    """
     kind = values.type
     if pa.types.is_int32(kind) or pa.types.is_int64(kind):
         return _once(values, lambda distinct: _hash_numbers(distinct, salt))
@@ -178,7 +180,7 @@ def sha_256(values: Any, salt: bytes) -> Any:
 
 
 def _once(values: Any, function: Mask) -> Any:
-    """Apply a slow function to each distinct value, or to all values if the first ones hardly repeat."""
+    """Apply a slow function once to each distinct value. If the first values hardly repeat, apply it to all values."""
     sample = values[:_SAMPLE]
     if pc.count_distinct(sample).as_py() > len(sample) // 2:
         return function(values)
@@ -229,7 +231,9 @@ def _repeated(value: Any, kind: pa.DataType, length: int) -> Any:
 
 
 def fixed_value(kind: iceberg.IcebergType, field_id: int) -> object:
-    """Return the fixed value of a type, also for null. Raises RestrictionNotSupported if the type has none."""
+    """Return the fixed value of a type, which also replaces null. Raises RestrictionNotSupported if the type has
+    none.
+    """
     if type(kind) in _FIXED:
         return _FIXED[type(kind)]
     match kind:

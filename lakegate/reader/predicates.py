@@ -2,10 +2,10 @@
 """Evaluate the row filter of read-restrictions on arrow record batches.
 
 The semantics are those of `format/expressions-spec.md`: every predicate is true or false. Null equals null and differs
-from every value. An order comparison with null is false, except `lt-eq` and `gt-eq` of null and null. NaN is treated
-likewise. `not-eq`, `not-in` and `not-starts-with` are the negations, and are therefore true for null. Texts compare by
-their UTF-8 bytes. A literal that does not fit the type of its column is an error: an approximate filter would return
-other rows.
+from every value. An order comparison with null is false, except `lt-eq` and `gt-eq` of null and null. The same applies
+to NaN. `not-eq`, `not-in` and `not-starts-with` are negations, and therefore true for null. Texts compare by their
+UTF-8 bytes. A literal that does not fit the type of its column is an error: an approximate filter would return other
+rows.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ _DECIMAL: Final = re.compile(r"decimal\(\d+,(\d+)\)")
 
 
 def scalar(literal: Literal, kind: iceberg.IcebergType) -> pa.Scalar:
-    """Return the literal as a scalar that arrow compares with a column of the Iceberg type `kind`.
+    """Return the literal as a scalar with which arrow can compare a column of the Iceberg type `kind`.
 
-    Raises RestrictionNotSupported if the literal has another type, or if it is not a value of the type.
+    Raises RestrictionNotSupported if the literal is not a value of that type.
     """
     if literal.data_type is not None and not _comparable(literal.data_type, kind):
         raise RestrictionNotSupported(f"a literal of the row filter has another type than its column ({kind})")
@@ -116,12 +116,14 @@ def _scalar(value: bool | int | float | str, kind: iceberg.IcebergType, arrow: p
 
 
 def _name(kind: iceberg.IcebergType) -> str:
-    """Return the type as in schema JSON."""
+    """Return the type as it is written in schema JSON."""
     return str(kind).replace(" ", "")
 
 
 def comparable_array(values: Any) -> Any:
-    """Return a column as arrow compares it: without a dictionary, and without the extension type of UUIDs."""
+    """Return a column in the form in which arrow can compare it: without dictionary encoding and without the UUID
+    extension type.
+    """
     if isinstance(values, pa.DictionaryArray):
         values = values.dictionary_decode()
     if isinstance(values, pa.ExtensionArray):
@@ -155,7 +157,7 @@ class Column:
         return isinstance(self.kind, iceberg.FloatType | iceberg.DoubleType)
 
     def values(self, batch: pa.RecordBatch) -> Any:
-        """Return the values. A field of a struct that is null is null."""
+        """Return the values of the column. If a struct is null, its fields are null."""
         values = batch.column(self.path[0])
         if len(self.path) > 1:
             values = pc.struct_field(values, list(self.path[1:]))
@@ -163,10 +165,9 @@ class Column:
 
 
 def compiled(predicate: Predicate, column: Callable[[int], Column]) -> Test:
-    """Return the test of a predicate. `column` returns the column of a field id.
+    """Return the test function of a predicate. `column` returns the column with a field id.
 
-    Raises RestrictionNotSupported for a literal that is not of the column's type, and for a test that does not apply to
-    the type.
+    Raises RestrictionNotSupported if a literal does not have the column's type, or a test does not apply to the type.
     """
     match predicate:
         case Constant(value=value):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Translate filters to PyIceberg expressions that skip files and row groups.
 
-The translation of a row filter keeps at least the rows of the filter. The reader evaluates the whole filter afterwards,
-so a part without an exact translation is left out. A user's filter sees masked values: its parts on masked columns are
-never used to skip files.
+The translation of a row filter keeps at least the rows that the filter keeps. A part without an exact translation is
+left out, because the reader evaluates the whole filter afterwards. A user's filter applies to masked values, so its
+parts about masked columns are never used to skip files.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ _TESTS: Final[Mapping[str, Any]] = {
 
 
 def superset(predicate: Predicate, schema: Schema) -> pyi.BooleanExpression:
-    """Return an expression on `schema` that is true for all rows that the predicate keeps, and maybe for more."""
+    """Return an expression on `schema` that is true for all rows that the predicate keeps, and possibly for further
+    rows.
+    """
     fields = {field.field_id: field for field in schema.fields}
 
     def translated(part: Predicate) -> pyi.BooleanExpression:
@@ -60,7 +62,7 @@ def superset(predicate: Predicate, schema: Schema) -> pyi.BooleanExpression:
 
 
 def _one(part: Predicate, fields: Mapping[int, iceberg.NestedField]) -> pyi.BooleanExpression:
-    """Return the expression of a test of one column, or the constant true if it has no exact one."""
+    """Return the expression for a test of one column. If there is no exact one, return the constant true."""
     literals: tuple[Literal, ...] = ()
     match part:
         case Unary(test=test, child=Reference(field_id=field_id)):
@@ -91,10 +93,10 @@ def _value(literal: Literal, field: iceberg.NestedField) -> Any:
 def unmasked_parts(
     row_filter: pyi.BooleanExpression, schema: Schema, current: Schema, masked: Collection[int]
 ) -> pyi.BooleanExpression:
-    """Return the conjunction of those parts of a user's filter that concern no masked column.
+    """Return the conjunction of those parts of a user's filter that refer to no masked column.
 
-    `schema` is the schema of the scan. PyIceberg plans by the names of `current`: a part on a column whose name means
-    another column there is left out too.
+    `schema` is the schema of the scan. PyIceberg plans by the column names in `current`. So a part is also left out if
+    the name of its column belongs to another column in `current`.
     """
     hidden = _related(schema, masked)
     found: pyi.BooleanExpression = pyi.AlwaysTrue()
@@ -119,7 +121,7 @@ def _name(schema: Schema, field_id: int) -> str | None:
 
 
 def _related(schema: Schema, masked: Collection[int]) -> set[int]:
-    """Return the ids of the masked fields, of the fields inside of them and of those that contain them."""
+    """Return the ids of the masked fields, of the fields inside them, and of the fields that contain them."""
     found: set[int] = set()
     for field in walk(schema.fields):
         inside = {each.field_id for each in walk(children(field.field_type))}

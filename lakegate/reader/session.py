@@ -43,7 +43,7 @@ class _Refusal(msgspec.Struct):
 
 @dataclass(frozen=True)
 class _Subject:
-    """The user of a token exchange."""
+    """The user for whom a token is exchanged."""
 
     token: str = field(repr=False)
     kind: str
@@ -54,8 +54,8 @@ class Reader:
     """Open restricted tables of one warehouse.
 
     `gateway` is the address of the server, for example `https://lake.example`. `service_token` is the service's own
-    token, or a function that returns a valid one. `properties` configure PyIceberg's client of files and precede those
-    of the server. Tokens are in no `repr` and in no error.
+    token, or a function that returns a valid one. `properties` configure PyIceberg's file client, and take precedence
+    over those of the server. No `repr` and no error contains tokens.
     """
 
     gateway: str
@@ -65,11 +65,11 @@ class Reader:
     _subject: _Subject | None = field(default=None, repr=False)
 
     def as_user(self, token: str) -> Reader:
-        """Return a reader with the rights of a user, whose own token proves the identity."""
+        """Return a reader with the rights of a user, whose own token `token` proves the identity."""
         return replace(self, _subject=_Subject(token, _ACCESS_TOKEN))
 
     def as_named(self, subject: str) -> Reader:
-        """Return a reader with the rights of a user that the service names by the subject at its own provider.
+        """Return a reader with the rights of the user that has this subject at the service's own identity provider.
 
         The name proves nothing: the gateway accepts it because the service holds `delegate`. Names that end users
         choose must never reach this function.

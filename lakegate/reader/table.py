@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scan a restricted table: read files with PyIceberg, and apply the restrictions before a caller gets a batch.
 
-The order is that of the protocol: the row filter on raw values, then the projections, then the caller's filter, which
-sees masked values only. Columns that only a filter needs are read and dropped.
+The protocol defines the order: the row filter on original values, then the projections (masks), then the caller's
+filter, which applies to masked values. Columns that only a filter needs are read and then dropped.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ RowFilter: TypeAlias = str | pyi.BooleanExpression
 
 
 class RestrictedTable:
-    """A table with the restrictions of the same load response. It is valid until its vended credentials end."""
+    """A table with the restrictions of the same load response. It is valid until its vended credentials expire."""
 
     def __init__(
         self, metadata: TableMetadata, io: FileIO, restrictions: ReadRestrictions, location: str | None = None
     ) -> None:
-        """Check the restrictions against the schemas of the table. `location` is that of its metadata file.
+        """Check the restrictions against the schemas of the table. `location` is the location of its metadata file.
 
         Raises RestrictionNotSupported if one of them cannot be applied in full.
         """
@@ -52,8 +52,8 @@ class RestrictedTable:
     def restricted_by(self, restrictions: ReadRestrictions, metadata_location: str) -> RestrictedTable:
         """Return the table with these restrictions, to read it as another principal would.
 
-        They belong to the schemas of the metadata file `metadata_location`. Raises ReadFailed if this table has
-        restrictions of its own or another metadata file, and RestrictionNotSupported.
+        The restrictions refer to the schemas in the metadata file `metadata_location`. Raises ReadFailed if this table
+        has restrictions of its own or another metadata file. Raises RestrictionNotSupported.
         """
         if self._restrictions != ReadRestrictions():
             raise ReadFailed("the table is restricted for the caller too, so only its own rows and values can be read")
@@ -80,8 +80,8 @@ class RestrictedTable:
     ) -> Iterator[pa.RecordBatch]:
         """Return the rows as batches of arrow. Each scan has a new random salt for `sha-256-query-local`.
 
-        `columns` are names of top-level columns; None means all. `row_filter` is an expression of PyIceberg, also as
-        text, and sees masked values. With `snapshot_id` the columns are those of the snapshot's schema. Raises
+        `columns` are names of top-level columns; None means all. `row_filter` is a PyIceberg expression or its text,
+        and applies to masked values. With `snapshot_id` the columns are those of the snapshot's schema. Raises
         ValueError for arguments that do not fit the table, RestrictionNotSupported, and ReadFailed.
         """
         return self._plan(columns, row_filter, snapshot_id, limit)[1]
@@ -127,7 +127,7 @@ class RestrictedTable:
     def _raw(
         self, schema: Schema, row_filter: pyi.BooleanExpression, snapshot_id: int | None, *, one_by_one: bool
     ) -> Iterator[pa.RecordBatch]:
-        """Return the batches of the files. PyIceberg reads all files ahead, except if they are read one by one."""
+        """Return the batches of the files. PyIceberg reads all files in advance, unless they are read one by one."""
         scan = DataScan(self._metadata, self._io, row_filter=row_filter, snapshot_id=snapshot_id)
         files = FileScan(self._metadata, self._io, schema, row_filter)
         tasks = readable(scan.plan_files())
@@ -151,10 +151,10 @@ class RestrictedTable:
         bind(self._restrictions, wanted, self._metadata.schemas, secrets.token_bytes(SALT_BYTES))
 
     def _with_filters(self, read: Schema, asked: Schema, own: set[int]) -> Schema:
-        """Return the asked columns, and behind them the columns that only a filter needs.
+        """Return the schema to read: the columns `asked`, and after them the columns that only a filter needs.
 
-        A column of the row filter that the schema of the snapshot lacks is read by its definition in another schema,
-        under a name of its own, because a new column can have its name.
+        If the snapshot's schema lacks a column of the row filter, it is read by its definition in another schema. It
+        gets a new name, because another column can have its name.
         """
         present = {each.field_id for field in asked.fields for each in walk((field,))}
         added: list[NestedField] = []
@@ -180,7 +180,7 @@ class RestrictedTable:
 
 
 def _top(schema: Schema, field_id: int) -> NestedField | None:
-    """Return the top-level column that is the field or contains it."""
+    """Return the top-level column that has the field id or contains the field with it."""
     for field in schema.fields:
         if field.field_id == field_id or any(each.field_id == field_id for each in walk(children(field.field_type))):
             return field
@@ -197,7 +197,7 @@ def _selected(schema: Schema, columns: Sequence[str] | None) -> Schema:
 
 
 def _filtered(batch: pa.RecordBatch, late: Any, width: int) -> Iterator[pa.RecordBatch]:
-    """Return the first `width` columns of the rows for which the expression `late` is true."""
+    """Return the first `width` columns of those rows for which the expression `late` is true."""
     if late is None:
         yield batch.select(range(width))
         return
@@ -206,7 +206,7 @@ def _filtered(batch: pa.RecordBatch, late: Any, width: int) -> Iterator[pa.Recor
 
 
 def _without_details(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Return the batches that have rows. Replace errors by ReadFailed."""
+    """Return the batches that have at least one row. Replace errors by ReadFailed."""
     while True:
         failed: str | None = None
         try:

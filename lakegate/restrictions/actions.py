@@ -67,10 +67,10 @@ def applies(action: Action, kind: Type, *, required: bool) -> bool:
 
 
 def without_salt(action: Action, *, required: bool) -> Action:
-    """Return the action for rows or texts that have no salt of one query, such as stored rows.
+    """Return the action for stored rows or texts, for which there is no salt of one query.
 
-    `sha-256-query-local` hides equal values of different queries from each other. With a fixed salt its hashes would be
-    the same in all queries, so null replaces them, or the fixed value in a required column.
+    `sha-256-query-local` prevents that equal values are recognized across queries. With a fixed salt its hashes would
+    be equal in all queries. So values are replaced by null instead, or by the fixed value in a required column.
     """
     if action is not Action.SHA_256_QUERY_LOCAL:
         return action

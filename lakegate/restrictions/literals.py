@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Check values in the single-value JSON form (Iceberg table specification, appendix D), and convert literals.
 
-The literals of row filters have one form of each type, which all compilers and readers use: the single-value form with
-these choices. Temporal values have all six or nine digits of a second, `+00:00` for UTC, and a year of four digits.
-UUIDs are lower case, and binary values are upper case. Decimals have the scale of the column. Negative zero is zero. A
-float has single precision.
+The literals of row filters have exactly one form for each type, which all compilers and readers use: the single-value
+form with these choices. Temporal values have all six or nine digits of a second, `+00:00` for UTC, and a year of four
+digits. UUIDs are lower case, and binary values are upper case. Decimals have the scale of the column. Negative zero is
+zero. A float has single precision.
 
-Define Iceberg types as they are in schema JSON.
+The module also defines the Iceberg types as they are in schema JSON.
 
 Primitive types are strings (`"long"`, `"decimal(9,2)"`), nested types are structs. Source: Iceberg table specification,
 "Schemas and Data Types" and appendix C, including format version 3.
@@ -102,7 +102,7 @@ def type_name(kind: Type) -> str:
 
 
 class NotALiteral(ValueError):
-    """The value is not one of the type, or not one that all engines have. The text says what is right."""
+    """The value is not a value of the type, or not one that all engines support. The message tells what is right."""
 
 
 _EQUALITY: Final = frozenset({Comparison.EQ, Comparison.NOT_EQ})
@@ -121,7 +121,7 @@ _CONTEXT: Final = Context(prec=100)
 def comparable(operator: Comparison, kind: Type) -> bool:
     """Return True if row filters can compare a column of the type with a literal by the operator.
 
-    Booleans, UUIDs and binary values have no order that all engines share, so they can only be equal.
+    Booleans, UUIDs and binary values have no order that all engines share, so they can only be compared by equality.
     """
     name = type_name(kind)
     if operator in _PREFIX:
@@ -130,7 +130,7 @@ def comparable(operator: Comparison, kind: Type) -> bool:
 
 
 def literal(value: Value, kind: Type) -> Value:
-    """Return the value in the one form of its type. Raises NotALiteral if it is not a value of the type."""
+    """Return the value in the only form that its type has here. Raises NotALiteral if it is not a value of the type."""
     name = type_name(kind)
     if isinstance(kind, str) and name == "decimal":
         return _decimal(value, kind)
@@ -141,7 +141,9 @@ def literal(value: Value, kind: Type) -> Value:
 
 
 def attribute_literal(text: str, kind: Type) -> Value:
-    """Return the value of an attribute, which is always a text. Raises NotALiteral if it is not one of the type."""
+    """Return the value of a user's attribute, which is always a text. Raises NotALiteral if it is not a value of the
+    type.
+    """
     name = type_name(kind)
     if name == "boolean" and text in ("true", "false"):
         return text == "true"
@@ -290,7 +292,7 @@ def is_value_of(value: object, kind: Type) -> bool:
 
 
 def _is_day(found: re.Match[str], years: range) -> bool:
-    """Return True if the match is a date of the calendar in one of these years."""
+    """Return True if the match is a date that exists in the calendar, in one of these years."""
     year = int(found["year"])
     try:
         # The calendar repeats every 400 years. Python knows the years 1 to 9999 only.

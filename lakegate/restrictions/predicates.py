@@ -2,9 +2,9 @@
 """Row predicates over columns by field id. Pure.
 
 The set of tests is closed: a column against literals, `is-null`, `is-nan`, and their combinations. Every test except
-`is-null` and `is-nan` is false for null and for NaN, negated comparisons included. So no predicate is ever unknown, and
-all compilers give the same rows. Compare `format/expressions-spec.md` of Apache Iceberg, where negated comparisons keep
-null rows: the compiler to `read-restrictions` therefore adds `not-null` and `not-nan`.
+`is-null` and `is-nan` is false for null and for NaN, including negated comparisons. So a predicate is never unknown,
+and all compilers give the same rows. In `format/expressions-spec.md` of Apache Iceberg, negated comparisons keep null
+rows: the compiler to `read-restrictions` therefore adds `not-null` and `not-nan`.
 """
 
 from __future__ import annotations
@@ -98,12 +98,12 @@ _encoder = msgspec.json.Encoder(order="deterministic")
 
 
 def canonical(predicate: Predicate) -> bytes:
-    """Return bytes that are equal for equal predicates."""
+    """Return bytes by which predicates are compared: equal predicates have equal bytes."""
     return _encoder.encode(predicate)
 
 
 def all_of(*predicates: Predicate) -> Predicate:
-    """Return the predicate that holds where all of them hold.
+    """Return the predicate that holds if all operands hold.
 
     The result does not depend on the order or the number of repetitions of the operands, even if they are conjunctions.
     """

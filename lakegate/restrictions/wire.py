@@ -2,7 +2,7 @@
 """Decode the `read-restrictions` of a load response. Unknown content is an error, never ignored.
 
 The form is that of the Iceberg REST specification: `LoadTableResult.read-restrictions`, with the predicates of
-`format/expressions-spec.md`. Columns are named by field id only.
+`format/expressions-spec.md`. Columns are identified only by field id.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Reference:
 
 @dataclass(frozen=True, repr=False)
 class Literal:
-    """A value in the single-value JSON form of the Iceberg table specification, with its type if the server sent it.
+    """A value in the single-value JSON form of the Iceberg table specification. It has a type if the server sent one.
 
     The value is not in the `repr`, because filters can contain attributes of users.
     """
@@ -123,10 +123,10 @@ class ReadRestrictions:
 
 
 def decode(content: bytes | str) -> ReadRestrictions:
-    """Return the restrictions of the JSON value of `read-restrictions`. An empty object restricts nothing.
+    """Decode the JSON value of `read-restrictions`. An empty object restricts nothing.
 
-    Raises RestrictionNotSupported for JSON that is not valid, for an unknown member, action, predicate or value, for
-    two projections of one field id, and for a column by name.
+    Raises RestrictionNotSupported for invalid JSON, for an unknown field, action, predicate or value, for two
+    projections of one field id, and for a column that is identified by name.
     """
     try:
         value = json.loads(content, object_pairs_hook=_members, parse_constant=_no_constant)

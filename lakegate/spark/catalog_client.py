@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Load tables from the catalog over HTTP: for the service itself, or for a user by token exchange.
 
-Spark's Iceberg client ignores `read-restrictions` silently, so a governed read requests the load response itself. Every
-request has a timeout. Tokens are never part of an error message.
+Spark's Iceberg client silently ignores `read-restrictions`, so the pipeline itself requests the load response for a
+governed read. Every request has a timeout. Tokens are never part of an error message.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Snapshot(msgspec.Struct, frozen=True, rename="kebab"):
 
     @property
     def operation(self) -> str:
-        """Return the operation of the snapshot, an empty text if it has none."""
+        """Return the operation of the snapshot; an empty text if it has none."""
         return self.summary.get("operation", "")
 
 
@@ -72,7 +72,7 @@ class Metadata(msgspec.Struct, frozen=True, rename="kebab"):
         return self._schema(self.current_schema_id)
 
     def current(self) -> Snapshot | None:
-        """Return the current snapshot, None if the table has none."""
+        """Return the current snapshot; None if the table has none."""
         return self.snapshot(self.current_snapshot_id)
 
     def snapshot(self, id: int | None) -> Snapshot | None:
@@ -80,7 +80,7 @@ class Metadata(msgspec.Struct, frozen=True, rename="kebab"):
         return next((each for each in self.snapshots if each.snapshot_id == id), None)
 
     def schema_of(self, snapshot: Snapshot) -> Schema:
-        """Return the schema that a read of the snapshot has: its own, or the current one if it records none."""
+        """Return the schema with which the snapshot is read: the one that it records, or else the current one."""
         return self.schema if snapshot.schema_id is None else self._schema(snapshot.schema_id)
 
     def _schema(self, id: int) -> Schema:
@@ -91,7 +91,7 @@ class Metadata(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class LoadedTable(msgspec.Struct, frozen=True, rename="kebab"):
-    """A load response without its credentials. `read_restrictions` is JSON, an empty object if absent."""
+    """The part of a load response that is not credentials. `read_restrictions` is JSON; an empty object if absent."""
 
     metadata: Metadata
     read_restrictions: msgspec.Raw = msgspec.Raw(b"{}")
@@ -138,7 +138,7 @@ class CatalogClient:
         return str(_member(answer, "access_token"))
 
     def load(self, table: Identifier, token: str, role: str | None = None) -> LoadedTable:
-        """Return the table as the holder of `token` loads it, restricted to the assumed `role` if it is given.
+        """Load the table as the holder of `token`. If `role` is given, the holder acts only as this role.
 
         Raises:
             RequestRefused: the gateway refused the load, for example because no such table is visible to the holder.
@@ -154,7 +154,7 @@ class CatalogClient:
             raise GovernedReadRefused(f"the load response of {'.'.join(table)} is invalid: {error}") from None
 
     def load_own(self, table: Identifier) -> LoadedTable | None:
-        """Return a table as the service loads it, None if no such table is visible to it."""
+        """Load a table as the service itself. Return None if the service can see no such table."""
         try:
             return self.load(table, self.service_token())
         except RequestRefused as refused:
@@ -163,15 +163,18 @@ class CatalogClient:
             return None
 
     def verify_service(self) -> None:
-        """Request the configuration of the warehouse again. Raises GovernedReadRefused if the service gets none."""
+        """Request the configuration of the warehouse again. Raises GovernedReadRefused if it is refused to the
+        service.
+        """
         self._prefix = None
         self._warehouse_id(self._authorization(self.service_token()))
 
     def has_created(self, table_id: str) -> bool:
-        """Return True if the service owns the table because it created it: its ownership was granted by itself.
+        """Return True if the service created the table: then its ownership was granted by itself.
 
-        Properties prove nothing, because each principal with `modify` can write them. An owner can make the service an
-        owner too, and keeps access. Return False if the service may not read the grants.
+        Table properties would prove nothing, because each principal with `modify` can write them. Ownership that
+        another principal granted proves nothing either: that principal keeps access. Return False if the service may
+        not read the grants.
         """
         try:
             return self._has_granted_itself(table_id)
@@ -195,7 +198,7 @@ class CatalogClient:
                 return False
 
     def grant_select(self, table_id: str, role: str) -> None:
-        """Grant a role `select` on a table that the service may grant. A repetition changes nothing."""
+        """Grant a role `select` on a table that the service may grant. A repeated call changes nothing."""
         base = self._catalog.uri.rstrip("/").removesuffix("/catalog")
         headers = self._authorization(self.service_token())
         path = f"/management/v1/permissions/warehouse/{self._warehouse_id(headers)}/table/{table_id}/assignments"
@@ -205,7 +208,7 @@ class CatalogClient:
             self._send("POST", base + path, headers, json={"writes": [grant]})
 
     def _warehouse_id(self, headers: Mapping[str, str]) -> str:
-        """Return the prefix of the warehouse in paths, which is its id. The first request is sent with `headers`."""
+        """Return the path prefix of the warehouse, which is its id. The first call sends a request with `headers`."""
         if self._prefix is None:
             url = f"{self._catalog.uri.rstrip('/')}/v1/config?warehouse={quote(self._catalog.warehouse, safe='')}"
             answer = self._send("GET", url, headers)
@@ -218,7 +221,7 @@ class CatalogClient:
         return {"Authorization": f"Bearer {token}"}
 
     def _send(self, method: str, url: str, headers: Mapping[str, str], **body: Any) -> httpx2.Response:
-        """Send a request, and repeat it while the server is too busy. Other failures raise `GovernedReadRefused`."""
+        """Send a request. Repeat it while the server is too busy. Other failures raise `GovernedReadRefused`."""
         for pause in (*_PAUSES, None):
             try:
                 answer = self._http.request(method, url, headers=headers, **body)
@@ -234,7 +237,9 @@ class CatalogClient:
 
 
 def _refusal(answer: httpx2.Response) -> tuple[str, str]:
-    """Return (type, message) of an error response in the form of the catalog or of OAuth, which has no types."""
+    """Return (type, message) of an error response of the catalog or of the token endpoint. The type is empty for the
+    latter.
+    """
     try:
         document = answer.json()
     except ValueError:
@@ -255,7 +260,7 @@ def _member(answer: httpx2.Response, name: str) -> Any:
 
 
 def _named(user: str) -> str:
-    """Return the unsigned JWT that names a user of the service's own provider."""
+    """Return an unsigned JWT whose subject is a user of the service's own provider."""
     parts = ({"alg": "none"}, {"sub": user})
     encoded = (base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode() for part in parts)
     return ".".join([*encoded, ""])

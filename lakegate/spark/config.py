@@ -37,7 +37,7 @@ class RestCatalog(msgspec.Struct, frozen=True, kw_only=True, tag="rest", tag_fie
             raise ValueError("catalog: credential needs token_endpoint")
 
     def __repr__(self) -> str:
-        """Return a text without the secrets, which the default text would contain."""
+        """Return a text without secrets."""
         return f"RestCatalog(uri={self.uri!r}, warehouse={self.warehouse!r})"
 
 
@@ -85,7 +85,8 @@ class PipelineConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class OnBehalfOf(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The user that a service reads for: `user`, a subject at the service's own provider, or the user's own `token`.
+    """The user for whom a service reads: `user` is a subject at the service's own provider, `token` the user's own
+    token.
 
     `role` is the id of a role of the user. With it, only the rights of the role count.
     """
@@ -99,7 +100,7 @@ class OnBehalfOf(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             raise ValueError("on_behalf_of: exactly one of user and token must be given")
 
     def __repr__(self) -> str:
-        """Return a text without the token, which the default text would contain."""
+        """Return a text without the token."""
         return f"OnBehalfOf(user={self.user!r}, role={self.role!r})"
 
 
@@ -128,7 +129,7 @@ class CopyConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class StatementsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Configuration of the command `statements`. The identity is not part of it: each statement has its own token."""
+    """Configuration of the command `statements`. It has no identity, because each statement has its own token."""
 
     uri: str
     warehouse: str

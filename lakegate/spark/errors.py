@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors of the pipeline. Each has an exit status, from which a scheduler can see the kind of fault."""
+"""Errors of the pipeline. Each has an exit status that tells a scheduler the kind of fault."""
 
 
 class PipelineError(Exception):
@@ -47,7 +47,9 @@ class RequestRefused(GovernedReadRefused):
 
 
 class ReaderLostAccess(PipelineError):
-    """The user or role of a governed copy may not read the source any more. The message says if the copy is empty."""
+    """The user or role of a governed copy may no longer read the source. The message tells whether the copy is
+    empty.
+    """
 
     exit_status = 7
 
@@ -55,8 +57,8 @@ class ReaderLostAccess(PipelineError):
 def cause_of(error: Exception) -> tuple[str, str]:
     """Return (simple class name, message) of the innermost Java exception that has a message.
 
-    If none has a message, the class is the innermost one, and the message is empty. If the error does not come from
-    Java, the result is its own class name and message.
+    If no Java exception has a message, the class is that of the innermost one, and the message is empty. If the error
+    does not come from Java, the result is its own class name and message.
     """
     origin = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
     if origin is None:

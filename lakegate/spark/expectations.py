@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""State expectations of a dataset as data, count their violations, and record the results.
+"""Describe expectations of a dataset as data, count their violations, and record the results.
 
 An expectation of rows is a SQL condition that is true for a violation. Null is no violation, so a rule about a value
 does not require that the value is present. All row expectations of a dataset are counted in one pass. A unique key is
 an expectation of the whole dataset, and takes a pass of its own.
 
-Expectations of each dataset of this lakehouse, with the tolerated share of violations.
+The module also has the expectations of each dataset of this lakehouse, with the tolerated share of violations.
 
 Severity `fail` is for faults that would make the tables wrong: an unreadable value, contradictory times, a duplicate
 row. Severity `warn` is for missing or implausible values, such as a tail number that is not in the register. The
@@ -34,7 +34,7 @@ from lakegate.spark.tables import Changes, merge, with_row_hash
 
 
 class Severity(StrEnum):
-    """The effect of violations beyond the tolerated share: `warn` records them, `fail` also stops the run."""
+    """The effect if more rows than tolerated violate an expectation: `warn` records them, `fail` also stops the run."""
 
     WARN = "warn"
     FAIL = "fail"
@@ -49,7 +49,7 @@ class Outcome(StrEnum):
 
 
 class Expectation(msgspec.Struct, frozen=True, kw_only=True):
-    """Expectation of each row.
+    """An expectation of each row.
 
     `violated_by`: SQL condition of a violation. `tolerated_share`: share of rows (0 to 1) that may violate it.
     """
@@ -62,7 +62,7 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UniqueKey(msgspec.Struct, frozen=True, kw_only=True):
-    """Expectation of the dataset: no two rows agree in `columns`.
+    """An expectation of the whole dataset: no two rows have equal values in `columns`.
 
     Each row beyond the first of its key is a violation.
     """
@@ -75,7 +75,7 @@ class UniqueKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NotEmpty(msgspec.Struct, frozen=True, kw_only=True):
-    """Expectation of the dataset: it has at least `rows` rows. Each missing row is a violation."""
+    """An expectation of the whole dataset: it has at least `rows` rows. Each missing row is a violation."""
 
     name: str
     description: str
@@ -101,9 +101,9 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def judge(dataset: str, rule: Rule, rows: int, violations: int) -> Result:
-    """Return the result for a count of violations.
+    """Return the result of an expectation for a number of violations.
 
-    Beyond the tolerated share, the severity decides about the outcome.
+    If it exceeds the tolerated share, the outcome depends on the severity.
     """
     share = violations / rows if rows else float(violations > 0)
     if share <= rule.tolerated_share:
@@ -123,7 +123,7 @@ def judge(dataset: str, rule: Rule, rows: int, violations: int) -> Result:
 
 
 def evaluate(dataset: str, frame: DataFrame, rules: Sequence[Rule]) -> list[Result]:
-    """Count the violations of every rule in `frame`, and return the results in the order of the rules."""
+    """Count the violations of every rule in `frame`. Return the results in the order of the rules."""
     by_row = [rule for rule in rules if isinstance(rule, Expectation)]
     counted = [f.count_if(f.expr(rule.violated_by)).alias(f"rule_{number}") for number, rule in enumerate(by_row)]
     row = frame.agg(f.count("*").alias("rows"), *counted).collect()[0]
@@ -167,7 +167,9 @@ def as_rows(session: SparkSession, delivery: str, results: Sequence[Result]) -> 
 
 
 def record(session: SparkSession, delivery: str, results: Sequence[Result], at: datetime) -> Changes:
-    """Merge the results of one delivery; those of other deliveries stay. `at`: the time of the change."""
+    """Write the results of one delivery into the table. Results of other deliveries stay. `at`: the time of the
+    change.
+    """
     rows = as_rows(session, delivery, results)
     return merge(session, QUALITY_RESULTS, rows, at, only=f"delivery = '{delivery}'")
 
@@ -201,7 +203,7 @@ def unreadable(column: str, kind: str) -> str:
 
 
 def delivered(source: str) -> tuple[Rule, ...]:
-    """Return the rules of a delivered file. They are checked on bronze, before values are typed."""
+    """Return the expectations of a delivered file. They are checked on bronze, before values are converted to types."""
     rules: list[Rule] = [
         NotEmpty(name="not_empty", description="the delivery has rows", severity=Severity.FAIL),
     ]

@@ -7,7 +7,7 @@ meanwhile.
 
 In Spark, user code runs in the process that has the service's token and the object store's keys: Python reaches the
 JVM, and clients of Spark Connect reach it with SQL functions, options and their own code. No DataFrame is a barrier
-against such code. Governed reads therefore require the statement that the code of the job is trusted.
+against such code. Governed reads therefore require that the caller declares the code of the job as trusted.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ UNTRUSTED: Final = (
 
 
 class GovernedTable(msgspec.Struct, frozen=True):
-    """A table as loaded for the user, and its decoded restrictions. `name` is its quoted name in Spark SQL."""
+    """A table that was loaded for the user, with its decoded restrictions. `name` is its quoted name in Spark SQL."""
 
     name: str
     metadata: Metadata
@@ -54,12 +54,12 @@ class GovernedTable(msgspec.Struct, frozen=True):
 
 
 class GovernedTables:
-    """The tables of one warehouse as one user may see them, in an engine whose code is trusted."""
+    """Reads the tables of one warehouse as one user may see them, in an engine whose code is trusted."""
 
     def __init__(
         self, root: SparkSession, service: RestCatalog, user: OnBehalfOf, *, trusted_code: bool = False
     ) -> None:
-        """Create the reader. `service` is the identity with `delegate` and `enforcer`; `user` the user it reads for.
+        """Create the reader. `service` is the identity with `delegate` and `enforcer`; it reads for the user `user`.
 
         Raises:
             GovernedReadRefused: `trusted_code` is false, or the session is one of Spark Connect.
@@ -80,8 +80,8 @@ class GovernedTables:
     def table(self, name: str, *, salt: bytes | None = None) -> DataFrame:
         """Return the rows that the user may see, with the masks applied. `name`: namespace and table, with dots.
 
-        `salt` is that of `sha-256-query-local`. By default each call has a random one. Pass the same value of
-        `new_salt()` to the tables of a query that joins them by such a column.
+        `salt` is used by `sha-256-query-local`; by default it is random for each call. If a query joins tables by such
+        a column, pass the same value of `new_salt()` for all of them.
 
         Raises:
             GovernedReadRefused: the gateway refused the read, or the table does not exist for the user.
@@ -128,7 +128,9 @@ class GovernedTables:
         return evolved(frame, read, fields)
 
     def read_appended(self, table: GovernedTable, after: Snapshot) -> DataFrame:
-        """Return the unrestricted rows that were appended after an ancestor, up to the current snapshot."""
+        """Return the unrestricted rows that were appended between the snapshot `after`, an ancestor, and the current
+        snapshot.
+        """
         frame = (
             self.session.read.option("start-snapshot-id", str(after.snapshot_id))
             .option("end-snapshot-id", str(table.metadata.current_snapshot_id))
@@ -143,12 +145,12 @@ def new_salt() -> bytes:
 
 
 def quoted(*parts: str) -> str:
-    """Return a name in Spark SQL whose parts may contain any character."""
+    """Return the name for Spark SQL. Its parts may contain any character, because they are quoted."""
     return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
 def evolved(frame: DataFrame, read: Sequence[NestedField], wanted: Sequence[NestedField]) -> DataFrame:
-    """Return `frame`, whose columns are those of `read` in order, with the columns of `wanted`, matched by field id."""
+    """Convert `frame`, whose columns are `read` in order, to the columns `wanted`. Columns are matched by field id."""
     if frame.columns != [each.name for each in read]:
         raise GovernedReadRefused("the columns of the table changed during the read; repeat the read")
     by_id = {each.id: each for each in read}
@@ -157,7 +159,7 @@ def evolved(frame: DataFrame, read: Sequence[NestedField], wanted: Sequence[Nest
 
 
 def _internal(field: NestedField) -> str:
-    """Return a name without special characters, which is unique also where names differ only by letter case."""
+    """Return a name without special characters. Names that differ only by letter case get different results."""
     return f"_field_{field.id}"
 
 
@@ -166,7 +168,7 @@ def _evolved(old: NestedField | None, new: NestedField) -> Column:
 
 
 def _converted(column: Column, old: NestedField, new: NestedField) -> Column:
-    """Return a column of the schema that is read as one of the current schema, also inside of nested types."""
+    """Convert a column from the schema that is read to the current schema, including nested types."""
     if _shape(old.type) == _shape(new.type):
         return column
     match old.type, new.type:
@@ -200,7 +202,7 @@ def _inside(id: int, kind: Type) -> NestedField:
 
 
 def _shape(kind: Type) -> object:
-    """Return the type with names and field ids, without comments and without the required fields."""
+    """Return the type with names and field ids, but without comments and without required flags."""
     match kind:
         case StructType(fields=fields):
             return tuple((each.id, each.name, _shape(each.type)) for each in fields)
@@ -213,7 +215,9 @@ def _shape(kind: Type) -> object:
 
 
 def check_readable(fields: Iterable[NestedField]) -> None:
-    """Raise `GovernedReadRefused` if Spark has no type for a column: it refuses every read of such a table."""
+    """Raise `GovernedReadRefused` if Spark has no type for a column, because then it refuses every read of the
+    table.
+    """
     for each in fields:
         try:
             spark_type(each.type)
@@ -225,7 +229,9 @@ def check_readable(fields: Iterable[NestedField]) -> None:
 
 
 def renamed(read: Sequence[NestedField], wanted: Sequence[NestedField]) -> bool:
-    """Return True if a column or field of a struct has another name in `wanted`, or its name is that of another one."""
+    """Return True if a column or struct field has another name in `wanted`, or its name belongs to another one
+    there.
+    """
     old, new = dict(_paths(read)), dict(_paths(wanted))
     ids = {path: id for id, path in new.items()}
     return any(new.get(id, path) != path or ids.get(path, id) != id for id, path in old.items())
@@ -239,10 +245,10 @@ def _paths(fields: Iterable[NestedField], above: tuple[str, ...] = ()) -> Iterat
 
 
 def _without_pushdown(frame: DataFrame) -> DataFrame:
-    """Return the frame with a node through which Spark moves no filter.
+    """Return the frame with a node past which Spark pushes no filter.
 
-    Iceberg plans the read of a snapshot by the current schema. It would look up the name that a moved filter has in the
-    snapshot's schema there: the read would fail, or skip files and partitions by another column of that name.
+    Iceberg plans the read of a snapshot by the current schema, in which it would look up the column name of a pushed
+    filter. If the name differs there, the read would fail, or skip files and partitions by another column.
     """
     return frame.observe(f"governed_{next(_numbers)}", f.count(f.lit(1)))
 
@@ -262,9 +268,9 @@ def absent_value(field: NestedField) -> Column:
 def restricted(frame: DataFrame, fields: Sequence[NestedField], restrictions: Restrictions, salt: bytes) -> DataFrame:
     """Return `frame` with the row filter applied to original values, then the masks.
 
-    The columns of `frame` are `fields`, in order; the result has the same names and types. The result has an alias:
-    without one, Spark finds hidden columns of Iceberg (`_partition`) and, in `where` and `orderBy`, original columns
-    below the projection.
+    The columns of `frame` are `fields`, in order; the result has the same names and types. The result has an alias.
+    Without it, users could refer to hidden columns of Iceberg (`_partition`) and, in `where` and `orderBy`, to original
+    columns below the masks.
     """
     raw = frame.toDF(*(_internal(each) for each in fields))
     columns = {each.id: f.col(_internal(each)) for each in fields}
@@ -282,7 +288,7 @@ def restricted(frame: DataFrame, fields: Sequence[NestedField], restrictions: Re
 
 
 def _check_types(raw: DataFrame, fields: Sequence[NestedField], ids: frozenset[int] | set[int]) -> None:
-    """Raise `RestrictionsRefused` if Spark reads a restricted column with another type than the schema has."""
+    """Raise `RestrictionsRefused` if Spark reads a restricted column with another type than the schema has for it."""
     types: Mapping[str, str] = {each.name: each.dataType.simpleString() for each in raw.schema.fields}
     for each in fields:
         if each.id in ids and _plain(types[_internal(each)]) != _plain(spark_type(each.type)):

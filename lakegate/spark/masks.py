@@ -71,7 +71,8 @@ def _quoted(name: str) -> str:
 
 
 def masked(action: Action, column: Column, kind: Type, *, salt: bytes) -> Column:
-    """Return the masked column. The decoder has checked that the action applies to the Iceberg type `kind`.
+    """Return the column with `action` applied. The decoder has checked that the action applies to the Iceberg type
+    `kind`.
 
     `salt`: at least 16 random bytes, the same for all tables of one query; only `sha-256-query-local` uses it.
     """
@@ -136,7 +137,7 @@ def _width(kind: str) -> int:
 
 
 def _alphanum(column: Column) -> Column:
-    """Return the text with `n` for ASCII digits and `x` for all other characters except `( ) , . - @`.
+    """Return the text in which ASCII digits are `n` and all other characters except `( ) , . - @` are `x`.
 
     Java's regular expressions work on code points. After the first replacement only ASCII characters are left.
     """
@@ -159,7 +160,9 @@ def _truncated(column: Column, kind: Type, unit: str) -> Column:
 
 
 def _canonical_bytes(column: Column, kind: Type) -> Column:
-    """Return the bytes to hash: UTF-8 of a text, 4 or 8 little-endian bytes of an integer, and binary values as is."""
+    """Return the bytes to hash: UTF-8 of a text, 4 or 8 little-endian bytes of an integer, and binary values
+    unchanged.
+    """
     match kind:
         case "string":
             return column.cast("binary")
@@ -174,7 +177,7 @@ def _canonical_bytes(column: Column, kind: Type) -> Column:
 
 
 def _hashed(data: Column, kind: Type) -> Column:
-    """Return the digest in the type of the column: hexadecimal text, all bytes, or the first bytes of an integer."""
+    """Return the digest in the type of the column: hexadecimal text, all bytes, or an integer from the first bytes."""
     digest = f.sha2(data, 256)
     match kind:
         case "string":
@@ -191,5 +194,5 @@ def _hashed(data: Column, kind: Type) -> Column:
 
 
 def _reversed(digits: Column, size: int) -> Column:
-    """Return the first `size` bytes of hexadecimal digits in reverse order."""
+    """Return the first `size` bytes of a hexadecimal text in reverse order, as hexadecimal text."""
     return f.concat(*(f.substring(digits, 2 * at + 1, 2) for at in reversed(range(size))))

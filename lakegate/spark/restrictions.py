@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bind the `read-restrictions` of a load response to the columns of one table. Nothing here needs Spark.
+"""Bind the `read-restrictions` of a load response to the columns of one table. The module does not need Spark.
 
 An action, a test, a literal or a field id that Spark cannot apply raises `RestrictionsRefused`, because a reader that
 cannot apply a restriction must fail (Iceberg REST specification, schema `ReadRestrictions`). Only top-level columns are
 supported; a restriction on a nested field is refused.
 
-In the protocol `not-eq`, `not-in` and `not-starts-with` hold for null and for NaN. The predicates that are compiled
-are false for both, so the binding adds `is-null` and `is-nan` to these tests.
+In the protocol `not-eq`, `not-in` and `not-starts-with` hold for null and for NaN. In the predicates of
+`lakegate.restrictions` they are false for both, so `is-null` and `is-nan` are added to these tests.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ class Restrictions(msgspec.Struct, frozen=True, kw_only=True):
         return self.row_filter != ALWAYS or bool(self.masks)
 
     def canonical(self) -> bytes:
-        """Return bytes that are equal for equal restrictions."""
+        """Return bytes by which restrictions are compared: equal restrictions have equal bytes."""
         return canonical(self.row_filter) + msgspec.json.encode(sorted(self.masks), order="deterministic")
 
 
 class Columns(msgspec.Struct, frozen=True, kw_only=True):
-    """The top-level columns of the schema that is read, and every field id of every schema of the table."""
+    """The top-level columns of the schema that is read, and the field ids of all schemas of the table."""
 
     current: tuple[NestedField, ...]
     known: frozenset[int]
@@ -78,7 +78,7 @@ def restrictions_of(loaded: LoadedTable) -> Restrictions:
 
 
 def decode(content: bytes | str, columns: Columns) -> Restrictions:
-    """Return the restrictions of the JSON of `read-restrictions`. An empty object restricts nothing.
+    """Decode the JSON of `read-restrictions`. An empty object restricts nothing.
 
     Raises:
         RestrictionsRefused: the document contains anything that this reader cannot apply in full.
@@ -152,7 +152,7 @@ def _comparison(predicate: wire.Compare, column: NestedField) -> Predicate:
 
 
 def _or_missing(test: Predicate, column: NestedField) -> Predicate:
-    """Return the test, extended by null and NaN, for which the protocol's negated tests hold."""
+    """Return the test, extended so that it also holds for null and NaN, as the protocol requires for negated tests."""
     missing: list[Predicate] = [test, IsNull(column.id)]
     if column.type in {"float", "double"}:
         missing.append(IsNan(column.id))
@@ -185,7 +185,7 @@ def _literal(value: wire.Value, kind: str) -> Literal:
 
 
 def check_literal(value: object, kind: str) -> Literal:
-    """Return the literal in the one form of its type (`lakegate.restrictions.literals`).
+    """Return the literal in the only form of its type (`lakegate.restrictions.literals`).
 
     Raises:
         RestrictionsRefused: the value is not one of this type, or Spark cannot have the type. A cast could change the

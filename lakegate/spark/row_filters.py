@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compile row predicates to Spark columns.
 
-Predicates have two values: every test except `is-null` and `is-nan` is false for null and NaN. SQL has three. The
-compiler moves negations to the tests, where it states null and NaN explicitly. What is left contains only AND and OR,
-for which an unknown operand selects no more rows than a false one. Spark can push such a filter to Iceberg, which
-it could not do with a `coalesce` around each test.
+Predicates are true or false: every test except `is-null` and `is-nan` is false for null and NaN. SQL conditions can
+also be unknown. The compiler moves negations to the tests, where it handles null and NaN explicitly. The rest of the
+condition has only AND and OR, for which an unknown operand selects no more rows than a false one. Spark can push such a
+filter to Iceberg. It could not if each test were in a `coalesce`.
 
 Literals are cast from text with an explicit form, so neither the time zone of the session nor ANSI mode matters.
 """
@@ -99,7 +99,7 @@ def _membership(test: In, column: Column, *, negated: bool) -> Column:
 
 
 def _with_missing(condition: Column, column: Column, kind: str, *, wanted: bool, holds_for_nan: bool) -> Column:
-    """Return the condition, which is null for null, so that null and NaN satisfy it if and only if `wanted`."""
+    """Return the condition extended by null and NaN, which satisfy the result if and only if `wanted` is True."""
     if wanted:
         condition = condition | column.isNull()
     if kind in _FLOATS and holds_for_nan is not wanted:

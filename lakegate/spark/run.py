@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run of the medallion: load, check and merge layer by layer, and report the changes.
+"""Run the medallion once: load, check and merge layer by layer, and report the changes.
 
 Silver and gold are checked before their tables change. A run may be killed at any time and started again. Each table
 changes in one commit, and a comparison with the table shows the remaining changes; no other state is stored.
@@ -28,7 +28,7 @@ Progress = Callable[[str], None]
 
 
 class TableReport(msgspec.Struct, frozen=True, rename="kebab"):
-    """A table after the run: the changes of the run, and a fingerprint for comparison with a later run."""
+    """A table after the run: the changes of the run, and a fingerprint to compare with a later run."""
 
     changes: Changes
     state: Fingerprint
@@ -45,7 +45,7 @@ class RunReport(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class Run:
-    """A run in a session that is bound to a principal. Each instance is used once."""
+    """One run, in a session that is bound to a principal. Each instance is used once."""
 
     def __init__(self, session: SparkSession, delivered: Mapping[str, sources.Source], progress: Progress) -> None:
         self._session = session
@@ -145,7 +145,7 @@ class Run:
         flights.unpersist()
 
     def _merge_layer(self, layer: tuple[tuple[schemas.Table, DataFrame, tuple[Rule, ...]], ...]) -> None:
-        """Check every table of a layer, then merge all of them."""
+        """Check every table of a layer. If all are good, merge them."""
         for table, frame, expected in layer:
             self._results += evaluate(table.ident, frame, expected)
         self._stop_on_failure()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The schema of every table. No schema is inferred from a file or a query.
+"""Define the schema of every table. No schema is inferred from a file or a query.
 
 Bronze columns are the delivered ones, all text. Silver and gold columns are typed, and their names contain the unit.
-Their last two columns are the pipeline's own: `_row_hash`, by which a second run sees that nothing changed, and
+The pipeline adds the last two columns: `_row_hash`, by which a later run detects that nothing changed, and
 `_updated_at`. Every timestamp is an instant in UTC.
 """
 
@@ -35,7 +35,7 @@ DELIVERED = MappingProxyType(
 
 @dataclass(frozen=True)
 class Table:
-    """One table: `<namespace>.<name>`, columns, natural key (empty: rows are only appended) and partitioning."""
+    """One table: name `<namespace>.<name>`, columns, natural key (empty: rows are only appended), and partitioning."""
 
     namespace: str
     name: str
@@ -51,7 +51,7 @@ class Table:
 
     @property
     def business_columns(self) -> tuple[str, ...]:
-        """Return the columns that make a row differ: all except the pipeline's own."""
+        """Return the columns by which rows are compared: all except those that the pipeline adds."""
         return tuple(name for name in self.schema.names if not name.startswith("_"))
 
 
@@ -60,7 +60,7 @@ def _columns(*columns: tuple[str, t.DataType], required: tuple[str, ...] = ()) -
 
 
 def delivered_schema(source: str) -> t.StructType:
-    """Return the schema of a delivered file: its columns in their order, all text, so that no value is lost."""
+    """Return the schema of a delivered file: its columns in order, all of type text, so that no value is lost."""
     return _columns(*((name, t.StringType()) for name in DELIVERED[source]))
 
 

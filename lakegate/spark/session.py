@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spark sessions in one engine, one per principal.
+"""Run Spark sessions in one engine, one for each principal.
 
 The token must not be on a command line. PySpark passes every option of the *builder* to the JVM as `--conf key=value`,
 where any local account can read it. The builder therefore gets no secret, and the catalog is configured on the running
@@ -10,11 +10,11 @@ table cache and HTTP client, so a token is used only by its session.
 
 The object store is not configured: the catalog returns endpoint, region and keys with each table.
 
-SQL for several principals in one engine. Each request and each answer is one line of JSON.
+The module also runs SQL for several principals in one engine. Each request and each response is one line of JSON.
 
-Each request has its own token and gets a new session for its one statement. The catalog therefore decides anew about
-each statement, and a grant or revocation is visible without the start of another engine. Tokens are passed through the
-pipe, never on a command line.
+Each request has its own token and gets a new session for its one statement. The catalog therefore decides about each
+statement separately, and a grant or revocation takes effect without a restart of the engine. Tokens are passed through
+the pipe, never on a command line.
 """
 
 import shutil
@@ -65,7 +65,7 @@ def engine_options(engine: Engine) -> dict[str, str]:
 
 
 def catalog_options(catalog: Catalog, name: str = CATALOG) -> dict[str, str]:
-    """Return the options that bind a session to one catalog as one principal. They may contain a secret.
+    """Return the options that bind a session to one catalog as one principal. They can contain a secret.
 
     `name` is the name of the catalog in SQL. The default name becomes the default catalog of the session.
     """
@@ -92,7 +92,7 @@ def catalog_options(catalog: Catalog, name: str = CATALOG) -> dict[str, str]:
 
 
 def _identity(catalog: RestCatalog) -> dict[str, str]:
-    """Return the options of the identity.
+    """Return the options for the identity of the client.
 
     For a plain token, renewal is disabled. Otherwise the client would request a new token from the catalog.
     """
@@ -124,7 +124,7 @@ def as_principal(root: SparkSession, catalog: Catalog) -> SparkSession:
 
 
 def bind_catalog(session: SparkSession, name: str, catalog: RestCatalog, *, role: str | None = None) -> None:
-    """Add a catalog to a session under a name of its own, without the cache of loaded tables.
+    """Add a catalog to a session under the name `name`. Loaded tables are not cached.
 
     `role`: the id of the role that the principal assumes.
     """
@@ -147,7 +147,9 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Rows as text (at most `MAX_ROWS`), or an error: class and message of the innermost Java cause."""
+    """The response: rows as text (at most `MAX_ROWS`), or an error with class and message of the innermost Java
+    cause.
+    """
 
     seconds: float
     rows: list[list[str | None]] = []
@@ -174,7 +176,7 @@ def _since(started: float) -> float:
 
 
 def serve(config: StatementsConfig, questions: BinaryIO, answers: BinaryIO) -> int:
-    """Answer requests until the end of `questions`. Return 0.
+    """Answer requests until `questions` ends. Return 0.
 
     The first line of output is `{"seconds": …}`, the start time of the engine, and shows that it is ready.
     """

@@ -65,7 +65,9 @@ def discover(directory: Path) -> dict[str, Source]:
 
 
 def _either(directory: Path, file_name: str) -> Path:
-    """Return the path of the file as named or, without `.zip`, of the same file unpacked."""
+    """Return the path of the file. If it is missing and its name ends in `.zip`, return the path of the unpacked
+    file.
+    """
     for candidate in (directory / file_name, directory / file_name.removesuffix(".zip")):
         if candidate.is_file():
             return candidate
@@ -87,7 +89,8 @@ def delivery_id(sources: dict[str, Source]) -> str:
 
 
 def readable(source: Source, work_dir: Path) -> Path:
-    """Return the path of a plain CSV file: the delivered one, or the content of the archive, unpacked into `work_dir`.
+    """Return the path of a plain CSV file: the delivered one, or the content of the delivered archive, unpacked into
+    `work_dir`.
 
     Raises:
         SourceError: the archive does not contain exactly one CSV file.

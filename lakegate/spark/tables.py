@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of tables: create a table, compute the differences, and merge only those.
+"""Change tables: create a table, compute the differences from its rows, and merge only those.
 
 `plan_changes` compares natural keys and row hashes with the rows of the table. If nothing differs, nothing is written
 and no snapshot is created. An unchanged metadata location therefore means an unchanged table.
@@ -19,7 +19,7 @@ _OLD_HASH = "_old_hash"
 
 
 class Changes(msgspec.Struct, frozen=True):
-    """How many rows a write inserted, updated and deleted."""
+    """Numbers of rows that a write inserted, updated and deleted."""
 
     inserted: int = 0
     updated: int = 0
@@ -32,14 +32,16 @@ class Changes(msgspec.Struct, frozen=True):
 
 
 class Fingerprint(msgspec.Struct, frozen=True):
-    """The state of a table. Equal fingerprints mean that neither data nor metadata were written in between."""
+    """The state of a table. If two fingerprints are equal, neither data nor metadata were written in between."""
 
     metadata_location: str
     snapshot_id: int | None
 
 
 def create_statement(table: Table) -> str:
-    """Return the `CREATE TABLE` of a table. If the table exists, the statement makes no commit and no error."""
+    """Return the `CREATE TABLE` statement of a table. If the table exists, the statement makes no commit and no
+    error.
+    """
     columns = ", ".join(
         f"`{field.name}` {field.dataType.simpleString()}{'' if field.nullable else ' NOT NULL'}"
         for field in table.schema.fields
@@ -84,7 +86,7 @@ def count_changes(changes: DataFrame) -> Changes:
 
 
 def merge(session: SparkSession, table: Table, candidate: DataFrame, at: datetime, only: str | None = None) -> Changes:
-    """Make the rows of the table equal to `candidate`, in one commit, or in none if nothing differs.
+    """Make the rows of the table equal to `candidate` in one commit. If nothing differs, make no commit.
 
     `candidate` has `_row_hash`; the engine refuses the merge if it has several rows with one key. `at` is written into
     the changed rows. `only` (a SQL condition): rows for which it is not true are not changed.
@@ -118,7 +120,7 @@ def _apply(table: Table, planned: DataFrame) -> None:
 
 
 def ensure_tables(session: SparkSession, tables: Iterable[Table]) -> None:
-    """Create the missing namespaces and tables; existing ones are not changed."""
+    """Create those namespaces and tables that are missing. Existing ones are not changed."""
     requested = list(tables)
     existing = {row[0] for row in session.sql("SHOW NAMESPACES").collect()}
     for namespace in dict.fromkeys(table.namespace for table in requested):
@@ -131,7 +133,7 @@ def ensure_tables(session: SparkSession, tables: Iterable[Table]) -> None:
 
 
 def fingerprint(session: SparkSession, table: Table) -> Fingerprint:
-    """Return the current metadata file and snapshot of a table, from its metadata log."""
+    """Return the current metadata file and snapshot of a table. They are read from its metadata log."""
     log = session.table(f"{table.ident}.metadata_log_entries")
     row = log.orderBy(f.desc("timestamp"), f.desc("latest_sequence_number")).limit(1).collect()[0]
     return Fingerprint(metadata_location=row["file"], snapshot_id=row["latest_snapshot_id"])

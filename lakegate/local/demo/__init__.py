@@ -2,8 +2,8 @@
 """The demonstration: run a pipeline through the gateway, then show requests that the door permits and denies.
 
 `main` starts the stack and runs everything. `story` contains the trials in order, and `keys` the calls with a vended
-storage key. `people` contains the callers of the HTTP API, `spark` the pipeline job and the SQL worker, `world` what
-the trials share, and `board` the output at the terminal.
+storage key. `spark` contains the pipeline job and the SQL worker, `world` the callers of the HTTP API and the state
+that the trials share, and `board` the output at the terminal.
 """
 
 from lakegate.local.demo.main import run

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Terminal output of the demonstration: progress while it runs, and the table of trials at the end."""
+"""Print the demonstration at the terminal: progress while it runs, and at its end the table of trials."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.table import Table
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The result of a trial as text; ``as_expected`` is True if it was the expected one."""
+    """The result of a trial as text. ``as_expected`` is True if the result was expected."""
 
     as_expected: bool
     text: str
@@ -36,7 +36,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The record of a trial that was made. ``seconds`` is its duration."""
+    """The record of a trial that has been made. ``seconds`` is its duration."""
 
     caller: str
     tried: str
@@ -48,7 +48,7 @@ class Line:
 
 @dataclass(slots=True)
 class Board:
-    """Records the trials and prints each when it is done. ``lines`` has the order of the trials."""
+    """Records the trials, and prints each when it is done. ``lines`` has them in the order in which they were made."""
 
     console: Console
     lines: list[Line] = field(default_factory=list)
@@ -58,9 +58,9 @@ class Board:
         self.console.print(escape(text))
 
     async def make(self, trial: Trial) -> None:
-        """Make a trial, record it and print its line.
+        """Make a trial, record its result and print it.
 
-        An exception makes the trial not as expected; it is not raised.
+        An exception is not raised: it counts as an unexpected result.
         """
         started = time.monotonic()
         try:
@@ -75,7 +75,7 @@ class Board:
 
     @property
     def failed(self) -> list[Line]:
-        """Return the lines that were not as expected."""
+        """Return the lines whose result was not expected."""
         return [line for line in self.lines if not line.as_expected]
 
     def table(self) -> Table:

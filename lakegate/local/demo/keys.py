@@ -31,7 +31,7 @@ REFUSALS = ("AccessDenied", "403", "Forbidden")
 
 @dataclass(frozen=True, slots=True)
 class VendedKey:
-    """The storage key in the response to a load of a table.
+    """The storage key that the response to a load of a table contains.
 
     ``location``: the location of the table, to which the key is confined. ``expires_at_ms``: milliseconds since 1970.
     """
@@ -86,7 +86,7 @@ def client(service: Literal["s3", "sts"], key: VendedKey) -> Any:
 
 
 def owner_client(store: ObjectStoreAccess) -> Any:
-    """Return a client with the store's own key.
+    """Return a client with the key of the store's owner.
 
     It creates and removes the objects that the vended key must not reach.
     """
@@ -107,7 +107,9 @@ def bucket_and_key(location: str) -> tuple[str, str]:
 
 
 async def refused(call: Callable[[], Any]) -> Observation:
-    """Make a call that the store must refuse for lack of rights (status 403). Any other error is not as expected."""
+    """Make a call that the store must refuse for lack of rights (status 403). Any other error is an unexpected
+    result.
+    """
     try:
         await asyncio.to_thread(call)
     except ClientError as error:
@@ -118,7 +120,9 @@ async def refused(call: Callable[[], Any]) -> Observation:
 
 
 async def answered(call: Callable[[], Any], describe: Callable[[Any], tuple[bool, str]]) -> Observation:
-    """Make a call that the store must permit. ``describe`` returns (True if the response is as expected, text)."""
+    """Make a call that the store must permit. ``describe`` returns (True if the response is expected, text of the
+    response).
+    """
     try:
         result = await asyncio.to_thread(call)
     except ClientError as error:
@@ -128,7 +132,7 @@ async def answered(call: Callable[[], Any], describe: Callable[[Any], tuple[bool
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """Two objects of the store's owner, one of them inside the table.
+    """Two objects of the store's owner. One of them is inside the table.
 
     The key of ``sibling`` begins like the table's prefix, but the object is outside of the table.
     """
@@ -139,7 +143,7 @@ class Planted:
 
 
 def plant(store: ObjectStoreAccess, key: VendedKey) -> Planted:
-    """Create the two objects, so that refused calls name objects that exist."""
+    """Create the two objects, so that the refused calls are about objects that exist."""
     planted = Planted(key.bucket, f"{key.prefix}-sibling/secret.txt", f"{key.prefix}/data/demonstration.txt")
     owner = owner_client(store)
     for name in (planted.sibling, planted.inside):

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The demonstration from start to end: stack, two runs of the pipeline, grants, trials, table."""
+"""Run the demonstration from start to end: the stack, two runs of the pipeline, grants, trials, and the table of
+results.
+"""
 
 from __future__ import annotations
 
@@ -75,14 +77,14 @@ async def run(settings: Settings, *, data: Path = DATA) -> int:
 
 
 def _console() -> Console:
-    """Return a console with the width of the terminal; for a file or a pipe, with a width that fits the table."""
+    """Return a console with the width of the terminal. If the output is a file or a pipe, the width fits the table."""
     console = Console()
     return console if console.is_terminal else Console(width=_WIDTH_OF_A_FILE)
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A running, bootstrapped stack, the object that starts its processes, Spark, and the directory of logs."""
+    """A running, bootstrapped stack, the object that starts its processes, Spark's tools, and the directory of logs."""
 
     ready: Ready
     children: Children
@@ -91,7 +93,8 @@ class Scene:
 
 
 async def demonstrate(scene: Scene, console: Console, *, pipeline: bool = True) -> int:
-    """Run pipeline, grants and trials on a running stack. Return 0 if every line was as expected, otherwise 1.
+    """Run the pipeline, the grants and the trials on a running stack. Return 0 if every result was expected, otherwise
+    1.
 
     ``pipeline``: False skips the two runs; their tables must exist already.
     """
@@ -135,7 +138,7 @@ async def _prepare(people: dict[str, Caller], ready: Ready) -> Lake:
 
 
 async def _grants(people: dict[str, Caller], lake: Lake) -> None:
-    """Grant one gold table each to two readers, and the management of grants on silver to `steward`, as `admin`."""
+    """Grant two readers one gold table each, and `steward` the management of grants on silver, as `admin`."""
     admin = people["admin"]
     for ident, reader in ((GOLD, "analyst"), (CONTRACT_GOLD, "contractor")):
         await _give(lake, admin, "table", await lake.table_id(admin, ident), "select", people[reader])
@@ -184,7 +187,8 @@ async def _run_as_etl(name: str, board: Board, scene: Scene) -> Account:
 
 
 def _judge_first(account: Account) -> Observation:
-    """Return the observation of the first run. Expected: all flights were checked and no expectation failed.
+    """Return the observation of the first run. It is expected if all flights were checked and no expectation of
+    severity `fail` was violated.
 
     Its text also has the duration and the number of warnings.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spark in the demonstration: the pipeline as a job, and a worker process for single statements.
+"""Run Spark in the demonstration: the pipeline as a job, and a worker process for single statements.
 
 Both run `python -m lakegate.spark`, as a scheduler would. They receive tokens through standard input.
 """
@@ -34,7 +34,7 @@ _CHECKOUT = Path(__file__).parents[3]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkTools:
-    """The Java, the archives, and the working directory of Spark."""
+    """The Java installation, the archives, and the working directory of Spark."""
 
     java_home: Path
     jars: Sequence[Path]
@@ -65,7 +65,9 @@ class TableState(msgspec.Struct, frozen=True):
 
 
 class TableAccount(msgspec.Struct, frozen=True):
-    """The changes of a run to a table, as numbers of rows by kind, and the state of the table after the run."""
+    """The changes of a run to a table, as numbers of rows by kind of change, and the state of the table after the
+    run.
+    """
 
     changes: dict[str, int]
     state: TableState
@@ -92,7 +94,7 @@ class Account(msgspec.Struct, frozen=True):
     quality: list[Finding]
 
     def states(self) -> dict[str, TableState]:
-        """Return the state of every table at the end of the run, by table."""
+        """Return {table: its state at the end of the run}."""
         return {name: table.state for name, table in self.tables.items()}
 
 
@@ -106,7 +108,7 @@ async def run_pipeline(
     ready: Ready,
     notify: Callable[[str], None],
 ) -> Account:
-    """Run the pipeline once as ``user``, and return its report. Each line of progress is passed to ``notify``.
+    """Run the pipeline once as ``user``, and return its report. ``notify`` is called with each line of progress.
 
     Raises:
         ChildFailed: the run failed or took more than ``RUN_SECONDS``. The error names its log.
@@ -142,7 +144,7 @@ def _last_words(log: Path) -> str:
 
 
 async def _watched(child: Child, notify: Callable[[str], None]) -> int:
-    """Wait for a child and return its exit code. The lines of progress in its log are passed to ``notify``."""
+    """Wait for a child and return its exit code. Call ``notify`` with each line of progress in its log."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + RUN_SECONDS
     shown = 0
@@ -160,7 +162,7 @@ async def _watched(child: Child, notify: Callable[[str], None]) -> int:
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The rows of a statement as text, or an error: its class and its message."""
+    """The result of a statement: its rows as text, or the class and message of an error."""
 
     seconds: float
     rows: list[list[str | None]] = []
@@ -168,13 +170,13 @@ class Answer(msgspec.Struct, frozen=True):
     message: str | None = None
 
     def refusal(self) -> str:
-        """Return the error in short form, or an empty text if there was none."""
+        """Return the error in short form; an empty text if there was none."""
         first_line = (self.message or "").strip().splitlines()
         return f"{self.error}: {first_line[0][:100] if first_line else ''}" if self.error else ""
 
 
 class Worker:
-    """A Spark engine that runs one statement after the other, each in a new session with the token of the statement.
+    """A Spark engine that runs statements one after the other, each in a new session with the statement's own token.
 
     It ends when its standard input is closed. Its input is also closed when its parent process ends.
     """
@@ -200,7 +202,7 @@ class Worker:
             await self._process.wait()
 
     async def _ended(self) -> None:
-        """Wait for the end of the process and of its JVM, which has the same standard output."""
+        """Wait for the end of the process and of its JVM, which shares its standard output."""
         if self._process.stdout is not None:
             await self._process.stdout.read()
         await self._process.wait()
@@ -219,7 +221,7 @@ class Worker:
             return await self.answer()
 
     async def answer(self) -> Answer:
-        """Read the next answer of the engine.
+        """Read the engine's response to the last statement.
 
         Raises:
             ChildFailed: the engine has ended, or did not respond within ``STATEMENT_SECONDS``.
@@ -237,7 +239,7 @@ class Worker:
 
 @asynccontextmanager
 async def worker(logs: Path, tools: SparkTools, ready: Ready) -> AsyncIterator[Worker]:
-    """Context manager. Start a worker and yield it when its engine is ready."""
+    """Context manager. Start a worker, and yield it when its engine is ready."""
     log = logs / "spark.log"
     config = {"uri": ready.catalog_uri, "warehouse": ready.warehouse, "engine": tools.engine()}
     with log.open("wb") as chatter:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trials of the demonstration, in order. Each function returns the trials of one subject."""
+"""The trials of the demonstration, in order. Each function returns the trials about one subject."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LONGEST_LIFE_MINUTES = 60.5
 
 
 def strangers(world: World) -> list[Trial]:
-    """Return the trials of a caller without a token, and of a caller without any grant."""
+    """Return the trials of a caller without a token, and of a caller that has a token and no grant."""
 
     async def no_token() -> Observation:
         return same_status(await register(world.people["nobody"], world.lake.warehouse), 401)
@@ -93,7 +93,9 @@ def one_gold_table(world: World) -> list[Trial]:
 
 
 def no_writing(world: World) -> list[Trial]:
-    """Return the trials in which `analyst`, who may only read, writes: the catalog or the object store must refuse."""
+    """Return the trials in which `analyst`, which may only read, tries to write: the catalog or the store must
+    refuse.
+    """
     analyst, lake = world.people["analyst"], world.lake
 
     async def unchanged(action: Any) -> Observation:
@@ -252,7 +254,7 @@ async def steward(world: World) -> list[Trial]:
 
 
 class Hours:
-    """The working hours of contractors: data of the Rego policy, which OPA's operator replaces at run time."""
+    """The working hours of contractors. They are data of the Rego policy, which OPA's operator replaces at run time."""
 
     def __init__(self, opa: OpaAccess, http: httpx2.AsyncClient, contractor: str) -> None:
         self._opa = opa
@@ -274,7 +276,7 @@ class Hours:
         await self._put("00:00", "24:00")
 
     async def restore(self) -> None:
-        """Write back the hours that `remember` stored."""
+        """Write back the hours that `remember` read."""
         if self._original is not None:
             await self._request("PUT", self._original)
 
@@ -297,7 +299,9 @@ class Hours:
 
 
 def contractor(world: World, hours: Hours) -> list[Trial]:
-    """Return the trials of `contractor`. OpenFGA always allows a gold table, the Rego rule only within the hours."""
+    """Return the trials of `contractor`. OpenFGA always allows a gold table; the Rego rule allows it only within the
+    hours.
+    """
 
     async def outside() -> Observation:
         await hours.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared state and requests of the trials: callers, names of tables, and the Spark engine.
+"""State and requests that the trials share: callers, names of tables, and the Spark engine.
 
 Callers of the public HTTP API: users and programs, each with its own token.
 """
@@ -24,24 +24,24 @@ DELEGATION = {"X-Iceberg-Access-Delegation": "vended-credentials"}
 
 
 class SetupRefused(StackError):
-    """A request that the demonstration needs was refused. The message contains the response."""
+    """A request that prepares the demonstration was refused. The message contains the response."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A response over HTTP. ``body`` is the decoded JSON, or None if the response is no JSON."""
+    """An HTTP response. ``body`` is the decoded JSON, or None if the response is not JSON."""
 
     status: int
     body: Any
 
     @property
     def error(self) -> str:
-        """Return the type of the error, or an empty text."""
+        """Return the type of the error, or an empty text if there is none."""
         return str(self._error().get("type", ""))
 
     @property
     def message(self) -> str:
-        """Return the message of the error, or an empty text."""
+        """Return the message of the error, or an empty text if there is none."""
         return str(self._error().get("message", ""))
 
     def _error(self) -> dict[str, Any]:
@@ -65,7 +65,7 @@ class Caller:
     async def call(
         self, method: str, path: str, body: Any = None, *, params: dict[str, str] | None = None, vend: bool = False
     ) -> Reply:
-        """Send one request and return its response with any status. ``vend``: request credentials for the storage."""
+        """Send one request, and return its response whatever its status is. ``vend``: request storage credentials."""
         headers = {"Authorization": f"Bearer {self.token}"} if self.token is not None else {}
         if vend:
             headers |= DELEGATION
@@ -88,7 +88,7 @@ class Caller:
 
 
 def callers(ready: Ready, http: httpx2.AsyncClient) -> dict[str, Caller]:
-    """Return a caller for each user of the stack, by name, and ``nobody``, which has no token."""
+    """Return {name: caller} for each user of the stack, and for ``nobody``, which has no token."""
     base = ready.catalog_uri.removesuffix("/catalog")
     known = {name: Caller(name, user.id, user.token, http, base) for name, user in ready.users.items()}
     return known | {"nobody": Caller("nobody", "", None, http, base)}
@@ -111,7 +111,7 @@ class Lake:
         return f"{self.namespace(namespace)}/tables/{quote(name, safe='')}"
 
     def assignments(self, kind: str, identity: str) -> str:
-        """Return the path of the assignments on the warehouse, or on a namespace or table with the id ``identity``."""
+        """Return the path of the assignments on the warehouse, or on a namespace or table whose id is ``identity``."""
         match kind:
             case "warehouse":
                 return f"management/v1/permissions/warehouse/{self.prefix}/assignments"
@@ -121,7 +121,7 @@ class Lake:
                 return f"management/v1/permissions/warehouse/{self.prefix}/table/{identity}/assignments"
 
     async def table_id(self, caller: Caller, ident: str) -> str:
-        """Return the id of a table from the list that ``caller`` gets.
+        """Return the id of a table, which ``caller`` finds in its list of tables.
 
         Raises:
             SetupRefused: the caller cannot see the table.
@@ -159,7 +159,7 @@ class Lake:
 
 
 async def register(caller: Caller, warehouse: str) -> Reply:
-    """Request the configuration of the catalog, the first request of every client. It registers the user."""
+    """Request the configuration of the catalog, which is the first request of every client. It registers the user."""
     return await caller.call("GET", "catalog/v1/config", params={"warehouse": warehouse})
 
 
@@ -181,7 +181,7 @@ class World:
     vended_keys: dict[str, VendedKey] = field(default_factory=dict)
 
     async def load(self, caller: str, ident: str, *, vend: bool = False) -> Reply:
-        """Load a table as ``caller``. ``vend``: request credentials for the storage."""
+        """Load a table as ``caller``. ``vend``: request storage credentials."""
         return await self.people[caller].call("GET", self.lake.table(ident), vend=vend)
 
     async def metadata_location(self, caller: str, ident: str) -> str:
@@ -203,12 +203,12 @@ class World:
         return key
 
     async def count(self, caller: str, ident: str) -> str | None:
-        """Return the number of rows that Spark counts in a new session of ``caller``, None if the statement failed."""
+        """Return the number of rows that Spark counts in a new session of ``caller``; None if the statement failed."""
         answer = await self.spark.query(self._token(caller), f"SELECT count(*) FROM {ident}")  # noqa: S608 - a constant
         return None if answer.error else str(answer.rows[0][0])
 
     async def statement_refused(self, caller: str, statement: str, signs: tuple[str, ...]) -> Observation:
-        """Run a statement that must fail, with an error that contains one of the ``signs``."""
+        """Run a statement that must fail with an error that contains one of the ``signs``."""
         answer = await self.spark.query(self._token(caller), statement)
         if answer.error is None:
             return Observation(False, f"it worked: {answer.rows[:1]}")
@@ -223,7 +223,9 @@ class World:
 
 
 def same_status(reply: Reply, status: int, error: str | None = None) -> Observation:
-    """Return the observation of a response that must have this status and, if given, this type of error."""
+    """Return the observation of a response. It is expected if it has this status and, if ``error`` is given, this type
+    of error.
+    """
     return Observation(reply.status == status and error in (None, reply.error), str(reply))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bronze: the delivered values, unchanged and as text. Each row names its file.
+"""Bronze layer: the delivered values, unchanged and as text. Each row has the name of its file.
 
 Each row contains the content hash of its file, so loading a file and recording that it is loaded are one commit. After
 an interrupted run the table contains all rows of the file or none, and the next run can see which.
@@ -19,7 +19,7 @@ def read_delivery(session: SparkSession, source: Source, csv: Path) -> DataFrame
     """Return the rows of a delivered CSV file, with all columns as text.
 
     The header must name exactly the expected columns in their order, and every row must have as many fields. Otherwise
-    reading fails (`enforceSchema=false`, `FAILFAST`), so that no value is assigned to a wrong column.
+    the read fails (`enforceSchema=false`, `FAILFAST`), so that no value is assigned to a wrong column.
     """
     return (
         session.read.schema(delivered_schema(source.name))
@@ -40,7 +40,7 @@ def with_origin(frame: DataFrame, source: Source, at: datetime) -> DataFrame:
 
 
 def of_delivery(bronze: DataFrame, sha256: str) -> DataFrame:
-    """Return the rows of one delivery. The hash selects them, so that an older file can be delivered again."""
+    """Return the rows of the delivery with this content hash. The same delivery can be loaded again later."""
     return bronze.where(f.col(SOURCE_SHA256) == sha256)
 
 

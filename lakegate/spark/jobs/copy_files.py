@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files of a governed copy: delete those that its readers must not read any more.
+"""Delete the files of a governed copy that its readers must not read any more.
 
-Readers of a copy have keys for the whole location of the copy, and can list it. So a file that no snapshot contains is
-readable too. The files of outdated snapshots are deleted first and the snapshots last: a run that is killed in between
-leaves snapshots by which the next run finds the remaining files. Files of killed writes are found by listing.
+Readers of a copy have keys for the whole location of the copy, and can list it. So they can also read a file that no
+snapshot contains. The files of outdated snapshots are deleted first, and the snapshots last. If a run is killed in
+between, the next run finds the remaining files by these snapshots. It finds the files of killed writes by a list of the
+location.
 
-The records of a governed copy in its properties and snapshots, and the decisions that follow from them. Pure.
+The module also has pure functions for the records of a governed copy in its properties and snapshots, and for the
+decisions that depend on them.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ _METADATA: Final = (".metadata.json", ".metadata.json.gz")
 
 
 class Files(msgspec.Struct, frozen=True):
-    """Locations of files by kind. They are deleted in this order: a deleted file is named only by later kinds."""
+    """Locations of files by kind. They are deleted in this order, because only later kinds refer to a deleted file."""
 
     data: frozenset[str] = frozenset()
     manifests: frozenset[str] = frozenset()
@@ -48,7 +50,7 @@ class FilesMissing(PipelineError):
 
 
 class CopyFiles:
-    """The table of a copy in Iceberg's Java library, loaded at the creation of the object."""
+    """The copy as a table of Iceberg's Java library. It is loaded when this object is created."""
 
     def __init__(self, session: SparkSession, name: str) -> None:
         """Load the table. `name` is its quoted name in Spark SQL, in a catalog without a cache of tables."""
@@ -58,7 +60,7 @@ class CopyFiles:
         self._table: Any = self._iceberg.spark.Spark3Util.loadIcebergTable(session._jsparkSession, name)
 
     def remove(self, outdated: Sequence[int], *, written_before: float) -> None:
-        """Delete the files that only the snapshots `outdated` contain, and stray files; then remove the snapshots.
+        """Delete the files that only the snapshots `outdated` contain, and stray files. Then remove these snapshots.
 
         Stray files are those below the location of the copy that no snapshot contains. Those written after
         `written_before`, in seconds since 1970, are left: another run may be writing them.
@@ -89,7 +91,9 @@ class CopyFiles:
             removal.commit()
 
     def _of(self, snapshots: Sequence[Any], existing: Set[str]) -> Files:
-        """Return the files of snapshots. Lists and manifests that are not among `existing` are named, and not read."""
+        """Return the files of snapshots. A manifest list or manifest that is not in `existing` is returned, but not
+        read.
+        """
         io = self._table.io()
         lists = {each.manifestListLocation(): each for each in snapshots}
         found = [manifest for path, each in lists.items() if path in existing for manifest in _manifests(each, io)]
@@ -98,7 +102,7 @@ class CopyFiles:
         return Files(frozenset(data), frozenset(manifests), frozenset(lists))
 
     def _paths(self, manifest: Any, io: Any) -> list[Any]:
-        """Return the locations of the files that a manifest contains, without those that it only lists as deleted."""
+        """Return the locations of the files that a manifest contains. Files that it lists as deleted are left out."""
         opened = self._iceberg.ManifestFiles.readPaths(manifest, io, self._table.specs())
         try:
             return _elements(opened)
@@ -110,7 +114,8 @@ class CopyFiles:
         return frozenset(each.path() for each in files if each.snapshotId() not in outdated)
 
     def _listed(self) -> dict[str, float]:
-        """Return the files below the location of the copy, except for its metadata files, with their time in seconds.
+        """Return {location: time of change in seconds} of the files below the location of the copy, without metadata
+        files.
 
         Metadata files contain no rows, and the catalog needs them.
         """
@@ -168,7 +173,7 @@ class _Claims(msgspec.Struct):
 
 
 def fingerprint(table: GovernedTable, user: OnBehalfOf) -> str:
-    """Return a digest of everything that determines the copy of a snapshot. Equal digests give equal copies."""
+    """Return a digest of everything on which the copy of a snapshot depends. Equal digests mean equal copies."""
     parts = (
         _FORM,
         table.metadata.table_uuid,
@@ -180,25 +185,25 @@ def fingerprint(table: GovernedTable, user: OnBehalfOf) -> str:
 
 
 def empty_fingerprint(config: CopyConfig) -> str:
-    """Return the fingerprint of a copy whose reader may not read the source any more."""
+    """Return the fingerprint of a copy whose reader may no longer read the source."""
     parts = (_FORM, "empty", config.source, reader_of(config.on_behalf_of))
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
 
 
 def access_ended(refused: RequestRefused) -> bool:
-    """Return True if the refusal of a load for the reader says that the reader may not read the table."""
+    """Return True if the refused load means that the reader may not read the table."""
     return refused.kind in _ACCESS_ENDED
 
 
 def reader_of(user: OnBehalfOf) -> str:
-    """Return the principal of the copy as text: the role, the user's name, or the issuer and subject of a token."""
+    """Return a text that identifies the reader: the role, the user's name, or issuer and subject of a token."""
     if user.role is not None:
         return f"role:{user.role}"
     return f"user:{user.user}" if user.user else f"token:{_subject(user.token or '')}"
 
 
 def _subject(token: str) -> str:
-    """Return issuer and subject of a JWT, which the gateway has verified; an empty text for other tokens."""
+    """Return issuer and subject of a JWT, which the gateway has verified. Return an empty text for other tokens."""
     try:
         payload = token.split(".")[1]
         claims = msgspec.json.decode(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)), type=_Claims)
@@ -210,9 +215,9 @@ def _subject(token: str) -> str:
 def check_target(copy: Metadata, source: Metadata | None, config: CopyConfig) -> None:
     """Raise `GovernedReadRefused` unless the existing target is a copy of this source for this reader.
 
-    The source is the same if its id or its name is: a table that replaced the source under its name replaces the rows.
-    `source` is None if the reader may not load it. The readers of a copy keep their grants. The rows of another
-    principal would be shown to them.
+    The source counts as the same if its id or its name is equal: if another table took its name, the rows of that table
+    replace those of the copy. `source` is None if the reader may not load it. The reader must be the same, because
+    grants on the copy stay: their holders would see the rows of another principal.
     """
     same = source is not None and copy.properties.get(SOURCE_ID) == source.table_uuid
     if not same and copy.properties.get(SOURCE) != config.source:
@@ -225,7 +230,7 @@ def check_target(copy: Metadata, source: Metadata | None, config: CopyConfig) ->
 
 
 def storable(restrictions: Restrictions, fields: tuple[NestedField, ...]) -> Restrictions:
-    """Return the restrictions for stored rows, which have no salt of one query."""
+    """Return the restrictions in the form for stored rows, for which there is no salt of one query."""
     required = {each.id for each in fields if each.required}
     masks = tuple(
         Projection(each.field_id, without_salt(each.action, required=each.field_id in required))
@@ -235,7 +240,7 @@ def storable(restrictions: Restrictions, fields: tuple[NestedField, ...]) -> Res
 
 
 def continued(copy: Metadata, mark: str) -> Snapshot | None:
-    """Return the snapshot of the copy whose rows are the current ones, None if the copy must be rewritten.
+    """Return the snapshot that wrote the copy's current rows. Return None if the copy must be rewritten.
 
     Snapshots of maintenance (`replace`) are skipped, because they keep the rows. The result is None if another writer
     changed the copy, if two runs appended at the same time, or if the fingerprint is not `mark`.
@@ -257,7 +262,7 @@ def _without_maintenance(table: Metadata, snapshot: Snapshot | None) -> Snapshot
 
 
 def appended_since(source: Metadata, snapshot_id: str | None) -> Snapshot | None:
-    """Return the snapshot with this id if all later snapshots of the source, up to the current one, only append."""
+    """Return the snapshot with this id if all later snapshots of the source only append rows. Otherwise return None."""
     snapshot = source.current()
     while snapshot is not None and str(snapshot.snapshot_id) != snapshot_id:
         if snapshot.operation not in _KEEPS_ROWS:
@@ -267,7 +272,9 @@ def appended_since(source: Metadata, snapshot_id: str | None) -> Snapshot | None
 
 
 def outdated(copy: Metadata) -> list[int]:
-    """Return the ids of all snapshots of the copy that are older than its last rewrite, or beside it."""
+    """Return the ids of the copy's snapshots, except for its last rewrite and those between that and the current
+    one.
+    """
     kept: set[int] = set()
     snapshot = copy.current()
     while snapshot is not None:

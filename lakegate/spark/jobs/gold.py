@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gold: aggregates of `silver.flights`. All functions are pure, from DataFrames to DataFrames.
+"""Gold layer: aggregates of `silver.flights`. All functions are pure, from DataFrames to DataFrames.
 
 Only integers are summed and averaged, so the result does not depend on the order of the rows. The same silver table
 gives identical gold rows, and a second run changes nothing.
@@ -27,7 +27,9 @@ def _mean(name: str) -> Column:
 
 
 def route_punctuality(flights: DataFrame) -> DataFrame:
-    """Return per route the flights by outcome, the share on time, and delays (minutes; exact percentiles)."""
+    """Return for each route the number of flights by outcome, the share on time, and delays (minutes; exact
+    percentiles).
+    """
     delay = f.col("arrival_delay_minutes")
     arrived = f.col("outcome") == "arrived"
     grouped = flights.groupBy("origin", "destination").agg(
@@ -46,7 +48,7 @@ def route_punctuality(flights: DataFrame) -> DataFrame:
 
 
 def weather_class() -> Column:
-    """Return the class of the weather at scheduled departure. The first that applies counts; the worst is first."""
+    """Return the class of the weather at scheduled departure: the worst class that applies."""
     return (
         f.when(~f.col("weather_observed"), "not observed")
         .when(f.col("visibility_miles") < LOW_VISIBILITY_MILES, "low visibility")
@@ -57,7 +59,7 @@ def weather_class() -> Column:
 
 
 def carrier_delays_by_weather(flights: DataFrame) -> DataFrame:
-    """Return per carrier and class of weather the numbers of flights by outcome, and mean delays in minutes."""
+    """Return for each carrier and class of weather the numbers of flights by outcome, and mean delays in minutes."""
     arrived = f.col("outcome") == "arrived"
     grouped = (
         flights.withColumn("weather", weather_class())
@@ -76,7 +78,7 @@ def carrier_delays_by_weather(flights: DataFrame) -> DataFrame:
 
 
 def aircraft_utilisation(flights: DataFrame) -> DataFrame:
-    """Return per aircraft and month the flights, the days in service, and the hours in the air per day.
+    """Return for each aircraft and month the number of flights, the days in service, and the hours in the air per day.
 
     The month is that of the local flight date. Only flights that arrived are counted.
     """

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A governed copy: a table with the rows and values that one user or role may see, for engines that are not trusted.
+"""Maintain a governed copy: a table with the rows and values that one user or role may see, for engines that are not
+trusted.
 
 The copy records in each of its snapshots the snapshot of the source that it contains, and a fingerprint of the schema
 and the restrictions. Data and record are one commit, so a killed run leaves a copy that the next run continues. While
@@ -51,7 +52,9 @@ _CATALOG: Final = "copies"
 
 
 class CopyReport(msgspec.Struct, frozen=True, rename="kebab"):
-    """The result of one run. `change` is `none`, `append` or `rewrite`; `expired` counts snapshots of the copy."""
+    """The result of one run. `change` is `none`, `append` or `rewrite`. `expired` is the number of snapshots of the
+    copy that were removed.
+    """
 
     source: str
     target: str
@@ -62,7 +65,7 @@ class CopyReport(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class GovernedCopy:
-    """One run. `tables` reads for the user; the service writes the copy as itself."""
+    """One run. `tables` reads the source for the user. The service writes the copy with its own identity."""
 
     def __init__(self, config: CopyConfig, tables: GovernedTables, client: CatalogClient) -> None:
         self._config, self._tables, self._client = config, tables, client
@@ -70,7 +73,7 @@ class GovernedCopy:
         self._name = quoted(_CATALOG, *self._target)
 
     def execute(self) -> CopyReport:
-        """Update the copy, expire its outdated snapshots, and grant `select` if the configuration says so.
+        """Update the copy, expire its outdated snapshots, and grant `select` to the configured role, if there is one.
 
         Raises:
             RestrictionsRefused: a restriction cannot be applied in full. The copy is unchanged.
@@ -96,7 +99,8 @@ class GovernedCopy:
     def _without_access(self, refused: RequestRefused) -> ReaderLostAccess:
         """Empty the copy unless the configuration keeps it, and return the error to raise.
 
-        Raises GovernedReadRefused if the gateway refuses the service too: then nothing is known about the reader.
+        Raises GovernedReadRefused if the gateway refuses the service too: then it is unknown whether the reader lost
+        access.
         """
         config = self._config
         self._client.verify_service()
@@ -121,9 +125,11 @@ class GovernedCopy:
         check_target(copy, source, self._config)
 
     def _written(self, mark: str, write: Callable[..., str]) -> tuple[str, Metadata, int]:
-        """Write, check that the copy has the written rows, and expire. Returns (change, the copy, expired snapshots).
+        """Write, check that the copy has the written rows, and expire snapshots. Return (change, the copy, number of
+        expired snapshots).
 
-        If another run deleted files of the copy, which looked like those of a killed run, all rows are written again.
+        If another run deleted files of the copy because it took them for those of a killed run, all rows are written
+        again.
         """
         started = time.time()
         change = write(self._loaded(), rewrite=False)
@@ -148,7 +154,7 @@ class GovernedCopy:
         return None if loaded is None else loaded.metadata
 
     def _update(self, source: GovernedTable, mark: str, copy: Metadata | None, *, rewrite: bool) -> str:
-        """Write the missing rows in one commit, or with `rewrite` all rows, and return the kind of the change."""
+        """Write the missing rows in one commit, or all rows if `rewrite` is set. Return the kind of the change."""
         current = source.metadata.current()
         record = {SOURCE_SNAPSHOT: str(current.snapshot_id) if current else NONE, FINGERPRINT: mark}
         properties = {SOURCE_ID: source.metadata.table_uuid, SOURCE: self._config.source}
@@ -170,7 +176,7 @@ class GovernedCopy:
         return "rewrite"
 
     def _empty(self, mark: str, copy: Metadata | None, *, rewrite: bool) -> str:
-        """Replace all rows of the copy by none, and return the kind of the change."""
+        """Remove all rows of the copy, and return the kind of the change."""
         if copy is not None and (rewrite or continued(copy, mark) is None):
             nothing = self._session.createDataFrame([], self._session.table(self._name).schema)
             self._replace(nothing, {}, {SOURCE_SNAPSHOT: NONE, FINGERPRINT: mark})
@@ -184,9 +190,10 @@ class GovernedCopy:
         rows.writeTo(self._name).options(**_summary(record)).append()
 
     def _replace(self, rows: DataFrame, properties: Mapping[str, str], record: dict[str, str]) -> None:
-        """Replace the copy as a table, which keeps its id, its grants and its other properties.
+        """Replace the table of the copy by one with `rows`. It keeps its id, its grants and its other properties.
 
-        An overwrite would list the removed files in its manifests, with the smallest and largest values of columns.
+        An overwrite is not used: its manifests would list the removed files, with the smallest and largest values of
+        columns.
         """
         self._session.sql(f"ALTER TABLE {self._name} SET TBLPROPERTIES ('{REWRITING}' = 'true')")
         self._writer(rows, properties, record).createOrReplace()
@@ -198,7 +205,8 @@ class GovernedCopy:
         return writer
 
     def _expire(self, copy: Metadata, started: float) -> int:
-        """Delete what precedes the last rewrite, also what killed runs wrote, and return the number of snapshots.
+        """Delete everything that precedes the last rewrite, including files of killed runs. Return the number of
+        expired snapshots.
 
         Raises FilesMissing if another run deleted files of this one.
         """
@@ -210,7 +218,7 @@ class GovernedCopy:
 
 
 def _summary(record: dict[str, str]) -> dict[str, str]:
-    """Return the options of a write that put the record into the summary of its snapshot."""
+    """Return the write options that put the record into the summary of the new snapshot."""
     return {f"snapshot-property.{key}": value for key, value in record.items()}
 
 

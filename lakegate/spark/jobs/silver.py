@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Silver: typed, deduplicated and joined rows. All functions are pure, from DataFrames to DataFrames.
+"""Silver layer: typed, deduplicated and joined rows. All functions are pure, from DataFrames to DataFrames.
 
 Departures: the delivery has the scheduled local time (`hour`, `minute`) and its hour in UTC (`time_hour`). The UTC hour
 is used, because a local time is ambiguous in the hour in which clocks are set back.
@@ -15,20 +15,22 @@ _ABSENT = ("NA", "")
 
 
 def present(name: str) -> Column:
-    """Return the text of a delivered column; null if the delivery marks the value as absent."""
+    """Return the text of a delivered column; null if the text marks the value as absent."""
     return f.when(~f.trim(f.col(name)).isin(*_ABSENT), f.trim(f.col(name)))
 
 
 def typed(name: str, kind: str) -> Column:
     """Return a delivered column as `kind` (a SQL type); null if the value is absent or not convertible.
 
-    `rules` counts the values that are not convertible.
+    The expectations of the delivered file count the values that are not convertible.
     """
     return present(name).try_cast(kind)
 
 
 def deduplicated(frame: DataFrame, key: tuple[str, ...]) -> DataFrame:
-    """Return one row per key. Of duplicates every run keeps the same row: the first by the other columns in order."""
+    """Return one row for each key. Of several rows with a key, every run keeps the same one: the first, ordered by the
+    other columns.
+    """
     order = [f.col(name) for name in frame.columns if name not in key]
     ranked = frame.withColumn("_rank", f.row_number().over(Window.partitionBy(*key).orderBy(*order)))
     return ranked.where(f.col("_rank") == 1).drop("_rank")
@@ -136,8 +138,8 @@ def flights(
     """Join flights with carriers, airports, aircraft and weather. Every join keeps the flight; unknown values are null.
 
     `scheduled` is the result of `scheduled_flights`; the other parameters are the results of the functions with their
-    names. Beside the columns of the table the result has `origin_time_zone` and `scheduled_local_hour`, with which
-    `rules` checks the times.
+    names. Beside the columns of the table, the result has `origin_time_zone` and `scheduled_local_hour`, by which
+    expectations check the times.
     """
     origin = airports.select(
         f.col("airport").alias("origin"),
